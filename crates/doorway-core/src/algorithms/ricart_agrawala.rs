@@ -1,0 +1,138 @@
+//! Ricart & Agrawala, "An Optimal Algorithm for Mutual Exclusion in Computer Networks",
+//! Communications of the ACM 24(1), 1981.
+//!
+//! A node that wants in asks every other node. A node that is asked replies at once, unless it is
+//! inside or its own request is older; then it replies on leaving. With all replies in hand, the
+//! node enters. The reply deferred until the exit does the work of Lamport's release.
+//!
+//! # Rules
+//!
+//! 1. To ask: take a sequence number above every number seen and send REQUEST to all others.
+//! 2. On REQUEST: defer the reply while inside, or while waiting with an older request; else REPLY.
+//! 3. On the last of the N−1 REPLYs: enter.
+//! 4. To leave: send every deferred REPLY.
+//!
+//! # Why it is right
+//!
+//! Of two nodes that wait or are inside, the one with the older request defers its reply to the
+//! other until it has left. Requests are totally ordered by number and node, so two cannot defer
+//! each other, and the oldest is deferred by nobody. The order of delivery plays no part.
+
+use super::prelude::*;
+
+/// The messages of the paper.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// May I? With the request's sequence number.
+    Request(u64),
+    /// As far as I am concerned, yes.
+    Reply,
+}
+
+/// The state of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RicartAgrawala {
+    me: NodeId,
+    /// The highest sequence number in any request sent or received.
+    highest: u64,
+    /// Our request, from `acquire` to `release`.
+    request: Option<Timestamp>,
+    /// Who has yet to reply to it.
+    awaited: NodeSet,
+    /// Whom we owe a reply on leaving.
+    deferred: NodeSet,
+}
+
+const COST: Formula = Formula { text: "2(N-1)", of: |group| 2.0 * f64::from(group.size() - 1) };
+
+impl Algorithm for RicartAgrawala {
+    type Message = Message;
+
+    const INFO: Info = Info {
+        name: "ricart-agrawala",
+        summary: "ask everyone; replies are deferred while inside or older",
+        paper: "Ricart & Agrawala, An Optimal Algorithm for Mutual Exclusion in Computer Networks, CACM 24(1)",
+        year: 1981,
+        kind: Kind::Permission,
+        channel: Channel::Unordered,
+        shared: false,
+        permits: false,
+        needs: Needs::Nothing,
+        refuted: None,
+        served: true,
+        messages: Claim {
+            least: COST,
+            most: COST,
+            per: Per::Entry,
+            light: Some(COST),
+            heavy: Some(COST),
+        },
+    };
+
+    fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
+        // A holder's request counts as the oldest of all.
+        let request = start.holder(me).map(|_| Timestamp { clock: start.floor, node: me });
+        let (awaited, deferred) = (NodeSet::new(), NodeSet::new());
+        Self { me, highest: start.floor, request, awaited, deferred }
+    }
+
+    fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        self.highest += 1;
+        self.request = Some(Timestamp { clock: self.highest, node: self.me });
+        self.awaited = NodeSet::full(group.size());
+        self.awaited.remove(self.me);
+        out.send_all(group.others(self.me), &Message::Request(self.highest));
+        if self.awaited.is_empty() {
+            out.enter(); // A group of one.
+        }
+    }
+
+    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+        match message {
+            Message::Request(clock) => {
+                let theirs = Timestamp { clock, node: from };
+                if self.deferred.contains(from) {
+                    return out.reject("a second request before a reply to the first");
+                }
+                self.highest = self.highest.max(clock);
+                // Inside, our request is always the older one: theirs has not been replied to.
+                if self.inside() || self.request.is_some_and(|ours| ours < theirs) {
+                    self.deferred.insert(from);
+                } else {
+                    out.send(from, Message::Reply);
+                }
+            }
+            Message::Reply => {
+                if !self.awaited.remove(from) {
+                    return out.reject("a reply to no request of ours");
+                }
+                if self.awaited.is_empty() {
+                    out.enter();
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
+        self.request = None;
+        out.send_all(core::mem::take(&mut self.deferred).iter(), &Message::Reply);
+    }
+
+    fn wanted(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    fn floor(&self) -> Option<u64> {
+        Some(self.highest)
+    }
+
+    fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
+        (*message == Message::Reply).then_some(to)
+    }
+}
+
+impl RicartAgrawala {
+    fn inside(&self) -> bool {
+        self.request.is_some() && self.awaited.is_empty()
+    }
+}

@@ -1,0 +1,186 @@
+//! The contract between an algorithm and whatever drives it.
+
+use alloc::vec::Vec;
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{Group, Info, NodeId};
+
+/// What crosses the network: comparable, so that worlds have one canonical form, and serialisable.
+pub trait Wire: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned {}
+
+impl<T: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned> Wire for T {}
+
+/// How a node wants in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// Alone; with permits, holding one of them.
+    #[default]
+    Exclusive,
+    /// Together with others that asked for `Shared`.
+    Shared,
+}
+
+/// A node that is inside when its group begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Who is inside.
+    pub node: NodeId,
+    /// In which mode.
+    pub mode: Mode,
+    /// How many permits it holds: 1 unless the algorithm serves permits.
+    pub permits: u32,
+}
+
+/// How a group begins. A fresh one has no holders and floor zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Those already inside, at most one entry per node.
+    pub holders: Vec<Holder>,
+    /// A lower bound for every sequence number, so that requests of a forgotten past stay older.
+    pub floor: u64,
+}
+
+impl Start {
+    /// A start with one node inside, alone.
+    pub fn with_holder(node: NodeId) -> Self {
+        let holder = Holder { node, mode: Mode::Exclusive, permits: 1 };
+        Self { holders: alloc::vec![holder], floor: 0 }
+    }
+
+    /// The entry of `node`, if it starts inside.
+    pub fn holder(&self, node: NodeId) -> Option<&Holder> {
+        self.holders.iter().find(|holder| holder.node == node)
+    }
+
+    /// Where the one token of a group lies at first: with the holder, else with node 1.
+    pub fn token(&self) -> NodeId {
+        self.holders.first().map_or(NodeId(0), |holder| holder.node)
+    }
+}
+
+/// One algorithm as seen by one node: a state and a handler for each event.
+///
+/// Handlers are indivisible and cannot fail; what they want done goes into [`Effects`]. The group
+/// is passed in, never kept, so that a state is only what changes.
+pub trait Algorithm: Clone + Debug + Eq + Hash {
+    /// The messages, named as in the paper.
+    type Message: Wire;
+
+    /// Paper, assumptions and claims as data, so that they are shown and tested.
+    const INFO: Info;
+
+    /// The state of node `me` when its group begins.
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self;
+
+    /// Called once for each node before anything else: circulating tokens and waves begin here.
+    fn start(&mut self, _group: &Group, _out: &mut Effects<Self::Message>) {}
+
+    /// A client of this node wants in. Enters at once or later, through `out.enter()`.
+    fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Effects<Self::Message>);
+
+    /// A message of `from` has arrived. One that no correct peer sends is rejected, with the state
+    /// left as it was.
+    fn receive(
+        &mut self,
+        group: &Group,
+        from: NodeId,
+        message: Self::Message,
+        out: &mut Effects<Self::Message>,
+    );
+
+    /// The client inside leaves (with permits: one of them).
+    fn release(&mut self, group: &Group, out: &mut Effects<Self::Message>);
+
+    /// `node` has stopped for ever, as a detector that makes no mistakes has told every survivor,
+    /// and `heir` takes its place. Only algorithms that survive a crash by themselves listen.
+    fn failed(
+        &mut self,
+        _group: &Group,
+        _node: NodeId,
+        _heir: NodeId,
+        _out: &mut Effects<Self::Message>,
+    ) {
+    }
+
+    /// May some other node be waiting? When in doubt, yes.
+    fn wanted(&self) -> bool;
+
+    /// The floor from which this state, forgotten while outside, must start again; `None` if it
+    /// must not be forgotten.
+    fn floor(&self) -> Option<u64>;
+
+    /// Whose request a message serves, where that is not the request whose event sent it. Only the
+    /// accounts ask: a deferred reply is paid by the node that waits for it, not by the one leaving.
+    fn serves(_message: &Self::Message, _from: NodeId, _to: NodeId) -> Option<NodeId> {
+        None
+    }
+}
+
+/// What one event made a node do, in the order in which it did it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effects<M> {
+    sends: Vec<(NodeId, M)>,
+    entered: bool,
+    rejected: Option<&'static str>,
+}
+
+impl<M> Default for Effects<M> {
+    fn default() -> Self {
+        Self { sends: Vec::new(), entered: false, rejected: None }
+    }
+}
+
+impl<M> Effects<M> {
+    /// Send `message` to another node. A node never sends to itself: it acts at once instead.
+    pub fn send(&mut self, to: NodeId, message: M) {
+        self.sends.push((to, message));
+    }
+
+    /// Send a copy of `message` to each of `nodes`.
+    pub fn send_all(&mut self, nodes: impl IntoIterator<Item = NodeId>, message: &M)
+    where
+        M: Clone,
+    {
+        self.sends.extend(nodes.into_iter().map(|to| (to, message.clone())));
+    }
+
+    /// The waiting client of this node is now inside.
+    pub fn enter(&mut self) {
+        self.entered = true;
+    }
+
+    /// No correct peer sends this message: it changed nothing.
+    pub fn reject(&mut self, reason: &'static str) {
+        self.rejected = Some(reason);
+    }
+
+    /// The messages sent, in order.
+    pub fn sends(&self) -> &[(NodeId, M)] {
+        &self.sends
+    }
+
+    /// Take the messages out, keeping the buffer.
+    pub fn drain(&mut self) -> impl Iterator<Item = (NodeId, M)> + '_ {
+        self.sends.drain(..)
+    }
+
+    /// Whether the client went inside.
+    pub fn entered(&self) -> bool {
+        self.entered
+    }
+
+    /// Why the message was refused, if it was.
+    pub fn rejected(&self) -> Option<&'static str> {
+        self.rejected
+    }
+
+    /// Forget everything, keeping the buffer.
+    pub fn clear(&mut self) {
+        self.sends.clear();
+        self.entered = false;
+        self.rejected = None;
+    }
+}

@@ -1,0 +1,78 @@
+//! Undirected connected graphs, over which a wave builds a tree.
+
+use alloc::vec::Vec;
+
+use crate::{GroupError, NodeId};
+
+/// An undirected, connected graph without loops or double edges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    neighbours: Vec<Vec<NodeId>>,
+}
+
+impl Graph {
+    /// The graph of `size` nodes with these edges.
+    pub fn new(
+        size: usize,
+        edges: impl IntoIterator<Item = (NodeId, NodeId)>,
+    ) -> Result<Self, GroupError> {
+        let mut neighbours = alloc::vec![Vec::new(); size];
+        for (one, other) in edges {
+            if one == other || one.index() >= size || other.index() >= size {
+                return Err(GroupError::new("an edge joins two different nodes of the graph"));
+            }
+            neighbours[one.index()].push(other);
+            neighbours[other.index()].push(one);
+        }
+        for list in &mut neighbours {
+            list.sort_unstable();
+            list.dedup();
+        }
+        let graph = Self { neighbours };
+        if graph.reached() < size {
+            return Err(GroupError::new("the graph must be connected"));
+        }
+        Ok(graph)
+    }
+
+    /// A ring: each node is joined to the next, and the last to the first.
+    pub fn ring(size: usize) -> Self {
+        let edges = (0..size).map(|i| (NodeId::at(i), NodeId::at((i + 1) % size)));
+        Self::new(size, edges.filter(|(one, other)| one != other)).expect("a ring is connected")
+    }
+
+    /// Everyone joined to everyone.
+    pub fn mesh(size: usize) -> Self {
+        let edges = (0..size).flat_map(|i| (0..i).map(move |j| (NodeId::at(i), NodeId::at(j))));
+        Self::new(size, edges).expect("a mesh is connected")
+    }
+
+    /// How many nodes the first one reaches.
+    fn reached(&self) -> usize {
+        let mut seen = alloc::vec![false; self.size()];
+        let mut open: Vec<usize> = (0..self.size().min(1)).collect();
+        let mut count = 0;
+        while let Some(node) = open.pop() {
+            if !core::mem::replace(&mut seen[node], true) {
+                count += 1;
+                open.extend(self.neighbours[node].iter().map(|next| next.index()));
+            }
+        }
+        count
+    }
+
+    /// How many nodes.
+    pub fn size(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    /// How many edges.
+    pub fn edges(&self) -> usize {
+        self.neighbours.iter().map(Vec::len).sum::<usize>() / 2
+    }
+
+    /// The neighbours of a node, ascending.
+    pub fn neighbours(&self, node: NodeId) -> &[NodeId] {
+        &self.neighbours[node.index()]
+    }
+}

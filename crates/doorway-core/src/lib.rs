@@ -1,0 +1,39 @@
+//! The classical algorithms of distributed mutual exclusion as pure state machines, one file each.
+//!
+//! A node runs an [`Algorithm`] behind a [`Member`], the one door through which every driver goes:
+//! simulator, checker, script and daemon. What a node does is written into [`Effects`]; this crate
+//! knows nothing of time, randomness, addresses or sockets, and `no_std` makes the compiler the
+//! judge of that.
+//!
+//! ```
+//! use doorway_core::{Effects, Group, Input, Member, Mode, NodeId, Start};
+//! use doorway_core::algorithms::ricart_agrawala::{Message, RicartAgrawala};
+//!
+//! let group = Group::new(2)?;
+//! let mut first = Member::<RicartAgrawala>::new(NodeId(0), &group, &Start::default());
+//! let mut out = Effects::default();
+//! first.step(&group, Input::Acquire(Mode::Exclusive), &mut out);
+//! assert_eq!(out.sends(), [(NodeId(1), Message::Request(1))]);
+//! # Ok::<(), doorway_core::GroupError>(())
+//! ```
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod algorithms;
+mod contract;
+mod graph;
+mod group;
+mod info;
+mod member;
+mod node_set;
+pub mod quorums;
+pub mod tree;
+
+pub use contract::{Algorithm, Effects, Holder, Mode, Start, Wire};
+pub use graph::Graph;
+pub use group::{Group, GroupError, MAX_NODES, Shape, Wiring};
+pub use info::{Channel, Claim, Formula, Info, Kind, Needs, Per};
+pub use member::{Breach, Input, Member, Phase};
+pub use node_set::{NodeId, NodeSet, Timestamp};

@@ -1,0 +1,13 @@
+//! Every way to run Doorway's algorithms without a network.
+//!
+//! [`World`] is a whole group plus its network as one value; the drivers differ only in who picks
+//! the next [`Choice`]. The lab never opens a socket and never asks the time.
+
+pub mod explore;
+mod nodes;
+pub mod trace;
+mod world;
+
+pub use nodes::{Nodes, Violation};
+pub use trace::Trace;
+pub use world::{Choice, Letter, Limits, Parcel, Step, World};

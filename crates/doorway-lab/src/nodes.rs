@@ -1,0 +1,156 @@
+//! All nodes of a group, watched: every step of every driver goes through here, and exclusion and
+//! the contract are checked at each of them.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use doorway_core::{Algorithm, Breach, Effects, Group, Input, Member, Mode, NodeId, Phase, Start};
+
+/// Something that must never happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// More nodes are inside than may be.
+    Together(Vec<NodeId>),
+    /// A node refused a message, though all its peers are correct.
+    Rejected {
+        /// Who refused.
+        node: NodeId,
+        /// Why.
+        reason: &'static str,
+    },
+    /// An algorithm broke its contract.
+    Breach {
+        /// The node that did.
+        node: NodeId,
+        /// How.
+        breach: Breach,
+    },
+    /// Someone waits and nothing can happen any more.
+    Stuck(Vec<NodeId>),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list =
+            |nodes: &[NodeId]| nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::Together(nodes) => write!(f, "nodes {} are inside together", list(nodes)),
+            Self::Rejected { node, reason } => write!(f, "node {node} rejected {reason}"),
+            Self::Breach { node, breach } => {
+                write!(f, "node {node} broke the contract: {breach:?}")
+            }
+            Self::Stuck(nodes) => {
+                write!(f, "nodes {} wait and nothing can happen any more", list(nodes))
+            }
+        }
+    }
+}
+
+/// All members of a group, and who of them is inside.
+#[derive(Clone, Debug)]
+pub struct Nodes<A: Algorithm> {
+    group: Arc<Group>,
+    members: Vec<Member<A>>,
+    /// How many permits are held, readers among them.
+    inside: u32,
+    /// How many of them are held in shared mode.
+    readers: u32,
+}
+
+impl<A: Algorithm> PartialEq for Nodes<A> {
+    fn eq(&self, other: &Self) -> bool {
+        self.members == other.members
+    }
+}
+
+impl<A: Algorithm> Eq for Nodes<A> {}
+
+/// Who is inside follows from the members, and the group is the same for all.
+impl<A: Algorithm> Hash for Nodes<A> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.members.hash(state);
+    }
+}
+
+impl<A: Algorithm> Nodes<A> {
+    /// The nodes of `group` as it begins. Step each with [`Input::Start`] before anything else.
+    pub fn new(group: Arc<Group>, start: &Start) -> Self {
+        let members: Vec<_> = group.nodes().map(|me| Member::new(me, &group, start)).collect();
+        let held = |mode: Option<Mode>| {
+            let holders = start.holders.iter().filter(|h| mode.is_none_or(|mode| h.mode == mode));
+            holders.map(|holder| holder.permits).sum()
+        };
+        Self { group, members, inside: held(None), readers: held(Some(Mode::Shared)) }
+    }
+
+    /// Let one thing happen to `node`; what it did is in `out`.
+    pub fn step(
+        &mut self,
+        node: NodeId,
+        input: Input<A::Message>,
+        out: &mut Effects<A::Message>,
+    ) -> Result<(), Violation> {
+        if matches!(input, Input::Release) {
+            self.leave(node);
+        }
+        let stepped = self.members[node.index()].step(&self.group, input, out);
+        stepped.map_err(|breach| Violation::Breach { node, breach })?;
+        if let Some(reason) = out.rejected() {
+            return Err(Violation::Rejected { node, reason });
+        }
+        if out.entered() { self.enter(node) } else { Ok(()) }
+    }
+
+    fn enter(&mut self, node: NodeId) -> Result<(), Violation> {
+        self.inside += 1;
+        let shared = self.members[node.index()].mode() == Mode::Shared;
+        self.readers += u32::from(shared);
+        let compatible = self.inside <= self.group.permits() || self.readers == self.inside;
+        if compatible { Ok(()) } else { Err(Violation::Together(self.who(|m| m.held() > 0))) }
+    }
+
+    fn leave(&mut self, node: NodeId) {
+        self.inside -= 1;
+        self.readers -= u32::from(self.members[node.index()].mode() == Mode::Shared);
+    }
+
+    /// A node has crashed: what it held, it holds no more.
+    pub fn crash(&mut self, node: NodeId) {
+        for _ in 0..self.members[node.index()].held() {
+            self.leave(node);
+        }
+    }
+
+    /// The node forgets this lock, as one does to save memory, and starts again from its floor.
+    pub fn forget(&mut self, node: NodeId) {
+        let floor = self.members[node.index()].floor().expect("only what has a floor is forgotten");
+        let start = Start { holders: Vec::new(), floor };
+        self.members[node.index()] = Member::new(node, &self.group, &start);
+    }
+
+    /// The nodes for which `test` holds.
+    pub fn who(&self, test: impl Fn(&Member<A>) -> bool) -> Vec<NodeId> {
+        self.members.iter().filter(|member| test(member)).map(Member::me).collect()
+    }
+
+    /// The nodes in a phase.
+    pub fn in_phase(&self, phase: Phase) -> Vec<NodeId> {
+        self.who(|member| member.phase() == phase)
+    }
+
+    /// How many permits are held.
+    pub fn inside(&self) -> u32 {
+        self.inside
+    }
+
+    /// One member.
+    pub fn member(&self, node: NodeId) -> &Member<A> {
+        &self.members[node.index()]
+    }
+
+    /// The group.
+    pub fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+}

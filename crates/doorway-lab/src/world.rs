@@ -1,0 +1,381 @@
+//! A whole group and its network as one value. Drivers differ only in who picks the next choice.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use doorway_core::{
+    Algorithm, Channel, Effects, Group, Input, Mode, NodeId, NodeSet, Phase, Start,
+};
+
+use crate::{Nodes, Violation};
+
+/// A message under way: the `index`-th from `from` to `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Parcel {
+    /// The sender.
+    pub from: NodeId,
+    /// The receiver.
+    pub to: NodeId,
+    /// Its place among the messages of this channel.
+    pub index: usize,
+}
+
+/// One thing that can happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Choice {
+    /// A node starts: only before the first choice of a world.
+    Start(NodeId),
+    /// A client asks.
+    Acquire(NodeId, Mode),
+    /// A client leaves.
+    Release(NodeId),
+    /// A message arrives.
+    Deliver(Parcel),
+    /// A message is lost.
+    Drop(Parcel),
+    /// A message arrives, and will arrive once more.
+    Duplicate(Parcel),
+    /// A node stops for ever.
+    Crash(NodeId),
+    /// A node learns that another has crashed.
+    Detect {
+        /// Who learns it.
+        node: NodeId,
+        /// Who crashed.
+        failed: NodeId,
+    },
+    /// An idle node forgets the lock to save memory.
+    Forget(NodeId),
+}
+
+/// A message with a number of its own, by which a picture joins its two ends. The number is no part
+/// of the world: two worlds that differ only in it are the same.
+#[derive(Clone, Debug)]
+pub struct Letter<M> {
+    /// Counts the messages sent since the beginning.
+    pub id: u64,
+    /// The message itself.
+    pub body: M,
+}
+
+impl<M: PartialEq> PartialEq for Letter<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.body == other.body
+    }
+}
+
+impl<M: Eq> Eq for Letter<M> {}
+
+impl<M: Hash> Hash for Letter<M> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.body.hash(state);
+    }
+}
+
+/// What a choice led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step<M> {
+    /// The choice.
+    pub choice: Choice,
+    /// The message delivered, lost or doubled.
+    pub message: Option<Letter<M>>,
+    /// The messages sent.
+    pub sends: Vec<(NodeId, Letter<M>)>,
+    /// Did the node that took the step enter?
+    pub entered: bool,
+    /// What went wrong.
+    pub violation: Option<Violation>,
+}
+
+impl<M> Step<M> {
+    /// A step that led to nothing yet.
+    fn of(choice: Choice) -> Self {
+        Self { choice, message: None, sends: Vec::new(), entered: false, violation: None }
+    }
+}
+
+/// What may happen in a world besides its algorithm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How often each node still asks, and how; one entry per node.
+    pub acquires: Vec<(u32, Mode)>,
+    /// How many messages may still be lost.
+    pub losses: u32,
+    /// How many messages may still be doubled.
+    pub duplicates: u32,
+    /// How many nodes may still crash.
+    pub crashes: u32,
+    /// Do survivors learn of a crash?
+    pub detection: bool,
+    /// May idle nodes forget?
+    pub forgetting: bool,
+}
+
+impl Limits {
+    /// Every node asks `acquires` times, exclusively, and nothing fails.
+    pub fn reliable(group: &Group, acquires: u32) -> Self {
+        Self {
+            acquires: vec![(acquires, Mode::Exclusive); group.size() as usize],
+            losses: 0,
+            duplicates: 0,
+            crashes: 0,
+            detection: false,
+            forgetting: false,
+        }
+    }
+}
+
+/// A group, its network, and what may still happen.
+#[derive(Clone, Debug)]
+pub struct World<A: Algorithm> {
+    nodes: Nodes<A>,
+    channel: Channel,
+    /// Messages under way. An empty channel has no entry; an unordered one is kept sorted, so that
+    /// equal worlds are equal values.
+    network: BTreeMap<(NodeId, NodeId), VecDeque<Letter<A::Message>>>,
+    /// How many messages were ever sent.
+    sent: u64,
+    /// What the nodes did at the start.
+    opening: Vec<Step<A::Message>>,
+    limits: Limits,
+    crashed: NodeSet,
+    /// Which crashes are still unknown to which live node.
+    undetected: Vec<(NodeId, NodeId)>,
+}
+
+impl<A: Algorithm> PartialEq for World<A> {
+    fn eq(&self, other: &Self) -> bool {
+        self.nodes == other.nodes
+            && self.network == other.network
+            && self.limits == other.limits
+            && self.crashed == other.crashed
+            && self.undetected == other.undetected
+    }
+}
+
+impl<A: Algorithm> Eq for World<A> {}
+
+impl<A: Algorithm> Hash for World<A> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.nodes.hash(state);
+        self.network.hash(state);
+        self.limits.acquires.hash(state);
+        (self.limits.losses, self.limits.duplicates, self.limits.crashes).hash(state);
+        self.crashed.hash(state);
+        self.undetected.hash(state);
+    }
+}
+
+impl<A: Algorithm> World<A> {
+    /// A world at its beginning: every node has been started.
+    pub fn new(group: Arc<Group>, start: &Start, channel: Channel, limits: Limits) -> Self {
+        assert_eq!(limits.acquires.len(), group.size() as usize, "limits for each node");
+        let mut world = Self {
+            nodes: Nodes::new(group, start),
+            channel,
+            network: BTreeMap::new(),
+            sent: 0,
+            opening: Vec::new(),
+            limits,
+            crashed: NodeSet::new(),
+            undetected: Vec::new(),
+        };
+        for node in world.group().nodes() {
+            let mut step = Step::of(Choice::Start(node));
+            world.step_node(node, Input::Start, &mut step);
+            assert_eq!(step.violation, None, "a start violates nothing");
+            world.opening.push(step);
+        }
+        world
+    }
+
+    /// Everything that can happen next, in a fixed order.
+    pub fn choices(&self) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        let live = || self.group().nodes().filter(|node| !self.crashed.contains(*node));
+        for node in live() {
+            let member = self.nodes.member(node);
+            let (acquires, mode) = self.limits.acquires[node.index()];
+            if acquires > 0 && member.may_acquire(self.group(), mode) {
+                choices.push(Choice::Acquire(node, mode));
+            }
+            if member.may_release() {
+                choices.push(Choice::Release(node));
+            }
+        }
+        self.network_choices(&mut choices);
+        if self.limits.crashes > 0 {
+            choices.extend(live().map(Choice::Crash));
+        }
+        let detect = |&(node, failed): &_| Choice::Detect { node, failed };
+        choices.extend(self.undetected.iter().map(detect));
+        if self.limits.forgetting {
+            choices.extend(live().filter(|node| self.forgets(*node)).map(Choice::Forget));
+        }
+        choices
+    }
+
+    fn network_choices(&self, choices: &mut Vec<Choice>) {
+        for (&(from, to), queue) in &self.network {
+            let reachable = if self.channel == Channel::Fifo { 1 } else { queue.len() };
+            for index in 0..reachable {
+                // Equal messages of an unordered channel are one choice.
+                if index > 0 && queue[index] == queue[index - 1] {
+                    continue;
+                }
+                let parcel = Parcel { from, to, index };
+                choices.push(Choice::Deliver(parcel));
+                if self.limits.losses > 0 {
+                    choices.push(Choice::Drop(parcel));
+                }
+                if self.limits.duplicates > 0 {
+                    choices.push(Choice::Duplicate(parcel));
+                }
+            }
+        }
+    }
+
+    /// Would forgetting change the node? One that has nothing to forget is left alone.
+    fn forgets(&self, node: NodeId) -> bool {
+        self.nodes.member(node).floor().is_some() && {
+            let mut copy = self.nodes.clone();
+            copy.forget(node);
+            copy != self.nodes
+        }
+    }
+
+    /// Let one of [`World::choices`] happen.
+    pub fn apply(&mut self, choice: Choice) -> Step<A::Message> {
+        let mut step = Step::of(choice);
+        match choice {
+            Choice::Start(_) => unreachable!("a world has started before the first choice"),
+            Choice::Acquire(node, mode) => {
+                self.limits.acquires[node.index()].0 -= 1;
+                self.step_node(node, Input::Acquire(mode), &mut step);
+            }
+            Choice::Release(node) => self.step_node(node, Input::Release, &mut step),
+            Choice::Deliver(parcel) | Choice::Duplicate(parcel) => {
+                let letter = self.take(parcel);
+                if matches!(choice, Choice::Duplicate(_)) {
+                    self.limits.duplicates -= 1;
+                    self.put(parcel.from, parcel.to, letter.clone());
+                }
+                let message = letter.body.clone();
+                step.message = Some(letter);
+                self.step_node(parcel.to, Input::Receive { from: parcel.from, message }, &mut step);
+            }
+            Choice::Drop(parcel) => {
+                self.limits.losses -= 1;
+                step.message = Some(self.take(parcel));
+            }
+            Choice::Crash(node) => self.crash(node),
+            Choice::Detect { node, failed } => {
+                self.undetected.retain(|pair| *pair != (node, failed));
+                let heir = self.heir(failed);
+                self.step_node(node, Input::Failed { node: failed, heir }, &mut step);
+            }
+            Choice::Forget(node) => self.nodes.forget(node),
+        }
+        step
+    }
+
+    /// Is someone waiting for ever? True only when nothing but faults and new requests can happen.
+    pub fn stuck(&self) -> Option<Violation> {
+        let waiting: Vec<_> = self.live_in(Phase::Waiting);
+        let moves = !self.network.is_empty()
+            || !self.undetected.is_empty()
+            || self
+                .group()
+                .nodes()
+                .any(|node| !self.crashed.contains(node) && self.nodes.member(node).may_release());
+        (!waiting.is_empty() && !moves).then_some(Violation::Stuck(waiting))
+    }
+
+    /// The live nodes in a phase.
+    pub fn live_in(&self, phase: Phase) -> Vec<NodeId> {
+        let mut nodes = self.nodes.in_phase(phase);
+        nodes.retain(|node| !self.crashed.contains(*node));
+        nodes
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> &Nodes<A> {
+        &self.nodes
+    }
+
+    /// The group.
+    pub fn group(&self) -> &Arc<Group> {
+        self.nodes.group()
+    }
+
+    /// What may still happen; a driver may raise it between choices.
+    pub fn limits_mut(&mut self) -> &mut Limits {
+        &mut self.limits
+    }
+
+    /// What the nodes did at the start, for those who draw it.
+    pub fn opening(&self) -> &[Step<A::Message>] {
+        &self.opening
+    }
+
+    /// The messages under way, channel by channel.
+    pub fn under_way(&self) -> impl Iterator<Item = (Parcel, &Letter<A::Message>)> {
+        self.network.iter().flat_map(|(&(from, to), queue)| {
+            let parcel = move |index| Parcel { from, to, index };
+            queue.iter().enumerate().map(move |(index, letter)| (parcel(index), letter))
+        })
+    }
+
+    fn step_node(&mut self, node: NodeId, input: Input<A::Message>, step: &mut Step<A::Message>) {
+        let mut effects = Effects::default();
+        step.violation = self.nodes.step(node, input, &mut effects).err();
+        step.entered = effects.entered();
+        for (to, body) in effects.drain() {
+            let letter = Letter { id: self.sent, body };
+            self.sent += 1;
+            step.sends.push((to, letter.clone()));
+            if self.group().contains(to) && !self.crashed.contains(to) {
+                self.put(node, to, letter);
+            }
+        }
+    }
+
+    fn put(&mut self, from: NodeId, to: NodeId, letter: Letter<A::Message>) {
+        let queue = self.network.entry((from, to)).or_default();
+        let at = match self.channel {
+            Channel::Fifo => queue.len(),
+            Channel::Unordered => queue.partition_point(|other| other.body <= letter.body),
+        };
+        queue.insert(at, letter);
+    }
+
+    fn take(&mut self, parcel: Parcel) -> Letter<A::Message> {
+        let key = (parcel.from, parcel.to);
+        let queue = self.network.get_mut(&key).expect("a choice names a message under way");
+        let letter = queue.remove(parcel.index).expect("a choice names a message under way");
+        if queue.is_empty() {
+            self.network.remove(&key);
+        }
+        letter
+    }
+
+    fn crash(&mut self, node: NodeId) {
+        self.limits.crashes -= 1;
+        self.crashed.insert(node);
+        self.nodes.crash(node);
+        self.network.retain(|(_, to), _| *to != node);
+        self.undetected.retain(|(who, _)| *who != node);
+        if self.limits.detection {
+            let crashed = &self.crashed;
+            let live = self.nodes.group().nodes().filter(|who| !crashed.contains(*who));
+            self.undetected.extend(live.map(|who| (who, node)));
+        }
+    }
+
+    /// Who stands in for a crashed node: the next one on the ring that lives.
+    fn heir(&self, failed: NodeId) -> NodeId {
+        let mut ring = self.group().others_from(failed);
+        ring.find(|node| !self.crashed.contains(*node)).unwrap_or(failed)
+    }
+}
