@@ -5,6 +5,7 @@
 
 pub mod explore;
 mod nodes;
+pub mod simulate;
 pub mod trace;
 mod world;
 

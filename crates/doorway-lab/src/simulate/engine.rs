@@ -1,0 +1,242 @@
+//! What each event does.
+
+use doorway_core::{Algorithm, Input, Mode, NodeId, Phase};
+
+use super::accounts::RequestId;
+use super::network::Letter;
+use super::{Event, Simulation, Workload};
+use crate::Violation;
+use crate::trace::What;
+
+impl<A: Algorithm> Simulation<A> {
+    /// Put the first clients and all faults into the queue.
+    pub(super) fn schedule_first(&mut self) {
+        let group = self.options.group.clone();
+        match &self.options.workload {
+            Workload::Closed { .. } => {
+                let seats = if A::INFO.permits { group.seats() } else { 1 };
+                for node in group.nodes() {
+                    for _ in 0..seats {
+                        self.schedule_next_client(node);
+                    }
+                }
+            }
+            Workload::Open { .. } => group.nodes().for_each(|node| self.schedule_next_client(node)),
+            Workload::Serial { .. } => self.schedule_next_client(NodeId(0)),
+            Workload::Scripted(arrivals) => {
+                for (index, arrival) in arrivals.iter().enumerate() {
+                    self.queue.push(ticks(arrival.at, self.unit), Event::Scripted(index as u32));
+                }
+            }
+        }
+        for (index, (at, _)) in self.options.crashes.iter().enumerate() {
+            self.queue.push(ticks(*at, self.unit), Event::Crash(index as u32));
+        }
+    }
+
+    /// Draw when the next client comes, after one came to or left `node`.
+    fn schedule_next_client(&mut self, node: NodeId) {
+        let (hot, factor) = self.options.hot;
+        let unit = if node.0 < hot { self.unit / factor } else { self.unit };
+        let (node, wait) = match &self.options.workload {
+            Workload::Closed { think } => (node, think.draw(&mut self.dice, unit)),
+            Workload::Open { rate } => {
+                let gap = super::Law::Exponential(1.0 / rate);
+                (node, gap.draw(&mut self.dice, unit))
+            }
+            Workload::Serial { pause } => {
+                let next = NodeId::at(self.dice.below(self.options.group.size() as usize));
+                (next, pause.draw(&mut self.dice, unit))
+            }
+            Workload::Scripted(_) => return,
+        };
+        self.queue.push(self.now + wait, Event::Come(node));
+    }
+
+    pub(super) fn handle(&mut self, event: Event) {
+        match event {
+            Event::Deliver(slot) => self.deliver(slot),
+            Event::Come(node) => {
+                if matches!(self.options.workload, Workload::Open { .. }) {
+                    self.schedule_next_client(node);
+                }
+                let shared = self.options.shared > 0.0 && self.dice.unit() < self.options.shared;
+                self.come(node, if shared { Mode::Shared } else { Mode::Exclusive });
+            }
+            Event::Scripted(index) => {
+                if let Workload::Scripted(arrivals) = &self.options.workload {
+                    let arrival = arrivals[index as usize];
+                    self.come(arrival.node, arrival.mode);
+                }
+            }
+            Event::Leave(request) => self.leave(request),
+            Event::Crash(index) => self.crash(index),
+            Event::Detect(index) => self.detect(self.options.crashes[index as usize].1),
+        }
+    }
+
+    fn deliver(&mut self, slot: u32) {
+        let Letter { from, to, cause, id, message } = self.letters.take(slot);
+        if self.crashed.contains(to) || self.separated(from, to) {
+            return self.record(to, What::Lose { id });
+        }
+        self.accounts.handled[to.index()] += 1;
+        self.record(to, What::Receive { id });
+        self.step(to, Input::Receive { from, message }, cause);
+    }
+
+    /// A client comes: it asks at once, or stands behind those of its node.
+    fn come(&mut self, node: NodeId, mode: Mode) {
+        if self.crashed.contains(node) {
+            return;
+        }
+        if self.nodes.member(node).may_acquire(&self.options.group, mode) {
+            self.acquire(node, self.now, mode);
+        } else {
+            self.backlog.entry(node).or_default().push_back((self.now, mode));
+        }
+    }
+
+    fn acquire(&mut self, node: NodeId, asked: u64, mode: Mode) {
+        let request = self.accounts.acquire(node, asked, self.now);
+        self.record(node, What::Acquire(mode));
+        self.step(node, Input::Acquire(mode), request);
+    }
+
+    /// The first of those who stand behind asks, if the node has room again.
+    fn acquire_from_backlog(&mut self, node: NodeId) {
+        let Some(waiting) = self.backlog.get_mut(&node) else { return };
+        let Some(&(asked, mode)) = waiting.front() else { return };
+        if self.nodes.member(node).may_acquire(&self.options.group, mode) {
+            waiting.pop_front();
+            self.acquire(node, asked, mode);
+        }
+    }
+
+    fn leave(&mut self, request: RequestId) {
+        let node = self.accounts.requests[request as usize].node;
+        if self.crashed.contains(node) {
+            return;
+        }
+        let full = self.nodes.inside() >= self.options.group.permits();
+        self.record(node, What::Release);
+        self.accounts.leave(request, full, self.now);
+        self.step(node, Input::Release, request);
+        if !matches!(self.options.workload, Workload::Open { .. }) {
+            self.schedule_next_client(node);
+        }
+        if !self.backlog.is_empty() {
+            self.acquire_from_backlog(node);
+        }
+    }
+
+    fn crash(&mut self, index: u32) {
+        let (_, node) = self.options.crashes[index as usize];
+        if !self.crashed.insert(node) {
+            return;
+        }
+        self.record(node, What::Crash);
+        let waiting = self.nodes.member(node).phase() == Phase::Waiting;
+        self.accounts.crash(node, waiting, self.now);
+        self.nodes.crash(node);
+        self.backlog.remove(&node);
+        if let Some(after) = self.options.detect {
+            self.queue.push(self.now + ticks(after, self.unit), Event::Detect(index));
+        }
+    }
+
+    fn detect(&mut self, failed: NodeId) {
+        let group = self.options.group.clone();
+        let live = |node: &NodeId| !self.crashed.contains(*node);
+        let Some(heir) = group.others_from(failed).find(live) else { return };
+        for node in group.nodes().filter(live).collect::<Vec<_>>() {
+            self.record(node, What::Detect(failed));
+            self.step(node, Input::Failed { node: failed, heir }, super::NOBODY);
+        }
+    }
+
+    /// Step a node; what it sends is charged to `cause`, or to whom the message serves.
+    pub(super) fn step(&mut self, node: NodeId, input: Input<A::Message>, cause: RequestId) {
+        if let Err(violation) = self.nodes.step(node, input, &mut self.effects) {
+            return self.violate(node, violation);
+        }
+        if self.effects.entered() {
+            self.record(node, What::Enter);
+            let request = self.accounts.enter(node, self.now);
+            let stay = self.options.inside.draw(&mut self.dice, self.unit);
+            self.queue.push(self.now + stay, Event::Leave(request));
+        }
+        if !self.effects.sends().is_empty() {
+            let mut effects = std::mem::take(&mut self.effects);
+            for (to, message) in effects.drain() {
+                self.send(node, to, message, cause);
+            }
+            self.effects = effects;
+        }
+        // With permits, entering makes room for the next client of the same node.
+        if A::INFO.permits && !self.backlog.is_empty() {
+            self.acquire_from_backlog(node);
+        }
+    }
+
+    fn send(&mut self, from: NodeId, to: NodeId, message: A::Message, cause: RequestId) {
+        let bytes = postcard::experimental::serialized_size(&message).unwrap_or(0) as u32;
+        let cause = self.accounts.charge(cause, A::serves(&message, from, to), bytes);
+        let id = self.sent;
+        self.sent += 1;
+        if self.trace.events.len() < self.options.trace {
+            self.record(from, What::Send { id, to, message: format!("{message:?}") });
+        }
+        if self.options.loss > 0.0 && self.dice.unit() < self.options.loss {
+            return self.record(to, What::Lose { id });
+        }
+        if self.options.duplicate > 0.0 && self.dice.unit() < self.options.duplicate {
+            self.dispatch(Letter { from, to, cause, id, message: message.clone() });
+        }
+        self.dispatch(Letter { from, to, cause, id, message });
+    }
+
+    fn dispatch(&mut self, letter: Letter<A::Message>) {
+        let (from, to) = (letter.from, letter.to);
+        let at = self.now + self.options.delay.draw(&mut self.dice, from, to);
+        let at = self.order.admit(from, to, at);
+        let slot = self.letters.put(letter);
+        self.queue.push(at, Event::Deliver(slot));
+    }
+
+    /// Is the network split between the two now?
+    fn separated(&self, one: NodeId, other: NodeId) -> bool {
+        let now = self.now as f64 / self.unit;
+        self.options.partitions.iter().any(|partition| {
+            (partition.from..partition.until).contains(&now)
+                && partition.side.contains(one) != partition.side.contains(other)
+        })
+    }
+
+    /// Nothing is left in the queue: the run is over, and whoever still waits will wait for ever.
+    pub(super) fn fall_silent(&mut self) {
+        let mut waiting = self.nodes.in_phase(Phase::Waiting);
+        waiting.retain(|node| !self.crashed.contains(*node));
+        if let Some(first) = waiting.first().copied() {
+            self.violate(first, Violation::Stuck(waiting));
+        }
+        self.done = true;
+    }
+
+    fn violate(&mut self, node: NodeId, violation: Violation) {
+        self.record(node, What::Violate(violation.clone()));
+        self.violation = Some(violation);
+        self.done = true;
+    }
+
+    fn record(&mut self, node: NodeId, what: What) {
+        if self.trace.events.len() < self.options.trace {
+            self.trace.push(self.now as f64 / self.unit, node, what);
+        }
+    }
+}
+
+/// A time in units as ticks.
+fn ticks(time: f64, unit: f64) -> u64 {
+    (time * unit + 0.5) as u64
+}

@@ -1,0 +1,208 @@
+//! Time, dice, and the laws by which durations are drawn.
+//!
+//! Time is counted in whole ticks, and the only function beyond the four operations is a logarithm
+//! written in Rust, so that a seed gives the same run on every machine.
+
+use std::fmt;
+use std::str::FromStr;
+
+use doorway_core::NodeId;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+/// Ticks in one unit of time.
+pub(super) const TICKS: f64 = 1_048_576.0;
+
+/// No duration is longer than this many units, so that no run overflows its clock.
+const LONGEST: f64 = 1e9;
+
+/// The one source of chance of a run.
+#[derive(Clone, Debug)]
+pub struct Dice(ChaCha8Rng);
+
+impl Dice {
+    /// The dice that a seed rules.
+    pub fn new(seed: u64) -> Self {
+        Self(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// A number from 0 up to, not including, 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A number below `bound`, which is not zero.
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.0.next_u64()) * bound as u128) >> 64) as usize
+    }
+}
+
+/// How a duration is drawn, in units of time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Law {
+    /// Always the same.
+    Constant(f64),
+    /// Evenly between two bounds.
+    Uniform(f64, f64),
+    /// Exponentially, with this mean.
+    Exponential(f64),
+}
+
+impl Law {
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Constant(mean) | Self::Exponential(mean) => *mean,
+            Self::Uniform(low, high) => f64::midpoint(*low, *high),
+        }
+    }
+
+    /// One duration in ticks, each unit counting `unit` ticks.
+    pub(super) fn draw(&self, dice: &mut Dice, unit: f64) -> u64 {
+        let value = match self {
+            Self::Constant(value) => *value,
+            Self::Uniform(low, high) => low + (high - low) * dice.unit(),
+            Self::Exponential(mean) => -mean * libm::log(1.0 - dice.unit()),
+        };
+        (value * unit + 0.5) as u64
+    }
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(value) => write!(f, "constant:{value}"),
+            Self::Uniform(low, high) => write!(f, "uniform:{low}..{high}"),
+            Self::Exponential(mean) => write!(f, "exponential:{mean}"),
+        }
+    }
+}
+
+impl FromStr for Law {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let law = match text.split_once(':') {
+            Some(("constant", value)) => number(value).map(Self::Constant),
+            Some(("exponential", mean)) => number(mean).map(Self::Exponential),
+            Some(("uniform", bounds)) => bounds
+                .split_once("..")
+                .and_then(|(low, high)| Some((number(low)?, number(high)?)))
+                .filter(|(low, high)| low <= high)
+                .map(|(low, high)| Self::Uniform(low, high)),
+            _ => None,
+        };
+        law.ok_or_else(|| {
+            format!(
+                "'{text}' is no law: say constant:1, uniform:0.5..1.5 or exponential:1, \
+                 with numbers from 0 to {LONGEST:e}"
+            )
+        })
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|value| (0.0..=LONGEST).contains(value))
+}
+
+/// How long messages travel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delay {
+    /// The same law for all pairs.
+    Law(Law),
+    /// A fixed delay for each ordered pair, row by row: a wide-area network.
+    Matrix {
+        /// How many nodes.
+        size: usize,
+        /// `size * size` delays; those from a node to itself mean nothing.
+        delays: Vec<f64>,
+    },
+}
+
+impl Delay {
+    /// A matrix from text: a row per line, numbers separated by blanks or commas, `#` comments.
+    pub fn matrix(text: &str) -> Result<Self, String> {
+        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+        let rows = lines.map(|(at, line)| (at, line.split('#').next().unwrap_or("").trim()));
+        let mut matrix: Vec<Vec<f64>> = Vec::new();
+        for (at, row) in rows.filter(|(_, row)| !row.is_empty()) {
+            let cells = row.split([',', ' ', '\t']).filter(|cell| !cell.is_empty());
+            let parse = |cell| number(cell).ok_or(format!("line {at}: '{cell}' is no delay"));
+            matrix.push(cells.map(parse).collect::<Result<_, _>>()?);
+        }
+        let size = matrix.len();
+        if let Some(row) = matrix.iter().position(|row| row.len() != size) {
+            let found = matrix[row].len();
+            return Err(format!("row {} has {found} delays, the matrix {size} rows", row + 1));
+        }
+        Ok(Self::Matrix { size, delays: matrix.concat() })
+    }
+
+    /// The mean over all ordered pairs of different nodes: the unit of all reported times.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Law(law) => law.mean(),
+            Self::Matrix { size, delays } => {
+                let off = |at: &usize| at / size != at % size;
+                let sum: f64 = (0..delays.len()).filter(off).map(|at| delays[at]).sum();
+                sum / (delays.len() - size).max(1) as f64
+            }
+        }
+    }
+
+    /// Can a message overtake an earlier one of its channel?
+    pub(super) fn reorders(&self) -> bool {
+        !matches!(self, Self::Law(Law::Constant(_)) | Self::Matrix { .. })
+    }
+
+    pub(super) fn draw(&self, dice: &mut Dice, from: NodeId, to: NodeId) -> u64 {
+        match self {
+            Self::Law(law) => law.draw(dice, TICKS),
+            Self::Matrix { size, delays } => {
+                (delays[from.index() * size + to.index()] * TICKS + 0.5) as u64
+            }
+        }
+    }
+}
+
+impl fmt::Display for Delay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Law(law) => law.fmt(f),
+            Self::Matrix { size, .. } => write!(f, "matrix of {size} nodes"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laws_have_their_means() {
+        let mut dice = Dice::new(7);
+        for law in ["constant:2", "uniform:0.5..3.5", "exponential:2"] {
+            let law: Law = law.parse().unwrap();
+            let sum: u64 = (0..200_000).map(|_| law.draw(&mut dice, TICKS)).sum();
+            let mean = sum as f64 / 200_000.0 / TICKS;
+            assert!((mean - 2.0).abs() < 0.02, "{law} has mean {mean}");
+            assert_eq!(law.to_string().parse::<Law>().unwrap(), law);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_law() {
+        let bad = ["", "1", "constant", "constant:-1", "constant:NaN", "uniform:2..1", "uniform:1"];
+        for text in bad.into_iter().chain(["exponential:inf", "exponential:1e10", "gauss:1"]) {
+            assert!(text.parse::<Law>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_matrix_is_square() {
+        let delay = Delay::matrix("0 1 3 # Rome\n1,0,2\n\n3 2 0").unwrap();
+        assert!((delay.mean() - 2.0).abs() < 1e-12);
+        assert!(Delay::matrix("0 1\n1").unwrap_err().contains("row 2"));
+        assert!(Delay::matrix("0 x\n1 0").unwrap_err().contains("line 1"));
+    }
+}

@@ -1,0 +1,174 @@
+//! What a run is made of.
+
+use std::sync::Arc;
+
+use doorway_core::{Channel, Group, Info, Mode, NodeId, NodeSet};
+
+use super::law::{Delay, Law};
+
+/// When clients come. Times are in units of the mean message delay.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// Each seat of each node has one client, which thinks, asks, is inside, leaves, and thinks again.
+    Closed {
+        /// How long it thinks.
+        think: Law,
+    },
+    /// Clients come to each node as a Poisson stream, whatever became of the earlier ones.
+    Open {
+        /// How many a unit of time come to one node.
+        rate: f64,
+    },
+    /// One client at a time, at a node drawn evenly each time: load so light that nobody contends.
+    Serial {
+        /// How long after one has left the next comes.
+        pause: Law,
+    },
+    /// Exactly these clients.
+    Scripted(Vec<Arrival>),
+}
+
+/// A client that comes at a given time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arrival {
+    /// When.
+    pub at: f64,
+    /// To which node.
+    pub node: NodeId,
+    /// What it wants.
+    pub mode: Mode,
+}
+
+/// A stretch of time in which the nodes of one side cannot reach the others, either way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partition {
+    /// From when.
+    pub from: f64,
+    /// Until when.
+    pub until: f64,
+    /// One side.
+    pub side: NodeSet,
+}
+
+/// Everything that rules a run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The group.
+    pub group: Arc<Group>,
+    /// Do messages keep their order?
+    pub channel: Channel,
+    /// How long messages travel, in units of time.
+    pub delay: Delay,
+    /// When clients come.
+    pub workload: Workload,
+    /// How long they stay inside, in mean message delays.
+    pub inside: Law,
+    /// Which share of the clients wants shared mode.
+    pub shared: f64,
+    /// The first `.0` nodes are hot: their clients come `.1` times as often.
+    pub hot: (u32, f64),
+    /// The chance that a message is lost.
+    pub loss: f64,
+    /// The chance that a message arrives twice.
+    pub duplicate: f64,
+    /// Which nodes crash, and when.
+    pub crashes: Vec<(f64, NodeId)>,
+    /// How long after a crash the survivors are told, if ever.
+    pub detect: Option<f64>,
+    /// When the network is split.
+    pub partitions: Vec<Partition>,
+    /// What rules all chance.
+    pub seed: u64,
+    /// After how many entries done the run ends.
+    pub entries: u64,
+    /// How many entries are done before the counting begins.
+    pub warmup: u64,
+    /// How many events of the trace are kept.
+    pub trace: usize,
+}
+
+impl Options {
+    /// A run of the algorithm with `info` on `group` with the usual choices: unit delays, clients that
+    /// think for ten message delays and stay inside for one, nothing fails.
+    pub fn new(info: &Info, group: Group) -> Self {
+        Self {
+            group: Arc::new(group),
+            channel: info.channel,
+            delay: Delay::Law(Law::Constant(1.0)),
+            workload: Workload::Closed { think: Law::Exponential(10.0) },
+            inside: Law::Constant(1.0),
+            shared: if info.shared { 0.5 } else { 0.0 },
+            hot: (0, 1.0),
+            loss: 0.0,
+            duplicate: 0.0,
+            crashes: Vec::new(),
+            detect: None,
+            partitions: Vec::new(),
+            seed: 1,
+            entries: 1000,
+            warmup: 0,
+            trace: 0,
+        }
+    }
+
+    /// What makes these options impossible for the algorithm with `info`, if anything does.
+    pub fn check(&self, info: &Info) -> Result<(), String> {
+        let size = self.group.size();
+        let probability = |name: &str, p: f64| {
+            let fine = (0.0..=1.0).contains(&p);
+            if fine { Ok(()) } else { Err(format!("{name} is a chance from 0 to 1, not {p}")) }
+        };
+        probability("loss", self.loss)?;
+        probability("duplication", self.duplicate)?;
+        probability("the shared part", self.shared)?;
+        if self.shared > 0.0 && !info.shared {
+            return Err(format!("{} serves no shared mode", info.name));
+        }
+        if let Delay::Matrix { size: rows, .. } = self.delay
+            && rows != size as usize
+        {
+            return Err(format!("a matrix of {rows} rows for {size} nodes"));
+        }
+        if self.delay.mean() <= 0.0 {
+            return Err("messages must take some time: the delay is the unit of all times".into());
+        }
+        if self.entries == 0 || self.entries + self.warmup > u64::from(u32::MAX) / 2 {
+            return Err(format!("a run has 1 to 2,147,483,647 entries, not {}", self.entries));
+        }
+        if self.hot.0 > size || !(self.hot.1 > 0.0 && self.hot.1 <= 1e6) {
+            return Err("hot nodes are some of the group, with a factor above 0".into());
+        }
+        if let Workload::Open { rate } = self.workload
+            && !(rate > 0.0 && rate <= 1e6)
+        {
+            return Err(format!("clients come at a rate above 0, not {rate}"));
+        }
+        self.check_nodes(info)
+    }
+
+    fn check_nodes(&self, info: &Info) -> Result<(), String> {
+        let size = self.group.size();
+        let arrivals = match &self.workload {
+            Workload::Scripted(arrivals) => arrivals.as_slice(),
+            _ => &[],
+        };
+        if arrivals.iter().any(|a| a.mode == Mode::Shared) && !info.shared {
+            return Err(format!("{} serves no shared mode", info.name));
+        }
+        let crashes = self.crashes.iter().copied();
+        let times = arrivals.iter().map(|a| (a.at, a.node)).chain(crashes);
+        for (at, node) in times {
+            if !self.group.contains(node) {
+                return Err(format!("node {node} is not among 1 to {size}"));
+            }
+            if !(0.0..=1e12).contains(&at) {
+                return Err(format!("{at} is no time"));
+            }
+        }
+        let sides = self.partitions.iter().flat_map(|partition| partition.side.iter());
+        match sides.into_iter().find(|node| !self.group.contains(*node)) {
+            Some(node) => Err(format!("node {node} is not among 1 to {size}")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The event queue: a radix heap, which knows that time never goes back.
+
+use std::collections::VecDeque;
+
+/// Events by time. Those of one moment leave in the order in which they came.
+///
+/// Bucket 0 holds what is due at `now`; bucket b holds the times that first differ from `now` in bit
+/// b − 1. An event moves only towards bucket 0, at most once per bit of its distance, and buckets are
+/// emptied in order, so equal times never change places.
+#[derive(Clone, Debug)]
+pub(super) struct Queue<T> {
+    now: u64,
+    due: VecDeque<T>,
+    later: [Vec<(u64, T)>; 64],
+    /// Which of `later` are not empty.
+    occupied: u64,
+    /// An empty vector kept for its memory.
+    spare: Vec<(u64, T)>,
+}
+
+impl<T> Queue<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            now: 0,
+            due: VecDeque::new(),
+            later: std::array::from_fn(|_| Vec::new()),
+            occupied: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Add an event, not before the time of the last one taken.
+    pub(super) fn push(&mut self, at: u64, event: T) {
+        debug_assert!(at >= self.now, "an event cannot lie in the past");
+        match (at ^ self.now).checked_ilog2() {
+            None => self.due.push_back(event),
+            Some(bit) => {
+                self.later[bit as usize].push((at, event));
+                self.occupied |= 1 << bit;
+            }
+        }
+    }
+
+    /// Take the earliest event.
+    pub(super) fn pop(&mut self) -> Option<(u64, T)> {
+        if self.due.is_empty() {
+            self.advance();
+        }
+        self.due.pop_front().map(|event| (self.now, event))
+    }
+
+    /// Move `now` to the time of the next event, and its bucket's events nearer.
+    fn advance(&mut self) {
+        if self.occupied == 0 {
+            return;
+        }
+        let bucket = self.occupied.trailing_zeros() as usize;
+        self.occupied &= !(1 << bucket);
+        let empty = std::mem::take(&mut self.spare);
+        let mut events = std::mem::replace(&mut self.later[bucket], empty);
+        self.now = events.iter().map(|(at, _)| *at).min().expect("an occupied bucket");
+        for (at, event) in events.drain(..) {
+            self.push(at, event);
+        }
+        self.spare = events;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_leave_by_time_and_then_in_order() {
+        let mut queue = Queue::new();
+        let mut sorted = Vec::new();
+        let mut random = 1u64;
+        let mut now = 0;
+        for id in 0..20_000u64 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = now + (random >> 40) % if id % 7 == 0 { 100_000 } else { 5 };
+            queue.push(at, id);
+            sorted.push((at, id));
+            if id % 3 != 0 {
+                sorted.sort_unstable();
+                let expected = sorted.remove(0);
+                assert_eq!(queue.pop(), Some(expected));
+                now = expected.0;
+            }
+        }
+        sorted.sort_unstable();
+        let rest: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(rest, sorted);
+    }
+}
