@@ -3,8 +3,10 @@
 //! [`World`] is a whole group plus its network as one value; the drivers differ only in who picks
 //! the next [`Choice`]. The lab never opens a socket and never asks the time.
 
+pub mod compare;
 pub mod explore;
 mod nodes;
+pub mod random;
 pub mod simulate;
 pub mod trace;
 mod world;

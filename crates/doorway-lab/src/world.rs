@@ -314,6 +314,13 @@ impl<A: Algorithm> World<A> {
         &mut self.limits
     }
 
+    /// How many requests live nodes will still make.
+    pub fn wishes(&self) -> u32 {
+        let live = |node: &NodeId| !self.crashed.contains(*node);
+        let nodes = self.group().nodes().filter(live);
+        nodes.map(|node| self.limits.acquires[node.index()].0).sum()
+    }
+
     /// What the nodes did at the start, for those who draw it.
     pub fn opening(&self) -> &[Step<A::Message>] {
         &self.opening

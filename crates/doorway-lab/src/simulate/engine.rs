@@ -4,7 +4,7 @@ use doorway_core::{Algorithm, Input, Mode, NodeId, Phase};
 
 use super::accounts::RequestId;
 use super::network::Letter;
-use super::{Event, Simulation, Workload};
+use super::{Arrival, Client, Event, Simulation, Workload};
 use crate::Violation;
 use crate::trace::What;
 
@@ -61,12 +61,13 @@ impl<A: Algorithm> Simulation<A> {
                     self.schedule_next_client(node);
                 }
                 let shared = self.options.shared > 0.0 && self.dice.unit() < self.options.shared;
-                self.come(node, if shared { Mode::Shared } else { Mode::Exclusive });
+                let mode = if shared { Mode::Shared } else { Mode::Exclusive };
+                self.come(Client { node, mode, stay: None, asked: self.now });
             }
             Event::Scripted(index) => {
                 if let Workload::Scripted(arrivals) = &self.options.workload {
-                    let arrival = arrivals[index as usize];
-                    self.come(arrival.node, arrival.mode);
+                    let Arrival { node, mode, stay, .. } = arrivals[index as usize];
+                    self.come(Client { node, mode, stay, asked: self.now });
                 }
             }
             Event::Leave(request) => self.leave(request),
@@ -86,30 +87,33 @@ impl<A: Algorithm> Simulation<A> {
     }
 
     /// A client comes: it asks at once, or stands behind those of its node.
-    fn come(&mut self, node: NodeId, mode: Mode) {
-        if self.crashed.contains(node) {
+    fn come(&mut self, client: Client) {
+        if self.crashed.contains(client.node) {
             return;
         }
-        if self.nodes.member(node).may_acquire(&self.options.group, mode) {
-            self.acquire(node, self.now, mode);
+        if self.nodes.member(client.node).may_acquire(&self.options.group, client.mode) {
+            self.acquire(client);
         } else {
-            self.backlog.entry(node).or_default().push_back((self.now, mode));
+            self.backlog.entry(client.node).or_default().push_back(client);
         }
     }
 
-    fn acquire(&mut self, node: NodeId, asked: u64, mode: Mode) {
-        let request = self.accounts.acquire(node, asked, self.now);
-        self.record(node, What::Acquire(mode));
-        self.step(node, Input::Acquire(mode), request);
+    fn acquire(&mut self, client: Client) {
+        let request = self.accounts.acquire(client.node, client.asked, self.now);
+        if let Some(stay) = client.stay {
+            self.stays.insert(request, ticks(stay, self.unit));
+        }
+        self.record(client.node, What::Acquire(client.mode));
+        self.step(client.node, Input::Acquire(client.mode), request);
     }
 
     /// The first of those who stand behind asks, if the node has room again.
     fn acquire_from_backlog(&mut self, node: NodeId) {
         let Some(waiting) = self.backlog.get_mut(&node) else { return };
-        let Some(&(asked, mode)) = waiting.front() else { return };
-        if self.nodes.member(node).may_acquire(&self.options.group, mode) {
+        let Some(client) = waiting.front().copied() else { return };
+        if self.nodes.member(node).may_acquire(&self.options.group, client.mode) {
             waiting.pop_front();
-            self.acquire(node, asked, mode);
+            self.acquire(client);
         }
     }
 
@@ -163,7 +167,10 @@ impl<A: Algorithm> Simulation<A> {
         if self.effects.entered() {
             self.record(node, What::Enter);
             let request = self.accounts.enter(node, self.now);
-            let stay = self.options.inside.draw(&mut self.dice, self.unit);
+            let stay = match self.stays.remove(&request) {
+                Some(stay) => stay,
+                None => self.options.inside.draw(&mut self.dice, self.unit),
+            };
             self.queue.push(self.now + stay, Event::Leave(request));
         }
         if !self.effects.sends().is_empty() {

@@ -44,6 +44,16 @@ enum Event {
     Detect(u32),
 }
 
+/// Someone who wants in.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    node: NodeId,
+    mode: Mode,
+    stay: Option<f64>,
+    /// When it came.
+    asked: u64,
+}
+
 /// A run of one algorithm.
 #[derive(Clone, Debug)]
 pub struct Simulation<A: Algorithm> {
@@ -59,7 +69,9 @@ pub struct Simulation<A: Algorithm> {
     dice: Dice,
     accounts: Accounts,
     /// Clients that came to a node whose algorithm is busy with an earlier one.
-    backlog: BTreeMap<NodeId, VecDeque<(u64, Mode)>>,
+    backlog: BTreeMap<NodeId, VecDeque<Client>>,
+    /// How long those stay inside who do not follow the common law.
+    stays: BTreeMap<RequestId, u64>,
     crashed: NodeSet,
     effects: Effects<A::Message>,
     events: u64,
@@ -85,6 +97,7 @@ impl<A: Algorithm> Simulation<A> {
             dice: Dice::new(options.seed),
             accounts: Accounts::new(size),
             backlog: BTreeMap::new(),
+            stays: BTreeMap::new(),
             crashed: NodeSet::new(),
             effects: Effects::default(),
             events: 0,

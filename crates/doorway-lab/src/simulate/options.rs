@@ -37,6 +37,46 @@ pub struct Arrival {
     pub node: NodeId,
     /// What it wants.
     pub mode: Mode,
+    /// How long it stays inside, if not by the common law.
+    pub stay: Option<f64>,
+}
+
+impl Arrival {
+    /// A client that wants in alone and stays as long as all do.
+    pub fn new(at: f64, node: NodeId) -> Self {
+        Self { at, node, mode: Mode::Exclusive, stay: None }
+    }
+
+    /// Clients from text: a line each, `TIME NODE [shared] [stay TIME]`, with `#` comments.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
+        let mut arrivals = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or("").trim();
+            if !line.is_empty() {
+                let complain = || {
+                    let form = "TIME NODE [shared] [stay TIME], as in '2.5 1 stay 3'";
+                    format!("line {}: '{line}' is not of the form {form}", at + 1)
+                };
+                arrivals.push(Self::parse(line).ok_or_else(complain)?);
+            }
+        }
+        Ok(arrivals)
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let at = words.next()?.parse().ok()?;
+        let node: u32 = words.next()?.parse().ok()?;
+        let mut arrival = Self::new(at, NodeId(node.checked_sub(1)?));
+        while let Some(word) = words.next() {
+            match word {
+                "shared" => arrival.mode = Mode::Shared,
+                "stay" => arrival.stay = Some(words.next()?.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(arrival)
+    }
 }
 
 /// A stretch of time in which the nodes of one side cannot reach the others, either way.
@@ -156,12 +196,13 @@ impl Options {
             return Err(format!("{} serves no shared mode", info.name));
         }
         let crashes = self.crashes.iter().copied();
-        let times = arrivals.iter().map(|a| (a.at, a.node)).chain(crashes);
+        let stays = arrivals.iter().filter_map(|a| Some((a.stay?, a.node)));
+        let times = arrivals.iter().map(|a| (a.at, a.node)).chain(stays).chain(crashes);
         for (at, node) in times {
             if !self.group.contains(node) {
                 return Err(format!("node {node} is not among 1 to {size}"));
             }
-            if !(0.0..=1e12).contains(&at) {
+            if !(0.0..=1e9).contains(&at) {
                 return Err(format!("{at} is no time"));
             }
         }

@@ -1,0 +1,240 @@
+//! Algorithms side by side: sweeps over size, load or delay, on all cores.
+
+use std::fmt::Write as _;
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use doorway_core::algorithms::{self, Task};
+use doorway_core::{Algorithm, Group, Info, Shape};
+use serde::Serialize;
+
+use crate::simulate::{Delay, Law, Options, Report, Simulation, Workload};
+
+/// What changes from point to point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// The number of nodes.
+    Size,
+    /// The mean time a client thinks, in message delays: the longer, the lighter the load.
+    Load,
+    /// The message delay, in times inside.
+    Delay,
+}
+
+impl Sweep {
+    /// The points taken when none are named.
+    pub fn default_points(self) -> Vec<f64> {
+        match self {
+            Self::Size => vec![3.0, 7.0, 13.0, 21.0, 31.0, 57.0, 100.0],
+            Self::Load => vec![0.1, 1.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 10_000.0, 100_000.0],
+            Self::Delay => vec![0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0],
+        }
+    }
+
+    /// What the points mean, for an axis.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Size => "nodes",
+            Self::Load => "mean think time, in message delays",
+            Self::Delay => "message delay, in times inside",
+        }
+    }
+}
+
+impl FromStr for Sweep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "n" => Ok(Self::Size),
+            "load" => Ok(Self::Load),
+            "delay" => Ok(Self::Delay),
+            _ => Err(format!("'{text}' is no sweep: say n, load or delay")),
+        }
+    }
+}
+
+/// A comparison to make.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The names of the algorithms.
+    pub algorithms: Vec<String>,
+    /// What changes.
+    pub sweep: Sweep,
+    /// Where it is measured.
+    pub points: Vec<f64>,
+    /// How many nodes, unless that is what changes.
+    pub size: usize,
+    /// How clients come, unless that is what changes.
+    pub workload: Workload,
+    /// How long they stay inside, unless the delay changes against it.
+    pub inside: Law,
+    /// How long messages travel.
+    pub delay: Delay,
+    /// Entries for each point.
+    pub entries: u64,
+    /// The seed of every point.
+    pub seed: u64,
+}
+
+/// One point of one curve.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Where it was measured.
+    pub x: f64,
+    /// What was measured.
+    #[serde(flatten)]
+    pub report: Report,
+    /// What the paper says an entry costs at such a load, if it says so.
+    pub formula: Option<f64>,
+}
+
+/// Measure every point on `threads` threads; `progress` is told after each how many are done.
+///
+/// The rows come in the order of the plan, whatever the threads did.
+pub fn run(
+    plan: &Plan,
+    threads: usize,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<Row>, String> {
+    let points = plan.points.len();
+    let total = plan.algorithms.len() * points;
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let rows = Mutex::new(vec![None; total]);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, total.max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let job = next.fetch_add(1, Ordering::Relaxed);
+                    if job >= total {
+                        break;
+                    }
+                    let row =
+                        point(plan, &plan.algorithms[job / points], plan.points[job % points]);
+                    rows.lock().expect("no thread panics with the rows")[job] = Some(row);
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+                }
+            });
+        }
+    });
+    let rows = rows.into_inner().expect("no thread panics with the rows");
+    rows.into_iter().map(|row| row.expect("every job was done")).collect()
+}
+
+fn point(plan: &Plan, name: &str, x: f64) -> Result<Row, String> {
+    let task = Point { plan, x };
+    algorithms::with(name, task).unwrap_or_else(|| Err(format!("no algorithm is called '{name}'")))
+}
+
+struct Point<'a> {
+    plan: &'a Plan,
+    x: f64,
+}
+
+impl Task for Point<'_> {
+    type Output = Result<Row, String>;
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let (plan, x) = (self.plan, self.x);
+        let size = if plan.sweep == Sweep::Size { x as usize } else { plan.size };
+        let complain = |error: &dyn std::fmt::Display| format!("{} at {x}: {error}", A::INFO.name);
+        let group = A::INFO.group(size, &Shape::default()).map_err(|error| complain(&error))?;
+        let mut options = Options::new(&A::INFO, group);
+        options.workload = plan.workload.clone();
+        options.inside = plan.inside.clone();
+        options.delay = plan.delay.clone();
+        (options.entries, options.seed) = (plan.entries, plan.seed);
+        match plan.sweep {
+            Sweep::Size => {}
+            Sweep::Load => options.workload = Workload::Closed { think: Law::Exponential(x) },
+            Sweep::Delay => options.inside = Law::Constant(1.0 / x),
+        }
+        let formula = formula(&A::INFO, &options.group, &options.workload);
+        let run = Simulation::<A>::new(options).map_err(|error| complain(&error))?;
+        Ok(Row { x, report: run.run(), formula })
+    }
+}
+
+/// The paper's cost of an entry: at light load when clients come one at a time or are seldom, else at
+/// heavy load; or the cost that is the same at any load.
+fn formula(info: &Info, group: &Group, workload: &Workload) -> Option<f64> {
+    let light = match workload {
+        Workload::Serial { .. } => true,
+        Workload::Closed { think } => think.mean() > 50.0 * f64::from(group.size()),
+        Workload::Open { .. } | Workload::Scripted(_) => false,
+    };
+    let (least, most) = ((info.messages.least.of)(group), (info.messages.most.of)(group));
+    let known = if light { info.messages.light } else { info.messages.heavy };
+    known.map(|formula| (formula.of)(group)).or((least >= most).then_some(least))
+}
+
+/// The rows as comma-separated values.
+pub fn csv(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "algorithm,x,n,entries,seed,messages_per_entry,messages_ci,messages_min,messages_max,\
+         formula,bytes_per_entry,sync_delay,response_time,throughput,jain,overtakes_max,queue_mean,\
+         load_mean,load_max,events,violations\n",
+    );
+    let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    for row in rows {
+        let r = &row.report;
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            r.algorithm,
+            row.x,
+            r.n,
+            r.entries,
+            r.seed,
+            r.messages_per_entry,
+            r.messages_ci,
+            r.messages_min,
+            r.messages_max,
+            optional(row.formula),
+            r.bytes_per_entry,
+            optional(r.sync_delay),
+            optional(r.response_time),
+            r.throughput,
+            r.jain,
+            r.overtakes_max,
+            r.queue_mean,
+            r.load_mean,
+            r.load_max,
+            r.events,
+            r.violations.len(),
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_change_nothing() {
+        let plan = Plan {
+            algorithms: vec!["ricart-agrawala".into(), "le-lann".into()],
+            sweep: Sweep::Size,
+            points: vec![2.0, 5.0, 9.0],
+            size: 0,
+            workload: Workload::Closed { think: Law::Exponential(3.0) },
+            inside: Law::Constant(1.0),
+            delay: Delay::Law(Law::Exponential(1.0)),
+            entries: 200,
+            seed: 4,
+        };
+        let one = run(&plan, 1, &|_, _| {}).unwrap();
+        let told = AtomicUsize::new(0);
+        let four = run(&plan, 4, &|_, _| {
+            told.fetch_add(1, Ordering::Relaxed);
+        })
+        .unwrap();
+        assert_eq!(one, four);
+        assert_eq!(told.into_inner(), 6);
+        assert_eq!(csv(&one).lines().count(), 7);
+        let columns = |line: &str| line.split(',').count();
+        assert!(csv(&one).lines().all(|line| columns(line) == 21));
+    }
+}

@@ -1,0 +1,42 @@
+//! A world under random choices: the schedules that nobody thought of.
+
+use doorway_core::{Algorithm, Phase};
+
+use crate::simulate::Dice;
+use crate::{Choice, Violation, World};
+
+/// What went wrong, and how to get there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The choices made.
+    pub trace: Vec<Choice>,
+    /// What happened at their end.
+    pub violation: Violation,
+}
+
+/// Let dice choose until all wishes are served, or for `steps` choices.
+///
+/// Returns how many choices were made. A world in which someone waits and nothing can happen is a
+/// failure like any other.
+pub fn wander<A: Algorithm>(
+    world: &mut World<A>,
+    dice: &mut Dice,
+    steps: usize,
+) -> Result<usize, Failure> {
+    let mut trace = Vec::new();
+    for step in 0..steps {
+        if let Some(violation) = world.stuck() {
+            return Err(Failure { trace, violation });
+        }
+        let choices = world.choices();
+        if choices.is_empty() || (world.wishes() == 0 && world.live_in(Phase::Waiting).is_empty()) {
+            return Ok(step);
+        }
+        let choice = choices[dice.below(choices.len())];
+        trace.push(choice);
+        if let Some(violation) = world.apply(choice).violation {
+            return Err(Failure { trace, violation });
+        }
+    }
+    Ok(steps)
+}

@@ -1,0 +1,136 @@
+//! Every algorithm of the list under thousands of random schedules, timed and untimed, and the same
+//! seed twice.
+
+use std::sync::Arc;
+
+use doorway_core::algorithms::{self, ALL, Task};
+use doorway_core::{Algorithm, Mode, Phase, Shape, Start};
+use doorway_lab::random::wander;
+use doorway_lab::simulate::{Delay, Dice, Law, Options, Simulation, Workload};
+use doorway_lab::{Limits, Trace, World};
+
+fn sound() -> impl Iterator<Item = &'static str> {
+    ALL.iter().filter(|entry| entry.info.refuted.is_none()).map(|entry| entry.info.name)
+}
+
+/// Shapes for which an algorithm has a group of five, so that each runs in all its arrangements.
+fn shapes<A: Algorithm>() -> Vec<Shape> {
+    use doorway_core::tree::TreeShape::{Chain, Star};
+    use doorway_core::{Needs, Wiring, quorums::Kind};
+    let shape = Shape::default;
+    let mut shapes = match A::INFO.needs {
+        Needs::Quorums => {
+            [Kind::Majority].iter().map(|kind| Shape { quorums: Some(*kind), ..shape() }).collect()
+        }
+        Needs::Tree => {
+            vec![
+                shape(),
+                Shape { tree: Some(Chain), ..shape() },
+                Shape { tree: Some(Star), ..shape() },
+            ]
+        }
+        Needs::Wiring => [Wiring::Mesh, Wiring::Ring, Wiring::Tree]
+            .map(|wiring| Shape { wiring: Some(wiring), ..shape() })
+            .into(),
+        Needs::Weights => vec![shape(), Shape { weights: Some(vec![3, 1, 1, 0, 2]), ..shape() }],
+        Needs::Graph => {
+            let all = (0..5).map(doorway_core::NodeId).collect();
+            let mesh = doorway_core::Graph::mesh(5);
+            vec![shape(), Shape { graph: Some(mesh), initiators: Some(all), ..shape() }]
+        }
+        Needs::Nothing => vec![shape()],
+    };
+    if A::INFO.permits {
+        let permits = |k, s| Shape { permits: Some(k), seats: Some(s), ..shape() };
+        shapes.extend([permits(2, 1), permits(4, 1), permits(5, 1), permits(3, 3), permits(8, 2)]);
+    }
+    shapes
+}
+
+struct Wander {
+    seeds: std::ops::Range<u64>,
+    forgetting: bool,
+}
+
+impl Task for Wander {
+    type Output = ();
+
+    fn run<A: Algorithm>(self) {
+        for shape in shapes::<A>() {
+            let group = Arc::new(A::INFO.group(5, &shape).expect("a group of five"));
+            for seed in self.seeds.clone() {
+                let mut limits = Limits::reliable(&group, 3);
+                limits.forgetting = self.forgetting;
+                if A::INFO.shared {
+                    limits.acquires[0].1 = Mode::Shared;
+                    limits.acquires[3].1 = Mode::Shared;
+                }
+                let channel = A::INFO.channel;
+                let mut world = World::<A>::new(group.clone(), &Start::default(), channel, limits);
+                let done = wander(&mut world, &mut Dice::new(seed), 100_000);
+                let name = A::INFO.name;
+                assert!(done.is_ok(), "{name} with {shape:?}, seed {seed}: {done:?}");
+                assert!(done.is_ok_and(|steps| steps < 100_000), "{name}, seed {seed}: endless");
+                assert_eq!(world.wishes(), 0);
+                assert!(world.live_in(Phase::Waiting).is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn random_schedules_let_everyone_in_one_at_a_time() {
+    for name in sound() {
+        algorithms::with(name, Wander { seeds: 0..1000, forgetting: false });
+    }
+}
+
+#[test]
+fn forgetting_at_random_does_no_harm() {
+    for name in sound() {
+        algorithms::with(name, Wander { seeds: 1000..1300, forgetting: true });
+    }
+}
+
+/// Runs a seed and returns its trace.
+struct Traced {
+    size: usize,
+    seed: u64,
+    entries: u64,
+}
+
+impl Task for Traced {
+    type Output = (Vec<String>, Trace);
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let group = A::INFO.group(self.size, &Shape::default()).expect("a group");
+        let mut options = Options::new(&A::INFO, group);
+        options.delay = Delay::Law(Law::Exponential(1.0));
+        options.workload = Workload::Closed { think: Law::Exponential(5.0) };
+        (options.seed, options.entries, options.trace) = (self.seed, self.entries, 1_000_000);
+        let mut run = Simulation::<A>::new(options).expect("a run");
+        run.advance(10_000_000);
+        (run.report().violations, run.trace().clone())
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
+    for name in sound() {
+        let run = |seed| algorithms::with(name, Traced { size: 9, seed, entries: 60 });
+        let first = run(17);
+        assert_eq!(first, run(17), "{name}");
+        assert_ne!(first, run(18), "{name}");
+    }
+}
+
+#[test]
+fn timed_runs_of_many_sizes_violate_nothing() {
+    for name in sound() {
+        for (size, seed) in (1..=24).zip(100..) {
+            let (violations, _) =
+                algorithms::with(name, Traced { size, seed, entries: 300 }).expect("a known name");
+            assert!(violations.is_empty(), "{name} n={size} seed {seed}: {violations:?}");
+        }
+    }
+}
