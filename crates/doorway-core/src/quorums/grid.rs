@@ -1,0 +1,27 @@
+//! The grid of Maekawa's section 7 (Method 2): a node's quorum is its row and its column.
+//!
+//! Of any two nodes, at least one is in a full row or both are in the last; so the row of one meets
+//! the column of the other even where the last row is short, and nothing need be completed.
+
+use super::{Sets, refuse_huge};
+use crate::{GroupError, NodeId};
+
+/// The quorums of a grid with ⌈√size⌉ columns.
+pub(super) fn sets(size: u32) -> Result<Sets, GroupError> {
+    let columns = columns(size);
+    refuse_huge(size, 2 * columns)?;
+    let quorum = |node: u32| {
+        let row = node - node % columns;
+        let above = (node % columns..row).step_by(columns as usize);
+        let within = row..(row + columns).min(size);
+        let below = (node + columns..size).step_by(columns as usize);
+        above.chain(within).chain(below).map(NodeId).collect()
+    };
+    Ok((0..size).map(quorum).collect())
+}
+
+/// The smallest number of columns that makes the grid no higher than wide.
+pub(super) fn columns(size: u32) -> u32 {
+    let root = size.isqrt();
+    root + u32::from(root * root < size)
+}
