@@ -1,35 +1,103 @@
-//! Events a second of the simulator, all checks on.
+//! Events a second of the simulator, all checks on, beside what a binary heap alone can do.
+//!
+//! `cargo bench --bench simulate` takes a minute; `-- --smoke` runs everything at toy size.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::Instant;
 
-use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
+use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Shape};
-use doorway_lab::simulate::{Law, Options, Simulation, Workload};
+use doorway_lab::simulate::{Delay, Dice, Law, Options, Report, Simulation, Workload};
 
-fn measure<A: Algorithm>(size: usize, entries: u64, think: f64, delay: &str) {
-    let group = A::INFO.group(size, &Shape::default()).expect("a group");
-    let mut options = Options::new(&A::INFO, group);
-    options.workload = Workload::Closed { think: Law::Exponential(think) };
-    options.delay = doorway_lab::simulate::Delay::Law(delay.parse().expect("a law"));
-    options.entries = entries;
-    let run = Simulation::<A>::new(options).expect("a run");
+struct Run {
+    size: usize,
+    entries: u64,
+    workload: Workload,
+    delay: Law,
+}
+
+impl Task for Run {
+    type Output = (Report, f64);
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let group = A::INFO.group(self.size, &Shape::default()).expect("a group of this size");
+        let mut options = Options::new(&A::INFO, group);
+        options.workload = self.workload;
+        options.delay = Delay::Law(self.delay);
+        options.entries = self.entries;
+        let run = Simulation::<A>::new(options).expect("a sensible run");
+        let begin = Instant::now();
+        let report = run.run();
+        (report, begin.elapsed().as_secs_f64())
+    }
+}
+
+/// Events a second of a standard binary heap that holds `pending` events and does nothing else: each
+/// taken out is put back later. No simulator on such a heap is faster.
+fn bare_heap(pending: usize, events: u64) -> f64 {
+    let mut dice = Dice::new(1);
+    let mut heap: BinaryHeap<_> =
+        (0..pending).map(|id| Reverse((dice.below(1 << 20), id))).collect();
     let begin = Instant::now();
-    let report = run.run();
-    let seconds = begin.elapsed().as_secs_f64();
+    for _ in 0..events {
+        if let Some(Reverse((at, id))) = heap.pop() {
+            heap.push(Reverse((at + dice.below(1 << 20), id)));
+        }
+    }
+    events as f64 / begin.elapsed().as_secs_f64()
+}
+
+fn row(name: &str, run: Run, limit: f64) {
+    let (size, delay) = (run.size, run.delay.to_string());
+    let (report, seconds) = algorithms::with(name, run).expect("a known algorithm");
+    assert!(report.violations.is_empty(), "{:?}", report.violations);
+    let rate = report.events as f64 / seconds;
     println!(
-        "{} n={size} {delay}: {:.2} million events/s ({} events, {:.3} messages an entry, sync {:?})",
-        report.algorithm,
-        report.events as f64 / seconds / 1e6,
-        report.events,
+        "{name:<16} {size:>8} {delay:<18} {:>6.2} M/s {:>5.2} {:>10.3} {:>7} MiB",
+        rate / 1e6,
+        rate / limit,
         report.messages_per_entry,
-        report.sync_delay,
+        peak_memory(),
     );
 }
 
+/// The most memory this program has used so far, in MiB, where the system tells.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) / 1024
+}
+
 fn main() {
-    for delay in ["constant:1", "uniform:0.5..1.5", "exponential:1"] {
-        for (size, entries) in [(10, 1_000_000), (100, 100_000), (1000, 10_000)] {
-            measure::<RicartAgrawala>(size, entries, 10.0, delay);
+    let smoke = std::env::args().any(|arg| arg == "--smoke" || arg == "--test");
+    let scale = |full: u64| if smoke { (full / 1000).max(10) } else { full };
+    let limit = bare_heap(10_000, scale(10_000_000));
+    println!("a binary heap of 10,000 events alone: {:.2} M/s", limit / 1e6);
+    println!("algorithm               n delay              events  heaps  msgs/entry    memory");
+    let closed = |think| Workload::Closed { think: Law::Exponential(think) };
+    for delay in [Law::Constant(1.0), Law::Uniform(0.5, 1.5), Law::Exponential(1.0)] {
+        for (size, entries) in [(10, 1_000_000), (100, 100_000), (1_000, 10_000)] {
+            let delay = delay.clone();
+            let run = Run { size, entries: scale(entries), workload: closed(10.0), delay };
+            row("ricart-agrawala", run, limit);
+        }
+    }
+    let plane = if smoke { 13 } else { 10_303 };
+    let run = Run {
+        size: plane,
+        entries: scale(20_000),
+        workload: closed(10.0),
+        delay: Law::Uniform(0.5, 1.5),
+    };
+    row("maekawa", run, limit);
+    for name in ["raymond-tree", "naimi-trehel"] {
+        for size in [1_000, 1_000_000] {
+            let size = if smoke { size / 1000 + 2 } else { size };
+            let (entries, workload) = (scale(1_000_000), closed(size as f64 / 2.0));
+            let run = Run { size, entries, workload, delay: Law::Uniform(0.5, 1.5) };
+            row(name, run, limit);
         }
     }
 }

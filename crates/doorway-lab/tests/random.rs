@@ -20,7 +20,8 @@ fn shapes<A: Algorithm>() -> Vec<Shape> {
     let shape = Shape::default;
     let mut shapes = match A::INFO.needs {
         Needs::Quorums => {
-            [Kind::Majority].iter().map(|kind| Shape { quorums: Some(*kind), ..shape() }).collect()
+            let kinds = Kind::ALL.iter().filter(|kind| **kind != Kind::ProjectivePlane);
+            kinds.map(|kind| Shape { quorums: Some(*kind), ..shape() }).collect()
         }
         Needs::Tree => {
             vec![

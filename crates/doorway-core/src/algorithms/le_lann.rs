@@ -56,7 +56,7 @@ impl Algorithm for LeLann {
             most: Formula { text: "unbounded", of: |_| f64::INFINITY },
             per: Per::Run,
             light: None,
-            heavy: Some(Formula { text: "1", of: |group| f64::from(group.size() > 1) }),
+            heavy: None,
         },
     };
 

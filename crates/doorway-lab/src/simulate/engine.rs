@@ -89,6 +89,10 @@ impl<A: Algorithm> Simulation<A> {
     /// A client comes: it asks at once, or stands behind those of its node.
     fn come(&mut self, client: Client) {
         if self.crashed.contains(client.node) {
+            // Where clients come one at a time, the next one finds another node.
+            if matches!(self.options.workload, Workload::Serial { .. }) {
+                self.schedule_next_client(client.node);
+            }
             return;
         }
         if self.nodes.member(client.node).may_acquire(&self.options.group, client.mode) {

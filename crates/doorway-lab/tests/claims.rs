@@ -1,0 +1,90 @@
+//! What the papers claim of messages per entry, for every algorithm of the list.
+
+use doorway_core::algorithms::{self, ALL, Task};
+use doorway_core::{Algorithm, Group, Per, Shape};
+use doorway_lab::simulate::{Delay, Law, Options, Report, Simulation, Workload};
+
+struct Run {
+    size: usize,
+    workload: Workload,
+    delay: Law,
+    inside: f64,
+    entries: u64,
+}
+
+impl Task for Run {
+    type Output = (Report, Group);
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let group = A::INFO.group(self.size, &Shape::default()).expect("a group");
+        let mut options = Options::new(&A::INFO, group.clone());
+        options.workload = self.workload;
+        options.delay = Delay::Law(self.delay);
+        options.inside = Law::Constant(self.inside);
+        options.entries = self.entries;
+        (Simulation::<A>::new(options).expect("a run").run(), group)
+    }
+}
+
+fn closed(think: f64) -> Workload {
+    Workload::Closed { think: Law::Exponential(think) }
+}
+
+fn serial() -> Workload {
+    Workload::Serial { pause: Law::Constant(1_000.0) }
+}
+
+#[test]
+fn entries_cost_what_the_papers_bound() {
+    for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
+        for size in [1, 2, 3, 5, 8, 16] {
+            let loads = [serial(), closed(0.0), closed(3.0), closed(size as f64), closed(500.0)];
+            for workload in loads {
+                let label = format!("{} n={size} {workload:?}", entry.info.name);
+                let delay = Law::Exponential(1.0);
+                let run = Run { size, workload, delay, inside: 0.5, entries: 300 };
+                let (report, group) = algorithms::with(entry.info.name, run).unwrap();
+                assert_eq!(report.violations, [""; 0], "{label}");
+                let claim = entry.info.messages;
+                let (least, most) = ((claim.least.of)(&group), (claim.most.of)(&group));
+                let (low, high) = match claim.per {
+                    Per::Entry => (report.messages_min.into(), report.messages_max.into()),
+                    Per::Run => (report.messages_per_entry, report.messages_per_entry),
+                };
+                let within = low >= least - 1e-9 && high <= most + 1e-9;
+                assert!(within, "{label}: {low} to {high}, claimed {least} to {most}");
+            }
+        }
+    }
+}
+
+#[test]
+fn light_load_costs_the_formula() {
+    for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
+        let Some(formula) = entry.info.messages.light else { continue };
+        for size in [2, 7, 12] {
+            let (delay, entries) = (Law::Constant(1.0), 20_000);
+            let run = Run { size, workload: serial(), delay, inside: 0.5, entries };
+            let (report, group) = algorithms::with(entry.info.name, run).unwrap();
+            let (mean, expected) = (report.messages_per_entry, (formula.of)(&group));
+            let near = (mean - expected).abs() <= 0.02 * expected + 1e-9;
+            assert!(near, "{} n={size}: {mean}, claimed {expected}", entry.info.name);
+        }
+    }
+}
+
+#[test]
+fn heavy_load_costs_the_formula() {
+    for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
+        let Some(formula) = entry.info.messages.heavy else { continue };
+        for size in [5, 12, 30] {
+            let workload = closed(size as f64 / 2.0);
+            let (delay, entries) = (Law::Uniform(0.5, 1.5), 20_000);
+            let run = Run { size, workload, delay, inside: 0.1, entries };
+            let (report, group) = algorithms::with(entry.info.name, run).unwrap();
+            let (mean, expected) = (report.messages_per_entry, (formula.of)(&group));
+            let near = (mean - expected).abs() <= 0.03 * expected + 1e-9;
+            assert!(near, "{} n={size}: {mean}, claimed {expected}", entry.info.name);
+        }
+    }
+}
