@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::hash::Hash;
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{Group, Info, NodeId};
 
@@ -14,7 +14,9 @@ pub trait Wire: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned {
 impl<T: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned> Wire for T {}
 
 /// How a node wants in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum Mode {
     /// Alone; with permits, holding one of them.
     #[default]

@@ -12,7 +12,7 @@ pub mod prelude {
 
     pub use crate::{
         Algorithm, Channel, Claim, Effects, Formula, Group, Info, Kind, Mode, Needs, NodeId,
-        NodeSet, Per, Start, Timestamp, Wiring,
+        NodeSet, Per, Phase, Start, Timestamp, Wiring,
     };
 }
 
@@ -57,6 +57,13 @@ macro_rules! algorithms {
 }
 
 algorithms! {
+    central: Central;
+    lamport: Lamport;
     ricart_agrawala: RicartAgrawala;
+    carvalho_roucairol: CarvalhoRoucairol;
+    readers_writers: ReadersWriters;
+    ricart_agrawala_token: RicartAgrawalaToken;
+    suzuki_kasami: SuzukiKasami;
+    naimi_trehel: NaimiTrehel;
     le_lann: LeLann;
 }

@@ -1,0 +1,154 @@
+//! Carvalho & Roucairol, "On Mutual Exclusion in Computer Networks", Communications of the ACM
+//! 26(2), 1983.
+//!
+//! Ricart & Agrawala's algorithm, except that a reply is kept: it is a permission that is good for
+//! any number of entries, until its giver asks for it back. Each pair of nodes shares one
+//! permission, and it lies with the one of the two that was inside last. So a node asks only those
+//! who have been inside since, and re-enters without a message if nobody has.
+//!
+//! # Rules
+//!
+//! 1. To ask: take a sequence number above every number seen and send REQUEST to those whose
+//!    permission is missing; enter when none is.
+//! 2. On REQUEST: defer the reply while inside, or while waiting with an older request.
+//! 3. Else REPLY, and with it goes the permission.
+//! 4. If we had it and are waiting, we need it back: send REQUEST after the REPLY.
+//! 5. On REPLY: the permission is ours. On the last one missing: enter, in the same step.
+//! 6. To leave: send every deferred REPLY, and with each goes a permission.
+//!
+//! # Why it is right
+//!
+//! A permission is with one node of its pair or on its way, so of two nodes only one can have it
+//! and be inside. Among those that wait, the older request of a pair gets it and keeps it. The
+//! order of delivery plays no part: if a REQUEST overtakes the REPLY sent before it, its receiver
+//! is waiting with an older request, and defers.
+//!
+//! # Flaws of the printed text
+//!
+//! In RELEASE, `Reply_Deferred[i]` must be `Reply_Deferred[j]`. The three tests on REQUEST exclude
+//! each other only if they are made in the printed order; done otherwise, two replies are sent.
+
+use super::prelude::*;
+
+/// The messages of the paper.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// May I? With the request's sequence number.
+    Request(u64),
+    /// Yes, until I ask you.
+    Reply,
+}
+
+/// The state of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CarvalhoRoucairol {
+    me: NodeId,
+    /// The highest sequence number in any request sent or received.
+    highest: u64,
+    /// Our request, from `acquire` to `release`.
+    request: Option<Timestamp>,
+    /// Whose permission we do not have (A of the paper is the rest).
+    missing: NodeSet,
+    /// Whom we owe a reply on leaving.
+    deferred: NodeSet,
+}
+
+const BROADCAST: Formula =
+    Formula { text: "2(N-1)", of: |group| 2.0 * f64::from(group.size() - 1) };
+
+impl Algorithm for CarvalhoRoucairol {
+    type Message = Message;
+
+    const INFO: Info = Info {
+        name: "carvalho-roucairol",
+        summary: "Ricart-Agrawala, but a reply is good until it is asked back",
+        paper: "Carvalho & Roucairol, On Mutual Exclusion in Computer Networks, CACM 26(2)",
+        year: 1983,
+        kind: Kind::Permission,
+        channel: Channel::Unordered,
+        shared: false,
+        permits: false,
+        needs: Needs::Nothing,
+        refuted: None,
+        served: true,
+        messages: Claim {
+            least: Formula { text: "0", of: |_| 0.0 },
+            most: BROADCAST,
+            per: Per::Entry,
+            // Each of the others has been inside since our last entry with even odds.
+            light: Some(Formula { text: "N-1", of: |group| f64::from(group.size() - 1) }),
+            heavy: Some(BROADCAST),
+        },
+    };
+
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        let request = start.holder(me).map(|_| Timestamp { clock: start.floor, node: me });
+        // At first nobody has a permission, but a holder has them all.
+        let missing = group.others(me).filter(|_| request.is_none()).collect();
+        Self { me, highest: start.floor, request, missing, deferred: NodeSet::new() }
+    }
+
+    fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        self.highest = self.highest.saturating_add(1);
+        self.request = Some(Timestamp { clock: self.highest, node: self.me });
+        out.send_all(self.missing.iter(), &Message::Request(self.highest));
+        if self.missing.is_empty() {
+            out.enter();
+        }
+    }
+
+    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+        match message {
+            Message::Request(clock) => {
+                let theirs = Timestamp { clock, node: from };
+                if self.deferred.contains(from) {
+                    return out.reject("a second request before a reply to the first");
+                }
+                self.highest = self.highest.max(clock);
+                match self.request {
+                    Some(ours) if self.missing.is_empty() || ours < theirs => {
+                        self.deferred.insert(from);
+                    }
+                    Some(ours) => {
+                        out.send(from, Message::Reply);
+                        if self.missing.insert(from) {
+                            out.send(from, Message::Request(ours.clock));
+                        }
+                    }
+                    None => {
+                        self.missing.insert(from);
+                        out.send(from, Message::Reply);
+                    }
+                }
+            }
+            Message::Reply => {
+                if self.request.is_none() || !self.missing.remove(from) {
+                    return out.reject("a reply to no request of ours");
+                }
+                if self.missing.is_empty() {
+                    out.enter();
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
+        self.request = None;
+        // Inside, nothing is missing: what we give away now is all that is.
+        self.missing = core::mem::take(&mut self.deferred);
+        out.send_all(self.missing.iter(), &Message::Reply);
+    }
+
+    fn wanted(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    fn floor(&self) -> Option<u64> {
+        Some(self.highest)
+    }
+
+    fn serves(message: &Message, from: NodeId, to: NodeId) -> Option<NodeId> {
+        // A request sent after a reply serves its sender, not the node replied to.
+        Some(if *message == Message::Reply { to } else { from })
+    }
+}

@@ -1,0 +1,163 @@
+//! The central coordinator, known to every textbook; here after Tanenbaum & van Steen, "Distributed
+//! Systems: Principles and Paradigms", Prentice Hall, 2002, chapter 5.
+//!
+//! One node, the coordinator, decides. Who wants in asks it, enters when it grants, and tells it on
+//! leaving. It grants to one at a time and lets the others wait in the order in which they asked.
+//! Node 1 is the coordinator; its own clients ask it without a message.
+//!
+//! # Rules
+//!
+//! 1. To ask: send REQUEST to the coordinator.
+//! 2. On REQUEST the coordinator sends GRANT if nobody is inside; else it appends the sender to its
+//!    queue, even if that is the very node inside: its RELEASE may have been overtaken.
+//! 3. On GRANT: enter.
+//! 4. To leave: send RELEASE to the coordinator.
+//! 5. On RELEASE the coordinator sends GRANT to the first of the queue.
+//!
+//! # Why it is right
+//!
+//! Between a GRANT and the RELEASE that answers it there is no other GRANT, and a node is inside
+//! only between the two. The queue is served in order, so nobody waits for ever.
+
+use super::prelude::*;
+
+/// The messages.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// May I?
+    Request,
+    /// You may.
+    Grant,
+    /// I have left.
+    Release,
+}
+
+/// Who decides.
+const COORDINATOR: NodeId = NodeId(0);
+
+/// The state of one node. Only the coordinator has a holder and a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Central {
+    me: NodeId,
+    /// Have we sent a REQUEST that is not granted yet?
+    waiting: bool,
+    /// Who has the grant.
+    holder: Option<NodeId>,
+    /// Who waits for it, in the order of asking.
+    queue: VecDeque<NodeId>,
+    /// The same nodes as a set.
+    queued: NodeSet,
+}
+
+const COST: Formula = Formula {
+    text: "3(N-1)/N",
+    of: |group| 3.0 * f64::from(group.size() - 1) / f64::from(group.size()),
+};
+
+impl Algorithm for Central {
+    type Message = Message;
+
+    const INFO: Info = Info {
+        name: "central",
+        summary: "node 1 decides for all",
+        paper: "Tanenbaum & van Steen, Distributed Systems: Principles and Paradigms, chapter 5",
+        year: 2002,
+        kind: Kind::Central,
+        channel: Channel::Unordered,
+        shared: false,
+        permits: false,
+        needs: Needs::Nothing,
+        refuted: None,
+        served: true,
+        messages: Claim {
+            least: Formula { text: "0 for node 1", of: |_| 0.0 },
+            most: Formula { text: "3", of: |group| if group.size() > 1 { 3.0 } else { 0.0 } },
+            per: Per::Entry,
+            light: Some(COST),
+            heavy: Some(COST),
+        },
+    };
+
+    fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
+        let holder = start.holders.first().map(|holder| holder.node);
+        let holder = holder.filter(|_| me == COORDINATOR);
+        Self { me, waiting: false, holder, queue: VecDeque::new(), queued: NodeSet::new() }
+    }
+
+    fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        if self.me == COORDINATOR {
+            self.ask(self.me, out);
+        } else {
+            self.waiting = true;
+            out.send(COORDINATOR, Message::Request);
+        }
+    }
+
+    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+        match message {
+            Message::Request if self.me != COORDINATOR => {
+                out.reject("a request, though we do not decide");
+            }
+            Message::Request if self.queued.contains(from) => {
+                out.reject("a second request before a grant to the first");
+            }
+            Message::Request => self.ask(from, out),
+            Message::Grant if self.waiting && from == COORDINATOR => {
+                self.waiting = false;
+                out.enter();
+            }
+            Message::Grant => out.reject("a grant to no request of ours"),
+            Message::Release if self.holder == Some(from) => self.next(out),
+            Message::Release => out.reject("a release of what was not granted"),
+        }
+    }
+
+    fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
+        if self.me == COORDINATOR {
+            self.next(out);
+        } else {
+            out.send(COORDINATOR, Message::Release);
+        }
+    }
+
+    fn wanted(&self) -> bool {
+        // Only the coordinator knows.
+        self.me != COORDINATOR || !self.queue.is_empty()
+    }
+
+    fn floor(&self) -> Option<u64> {
+        self.holder.is_none().then_some(0)
+    }
+
+    fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
+        (*message == Message::Grant).then_some(to)
+    }
+}
+
+impl Central {
+    fn ask(&mut self, node: NodeId, out: &mut Effects<Message>) {
+        if self.holder.is_none() {
+            self.grant(node, out);
+        } else {
+            self.queue.push_back(node);
+            self.queued.insert(node);
+        }
+    }
+
+    fn next(&mut self, out: &mut Effects<Message>) {
+        self.holder = None;
+        if let Some(node) = self.queue.pop_front() {
+            self.queued.remove(node);
+            self.grant(node, out);
+        }
+    }
+
+    fn grant(&mut self, node: NodeId, out: &mut Effects<Message>) {
+        self.holder = Some(node);
+        if node == self.me {
+            out.enter();
+        } else {
+            out.send(node, Message::Grant);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", Communications of
+//! the ACM 21(7), 1978.
+//!
+//! Every message carries its sender's logical clock, and every node keeps the same queue of
+//! requests, ordered by clock and node. A node enters when its request is the first of its queue
+//! and it has heard something later from everyone: then no older request can still be under way.
+//!
+//! # Rules
+//!
+//! 1. To ask: send REQUEST to all others and put it into one's own queue.
+//! 2. On REQUEST: put it into the queue and send ACK.
+//! 3. To leave: take the request out of the queue and send RELEASE to all others.
+//! 4. On RELEASE: take the sender's request out of the queue.
+//! 5. Enter when one's own request is the first of the queue and from each other node a message
+//!    later than it has arrived.
+//!
+//! The only question put to the queue is whether our request is its first. So it is kept as two
+//! sets: the nodes whose requests are ahead of ours, and those behind it.
+//!
+//! # Why it is right
+//!
+//! Channels keep order, so once something later than our request has come from a node, every older
+//! request of that node has come before it, and is ahead of ours until its RELEASE. Two nodes
+//! inside would each be the older one. The oldest request is ahead of all others and is
+//! acknowledged by all.
+
+use super::prelude::*;
+
+/// The messages of the paper, each with its sender's clock.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// I want in.
+    Request(u64),
+    /// I have seen your request.
+    Ack(u64),
+    /// I have left.
+    Release(u64),
+}
+
+/// The state of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lamport {
+    me: NodeId,
+    /// The latest clock in any message sent or received.
+    clock: u64,
+    /// Our request, from `acquire` to `release`.
+    request: Option<Timestamp>,
+    /// Who has yet to send something later than it.
+    awaited: NodeSet,
+    /// Whose requests come before ours, or would if we asked now.
+    ahead: NodeSet,
+    /// Whose requests come after ours.
+    behind: NodeSet,
+}
+
+const COST: Formula = Formula { text: "3(N-1)", of: |group| 3.0 * f64::from(group.size() - 1) };
+
+impl Algorithm for Lamport {
+    type Message = Message;
+
+    const INFO: Info = Info {
+        name: "lamport",
+        summary: "everyone keeps the same queue of requests, ordered by logical clocks",
+        paper: "Lamport, Time, Clocks, and the Ordering of Events in a Distributed System, CACM 21(7)",
+        year: 1978,
+        kind: Kind::Permission,
+        channel: Channel::Fifo,
+        shared: false,
+        permits: false,
+        needs: Needs::Nothing,
+        refuted: None,
+        served: true,
+        messages: Claim {
+            least: COST,
+            most: COST,
+            per: Per::Entry,
+            light: Some(COST),
+            heavy: Some(COST),
+        },
+    };
+
+    fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
+        // A holder's request counts as the oldest of all.
+        let oldest = |holder: NodeId| Timestamp { clock: start.floor, node: holder };
+        let request = start.holder(me).map(|holder| oldest(holder.node));
+        let ahead = start.holders.iter().map(|holder| holder.node).filter(|node| *node != me);
+        let (awaited, behind) = (NodeSet::new(), NodeSet::new());
+        Self { me, clock: start.floor, request, awaited, ahead: ahead.collect(), behind }
+    }
+
+    fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        let clock = self.tick();
+        self.request = Some(Timestamp { clock, node: self.me });
+        self.awaited = NodeSet::full(group.size());
+        self.awaited.remove(self.me);
+        out.send_all(group.others(self.me), &Message::Request(clock));
+        if self.awaited.is_empty() {
+            out.enter(); // A group of one.
+        }
+    }
+
+    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+        let (Message::Request(clock) | Message::Ack(clock) | Message::Release(clock)) = message;
+        let later = self.request.is_some_and(|ours| ours < Timestamp { clock, node: from });
+        let waiting = self.waiting();
+        let settled = self.request.is_some() && !self.awaited.contains(from);
+        let pending = self.ahead.contains(from) || self.behind.contains(from);
+        match message {
+            Message::Request(_) if pending => {
+                return out.reject("a second request before the release of the first");
+            }
+            Message::Request(_) if settled && !later => {
+                return out.reject("an older request after a later message");
+            }
+            Message::Release(_) if !pending => return out.reject("a release without a request"),
+            _ => self.clock = self.clock.max(clock),
+        }
+        match message {
+            Message::Request(_) => {
+                let side = if later { &mut self.behind } else { &mut self.ahead };
+                side.insert(from);
+                out.send(from, Message::Ack(self.tick()));
+            }
+            // No more than a reading of a clock: one too many does no harm.
+            Message::Ack(_) => {}
+            Message::Release(_) => {
+                self.ahead.remove(from);
+                self.behind.remove(from);
+            }
+        }
+        if later {
+            self.awaited.remove(from);
+        }
+        if waiting && !self.waiting() {
+            out.enter();
+        }
+    }
+
+    fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
+        self.request = None;
+        // Whoever asked meanwhile is ahead of whatever we ask next.
+        self.ahead = core::mem::take(&mut self.behind);
+        let clock = self.tick();
+        out.send_all(group.others(self.me), &Message::Release(clock));
+    }
+
+    fn wanted(&self) -> bool {
+        !self.ahead.is_empty() || !self.behind.is_empty()
+    }
+
+    fn floor(&self) -> Option<u64> {
+        self.ahead.is_empty().then_some(self.clock)
+    }
+}
+
+impl Lamport {
+    fn waiting(&self) -> bool {
+        self.request.is_some() && !(self.awaited.is_empty() && self.ahead.is_empty())
+    }
+
+    /// The clock of the next message: later than all that we have seen.
+    fn tick(&mut self) -> u64 {
+        self.clock = self.clock.saturating_add(1);
+        self.clock
+    }
+}

@@ -1,0 +1,155 @@
+//! Ricart & Agrawala, reply to Carvalho & Roucairol, Communications of the ACM 26(2), 1983: the
+//! algorithm of the appendix.
+//!
+//! Who has the token may enter. A node without it numbers its request and sends it to everyone, for
+//! it does not know where the token is. The token remembers the number of each node's last served
+//! request; where a node has heard of a higher one, that request is open. Who leaves passes the
+//! token to the next open request on the ring, or keeps it until there is one.
+//!
+//! # Rules
+//!
+//! 1. To ask: enter if the token is here; else send REQUEST with the next number to all others.
+//! 2. On TOKEN: enter.
+//! 3. To leave: write one's own number into the token and send TOKEN to the first node, going round
+//!    from the successor, whose request is open.
+//! 4. On REQUEST: remember its number; if the token is here and unused, do as on leaving.
+//!
+//! # Why it is right
+//!
+//! There is one token, and only who has it is inside. Every request reaches every node, so it is
+//! open wherever the token comes to rest, and the scan goes round, so at most N−1 others go first.
+//! A REQUEST that comes late, after it was served, has no higher number than the token and does
+//! nothing.
+//!
+//! # Flaws of the printed text
+//!
+//! The scan declares `i` and uses `j`. It must stop at the first TOKEN sent, or there will be two.
+
+use super::prelude::*;
+
+/// The messages of the paper.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// I want in: my n-th request.
+    Request(u64),
+    /// The right to enter, with the number of each node's last request that was served.
+    Token(Vec<u64>),
+}
+
+/// The state of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RicartAgrawalaToken {
+    me: NodeId,
+    phase: Phase,
+    /// The highest number heard of each node's requests; our own is the number of ours.
+    requests: Vec<u64>,
+    /// The token, while it is here.
+    token: Option<Vec<u64>>,
+}
+
+const BROADCAST: Formula =
+    Formula { text: "N", of: |group| if group.size() > 1 { group.size().into() } else { 0.0 } };
+
+impl Algorithm for RicartAgrawalaToken {
+    type Message = Message;
+
+    const INFO: Info = Info {
+        name: "ricart-agrawala-token",
+        summary: "ask everyone for the token, which goes round to the next request",
+        paper: "Ricart & Agrawala, reply to Carvalho & Roucairol, appendix, CACM 26(2)",
+        year: 1983,
+        kind: Kind::Token,
+        channel: Channel::Unordered,
+        shared: false,
+        permits: false,
+        needs: Needs::Nothing,
+        refuted: None,
+        served: true,
+        messages: Claim {
+            least: Formula { text: "0", of: |_| 0.0 },
+            most: BROADCAST,
+            per: Per::Entry,
+            // Nothing if the token is here, as once in N times.
+            light: Some(Formula { text: "N-1", of: |group| f64::from(group.size() - 1) }),
+            heavy: Some(BROADCAST),
+        },
+    };
+
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        let numbers = alloc::vec![start.floor; group.size() as usize];
+        let token = (start.token() == me).then(|| numbers.clone());
+        let phase = start.holder(me).map_or(Phase::Outside, |_| Phase::Inside);
+        Self { me, phase, requests: numbers, token }
+    }
+
+    fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        if self.token.is_some() {
+            self.phase = Phase::Inside;
+            return out.enter();
+        }
+        self.phase = Phase::Waiting;
+        let number = &mut self.requests[self.me.index()];
+        *number += 1;
+        out.send_all(group.others(self.me), &Message::Request(*number));
+    }
+
+    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+        match message {
+            Message::Token(served) => {
+                if self.phase != Phase::Waiting {
+                    return out.reject("a token that was not asked for");
+                }
+                if served.len() != self.requests.len() {
+                    return out.reject("a token of another group");
+                }
+                self.token = Some(served);
+                self.phase = Phase::Inside;
+                out.enter();
+            }
+            Message::Request(number) => {
+                // Channels keep no order: a lower number is a late one.
+                self.requests[from.index()] = self.requests[from.index()].max(number);
+                if self.phase != Phase::Inside {
+                    self.pass(out);
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
+        self.phase = Phase::Outside;
+        self.pass(out);
+    }
+
+    fn wanted(&self) -> bool {
+        // Without the token we cannot tell what is served.
+        self.token.as_ref().is_none_or(|served| self.next(served).is_some())
+    }
+
+    fn floor(&self) -> Option<u64> {
+        None // Node 1, started anew, would make a second token.
+    }
+
+    fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
+        matches!(message, Message::Token(_)).then_some(to)
+    }
+}
+
+impl RicartAgrawalaToken {
+    /// Send the token, if it is here, to the next node that has an open request.
+    fn pass(&mut self, out: &mut Effects<Message>) {
+        let Some(mut served) = self.token.take() else { return };
+        served[self.me.index()] = self.requests[self.me.index()];
+        match self.next(&served) {
+            Some(next) => out.send(next, Message::Token(served)),
+            None => self.token = Some(served),
+        }
+    }
+
+    /// The first node with an open request, going round from the successor.
+    fn next(&self, served: &[u64]) -> Option<NodeId> {
+        let (me, size) = (self.me.index(), self.requests.len());
+        let mut others = (1..size).map(|step| (me + step) % size);
+        others.find(|node| self.requests[*node] > served[*node]).map(NodeId::at)
+    }
+}

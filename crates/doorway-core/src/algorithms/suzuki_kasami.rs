@@ -1,0 +1,199 @@
+//! Suzuki & Kasami, "A Distributed Mutual Exclusion Algorithm", ACM Transactions on Computer
+//! Systems 3(4), 1985; over a ring and over a tree after Mühl's lectures.
+//!
+//! Who has the token may enter. A node without it numbers its request and tells everyone. The token
+//! carries the number of each node's last served request, and a queue of those who wait; it goes to
+//! the first of them. On a ring it goes to the successor, on a tree to the neighbour on the way; a
+//! waiting node that it passes uses it.
+//!
+//! # Rules
+//!
+//! 1. To ask: enter if the token is here; else send REQUEST with one's name and next number: on a
+//!    mesh to all others, on a ring to the successor, on a tree to the neighbours.
+//! 2. On REQUEST: remember its number. On a tree, pass it on to the other neighbours; on a ring, to
+//!    the successor, up to the token or once round. If the token is here and unused, do as in 4.
+//! 3. On PRIVILEGE, the token: write one's number into it, leave its queue; enter, or do as in 4.
+//! 4. To leave: append to the queue all others who have asked with higher numbers than the token's;
+//!    if it is not empty, send PRIVILEGE on towards its first.
+//!
+//! # Why it is right
+//!
+//! There is one token, and only who has it is inside. A request is seen by its holder or by the
+//! next one and is in the queue from then on, which is served in order. A late REQUEST has no
+//! higher number than the token and does nothing.
+
+use super::prelude::*;
+
+/// The messages of the paper.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// This node wants in, for the n-th time.
+    Request(NodeId, u64),
+    /// The right to enter.
+    Privilege(Token),
+}
+
+/// What the token knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Token {
+    /// Who waits for it, in the order of being served (Q of the paper).
+    pub queue: Vec<NodeId>,
+    /// The number of each node's last served request (LN).
+    pub served: Vec<u64>,
+}
+
+/// The state of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SuzukiKasami {
+    me: NodeId,
+    phase: Phase,
+    /// The highest number heard of each node's requests (RN); our own is the number of ours.
+    requests: Vec<u64>,
+    /// The token, while it is here.
+    token: Option<Token>,
+}
+
+impl Algorithm for SuzukiKasami {
+    type Message = Message;
+
+    const INFO: Info = Info {
+        name: "suzuki-kasami",
+        summary: "tell everyone; the token carries the queue: on a mesh, a ring or a tree",
+        paper: "Suzuki & Kasami, A Distributed Mutual Exclusion Algorithm, ACM TOCS 3(4)",
+        year: 1985,
+        kind: Kind::Token,
+        channel: Channel::Unordered,
+        shared: false,
+        permits: false,
+        needs: Needs::Wiring,
+        refuted: None,
+        served: true,
+        messages: Claim {
+            least: Formula { text: "0", of: |_| 0.0 },
+            most: Formula { text: "N; ring 2N-1; tree N-1 + diameter", of: most },
+            per: Per::Entry,
+            light: Some(Formula { text: "N-1; tree (N-1)^2/N + mean distance", of: light }),
+            heavy: None,
+        },
+    };
+
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        let numbers = alloc::vec![start.floor; group.size() as usize];
+        let token = Token { queue: Vec::new(), served: numbers.clone() };
+        let phase = start.holder(me).map_or(Phase::Outside, |_| Phase::Inside);
+        Self { me, phase, requests: numbers, token: (start.token() == me).then_some(token) }
+    }
+
+    fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        if self.token.is_some() {
+            self.phase = Phase::Inside;
+            return out.enter();
+        }
+        self.phase = Phase::Waiting;
+        self.requests[self.me.index()] += 1;
+        let request = Message::Request(self.me, self.requests[self.me.index()]);
+        self.tell(group, self.me, request, out);
+    }
+
+    fn receive(&mut self, group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+        match message {
+            Message::Request(node, number) => {
+                if node == self.me || !group.contains(node) {
+                    return out.reject("a request of nobody else in the group");
+                }
+                // Channels keep no order: a lower number is a late one.
+                self.requests[node.index()] = self.requests[node.index()].max(number);
+                self.tell(group, from, message, out);
+                self.serve(group, out);
+            }
+            Message::Privilege(mut token) => {
+                let known = token.queue.iter().all(|node| group.contains(*node));
+                let passing = group.wiring() != Wiring::Mesh
+                    && token.queue.first().is_some_and(|first| *first != self.me);
+                let expected = self.phase == Phase::Waiting || (passing && self.token.is_none());
+                if !known || !expected || token.served.len() != self.requests.len() {
+                    return out.reject("a token of another group, or not asked for");
+                }
+                token.served[self.me.index()] = self.requests[self.me.index()];
+                token.queue.retain(|node| *node != self.me);
+                self.token = Some(token);
+                if self.phase == Phase::Waiting {
+                    self.phase = Phase::Inside;
+                    out.enter();
+                }
+                self.serve(group, out);
+            }
+        }
+    }
+
+    fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
+        self.phase = Phase::Outside;
+        self.serve(group, out);
+    }
+
+    fn wanted(&self) -> bool {
+        // Without the token we cannot tell what is served.
+        self.token.as_ref().is_none_or(|Token { queue, served }| {
+            !queue.is_empty() || self.requests.iter().zip(served).any(|(asked, last)| asked > last)
+        })
+    }
+
+    fn floor(&self) -> Option<u64> {
+        None // Node 1, started anew, would make a second token.
+    }
+
+    fn serves(message: &Message, _from: NodeId, _to: NodeId) -> Option<NodeId> {
+        let Message::Privilege(token) = message else { return None };
+        token.queue.first().copied()
+    }
+}
+
+impl SuzukiKasami {
+    /// Send a request of ours, or pass on that of another node, as far as the wires ask for it.
+    fn tell(&self, group: &Group, from: NodeId, request: Message, out: &mut Effects<Message>) {
+        let Message::Request(node, _) = request else { return };
+        let next = group.successor(self.me);
+        match group.wiring() {
+            Wiring::Mesh if node == self.me => out.send_all(group.others(self.me), &request),
+            Wiring::Ring if next != node && self.token.is_none() => out.send(next, request),
+            Wiring::Mesh | Wiring::Ring => {}
+            Wiring::Tree => {
+                let onward = group.tree().neighbours(self.me).filter(|next| *next != from);
+                out.send_all(onward, &request);
+            }
+        }
+    }
+
+    /// If the token is here and unused, bring its queue up to date and send it towards the first.
+    fn serve(&mut self, group: &Group, out: &mut Effects<Message>) {
+        let unused = self.token.take_if(|_| self.phase != Phase::Inside);
+        let Some(Token { mut queue, served }) = unused else { return };
+        let queued: NodeSet = queue.iter().copied().collect();
+        let open = |node: &NodeId| self.requests[node.index()] > served[node.index()];
+        queue.extend(group.others_from(self.me).filter(open).filter(|n| !queued.contains(*n)));
+        let Some(&first) = queue.first() else { return self.token = Some(Token { queue, served }) };
+        let next = match group.wiring() {
+            Wiring::Mesh => first,
+            Wiring::Ring => group.successor(self.me),
+            Wiring::Tree => group.tree().next_hop(self.me, first),
+        };
+        out.send(next, Message::Privilege(Token { queue, served }));
+    }
+}
+
+fn most(group: &Group) -> f64 {
+    f64::from(match group.wiring() {
+        Wiring::Mesh => group.size(),
+        Wiring::Ring => 2 * group.size() - 1,
+        Wiring::Tree => group.size() - 1 + group.tree().diameter(),
+    })
+}
+
+/// Once in N times the token is here already.
+fn light(group: &Group) -> f64 {
+    let others = f64::from(group.size() - 1);
+    match group.wiring() {
+        Wiring::Mesh | Wiring::Ring => others,
+        Wiring::Tree => others * others / (others + 1.0) + group.tree().mean_distance(),
+    }
+}
