@@ -66,4 +66,9 @@ algorithms! {
     suzuki_kasami: SuzukiKasami;
     naimi_trehel: NaimiTrehel;
     le_lann: LeLann;
+    maekawa: Maekawa, MaekawaPrinted, MaekawaTextbook;
+    maekawa_eager: MaekawaEager, MaekawaSlidesPrinted;
+    maekawa_unordered: MaekawaUnordered;
+    maekawa_sequential: MaekawaSequential, MaekawaSequentialSelfFirst;
+    maekawa_cyclic: MaekawaCyclic;
 }
