@@ -71,4 +71,8 @@ algorithms! {
     maekawa_unordered: MaekawaUnordered;
     maekawa_sequential: MaekawaSequential, MaekawaSequentialSelfFirst;
     maekawa_cyclic: MaekawaCyclic;
+    raymond_tree: RaymondTree;
+    raymond_echo: RaymondEcho;
+    raymond_k: RaymondK, RaymondKScanned;
+    majority: Majority, WeightedMajority;
 }

@@ -1,0 +1,196 @@
+//! Thomas, "A Majority Consensus Approach to Concurrency Control for Multiple Copy Databases", ACM
+//! TODS 4(2), 1979; with weights Gifford, "Weighted Voting for Replicated Data", SOSP, 1979.
+//!
+//! A node that wants in asks all for their votes, and enters with more than half of them, so a
+//! minority may be silent. A vote is lent to one request at a time, and called back when an older
+//! one turns up: three requests with a vote each would else wait for ever. Votes may weigh
+//! differently; with all the weight at one node, that node is a central coordinator.
+//!
+//! # Rules
+//!
+//! 1. To ask: take a number above every number seen and send REQUEST to all whose vote weighs.
+//! 2. On REQUEST: YES if the vote is here. Else queue the request; if it is older than the one that
+//!    has the vote, send INQUIRE to that one, once.
+//! 3. On YES to the present request: count its weight. Enter with more than half of all.
+//! 4. On INQUIRE about the present request, not yet inside: discount the weight and RELINQUISH.
+//! 5. On RELINQUISH: queue the request again, and YES to the oldest of the queue.
+//! 6. To leave: send RELEASE to all of them.
+//! 7. On RELEASE: drop the request, and YES to the oldest of the queue if it had the vote. Ignore a
+//!    REQUEST that comes after its RELEASE.
+//!
+//! # Why it is right
+//!
+//! Two majorities share a voter, and a vote counts for at most one request: it is lent again only
+//! after RELINQUISH, sent when it was discounted, or RELEASE. An INQUIRE that overtakes its YES only
+//! makes the count too small for a while. The oldest request gets every vote that is not lent to
+//! someone inside, so it enters. Messages name their request: order plays no part.
+
+use self::voter::{Say, Voter, count, voters};
+use super::prelude::*;
+
+mod voter;
+
+/// The messages; each begins with the number of the request that it speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// Lend me your vote.
+    Request(u64),
+    /// You have my vote. The second number is the highest I have seen, for those that nobody asks.
+    Yes(u64, u64),
+    /// An older request would like the vote.
+    Inquire(u64),
+    /// Here is the vote back, but I still want it.
+    Relinquish(u64),
+    /// I need the vote no longer.
+    Release(u64),
+}
+
+/// The state of one node, as requester and as voter.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Voting<const WEIGHTED: bool> {
+    me: NodeId,
+    /// The highest number seen.
+    clock: u64,
+    /// Our request, from `acquire` to `release`.
+    request: Option<Timestamp>,
+    /// The weight that it still lacks, while it waits; else 0.
+    lacking: i64,
+    /// Our own vote.
+    voter: Voter,
+}
+
+/// One vote each.
+pub type Majority = Voting<false>;
+
+/// Votes that weigh as the group says.
+pub type WeightedMajority = Voting<true>;
+
+const EQUAL: Info = Info {
+    name: "majority",
+    summary: "ask everyone for a vote, enter with more than half",
+    paper: "Thomas, A Majority Consensus Approach to Concurrency Control, ACM TODS 4(2)",
+    year: 1979,
+    kind: Kind::Quorum,
+    channel: Channel::Unordered,
+    shared: false,
+    permits: false,
+    needs: Needs::Nothing,
+    refuted: None,
+    served: true,
+    messages: claim("2(N-1)", "6(N-1)", "3(N-1)"),
+};
+
+/// A voter asks one fewer than a node without a vote; calling a vote back costs up to three more.
+const fn claim(least: &'static str, most: &'static str, light: &'static str) -> Claim {
+    let light = Formula { text: light, of: |g| 3.0 * count(g) * (1.0 - 1.0 / f64::from(g.size())) };
+    Claim {
+        least: Formula { text: least, of: |g| 2.0 * (count(g) - 1.0) },
+        most: Formula { text: most, of: |g| 6.0 * count(g).min(f64::from(g.size()) - 1.0) },
+        per: Per::Run,
+        light: Some(light),
+        heavy: None,
+    }
+}
+
+impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
+    type Message = Message;
+
+    const INFO: Info = if WEIGHTED {
+        Info {
+            name: "weighted-majority",
+            summary: "majority with votes of different weight, V of them above zero",
+            paper: "Gifford, Weighted Voting for Replicated Data, SOSP",
+            needs: Needs::Weights,
+            messages: claim("2(V-1)", "6V", "3V(1-1/N)"),
+            ..EQUAL
+        }
+    } else {
+        EQUAL
+    };
+
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        let clock = start.floor;
+        let inside = start.holders.first().map(|holder| Timestamp { clock, node: holder.node });
+        let request = inside.filter(|request| request.node == me);
+        let voter = Voter::lent_to(inside.filter(|_| group.weight(me) > 0));
+        Self { me, clock, request, lacking: 0, voter }
+    }
+
+    fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        self.clock += 1;
+        self.request = Some(Timestamp { clock: self.clock, node: self.me });
+        self.lacking = (group.total_weight() / 2 + 1).cast_signed();
+        for voter in voters(group) {
+            self.send(group, voter, Message::Request(self.clock), out);
+        }
+    }
+
+    fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
+        let theirs = |clock| Timestamp { clock, node: from };
+        let answer = match msg {
+            Message::Request(clock) => {
+                self.clock = self.clock.max(clock);
+                self.voter.request(theirs(clock))
+            }
+            Message::Relinquish(clock) => self.voter.relinquish(theirs(clock)),
+            Message::Release(clock) => self.voter.release(theirs(clock)),
+            Message::Yes(clock, _) | Message::Inquire(clock) if clock > self.clock => {
+                return out.reject("a vote for a request never made");
+            }
+            Message::Yes(clock, seen) => {
+                self.clock = self.clock.max(seen);
+                if self.waits_with(clock) {
+                    self.lacking = (self.lacking - i64::from(group.weight(from))).max(0);
+                    if self.lacking == 0 {
+                        out.enter();
+                    }
+                }
+                return;
+            }
+            Message::Inquire(clock) if self.waits_with(clock) => {
+                self.lacking += i64::from(group.weight(from));
+                return self.send(group, from, Message::Relinquish(clock), out);
+            }
+            Message::Inquire(_) => return, // Inside or done: RELEASE will answer.
+        };
+        match answer {
+            Some(Say::Yes(r)) => self.send(group, r.node, Message::Yes(r.clock, self.clock), out),
+            Some(Say::Inquire(r)) => self.send(group, r.node, Message::Inquire(r.clock), out),
+            None => {}
+        }
+    }
+
+    fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
+        let Some(request) = self.request.take() else { return };
+        for voter in voters(group) {
+            self.send(group, voter, Message::Release(request.clock), out);
+        }
+    }
+
+    fn wanted(&self) -> bool {
+        !self.voter.knows_only(self.request) // Without a vote, one cannot know.
+    }
+
+    fn floor(&self) -> Option<u64> {
+        self.voter.idle().then_some(self.clock)
+    }
+
+    fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
+        matches!(message, Message::Yes(..)).then_some(to)
+    }
+}
+
+impl<const WEIGHTED: bool> Voting<WEIGHTED> {
+    fn waits_with(&self, clock: u64) -> bool {
+        self.lacking > 0 && self.request.is_some_and(|request| request.clock == clock)
+    }
+
+    /// Send, or act at once on what is meant for ourselves.
+    fn send(&mut self, group: &Group, to: NodeId, message: Message, out: &mut Effects<Message>) {
+        if to == self.me {
+            self.receive(group, to, message, out);
+        } else {
+            out.send(to, message);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Chang, "Echo Algorithms: Depth Parallel Operations on General Graphs", IEEE Transactions on
+//! Software Engineering 8(4), 1982, to make the tree; then Raymond's algorithm of 1989 on it.
+//!
+//! Raymond's algorithm needs a tree, and the token at a known place. Here the nodes know only their
+//! neighbours in some graph. A wave runs out from its initiator and echoes back, and the neighbour
+//! from which it first came becomes a node's parent. Of several waves the one with the smallest
+//! initiator swallows the others, and so elects where the token begins.
+//!
+//! # Rules
+//!
+//! 1. To start a wave: send EXPLORE to all neighbours.
+//! 2. On EXPLORE of a better wave than any before: forget the worse one, take the sender for parent,
+//!    and send EXPLORE to all other neighbours. Ignore what belongs to a worse wave.
+//! 3. On EXPLORE or ECHO of the present wave: this neighbour is heard; if ECHO, it is a child.
+//! 4. When all neighbours are heard: send ECHO to the parent. At the initiator the wave is over: the
+//!    token is here, and GO to all children.
+//! 5. On GO: point at the parent, and GO to all children. From then on REQUEST and PRIVILEGE as in
+//!    `raymond-tree`; who has asked meanwhile, asks now.
+//!
+//! If a node is inside when the group begins, it has the token, and it alone starts a wave.
+//!
+//! # Why it is right
+//!
+//! Every edge carries one message each way, so a lone wave takes 2|E| of them, and GO takes N−1. A
+//! wave is over only when every node has joined it and found no better one, so only the best wave
+//! ends, and nobody changes parents after it. Hence there is one token, and all pointers lead to it
+//! before anyone asks. A wave brings one message from each neighbour: order plays no part.
+
+use super::prelude::*;
+use super::raymond_tree::{self, RaymondTree};
+
+/// The messages of the wave, which name its initiator, and those of Raymond's algorithm.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// The wave goes out.
+    Explore(NodeId),
+    /// The wave comes back: all behind me have been reached.
+    Echo(NodeId),
+    /// The tree stands.
+    Go,
+    /// Someone on this side of the edge wants the token.
+    Request,
+    /// The token.
+    Privilege,
+}
+
+impl From<raymond_tree::Message> for Message {
+    fn from(message: raymond_tree::Message) -> Self {
+        match message {
+            raymond_tree::Message::Request => Self::Request,
+            raymond_tree::Message::Privilege => Self::Privilege,
+        }
+    }
+}
+
+/// The state of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RaymondEcho {
+    me: NodeId,
+    /// The initiator of the best wave so far.
+    wave: Option<NodeId>,
+    /// From whom that wave came; ourselves if it is ours.
+    parent: NodeId,
+    /// The neighbours not yet heard in that wave.
+    awaited: NodeSet,
+    /// The neighbours that echoed it to us.
+    children: NodeSet,
+    /// Does the tree stand? For a first holder it does from the beginning.
+    stands: bool,
+    /// Raymond's algorithm; until the tree stands it thinks that the token is here and in use.
+    tree: RaymondTree,
+}
+
+impl Algorithm for RaymondEcho {
+    type Message = Message;
+
+    const INFO: Info = Info {
+        name: "raymond-echo",
+        summary: "a wave over any graph builds the tree and places the token of raymond-tree",
+        paper: "Chang, Echo Algorithms: Depth Parallel Operations on General Graphs, IEEE TSE 8(4)",
+        year: 1982,
+        kind: Kind::Token,
+        channel: Channel::Unordered,
+        shared: false,
+        permits: false,
+        needs: Needs::Graph,
+        refuted: None,
+        served: false,
+        messages: Claim {
+            least: Formula { text: "0", of: |_| 0.0 },
+            most: Formula { text: "2(N-1) after the wave", of: |g| 2.0 * f64::from(g.size() - 1) },
+            per: Per::Run,
+            light: None,
+            heavy: Some(raymond_tree::SATURATED),
+        },
+    };
+
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        let inside = start.holder(me).is_some();
+        let alone = !start.holders.is_empty();
+        let initiator = if alone { inside } else { group.initiators().contains(me) };
+        Self {
+            me,
+            wave: initiator.then_some(me),
+            parent: me,
+            awaited: group.graph().neighbours(me).iter().copied().collect(),
+            children: NodeSet::new(),
+            stands: inside,
+            tree: RaymondTree::pointing(me, me, true),
+        }
+    }
+
+    fn start(&mut self, _group: &Group, out: &mut Effects<Message>) {
+        if self.wave.is_some() {
+            out.send_all(self.awaited.iter(), &Message::Explore(self.me));
+            self.echo_if_complete(out);
+        }
+    }
+
+    fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        self.tree.ask(out);
+    }
+
+    fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
+        let neighbours = group.graph().neighbours(self.me);
+        if neighbours.binary_search(&from).is_err() {
+            return out.reject("a message of no neighbour");
+        }
+        let better = |wave| self.wave.is_none_or(|best| wave < best);
+        match msg {
+            Message::Explore(wave) if better(wave) => {
+                if self.stands || !group.contains(wave) {
+                    return out.reject("a wave that cannot be");
+                }
+                (self.wave, self.parent) = (Some(wave), from);
+                self.children.clear();
+                self.awaited = neighbours.iter().copied().filter(|node| *node != from).collect();
+                out.send_all(self.awaited.iter(), &Message::Explore(wave));
+                self.echo_if_complete(out);
+            }
+            Message::Echo(wave) if better(wave) => out.reject("an echo of nothing"),
+            Message::Explore(wave) | Message::Echo(wave) if self.wave == Some(wave) => {
+                if !self.awaited.remove(from) {
+                    return out.reject("a neighbour heard twice in one wave");
+                }
+                if matches!(msg, Message::Echo(_)) {
+                    self.children.insert(from);
+                }
+                self.echo_if_complete(out);
+            }
+            Message::Explore(_) | Message::Echo(_) => {} // Of a worse wave.
+            Message::Go if self.stands || from != self.parent || !self.awaited.is_empty() => {
+                out.reject("a go before the echo, or a second one");
+            }
+            Message::Go => self.go(out),
+            Message::Request => self.hear(from, raymond_tree::Message::Request, out),
+            Message::Privilege => self.hear(from, raymond_tree::Message::Privilege, out),
+        }
+    }
+
+    fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
+        self.tree.leave(out);
+    }
+
+    fn wanted(&self) -> bool {
+        // While the wave runs, requests cannot reach us.
+        !self.awaited.is_empty() || self.tree.wanted()
+    }
+
+    fn floor(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl RaymondEcho {
+    fn echo_if_complete(&mut self, out: &mut Effects<Message>) {
+        match self.wave {
+            Some(wave) if self.awaited.is_empty() && self.parent != self.me => {
+                out.send(self.parent, Message::Echo(wave));
+            }
+            Some(_) if self.awaited.is_empty() => self.go(out),
+            _ => {}
+        }
+    }
+
+    fn go(&mut self, out: &mut Effects<Message>) {
+        out.send_all(self.children.iter(), &Message::Go);
+        if !core::mem::replace(&mut self.stands, true) {
+            self.tree.begin(self.parent, out);
+        }
+    }
+
+    fn hear(&mut self, from: NodeId, msg: raymond_tree::Message, out: &mut Effects<Message>) {
+        if !self.stands || (from != self.parent && !self.children.contains(from)) {
+            return out.reject("a request or privilege across no edge of the tree");
+        }
+        self.tree.hear(from, msg, out);
+    }
+}
