@@ -74,7 +74,7 @@ pub struct Claim {
     pub per: Per,
     /// The mean when requests come one at a time from nodes chosen evenly, if it is known.
     pub light: Option<Formula>,
-    /// The mean when every node wants in again soon after leaving, if it is known.
+    /// The mean when every node wants in again well before its turn comes, if it is known.
     pub heavy: Option<Formula>,
 }
 

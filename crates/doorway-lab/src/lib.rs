@@ -6,6 +6,7 @@
 pub mod compare;
 pub mod explore;
 mod nodes;
+pub mod papers;
 pub mod random;
 pub mod simulate;
 pub mod trace;

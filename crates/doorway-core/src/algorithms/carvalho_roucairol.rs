@@ -77,7 +77,7 @@ impl Algorithm for CarvalhoRoucairol {
             per: Per::Entry,
             // Each of the others has been inside since our last entry with even odds.
             light: Some(Formula { text: "N-1", of: |group| f64::from(group.size() - 1) }),
-            heavy: Some(BROADCAST),
+            heavy: None,
         },
     };
 

@@ -99,23 +99,6 @@ impl Quorums {
         }
     }
 
-    /// Quorums made by hand: `sets[i]` is that of node `i`. Any two must meet.
-    pub fn from_sets(mut sets: Vec<Vec<NodeId>>) -> Result<Self, GroupError> {
-        let size = sets.len();
-        for set in &mut sets {
-            set.sort_unstable();
-            set.dedup();
-            if set.last().is_none_or(|last| last.index() >= size) {
-                return Err(GroupError::new("a quorum has members, and they are of the group"));
-            }
-        }
-        let meet = |a: &[NodeId], b: &[NodeId]| a.iter().any(|node| b.binary_search(node).is_ok());
-        if sets.is_empty() || !sets.iter().all(|a| sets.iter().all(|b| meet(a, b))) {
-            return Err(GroupError::new("any two quorums meet"));
-        }
-        Ok(Self { turns: alloc::vec![sets] })
-    }
-
     /// For how many nodes.
     pub fn size(&self) -> u32 {
         self.turns[0].len() as u32

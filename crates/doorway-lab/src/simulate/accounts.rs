@@ -25,6 +25,8 @@ pub(super) struct Request {
     entries_before: u64,
     /// How many stood in line before it.
     ahead: u32,
+    /// Was it done before the accounts were closed?
+    counted: bool,
 }
 
 /// Sum and count of a measured time.
@@ -54,6 +56,10 @@ pub(super) struct Accounts {
     newest: Vec<RequestId>,
     /// Requests in the order in which they were done.
     pub(super) done: Vec<RequestId>,
+    /// How many entries are done before anything is measured.
+    warmup: u64,
+    /// How many were done, and had entered, when the accounts were closed.
+    closed: Option<(usize, u64)>,
     pub(super) line: Line,
     pub(super) entries: u64,
     pub(super) entries_of: Vec<u32>,
@@ -72,11 +78,13 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    pub(super) fn new(size: usize) -> Self {
+    pub(super) fn new(size: usize, warmup: u64) -> Self {
         Self {
             requests: Vec::new(),
             newest: vec![NOBODY; size],
             done: Vec::new(),
+            warmup,
+            closed: None,
             line: Line::new(size),
             entries: 0,
             entries_of: vec![0; size],
@@ -103,6 +111,7 @@ impl Accounts {
             bytes: 0,
             entries_before: self.entries,
             ahead: self.line.length(),
+            counted: false,
         });
         self.newest[node.index()] = id;
         self.line.join(node);
@@ -118,10 +127,13 @@ impl Accounts {
         // Who stood ahead and no longer does has entered; all other entries since are overtakes.
         let entries_since = self.entries - request.entries_before;
         let overtakes = entries_since.saturating_sub(u64::from(request.ahead - ahead));
-        self.overtakes_max = self.overtakes_max.max(overtakes);
-        self.response.add(now - request.asked);
-        if let Some(vacated) = self.vacated.take().filter(|vacated| request.acquired <= *vacated) {
-            self.sync_delay.add(now - vacated);
+        let handed_over = self.vacated.take().filter(|vacated| request.acquired <= *vacated);
+        if self.done.len() as u64 >= self.warmup {
+            self.overtakes_max = self.overtakes_max.max(overtakes);
+            self.response.add(now - request.asked);
+            if let Some(vacated) = handed_over {
+                self.sync_delay.add(now - vacated);
+            }
         }
         self.entries += 1;
         self.entries_of[node.index()] += 1;
@@ -161,6 +173,29 @@ impl Accounts {
             None => self.unclaimed = (self.unclaimed.0 + 1, self.unclaimed.1 + u64::from(bytes)),
         }
         id
+    }
+
+    /// Only what is done by now is counted; it may still be charged.
+    pub(super) fn close(&mut self) {
+        for id in &self.done {
+            self.requests[*id as usize].counted = true;
+        }
+        self.closed = Some((self.done.len(), self.entries));
+    }
+
+    /// The requests that count, in the order in which they were done.
+    pub(super) fn counted(&self) -> &[RequestId] {
+        &self.done[..self.closed.map_or(self.done.len(), |(done, _)| done)]
+    }
+
+    /// Is it among them, and are they final?
+    pub(super) fn is_counted(&self, id: RequestId) -> bool {
+        self.requests.get(id as usize).is_some_and(|request| request.counted)
+    }
+
+    /// How many had entered when the accounts were closed.
+    pub(super) fn closed_entries(&self) -> u64 {
+        self.closed.map_or(self.entries, |(_, entries)| entries)
     }
 
     /// Bring the sum of waiting up to `now`.

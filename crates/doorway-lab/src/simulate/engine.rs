@@ -4,7 +4,7 @@ use doorway_core::{Algorithm, Input, Mode, NodeId, Phase};
 
 use super::accounts::RequestId;
 use super::network::Letter;
-use super::{Arrival, Client, Event, Simulation, Workload};
+use super::{Arrival, Client, Ending, Event, Simulation, Workload};
 use crate::Violation;
 use crate::trace::What;
 
@@ -78,6 +78,7 @@ impl<A: Algorithm> Simulation<A> {
 
     fn deliver(&mut self, slot: u32) {
         let Letter { from, to, cause, id, message } = self.letters.take(slot);
+        self.settle(cause, -1);
         if self.crashed.contains(to) || self.separated(from, to) {
             return self.record(to, What::Lose { id });
         }
@@ -211,8 +212,18 @@ impl<A: Algorithm> Simulation<A> {
         let (from, to) = (letter.from, letter.to);
         let at = self.now + self.options.delay.draw(&mut self.dice, from, to);
         let at = self.order.admit(from, to, at);
+        self.settle(letter.cause, 1);
         let slot = self.letters.put(letter);
         self.queue.push(at, Event::Deliver(slot));
+    }
+
+    /// Near the end of a run, keep count of what counted requests have under way.
+    fn settle(&mut self, cause: RequestId, change: i64) {
+        if let Ending::Settling { unsettled, .. } = &mut self.ending
+            && self.accounts.is_counted(cause)
+        {
+            *unsettled = unsettled.saturating_add_signed(change);
+        }
     }
 
     /// Is the network split between the two now?
@@ -231,13 +242,13 @@ impl<A: Algorithm> Simulation<A> {
         if let Some(first) = waiting.first().copied() {
             self.violate(first, Violation::Stuck(waiting));
         }
-        self.done = true;
+        self.ending = Ending::Ended;
     }
 
     fn violate(&mut self, node: NodeId, violation: Violation) {
         self.record(node, What::Violate(violation.clone()));
         self.violation = Some(violation);
-        self.done = true;
+        self.ending = Ending::Ended;
     }
 
     fn record(&mut self, node: NodeId, what: What) {

@@ -19,7 +19,7 @@ use doorway_core::{Algorithm, Effects, Input, Mode, NodeId, NodeSet, Start};
 use crate::{Nodes, Trace, Violation};
 use accounts::{Accounts, NOBODY, RequestId};
 use law::TICKS;
-use network::{Letters, Order};
+use network::{Letter, Letters, Order};
 use queue::Queue;
 use report::Figures;
 
@@ -75,9 +75,28 @@ pub struct Simulation<A: Algorithm> {
     crashed: NodeSet,
     effects: Effects<A::Message>,
     events: u64,
+    /// When the last counted entry was done.
+    closed_at: Option<u64>,
     violation: Option<Violation>,
     trace: Trace,
-    done: bool,
+    ending: Ending,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ending {
+    /// Entries are still wanted.
+    Open,
+    /// Enough entries are done; what they caused and is still under way is awaited, so that the last
+    /// requests are charged in full. Clients go on coming, or the load would change.
+    Settling {
+        /// Letters under way that a counted request caused.
+        unsettled: u64,
+        /// Not longer than this: what circulates for ever settles never.
+        until: u64,
+    },
+    /// Over.
+    Ended,
 }
 
 impl<A: Algorithm> Simulation<A> {
@@ -95,7 +114,7 @@ impl<A: Algorithm> Simulation<A> {
             order: Order::new(options.channel, &options.delay, size),
             sent: 0,
             dice: Dice::new(options.seed),
-            accounts: Accounts::new(size),
+            accounts: Accounts::new(size, options.warmup),
             backlog: BTreeMap::new(),
             stays: BTreeMap::new(),
             crashed: NodeSet::new(),
@@ -103,7 +122,8 @@ impl<A: Algorithm> Simulation<A> {
             events: 0,
             violation: None,
             trace: Trace::new(A::INFO.name, group.size()),
-            done: false,
+            ending: Ending::Open,
+            closed_at: None,
             options,
         };
         run.schedule_first();
@@ -115,9 +135,8 @@ impl<A: Algorithm> Simulation<A> {
 
     /// Take up to `events` items from the queue; true when the run has ended.
     pub fn advance(&mut self, events: u64) -> bool {
-        let until = self.events + events;
-        let enough = self.options.entries + self.options.warmup;
-        while !self.done && self.events < until {
+        let until = self.events.saturating_add(events);
+        while self.ending != Ending::Ended && self.events < until {
             match self.queue.pop() {
                 Some((at, event)) => {
                     self.now = at;
@@ -126,15 +145,32 @@ impl<A: Algorithm> Simulation<A> {
                 }
                 None => self.fall_silent(),
             }
-            self.done |= self.accounts.done.len() as u64 >= enough;
+            self.approach_end();
         }
         self.accounts.pass_time(self.now);
-        self.done
+        self.ending == Ending::Ended
+    }
+
+    fn approach_end(&mut self) {
+        match self.ending {
+            Ending::Open if self.entries_done() >= self.options.entries + self.options.warmup => {
+                self.closed_at = Some(self.now);
+                self.accounts.close();
+                let counted = |letter: &&Letter<A::Message>| self.accounts.is_counted(letter.cause);
+                let unsettled = self.letters.iter().filter(counted).count() as u64;
+                let until = self.now + (100.0 * self.unit) as u64;
+                self.ending = Ending::Settling { unsettled, until };
+            }
+            Ending::Settling { unsettled, until } if unsettled == 0 || self.now > until => {
+                self.ending = Ending::Ended;
+            }
+            _ => {}
+        }
     }
 
     /// Run to the end.
     pub fn run(mut self) -> Report {
-        while !self.advance(u64::MAX / 2) {}
+        while !self.advance(u64::MAX) {}
         self.report()
     }
 
@@ -151,7 +187,7 @@ impl<A: Algorithm> Simulation<A> {
     /// The figures so far.
     pub fn report(&self) -> Report {
         let figures = Figures::of(&self.accounts, self.options.warmup);
-        let time = self.now as f64 / self.unit;
+        let time = self.closed_at.unwrap_or(self.now) as f64 / self.unit;
         let over_time = |value: f64| if time > 0.0 { value / time } else { 0.0 };
         Report {
             algorithm: A::INFO.name,
@@ -165,7 +201,7 @@ impl<A: Algorithm> Simulation<A> {
             bytes_per_entry: figures.bytes_per_entry,
             sync_delay: self.accounts.sync_delay.value(self.unit),
             response_time: self.accounts.response.value(self.unit),
-            throughput: over_time(self.accounts.entries as f64),
+            throughput: over_time(self.accounts.closed_entries() as f64),
             jain: figures.jain,
             overtakes_max: self.accounts.overtakes_max,
             queue_mean: over_time(self.accounts.waiting_time as f64 / self.unit),

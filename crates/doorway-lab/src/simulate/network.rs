@@ -40,6 +40,10 @@ impl<M> Letters<M> {
         }
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Letter<M>> {
+        self.slots.iter().flatten()
+    }
+
     pub(super) fn take(&mut self, slot: u32) -> Letter<M> {
         self.free.push(slot);
         self.slots[slot as usize].take().expect("an event names a letter under way")

@@ -70,7 +70,7 @@ pub(super) struct Summary {
 impl Figures {
     /// The figures of what was done after the first `warmup` entries.
     pub(super) fn of(accounts: &Accounts, warmup: u64) -> Self {
-        let counted = accounts.done.get(warmup as usize..).unwrap_or(&[]);
+        let counted = accounts.counted().get(warmup as usize..).unwrap_or(&[]);
         let bills: Vec<u32> =
             counted.iter().map(|id| accounts.requests[*id as usize].messages).collect();
         let bytes: u64 =

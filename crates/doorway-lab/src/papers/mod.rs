@@ -1,0 +1,272 @@
+//! The papers' own numbers, measured: each table is one experiment that anyone can repeat.
+
+mod algorithms_1983;
+mod maekawa;
+mod slides;
+mod trees;
+
+use std::fmt;
+
+use doorway_core::algorithms::{self, Task};
+use doorway_core::{Algorithm, NodeId, Shape};
+use serde::Serialize;
+
+use crate::Trace;
+use crate::simulate::{Arrival, Law, Options, Report, Simulation, Workload};
+use crate::trace::What;
+
+/// A table of a paper.
+#[derive(Clone, Copy)]
+pub struct Paper {
+    /// The name the command line knows.
+    pub name: &'static str,
+    /// What it shows and where it is printed.
+    pub title: &'static str,
+    /// The experiment.
+    pub measure: fn() -> Result<Table, String>,
+}
+
+/// Every table, in the order in which they are listed.
+pub const ALL: &[Paper] = &[
+    maekawa::TABLE_1,
+    maekawa::TABLE_2,
+    maekawa::TABLE_3,
+    algorithms_1983::RICART_TABLE_1,
+    algorithms_1983::CARVALHO_ROUCAIROL,
+    trees::RAYMOND_K_SECTION_7,
+    slides::COMPLEXITY,
+    trees::NAIMI_TREHEL_LOG,
+    trees::RAYMOND_SATURATED,
+];
+
+/// What a paper says of a quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Printed {
+    /// A number, to be met within a relative tolerance.
+    Value {
+        /// The number.
+        value: f64,
+        /// How far off a measurement may be, as a part of the number.
+        tolerance: f64,
+    },
+    /// Bounds.
+    Range {
+        /// Not less.
+        least: f64,
+        /// Not more.
+        most: f64,
+    },
+    /// A number that is wrong: the experiment shows what is right.
+    Wrong {
+        /// The printed number.
+        value: f64,
+        /// What holds instead.
+        really: f64,
+    },
+}
+
+impl Printed {
+    /// A number to be met exactly.
+    pub fn exactly(value: f64) -> Self {
+        Self::Value { value, tolerance: 0.0 }
+    }
+
+    /// A number to be met within a part of it.
+    pub fn about(value: f64, tolerance: f64) -> Self {
+        Self::Value { value, tolerance }
+    }
+
+    /// Bounds.
+    pub fn between(least: f64, most: f64) -> Self {
+        Self::Range { least, most }
+    }
+}
+
+impl fmt::Display for Printed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value { value, .. } => write!(f, "{}", short(*value)),
+            Self::Range { least, most } => write!(f, "{} to {}", short(*least), short(*most)),
+            Self::Wrong { value, really } => write!(f, "{} ({})", short(*value), short(*really)),
+        }
+    }
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Which row: algorithm, size, arrangement.
+    pub case: String,
+    /// What is measured.
+    pub quantity: &'static str,
+    /// What is printed.
+    pub paper: Printed,
+    /// What was measured.
+    pub measured: f64,
+}
+
+impl Figure {
+    /// Does the measurement bear out the paper, or, where the paper errs, what is right?
+    pub fn agrees(&self) -> bool {
+        match self.paper {
+            Printed::Value { value, tolerance } => {
+                (self.measured - value).abs() <= value.abs() * tolerance + 1e-9
+            }
+            Printed::Range { least, most } => (least - 1e-9..=most + 1e-9).contains(&self.measured),
+            Printed::Wrong { really, .. } => (self.measured - really).abs() <= 1e-9,
+        }
+    }
+
+    /// Measured minus printed; zero inside printed bounds.
+    pub fn difference(&self) -> f64 {
+        match self.paper {
+            Printed::Value { value, .. } | Printed::Wrong { value, .. } => self.measured - value,
+            Printed::Range { least, most } => self.measured - self.measured.clamp(least, most),
+        }
+    }
+}
+
+/// The outcome of an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Table {
+    /// The comparisons.
+    pub figures: Vec<Figure>,
+    /// What a reader should know.
+    pub notes: Vec<&'static str>,
+}
+
+impl Table {
+    fn add(
+        &mut self,
+        case: impl Into<String>,
+        quantity: &'static str,
+        paper: Printed,
+        measured: f64,
+    ) {
+        self.figures.push(Figure { case: case.into(), quantity, paper, measured });
+    }
+}
+
+/// A number with at most three decimals.
+pub fn short(value: f64) -> String {
+    if value.is_infinite() {
+        return "unbounded".into();
+    }
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+/// A run described by what differs from the usual one.
+struct Run {
+    name: &'static str,
+    size: usize,
+    shape: Shape,
+    workload: Workload,
+    inside: Law,
+    entries: u64,
+    warmup: u64,
+    crashes: Vec<(f64, NodeId)>,
+    trace: usize,
+}
+
+impl Run {
+    /// One client at a time, each at a node drawn evenly.
+    fn light(name: &'static str, size: usize, entries: u64) -> Self {
+        // Long enough that nothing is under way when the next one comes, whatever the algorithm.
+        let pause = Law::Constant(4.0 * size as f64 + 100.0);
+        Self::of(name, size, Workload::Serial { pause }, entries)
+    }
+
+    /// Every node wants in again well before its turn comes, but not before others had theirs.
+    fn heavy(name: &'static str, size: usize, entries: u64) -> Self {
+        let think = Law::Constant(size as f64 / 2.0);
+        Self::of(name, size, Workload::Closed { think }, entries)
+    }
+
+    /// Exactly these clients, and everything that happens is recorded.
+    fn scripted(name: &'static str, size: usize, arrivals: Vec<Arrival>) -> Self {
+        let entries = arrivals.len() as u64;
+        let mut run = Self::of(name, size, Workload::Scripted(arrivals), entries);
+        run.trace = usize::MAX;
+        run
+    }
+
+    /// Each node once, one after the other.
+    fn each_once(name: &'static str, size: usize) -> Self {
+        let arrival = |node| Arrival::new(1_000.0 * node as f64, NodeId::at(node));
+        Self::scripted(name, size, (0..size).map(arrival).collect())
+    }
+
+    fn of(name: &'static str, size: usize, workload: Workload, entries: u64) -> Self {
+        Self {
+            name,
+            size,
+            shape: Shape::default(),
+            workload,
+            inside: Law::Constant(0.1),
+            entries,
+            warmup: 0,
+            crashes: Vec::new(),
+            trace: 0,
+        }
+    }
+
+    fn shaped(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    fn go(self) -> Result<(Report, Trace), String> {
+        let name = self.name;
+        let (report, trace) = algorithms::with(name, self).ok_or(format!("no '{name}'"))??;
+        match report.violations.first() {
+            None => Ok((report, trace)),
+            Some(violation) => Err(format!("{name}: {violation}")),
+        }
+    }
+
+    fn messages(self) -> Result<f64, String> {
+        Ok(self.go()?.0.messages_per_entry)
+    }
+}
+
+impl Task for Run {
+    type Output = Result<(Report, Trace), String>;
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let group = A::INFO.group(self.size, &self.shape).map_err(|error| error.to_string())?;
+        let mut options = Options::new(&A::INFO, group);
+        options.workload = self.workload;
+        options.inside = self.inside;
+        (options.entries, options.warmup, options.trace) = (self.entries, self.warmup, self.trace);
+        if !self.crashes.is_empty() {
+            (options.crashes, options.detect) = (self.crashes, Some(1.0));
+        }
+        let mut run = Simulation::<A>::new(options)?;
+        while !run.advance(u64::MAX) {}
+        Ok((run.report(), run.trace().clone()))
+    }
+}
+
+/// From the asking of each request in a trace to its entry, in the order of entering.
+fn waits(trace: &Trace) -> Vec<f64> {
+    let mut asked = vec![0.0; trace.size as usize];
+    let mut waits = Vec::new();
+    for event in &trace.events {
+        match event.what {
+            What::Acquire(_) => asked[event.node.index()] = event.at,
+            What::Enter => waits.push(event.at - asked[event.node.index()]),
+            _ => {}
+        }
+    }
+    waits
+}
+
+/// The messages sent, with their texts.
+fn sends(trace: &Trace) -> impl Iterator<Item = (NodeId, NodeId, &str)> {
+    trace.events.iter().filter_map(|event| match &event.what {
+        What::Send { to, message, .. } => Some((event.node, *to, message.as_str())),
+        _ => None,
+    })
+}
