@@ -4,6 +4,8 @@
 //! the next [`Choice`]. The lab never opens a socket and never asks the time.
 
 pub mod compare;
+mod canvas;
+pub mod diagram;
 pub mod explore;
 mod nodes;
 pub mod papers;

@@ -62,14 +62,16 @@ pub struct Trace {
     pub title: String,
     /// How many nodes there are.
     pub size: u32,
+    /// What time is counted in, for the axis: "steps", or "message delays" for the simulator.
+    pub unit: &'static str,
     /// The events in the order in which they happened.
     pub events: Vec<Event>,
 }
 
 impl Trace {
-    /// An empty trace of a group of `size`.
+    /// An empty trace of a group of `size`, its time in steps.
     pub fn new(title: impl Into<String>, size: u32) -> Self {
-        Self { title: title.into(), size, events: Vec::new() }
+        Self { title: title.into(), size, unit: "steps", events: Vec::new() }
     }
 
     /// Append one event.

@@ -1,0 +1,89 @@
+//! One trace, several printers: text, Mermaid, a space-time diagram in SVG, a `ShiViz` log, and a
+//! Chrome trace.
+//!
+//! All of them read the same [`Trace`], draw the same for the same trace, and know no algorithm.
+//!
+//! - **Text** has a line per event, beside a column per node that shows where the node stands.
+//! - **SVG** draws at most [`MAX_EVENTS`] events and [`MAX_LANES`] nodes and says what it left out.
+//! - **Mermaid** draws a message when it arrives; what would exceed the 50,000 characters that
+//!   Mermaid accepts is left out, which a note says.
+//! - **`ShiViz`**: open <https://bestchai.bitbucket.io/shiviz/>, try it out and choose the file:
+//!   its first line is the expression that parses the rest. When pasting the text instead, copy
+//!   that line into the field for the parser's expression too.
+//! - **Chrome**: open the file in <https://ui.perfetto.dev> or `chrome://tracing`. One unit of time
+//!   (a step, or a message delay) is shown as one millisecond.
+
+mod axis;
+mod chrome;
+mod labels;
+mod mermaid;
+mod shapes;
+mod shiviz;
+mod story;
+mod svg;
+mod text;
+
+use std::fmt;
+use std::path::Path;
+
+pub use svg::{MAX_EVENTS, MAX_LANES};
+
+use crate::Trace;
+
+/// What a diagram can be written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Lines for a terminal, `.txt`.
+    Text,
+    /// A Mermaid sequence diagram, `.mmd`.
+    Mermaid,
+    /// A space-time diagram, `.svg`.
+    Svg,
+    /// A log with vector clocks, `.shiviz`.
+    Shiviz,
+    /// A trace for Perfetto and Chrome, `.json`.
+    Chrome,
+}
+
+impl Format {
+    /// Every format and how the name of such a file ends.
+    pub const ALL: [(&str, Self); 5] = [
+        ("svg", Self::Svg),
+        ("txt", Self::Text),
+        ("mmd", Self::Mermaid),
+        ("shiviz", Self::Shiviz),
+        ("json", Self::Chrome),
+    ];
+
+    /// The format that the name of a file asks for.
+    pub fn from_path(path: impl AsRef<Path>) -> Result<Self, UnknownFormat> {
+        let path = path.as_ref();
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let format = Self::ALL.iter().find(|(known, _)| known.eq_ignore_ascii_case(ending));
+        format.map(|(_, format)| *format).ok_or_else(|| UnknownFormat(path.display().to_string()))
+    }
+}
+
+/// The name of a file says nothing about its format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownFormat(String);
+
+impl fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Format::ALL.map(|(ending, _)| format!(".{ending}")).join(", ");
+        write!(f, "'{}' names no format of a diagram; the name must end in one of {known}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownFormat {}
+
+/// Write a trace in a format.
+pub fn render(trace: &Trace, format: Format) -> String {
+    match format {
+        Format::Text => text::render(trace),
+        Format::Mermaid => mermaid::render(trace),
+        Format::Svg => svg::render(trace),
+        Format::Shiviz => shiviz::render(trace),
+        Format::Chrome => chrome::render(trace),
+    }
+}

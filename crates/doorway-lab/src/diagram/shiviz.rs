@@ -1,0 +1,54 @@
+//! A trace as a log with vector clocks, as the `ShiViz` visualiser reads it.
+
+use std::collections::BTreeMap;
+
+use doorway_core::NodeId;
+
+use super::story;
+use crate::Trace;
+use crate::canvas::number;
+use crate::trace::What;
+
+/// `ShiViz` takes the first line of a file as the expression that parses the rest, and the second
+/// as the one that separates several runs; there is one run, so that line is empty.
+const HEADER: &str = "(?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)\n\n";
+
+/// How many events each node has seen, its own and those that its own may depend on.
+type Clock = BTreeMap<NodeId, u64>;
+
+/// The trace as a log: for each event its node and clock on a line, what happened on the next.
+///
+/// A lost message is no event of any node: it is told where the message was sent.
+pub(super) fn render(trace: &Trace) -> String {
+    let flights = story::flights(&trace.events);
+    let mut clocks = BTreeMap::<NodeId, Clock>::new();
+    let mut stamps = BTreeMap::<u64, Clock>::new();
+    let mut log = vec![HEADER.to_owned()];
+    for event in &trace.events {
+        let clock = clocks.entry(event.node).or_default();
+        match &event.what {
+            What::Lose { .. } => continue,
+            What::Receive { id } => {
+                for (node, seen) in stamps.get(id).into_iter().flatten() {
+                    let known = clock.entry(*node).or_default();
+                    *known = (*known).max(*seen);
+                }
+            }
+            _ => {}
+        }
+        *clock.entry(event.node).or_default() += 1;
+        let mut fate = "";
+        if let What::Send { id, .. } = event.what {
+            stamps.insert(id, clock.clone());
+            if flights.get(&id).is_some_and(|flight| flight.lost.is_some()) {
+                fate = " (lost)";
+            }
+        }
+        let phrase = story::phrase(&event.what, &flights);
+        let entries: Vec<_> =
+            clock.iter().map(|(node, seen)| format!("\"node{node}\":{seen}")).collect();
+        log.push(format!("node{} {{{}}}\n", event.node, entries.join(",")));
+        log.push(format!("{phrase}{fate} at {}\n", number(event.at)));
+    }
+    log.concat()
+}

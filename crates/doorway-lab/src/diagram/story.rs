@@ -1,0 +1,203 @@
+//! A trace read as a story: who stood where from when to when, and what became of each message.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use doorway_core::{Mode, NodeId};
+
+use crate::Violation;
+use crate::canvas::number;
+use crate::trace::{Event, What};
+
+/// Where a node stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// The mode of its open request.
+    pub(super) waiting: Option<Mode>,
+    /// How many permits it holds: 1 inside, unless permits are served.
+    pub(super) held: u32,
+    /// The mode of those inside, meaningful while `held` is not zero.
+    pub(super) mode: Mode,
+    /// Has it stopped for ever?
+    pub(super) crashed: bool,
+}
+
+impl Standing {
+    /// Where the node stands after something happened to it.
+    pub(super) fn after(mut self, what: &What) -> Self {
+        match what {
+            What::Acquire(mode) => self.waiting = Some(*mode),
+            What::Enter => {
+                self.mode = self.waiting.take().unwrap_or(self.mode);
+                self.held += 1;
+            }
+            What::Release => self.held = self.held.saturating_sub(1),
+            What::Crash => self = Self { crashed: true, ..Self::default() },
+            _ => {}
+        }
+        self
+    }
+
+    /// Does it wait, or is it inside?
+    pub(super) fn busy(self) -> bool {
+        self.waiting.is_some() || self.held > 0
+    }
+
+    /// In words.
+    pub(super) fn name(self) -> String {
+        let shared = |mode| if mode == Mode::Shared { ", shared" } else { "" };
+        let waiting = self.waiting.map(|mode| format!("waiting{}", shared(mode)));
+        let inside = match self.held {
+            0 => None,
+            1 => Some(format!("inside{}", shared(self.mode))),
+            held => Some(format!("inside with {held} permits{}", shared(self.mode))),
+        };
+        [inside, waiting].into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    }
+}
+
+/// Where the nodes stand before the first event: who leaves without having entered began inside.
+pub(super) fn opening(events: &[Event]) -> BTreeMap<NodeId, Standing> {
+    let mut balances = BTreeMap::<NodeId, (i64, i64)>::new();
+    for event in events {
+        let (balance, least) = balances.entry(event.node).or_default();
+        *balance += i64::from(event.what == What::Enter) - i64::from(event.what == What::Release);
+        *least = (*least).min(*balance);
+    }
+    let held = |least: i64| u32::try_from(-least).unwrap_or_default();
+    let standing = |least| Standing { held: held(least), ..Standing::default() };
+    balances.into_iter().map(|(node, (_, least))| (node, standing(least))).collect()
+}
+
+/// A stretch of time that a node spent waiting or inside.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Stay {
+    pub(super) node: NodeId,
+    pub(super) since: f64,
+    pub(super) until: f64,
+    /// Does the stay outlast the trace? It then ends, for us, with the last event.
+    pub(super) open: bool,
+    pub(super) standing: Standing,
+}
+
+/// Every stay, in the order in which they end. A wait of no length is left out, a visit is not.
+pub(super) fn stays(events: &[Event]) -> Vec<Stay> {
+    let (Some(first), Some(last)) = (events.first(), events.last()) else { return Vec::new() };
+    let begin = |(node, standing)| (node, (first.at, standing));
+    let mut now: BTreeMap<_, _> = opening(events).into_iter().map(begin).collect();
+    let mut stays = Vec::new();
+    let mut close = |node, since, until, open: bool, standing: Standing| {
+        if standing.held > 0 || (standing.busy() && (open || until > since)) {
+            stays.push(Stay { node, since, until, open, standing });
+        }
+    };
+    for event in events {
+        let (since, standing) = now[&event.node];
+        let after = standing.after(&event.what);
+        if after != standing {
+            close(event.node, since, event.at, false, standing);
+            now.insert(event.node, (event.at, after));
+        }
+    }
+    for (node, (since, standing)) in now {
+        close(node, since, last.at, true, standing);
+    }
+    stays
+}
+
+/// A message and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Flight<'a> {
+    pub(super) id: u64,
+    pub(super) from: NodeId,
+    pub(super) to: NodeId,
+    pub(super) message: &'a str,
+    pub(super) sent: f64,
+    /// When it arrived; more than once, if it was doubled.
+    pub(super) arrived: Vec<f64>,
+    /// When it was lost.
+    pub(super) lost: Option<f64>,
+}
+
+/// Every message sent, in the order of their numbers.
+pub(super) fn flights(events: &[Event]) -> BTreeMap<u64, Flight<'_>> {
+    let mut flights = BTreeMap::new();
+    for event in events {
+        match &event.what {
+            What::Send { id, to, message } => {
+                let (id, from, to, sent) = (*id, event.node, *to, event.at);
+                let flight =
+                    Flight { id, from, to, message, sent, arrived: Vec::new(), lost: None };
+                flights.insert(id, flight);
+            }
+            What::Receive { id } => {
+                if let Some(flight) = flights.get_mut(id) {
+                    flight.arrived.push(event.at);
+                }
+            }
+            What::Lose { id } => {
+                if let Some(flight) = flights.get_mut(id) {
+                    flight.lost = Some(event.at);
+                }
+            }
+            _ => {}
+        }
+    }
+    flights
+}
+
+/// What happened to the node, as the rest of a sentence that begins with it, on one line.
+pub(super) fn phrase(what: &What, flights: &BTreeMap<u64, Flight<'_>>) -> String {
+    let source = |id: &u64| match flights.get(id) {
+        Some(flight) => format!("{} from node {}", flight.message, flight.from),
+        None => format!("message {id}"),
+    };
+    let phrase = match what {
+        What::Acquire(Mode::Exclusive) => "acquires".into(),
+        What::Acquire(Mode::Shared) => "acquires, shared".into(),
+        What::Enter => "enters".into(),
+        What::Release => "leaves".into(),
+        What::Send { to, message, .. } => format!("sends {message} to node {to}"),
+        What::Receive { id } => format!("receives {}", source(id)),
+        What::Lose { id } => format!("never gets {}: lost", source(id)),
+        What::Crash => "crashes".into(),
+        What::Detect(node) => format!("learns that node {node} crashed"),
+        What::Forget => "forgets the lock".into(),
+        What::Violate(violation) => format!("VIOLATION: {violation}"),
+    };
+    phrase.replace(char::is_control, " ")
+}
+
+/// The nodes that a picture shows: all of a small group, else those that take part, up to `most`.
+pub(super) fn cast(size: u32, events: &[Event], most: usize) -> Vec<NodeId> {
+    if size as usize <= most {
+        return (0..size).map(NodeId).collect();
+    }
+    let mut cast = BTreeSet::new();
+    for event in events {
+        let to = if let What::Send { to, .. } = event.what { Some(to) } else { None };
+        for node in [Some(event.node), to].into_iter().flatten() {
+            if cast.len() < most && node.0 < size {
+                cast.insert(node);
+            }
+        }
+    }
+    cast.into_iter().collect()
+}
+
+/// "3 nodes", or "2,000 of 10,000 events" when not all are shown.
+pub(super) fn count(shown: usize, all: usize, noun: &str) -> String {
+    let plural = if all == 1 { "" } else { "s" };
+    let all = number(all as f64);
+    match number(shown as f64) {
+        shown if shown == all => format!("{all} {noun}{plural}"),
+        shown => format!("{shown} of {all} {noun}{plural}"),
+    }
+}
+
+/// The nodes that a violation is about.
+pub(super) fn concerned(violation: &Violation) -> Vec<NodeId> {
+    match violation {
+        Violation::Together(nodes) | Violation::Stuck(nodes) => nodes.clone(),
+        Violation::Rejected { node, .. } | Violation::Breach { node, .. } => vec![*node],
+    }
+}
