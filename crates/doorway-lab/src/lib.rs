@@ -3,12 +3,13 @@
 //! [`World`] is a whole group plus its network as one value; the drivers differ only in who picks
 //! the next [`Choice`]. The lab never opens a socket and never asks the time.
 
-pub mod compare;
 mod canvas;
+pub mod compare;
 pub mod diagram;
 pub mod explore;
 mod nodes;
 pub mod papers;
+pub mod plot;
 pub mod random;
 pub mod simulate;
 pub mod trace;
