@@ -75,7 +75,7 @@ fn trace(seen: &Seen, mut at: u64) -> Vec<Choice> {
     trace
 }
 
-fn fingerprint<A: Algorithm>(world: &World<A>) -> u64 {
+pub(crate) fn fingerprint<A: Algorithm>(world: &World<A>) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
     hasher.finish()

@@ -309,6 +309,11 @@ impl<A: Algorithm> World<A> {
         self.nodes.group()
     }
 
+    /// What its channels do to the order of messages.
+    pub fn channel(&self) -> Channel {
+        self.channel
+    }
+
     /// What may still happen; a driver may raise it between choices.
     pub fn limits_mut(&mut self) -> &mut Limits {
         &mut self.limits

@@ -1,0 +1,215 @@
+//! How a script begins: the line `run ALGORITHM n=3 ...` and the quorums below it.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use doorway_core::algorithms::ALL;
+use doorway_core::quorums::Quorums;
+use doorway_core::{
+    Algorithm, Channel, Group, GroupError, Holder, Mode, Needs, NodeId, Shape, Start, Wiring,
+};
+
+use super::ScriptError;
+use crate::nearest::hint;
+use crate::{Limits, World};
+
+/// The largest group of a script: a person reads it.
+pub const MAX_NODES: usize = 100;
+
+/// The options of `run`, each with an example of its value.
+pub const OPTIONS: [(&str, &str); 9] = [
+    ("n", "3"),
+    ("channel", "fifo or unordered"),
+    ("holder", "2 or 1,3: who is inside at the start"),
+    ("permits", "2"),
+    ("seats", "1"),
+    ("quorums", "grid"),
+    ("weights", "2,1,1"),
+    ("tree", "chain, star or balanced:2"),
+    ("topology", "mesh, ring or tree"),
+];
+
+/// What `run` and the lines below it ask for.
+#[derive(Default)]
+pub(super) struct Setup<'a> {
+    /// The line of `run`; 0 until it is read.
+    pub(super) line: usize,
+    /// Everything after `run`: the heading of the picture.
+    pub(super) title: &'a str,
+    pub(super) algorithm: &'a str,
+    pub(super) size: usize,
+    shape: Shape,
+    channel: Option<Channel>,
+    holders: Vec<NodeId>,
+    /// The quorums written out, by node; empty if none is.
+    quorums: Vec<Option<Vec<NodeId>>>,
+    /// Has anything happened, so that the group can no longer be changed?
+    pub(super) closed: bool,
+}
+
+impl<'a> Setup<'a> {
+    /// Read `run NAME n=3 ...`.
+    pub(super) fn run(&mut self, number: usize, line: &'a str) -> Result<(), String> {
+        if self.line > 0 {
+            return Err(format!("a second 'run'; the first is in line {}", self.line));
+        }
+        let title = line.strip_prefix("run").unwrap_or_default().trim_start();
+        let mut words = title.split_whitespace();
+        let name = words.next().ok_or("what runs? say 'run ricart-agrawala n=3'")?;
+        if ALL.iter().all(|entry| entry.info.name != name) {
+            return Err(unknown_algorithm(name));
+        }
+        let mut seen: Vec<&str> = Vec::new();
+        let mut holders = "";
+        for word in words {
+            let Some((key, value)) = word.split_once('=') else {
+                return Err(format!("'{word}' is no option; options look like n=3"));
+            };
+            if seen.contains(&key) {
+                return Err(format!("'{key}' is given twice"));
+            }
+            seen.push(key);
+            match key {
+                "holder" => holders = value,
+                _ => self.option(key, value)?,
+            }
+        }
+        if self.size == 0 {
+            return Err("how many nodes? say n=3".into());
+        }
+        for holder in holders.split(',').filter(|_| !holders.is_empty()) {
+            self.holders.push(node(holder, self.size)?);
+        }
+        (self.line, self.title, self.algorithm) = (number, title, name);
+        Ok(())
+    }
+
+    fn option(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let shape = &mut self.shape;
+        match key {
+            "n" => {
+                self.size = read(key, value)?;
+                if self.size == 0 || self.size > MAX_NODES {
+                    return Err(format!("a script has 1 to {MAX_NODES} nodes, not {value}"));
+                }
+            }
+            "channel" => {
+                let channels = [("fifo", Channel::Fifo), ("unordered", Channel::Unordered)];
+                self.channel = Some(one_of(key, value, &channels)?);
+            }
+            "permits" => shape.permits = Some(read(key, value)?),
+            "seats" => shape.seats = Some(read(key, value)?),
+            "quorums" => shape.quorums = Some(value.parse()?),
+            "weights" => {
+                let weights = value.split(',').map(|weight| read(key, weight));
+                shape.weights = Some(weights.collect::<Result<_, _>>()?);
+            }
+            "tree" => shape.tree = Some(value.parse()?),
+            "topology" => {
+                let wirings =
+                    [("mesh", Wiring::Mesh), ("ring", Wiring::Ring), ("tree", Wiring::Tree)];
+                shape.wiring = Some(one_of(key, value, &wirings)?);
+            }
+            _ => {
+                let near = hint(key, OPTIONS.map(|(name, _)| name));
+                return Err(format!("'{key}' is no option{near}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Read `quorum 7 = 2 7 10 13`.
+    pub(super) fn quorum(&mut self, line: &str) -> Result<(), String> {
+        if self.line == 0 || self.closed {
+            return Err("a quorum stands below 'run', before anything else".into());
+        }
+        let (left, right) = line
+            .split_once('=')
+            .ok_or_else(|| format!("'{line}' is no quorum; say 'quorum 1 = 1 2 3'"))?;
+        let owner = left.strip_prefix("quorum").unwrap_or_default().trim();
+        let owner = node(owner, self.size)?;
+        let members = right.split_whitespace().map(|word| node(word, self.size));
+        let mut members: Vec<NodeId> = members.collect::<Result<_, _>>()?;
+        members.sort_unstable();
+        members.dedup();
+        self.quorums.resize(self.size, None);
+        match self.quorums[owner.index()].replace(members) {
+            None => Ok(()),
+            Some(_) => Err(format!("node {owner} has its quorum already")),
+        }
+    }
+
+    /// The world in which the script begins.
+    pub(super) fn world<A: Algorithm>(&self) -> Result<World<A>, ScriptError> {
+        let wrong = |message: String| ScriptError::new(self.line, message);
+        let group = self.group::<A>().map_err(wrong)?;
+        let free = group.permits() as usize;
+        if self.holders.len() > free {
+            let many = self.holders.len();
+            return Err(wrong(format!("{many} holders, but {free} may be inside")));
+        }
+        let holders = self.holders.iter().enumerate();
+        if let Some((_, twice)) = holders.clone().find(|(at, h)| self.holders[..*at].contains(h)) {
+            return Err(wrong(format!("node {twice} is named as a holder twice")));
+        }
+        let inside = |(_, &node): (_, &NodeId)| Holder { node, mode: Mode::Exclusive, permits: 1 };
+        let start = Start { holders: holders.map(inside).collect(), floor: 0 };
+        // The script decides what happens, so nothing is denied to it.
+        let limits = Limits {
+            acquires: vec![(u32::MAX, Mode::Exclusive); self.size],
+            losses: u32::MAX,
+            duplicates: u32::MAX,
+            crashes: u32::MAX,
+            detection: true,
+            forgetting: true,
+        };
+        Ok(World::new(Arc::new(group), &start, self.channel.unwrap_or(A::INFO.channel), limits))
+    }
+
+    fn group<A: Algorithm>(&self) -> Result<Group, String> {
+        let say = |error: GroupError| error.to_string();
+        let group = A::INFO.group(self.size, &self.shape).map_err(say)?;
+        if self.quorums.is_empty() {
+            return Ok(group);
+        }
+        if A::INFO.needs != Needs::Quorums {
+            return Err(format!("{} has no use for quorums", A::INFO.name));
+        }
+        let mut sets = Vec::new();
+        for (node, set) in group.nodes().zip(&self.quorums) {
+            let missing = || format!("no quorum for node {node}; say 'quorum {node} = ...'");
+            sets.push(set.clone().ok_or_else(missing)?);
+        }
+        Quorums::from_sets(sets).and_then(|quorums| group.with_quorums(quorums)).map_err(say)
+    }
+}
+
+/// Read the number of a node, as people count them.
+pub(super) fn node(word: &str, size: usize) -> Result<NodeId, String> {
+    match word.parse::<usize>() {
+        Ok(node) if (1..=size).contains(&node) => Ok(NodeId::at(node - 1)),
+        Ok(node) => Err(format!("there is no node {node}; they are numbered 1 to {size}")),
+        Err(_) => Err(format!("'{word}' is no node; they are numbered 1 to {size}")),
+    }
+}
+
+/// The error of a name that is not in the list.
+pub(super) fn unknown_algorithm(name: &str) -> String {
+    let near = hint(name, ALL.iter().map(|entry| entry.info.name));
+    format!("there is no algorithm '{name}'{near}")
+}
+
+fn read<T: FromStr>(key: &str, value: &str) -> Result<T, String> {
+    let example = || {
+        let (_, example) =
+            OPTIONS.iter().find(|(name, _)| *name == key).copied().unwrap_or_default();
+        format!("'{value}' is no value for '{key}'; an example is {key}={example}")
+    };
+    value.parse().map_err(|_| example())
+}
+
+fn one_of<T: Copy>(key: &str, value: &str, all: &[(&str, T)]) -> Result<T, String> {
+    let found = all.iter().find(|(name, _)| *name == value).map(|(_, meaning)| *meaning);
+    let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    found.ok_or_else(|| format!("'{value}' is no {key}; say one of {}", names()))
+}

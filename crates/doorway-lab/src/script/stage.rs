@@ -1,0 +1,309 @@
+//! The commands of a script, played on a world.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use doorway_core::algorithms::Task;
+use doorway_core::{Algorithm, Channel, Mode, NodeId, Phase};
+
+use super::parse::{Act, Command, Fate, Line, Script, Which};
+use super::{Outcome, ScriptError};
+use crate::explore::fingerprint;
+use crate::trace::{What, kind};
+use crate::{Choice, Letter, Parcel, Step, Trace, Violation, World};
+
+/// How many messages one `stabilize` delivers at most.
+const MAX_DELIVERIES: usize = 10_000;
+
+/// A script to play once its algorithm is known.
+pub(super) struct Play<'a>(pub(super) Script<'a>);
+
+impl Task for Play<'_> {
+    type Output = Result<Outcome, ScriptError>;
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let Script { setup, lines } = self.0;
+        let mut stage = Stage::<A>::new(setup.world()?, setup.title);
+        let mut text = Vec::new();
+        for line in lines {
+            match line {
+                Line::Verbatim(line) => text.push(line.to_owned()),
+                Line::Command { number, text: line, command } => {
+                    let wrong = |message: String| ScriptError::new(number, message);
+                    stage.play(&command).map_err(wrong)?;
+                    text.push(line.to_owned());
+                }
+                Line::Effects => {
+                    text.push("----".to_owned());
+                    text.append(&mut stage.effects);
+                }
+            }
+        }
+        Ok(Outcome { text: text.join("\n") + "\n", trace: stage.trace })
+    }
+}
+
+/// A world, and what the commands so far did to it.
+struct Stage<A: Algorithm> {
+    world: World<A>,
+    trace: Trace,
+    /// How many steps have been taken.
+    time: u32,
+    /// The effects of the commands since the last `----`, a line each.
+    effects: Vec<String>,
+    /// How many messages of each kind have been sent.
+    sent: BTreeMap<String, u32>,
+    /// Was there a violation? Nothing can be relied on after it.
+    over: bool,
+    /// Was the world stuck after the last step?
+    stuck: bool,
+}
+
+impl<A: Algorithm> Stage<A> {
+    fn new(world: World<A>, title: &str) -> Self {
+        let mut stage = Self {
+            trace: Trace::new(title, world.group().size()),
+            world,
+            time: 0,
+            effects: Vec::new(),
+            sent: BTreeMap::new(),
+            over: false,
+            stuck: false,
+        };
+        for step in stage.world.opening().to_vec() {
+            stage.record(&step);
+        }
+        stage
+    }
+
+    fn play(&mut self, command: &Command) -> Result<(), String> {
+        match command {
+            Command::Run => {} // The opening is on record already.
+            Command::Show(None) => self.show_network(),
+            Command::Show(Some(node)) => self.show_node(*node),
+            Command::Count => self.count(),
+            _ if self.over => return Err("the story ended with the violation above".into()),
+            Command::Stabilize => self.stabilize()?,
+            Command::Act(act) => {
+                let choice = self.choice(act)?;
+                self.step(choice);
+            }
+        }
+        Ok(())
+    }
+
+    /// The choice that an act names, if it is there to be made.
+    fn choice(&self, act: &Act) -> Result<Choice, String> {
+        let choice = match *act {
+            Act::Acquire(node, mode) => {
+                self.may_acquire(node, mode)?;
+                Choice::Acquire(node, mode)
+            }
+            Act::Release(node) => {
+                self.must_live(node)?;
+                if !self.world.nodes().member(node).may_release() {
+                    return Err(format!("node {node} is not inside, so it cannot leave"));
+                }
+                Choice::Release(node)
+            }
+            Act::Message { fate, from, to, ref which } => {
+                let parcel = self.parcel(from, to, which)?;
+                match fate {
+                    Fate::Deliver => Choice::Deliver(parcel),
+                    Fate::Drop => Choice::Drop(parcel),
+                    Fate::Duplicate => Choice::Duplicate(parcel),
+                }
+            }
+            Act::Crash(node) => {
+                self.must_live(node)?;
+                Choice::Crash(node)
+            }
+            Act::Detect { node, failed } => {
+                let choice = Choice::Detect { node, failed };
+                if !self.world.choices().contains(&choice) {
+                    return Err(format!("node {node} has no crash of node {failed} to learn of"));
+                }
+                choice
+            }
+            Act::Forget(node) => {
+                if !self.world.choices().contains(&Choice::Forget(node)) {
+                    return Err(format!("node {node} has nothing that it may forget now"));
+                }
+                Choice::Forget(node)
+            }
+        };
+        Ok(choice)
+    }
+
+    fn must_live(&self, node: NodeId) -> Result<(), String> {
+        let phase = self.world.nodes().member(node).phase();
+        let lives = self.world.live_in(phase).contains(&node);
+        if lives { Ok(()) } else { Err(format!("node {node} has crashed")) }
+    }
+
+    fn may_acquire(&self, node: NodeId, mode: Mode) -> Result<(), String> {
+        self.must_live(node)?;
+        let member = self.world.nodes().member(node);
+        if member.may_acquire(self.world.group(), mode) {
+            return Ok(());
+        }
+        Err(match member.phase() {
+            Phase::Waiting => format!("node {node} waits already; one request at a time"),
+            _ if mode == Mode::Shared && !A::INFO.shared => {
+                format!("{} serves no shared mode; say 'acquire {node}'", A::INFO.name)
+            }
+            _ => format!("node {node} is inside already; say 'release {node}' first"),
+        })
+    }
+
+    /// The messages under way between two nodes, in the order of sending.
+    fn between(&self, from: NodeId, to: NodeId) -> Vec<(Parcel, &Letter<A::Message>)> {
+        let mut parcels: Vec<_> = self.world.under_way().collect();
+        parcels.retain(|(parcel, _)| (parcel.from, parcel.to) == (from, to));
+        parcels.sort_by_key(|(_, letter)| letter.id);
+        parcels
+    }
+
+    fn parcel(&self, from: NodeId, to: NodeId, which: &Which) -> Result<Parcel, String> {
+        let parcels = self.between(from, to);
+        let texts: Vec<_> = parcels.iter().map(|(_, letter)| plain(&letter.body)).collect();
+        let at = match which {
+            Which::Oldest => Some(0),
+            Which::Number(number) => number.checked_sub(1),
+            Which::Called(name) => {
+                texts.iter().position(|text| text == name || kind(text) == name.as_str())
+            }
+        };
+        let Some((parcel, _)) = at.and_then(|at| parcels.get(at)).copied() else {
+            let there = if texts.is_empty() { "nothing".into() } else { texts.join(", ") };
+            return Err(format!("from {from} to {to}, {there} is under way"));
+        };
+        if self.world.channel() == Channel::Fifo && at != Some(0) {
+            return Err(format!("channels are FIFO here, and {} comes first", texts[0]));
+        }
+        Ok(parcel)
+    }
+
+    /// Deliver the oldest message, whoever sent it, until there is none; or until the world is as
+    /// it was before, when what is under way circulates for ever.
+    fn stabilize(&mut self) -> Result<(), String> {
+        let mut seen = BTreeSet::from([fingerprint(&self.world)]);
+        for _ in 0..MAX_DELIVERIES {
+            let oldest = self.world.under_way().min_by_key(|(_, letter)| letter.id);
+            let Some((parcel, _)) = oldest else { return Ok(()) };
+            self.step(Choice::Deliver(parcel));
+            if self.over {
+                return Ok(());
+            }
+            if !seen.insert(fingerprint(&self.world)) {
+                self.effects.push("and so on for ever".into());
+                return Ok(());
+            }
+        }
+        Err(format!("no end after {MAX_DELIVERIES} deliveries; deliver one by one"))
+    }
+
+    fn step(&mut self, choice: Choice) {
+        self.time += 1;
+        let step = self.world.apply(choice);
+        self.record(&step);
+        let stuck = self.world.stuck();
+        if let Some(Violation::Stuck(waiting)) = stuck.as_ref().filter(|_| !self.stuck) {
+            let violation = Violation::Stuck(waiting.clone());
+            self.effects.push(format!("stuck: {violation}"));
+            self.trace.push(f64::from(self.time), waiting[0], What::Violate(violation));
+        }
+        self.stuck = stuck.is_some();
+    }
+
+    fn record(&mut self, step: &Step<A::Message>) {
+        self.trace.record(f64::from(self.time), step);
+        self.effects.extend(describe(step));
+        self.over |= step.violation.is_some();
+        for (_, letter) in &step.sends {
+            let text = plain(&letter.body);
+            *self.sent.entry(kind(&text).to_owned()).or_default() += 1;
+        }
+    }
+
+    fn show_network(&mut self) {
+        let mut parcels: Vec<_> = self.world.under_way().collect();
+        parcels.sort_by_key(|(_, letter)| letter.id);
+        let line = |(parcel, letter): &(Parcel, &Letter<A::Message>)| {
+            format!("{} -> {} {}", parcel.from, parcel.to, plain(&letter.body))
+        };
+        let mut lines: Vec<_> = parcels.iter().map(line).collect();
+        if lines.is_empty() {
+            lines.push("nothing is under way".into());
+        }
+        self.effects.append(&mut lines);
+    }
+
+    fn show_node(&mut self, node: NodeId) {
+        let member = self.world.nodes().member(node);
+        let phase = match member.phase() {
+            Phase::Outside => "outside",
+            Phase::Waiting => "waiting",
+            Phase::Inside => "inside",
+        };
+        self.effects.push(format!("{node} is {phase}: {}", plain(member.algorithm())));
+    }
+
+    fn count(&mut self) {
+        let total: u32 = self.sent.values().sum();
+        let kinds = self.sent.iter().map(|(kind, count)| format!("{count} {kind}"));
+        let kinds = kinds.collect::<Vec<_>>().join(", ");
+        let colon = if kinds.is_empty() { "" } else { ": " };
+        self.effects.push(format!("{total} messages{colon}{kinds}"));
+    }
+}
+
+/// What a step did, a line each, the acting node first.
+fn describe<M: Debug>(step: &Step<M>) -> Vec<String> {
+    let message = step.message.as_ref().map_or_else(String::new, |letter| plain(&letter.body));
+    let mut lines = Vec::new();
+    let node = match step.choice {
+        Choice::Start(node) => node,
+        Choice::Acquire(node, mode) => {
+            if !step.entered {
+                let how = if mode == Mode::Shared { " to share" } else { "" };
+                lines.push(format!("{node} waits{how}"));
+            }
+            node
+        }
+        Choice::Release(node) => {
+            lines.push(format!("{node} leaves"));
+            node
+        }
+        Choice::Deliver(Parcel { from, to, .. }) | Choice::Duplicate(Parcel { from, to, .. }) => {
+            lines.push(format!("{to} <- {from} {message}"));
+            to
+        }
+        Choice::Drop(Parcel { from, to, .. }) => {
+            lines.push(format!("lost: {from} -> {to} {message}"));
+            to
+        }
+        Choice::Crash(node) => {
+            lines.push(format!("{node} crashes"));
+            node
+        }
+        Choice::Detect { node, failed } => {
+            lines.push(format!("{node} learns that {failed} crashed"));
+            node
+        }
+        Choice::Forget(node) => {
+            lines.push(format!("{node} forgets"));
+            node
+        }
+    };
+    lines.extend(step.entered.then(|| format!("{node} enters")));
+    let sends = step.sends.iter();
+    lines.extend(sends.map(|(to, letter)| format!("{node} -> {to} {}", plain(&letter.body))));
+    lines.extend(step.violation.iter().map(|violation| format!("violation: {violation}")));
+    lines
+}
+
+/// A value as one line.
+fn plain(value: &impl Debug) -> String {
+    format!("{value:?}")
+}
