@@ -29,7 +29,7 @@
 //! | `drop`, `duplicate` | likewise, but the message is lost, or arrives and stays under way |
 //! | `crash 3`, `detect 1 3` | node 3 stops for ever; node 1 learns it |
 //! | `forget 1` | an idle node forgets the lock and starts again from its floor |
-//! | `stabilize` | deliver everything, oldest first, until nothing is under way |
+//! | `stabilize [quietly]` | deliver everything, oldest first, until nothing is under way; quietly: without a line for each message |
 //! | `show`, `show 2` | what is under way; the state of a node |
 //! | `count` | how many messages have been sent |
 

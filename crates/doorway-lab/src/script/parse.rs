@@ -29,7 +29,9 @@ pub(super) enum Command {
     /// What [`Setup`] has read.
     Run,
     Act(Act),
-    Stabilize,
+    Stabilize {
+        quietly: bool,
+    },
     Show(Option<NodeId>),
     Count,
 }
@@ -148,7 +150,7 @@ fn command<'a>(line: &'a str, number: usize, setup: &mut Setup<'a>) -> Result<Co
         _ => {}
     }
     let command = match verb {
-        "stabilize" => Command::Stabilize,
+        "stabilize" => Command::Stabilize { quietly: words.quietly()? },
         "count" => Command::Count,
         "show" if words.words.clone().next().is_none() => Command::Show(None),
         "show" => Command::Show(Some(words.node("show 1")?)),
@@ -194,6 +196,14 @@ impl Words<'_> {
             None => Ok(Mode::Exclusive),
             Some("shared") => Ok(Mode::Shared),
             Some(word) => Err(format!("'{word}' is no mode; say 'shared' or nothing")),
+        }
+    }
+
+    fn quietly(&mut self) -> Result<bool, String> {
+        match self.words.next() {
+            None => Ok(false),
+            Some("quietly") => Ok(true),
+            Some(word) => Err(format!("'{word}' is no way to stabilize; say 'quietly' or nothing")),
         }
     }
 

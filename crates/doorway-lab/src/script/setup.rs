@@ -1,12 +1,13 @@
 //! How a script begins: the line `run ALGORITHM n=3 ...` and the quorums below it.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use doorway_core::algorithms::ALL;
 use doorway_core::quorums::Quorums;
 use doorway_core::{
-    Algorithm, Channel, Group, GroupError, Holder, Mode, Needs, NodeId, Shape, Start, Wiring,
+    Algorithm, Channel, Graph, Group, GroupError, Holder, Mode, Needs, NodeId, Shape, Start, Wiring,
 };
 
 use super::ScriptError;
@@ -17,7 +18,7 @@ use crate::{Limits, World};
 pub const MAX_NODES: usize = 100;
 
 /// The options of `run`, each with an example of its value.
-pub const OPTIONS: [(&str, &str); 9] = [
+pub const OPTIONS: [(&str, &str); 11] = [
     ("n", "3"),
     ("channel", "fifo or unordered"),
     ("holder", "2 or 1,3: who is inside at the start"),
@@ -27,6 +28,8 @@ pub const OPTIONS: [(&str, &str); 9] = [
     ("weights", "2,1,1"),
     ("tree", "chain, star or balanced:2"),
     ("topology", "mesh, ring or tree"),
+    ("graph", "mesh, ring, or edges as in 1-2,2-3"),
+    ("initiators", "1,3"),
 ];
 
 /// What `run` and the lines below it ask for.
@@ -59,26 +62,22 @@ impl<'a> Setup<'a> {
         if ALL.iter().all(|entry| entry.info.name != name) {
             return Err(unknown_algorithm(name));
         }
-        let mut seen: Vec<&str> = Vec::new();
-        let mut holders = "";
+        let mut options: BTreeMap<&str, &str> = BTreeMap::new();
         for word in words {
             let Some((key, value)) = word.split_once('=') else {
                 return Err(format!("'{word}' is no option; options look like n=3"));
             };
-            if seen.contains(&key) {
+            if options.insert(key, value).is_some() {
                 return Err(format!("'{key}' is given twice"));
             }
-            seen.push(key);
-            match key {
-                "holder" => holders = value,
-                _ => self.option(key, value)?,
-            }
         }
-        if self.size == 0 {
-            return Err("how many nodes? say n=3".into());
+        let size = options.remove("n").ok_or("how many nodes? say n=3")?;
+        self.size = read("n", size)?;
+        if self.size == 0 || self.size > MAX_NODES {
+            return Err(format!("a script has 1 to {MAX_NODES} nodes, not {size}"));
         }
-        for holder in holders.split(',').filter(|_| !holders.is_empty()) {
-            self.holders.push(node(holder, self.size)?);
+        for (key, value) in options {
+            self.option(key, value)?;
         }
         (self.line, self.title, self.algorithm) = (number, title, name);
         Ok(())
@@ -87,12 +86,7 @@ impl<'a> Setup<'a> {
     fn option(&mut self, key: &str, value: &str) -> Result<(), String> {
         let shape = &mut self.shape;
         match key {
-            "n" => {
-                self.size = read(key, value)?;
-                if self.size == 0 || self.size > MAX_NODES {
-                    return Err(format!("a script has 1 to {MAX_NODES} nodes, not {value}"));
-                }
-            }
+            "holder" => self.holders = nodes(value, self.size)?,
             "channel" => {
                 let channels = [("fifo", Channel::Fifo), ("unordered", Channel::Unordered)];
                 self.channel = Some(one_of(key, value, &channels)?);
@@ -110,6 +104,8 @@ impl<'a> Setup<'a> {
                     [("mesh", Wiring::Mesh), ("ring", Wiring::Ring), ("tree", Wiring::Tree)];
                 shape.wiring = Some(one_of(key, value, &wirings)?);
             }
+            "graph" => shape.graph = Some(graph(value, self.size)?),
+            "initiators" => shape.initiators = Some(nodes(value, self.size)?.into_iter().collect()),
             _ => {
                 let near = hint(key, OPTIONS.map(|(name, _)| name));
                 return Err(format!("'{key}' is no option{near}"));
@@ -190,6 +186,27 @@ pub(super) fn node(word: &str, size: usize) -> Result<NodeId, String> {
         Ok(node) if (1..=size).contains(&node) => Ok(NodeId::at(node - 1)),
         Ok(node) => Err(format!("there is no node {node}; they are numbered 1 to {size}")),
         Err(_) => Err(format!("'{word}' is no node; they are numbered 1 to {size}")),
+    }
+}
+
+fn nodes(list: &str, size: usize) -> Result<Vec<NodeId>, String> {
+    list.split(',').map(|word| node(word, size)).collect()
+}
+
+fn graph(text: &str, size: usize) -> Result<Graph, String> {
+    let edge = |edge: &str| {
+        let (one, other) = edge.split_once('-').ok_or_else(|| {
+            format!("'{edge}' is no edge; say ring, mesh, or edges as in 1-2,2-3")
+        })?;
+        Ok((node(one, size)?, node(other, size)?))
+    };
+    match text {
+        "ring" => Ok(Graph::ring(size)),
+        "mesh" => Ok(Graph::mesh(size)),
+        _ => {
+            let edges: Vec<_> = text.split(',').map(edge).collect::<Result<_, String>>()?;
+            Graph::new(size, edges).map_err(|error| error.to_string())
+        }
     }
 }
 

@@ -83,7 +83,8 @@ impl<A: Algorithm> Stage<A> {
             Command::Show(Some(node)) => self.show_node(*node),
             Command::Count => self.count(),
             _ if self.over => return Err("the story ended with the violation above".into()),
-            Command::Stabilize => self.stabilize()?,
+            Command::Stabilize { quietly: false } => _ = self.stabilize()?,
+            Command::Stabilize { quietly: true } => self.stabilize_quietly()?,
             Command::Act(act) => {
                 let choice = self.choice(act)?;
                 self.step(choice);
@@ -186,21 +187,32 @@ impl<A: Algorithm> Stage<A> {
 
     /// Deliver the oldest message, whoever sent it, until there is none; or until the world is as
     /// it was before, when what is under way circulates for ever.
-    fn stabilize(&mut self) -> Result<(), String> {
+    fn stabilize(&mut self) -> Result<usize, String> {
         let mut seen = BTreeSet::from([fingerprint(&self.world)]);
-        for _ in 0..MAX_DELIVERIES {
+        for delivered in 0..MAX_DELIVERIES {
             let oldest = self.world.under_way().min_by_key(|(_, letter)| letter.id);
-            let Some((parcel, _)) = oldest else { return Ok(()) };
+            let Some((parcel, _)) = oldest else { return Ok(delivered) };
             self.step(Choice::Deliver(parcel));
             if self.over {
-                return Ok(());
+                return Ok(delivered + 1);
             }
             if !seen.insert(fingerprint(&self.world)) {
                 self.effects.push("and so on for ever".into());
-                return Ok(());
+                return Ok(delivered + 1);
             }
         }
         Err(format!("no end after {MAX_DELIVERIES} deliveries; deliver one by one"))
+    }
+
+    /// The same without a line for each message.
+    fn stabilize_quietly(&mut self) -> Result<(), String> {
+        let before = self.effects.len();
+        let delivered = self.stabilize()?;
+        let mut told = self.effects.split_off(before);
+        told.retain(|line| !line.contains(" -> ") && !line.contains(" <- "));
+        self.effects.append(&mut told);
+        self.effects.push(format!("{delivered} messages have arrived"));
+        Ok(())
     }
 
     fn step(&mut self, choice: Choice) {
