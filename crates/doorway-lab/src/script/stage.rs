@@ -211,7 +211,8 @@ impl<A: Algorithm> Stage<A> {
         let mut told = self.effects.split_off(before);
         told.retain(|line| !line.contains(" -> ") && !line.contains(" <- "));
         self.effects.append(&mut told);
-        self.effects.push(format!("{delivered} messages have arrived"));
+        let arrived = if delivered == 1 { "message has arrived" } else { "messages have arrived" };
+        self.effects.push(format!("{delivered} {arrived}"));
         Ok(())
     }
 

@@ -1,6 +1,8 @@
-//! What a script says to a person who made a mistake.
+//! What a script says to a person who made a mistake, and what it leaves for those who draw it.
 
+use doorway_core::{Mode, NodeId};
 use doorway_lab::script;
+use doorway_lab::trace::{Event, What};
 
 /// The error of a script, as `line: message`.
 fn error(text: &str) -> String {
@@ -101,4 +103,19 @@ fn a_loss_leaves_the_waiting_stuck() {
 fn a_script_played_again_is_the_same() {
     let once = script::run("run ricart-agrawala n=3\nacquire 1\nacquire 3\n\nstabilize").unwrap();
     assert_eq!(script::run(&once.text), Ok(once));
+}
+
+#[test]
+fn the_trace_counts_steps_and_begins_with_the_start() {
+    let trace = script::run("run le-lann n=2\nacquire 2\nstabilize\n").unwrap().trace;
+    let event = |at: f64, node: u32, what: What| Event { at, node: NodeId(node), what };
+    let sent = What::Send { id: 0, to: NodeId(1), message: "Token".into() };
+    let expected = [
+        event(0.0, 0, sent),
+        event(1.0, 1, What::Acquire(Mode::Exclusive)),
+        event(2.0, 1, What::Receive { id: 0 }),
+        event(2.0, 1, What::Enter),
+    ];
+    assert_eq!(trace.events, expected);
+    assert_eq!((trace.title.as_str(), trace.size), ("le-lann n=2", 2));
 }
