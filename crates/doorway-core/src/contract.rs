@@ -115,7 +115,7 @@ pub trait Algorithm: Clone + Debug + Eq + Hash {
     fn floor(&self) -> Option<u64>;
 
     /// Whose request a message serves, where that is not the request whose event sent it. Only the
-    /// accounts ask: a deferred reply is paid by the node that waits for it, not by the one leaving.
+    /// accounts ask: a deferred reply is paid by the node that waits for it, not by the leaver.
     fn serves(_message: &Self::Message, _from: NodeId, _to: NodeId) -> Option<NodeId> {
         None
     }

@@ -218,8 +218,9 @@ impl Group {
         self.wiring
     }
 
-    /// The quorum of a node (S of Maekawa's paper), ascending, for its `turn`-th request: constructions
-    /// that balance load by alternation have several. A group without quorums has no members in it.
+    /// The quorum of a node (S of Maekawa's paper), ascending, for its `turn`-th request: those
+    /// constructions that balance load by alternation have several. A group without quorums has no
+    /// members in it.
     pub fn quorum(&self, node: NodeId, turn: u32) -> &[NodeId] {
         self.quorums.as_ref().map_or(&[], |quorums| quorums.quorum(node, turn))
     }
@@ -243,7 +244,7 @@ impl Group {
     ///
     /// # Panics
     ///
-    /// If there is none: [`crate::Info::group`] gives one to every algorithm that declares the need.
+    /// If there is none: [`crate::Info::group`] gives one to every algorithm that declares a need.
     pub fn tree(&self) -> &Tree {
         self.tree.as_ref().expect("the group of an algorithm that needs a tree has one")
     }

@@ -1,4 +1,4 @@
-//! What an algorithm says of itself, as data: shown by `list`, drawn by `compare`, held to by tests.
+//! What an algorithm says of itself, as data: shown by `list`, drawn by `compare`, held by tests.
 
 use alloc::format;
 

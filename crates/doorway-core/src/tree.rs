@@ -55,7 +55,7 @@ pub struct Tree {
     /// Depth-first intervals: `node` is below `top` iff its entry lies within `top`'s interval.
     entry: Vec<u32>,
     exit: Vec<u32>,
-    /// Children of all nodes in one list, those of `node` between `first[node]` and `first[node + 1]`.
+    /// Children of all nodes in one list, those of `node` from `first[node]` to `first[node + 1]`.
     children: Vec<NodeId>,
     first: Vec<u32>,
 }

@@ -78,7 +78,13 @@ impl Algorithm for LeLann {
         }
     }
 
-    fn receive(&mut self, group: &Group, _from: NodeId, _token: Message, out: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        group: &Group,
+        _from: NodeId,
+        _token: Message,
+        out: &mut Effects<Message>,
+    ) {
         if self.token {
             return out.reject("a second token");
         }
