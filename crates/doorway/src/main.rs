@@ -1,3 +1,57 @@
-//! The command.
+//! The `doorway` command: parse, run, and turn what went wrong into one line and an exit code.
+//!
+//! Exit codes: 0 all went well; 1 a run failed or found a violation; 2 the command was misused.
 
-fn main() {}
+use std::io::{self, BufWriter, Write as _};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use cli::Cli;
+use failure::Usage;
+
+mod cli;
+mod commands;
+mod failure;
+mod group_args;
+mod header;
+mod names;
+mod table;
+
+fn main() -> ExitCode {
+    let done = match Cli::try_parse() {
+        Ok(cli) => run(&cli),
+        Err(error) => answer(&error),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough, as in `doorway list | head`.
+        Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // With standard error gone as well there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "doorway: {error:#}");
+            failure::exit_code(&error)
+        }
+    }
+}
+
+fn run(cli: &Cli) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    cli.command.run(&mut out)?;
+    Ok(out.flush()?)
+}
+
+/// Help and version are answers, not errors; everything else is a usage error of one line.
+fn answer(error: &clap::Error) -> anyhow::Result<()> {
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            Ok(io::stdout().write_all(text.as_bytes())?)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Usage("say what to do: `doorway help` shows the commands".to_owned()).into())
+        }
+        _ => Err(Usage(failure::one_line(&text)).into()),
+    }
+}

@@ -1,0 +1,21 @@
+//! One file for each command: its arguments, and what it does with them.
+
+pub(crate) mod completions;
+pub(crate) mod explain;
+pub(crate) mod list;
+pub(crate) mod man;
+pub(crate) mod quorums;
+
+use std::io::{self, IsTerminal as _, Write};
+
+use serde::Serialize;
+
+/// Print a value as JSON: laid out for a person, on one line for a program.
+fn print_json(out: &mut dyn Write, value: &impl Serialize) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() {
+        serde_json::to_writer_pretty(&mut *out, value)?;
+    } else {
+        serde_json::to_writer(&mut *out, value)?;
+    }
+    Ok(writeln!(out)?)
+}

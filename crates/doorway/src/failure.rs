@@ -1,0 +1,70 @@
+//! What can go wrong, and which exit code says so.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+use doorway_core::GroupError;
+
+/// The command was misused: one line that says how, exit code 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Usage {}
+
+/// 2 for what the person can mend by asking differently, 1 for everything else.
+pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
+    let misused = error.chain().any(|cause| cause.is::<Usage>() || cause.is::<GroupError>());
+    ExitCode::from(if misused { 2 } else { 1 })
+}
+
+/// Did the reader of our output close it?
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = |cause: &(dyn Error + 'static)| Some(cause.downcast_ref::<io::Error>()?.kind());
+    let json =
+        |cause: &(dyn Error + 'static)| cause.downcast_ref::<serde_json::Error>()?.io_error_kind();
+    error.chain().any(|cause| io(cause).or_else(|| json(cause)) == Some(ErrorKind::BrokenPipe))
+}
+
+/// The parser's message without its usage, its pointer to `--help`, and its line breaks.
+pub(crate) fn one_line(text: &str) -> String {
+    let message = text.split("\n\nUsage:").next().unwrap_or(text);
+    let message = message.split("\n\nFor more information").next().unwrap_or(message);
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let paragraphs = message.split("\n\n").map(|paragraph| {
+        let lines = paragraph.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.collect::<Vec<_>>().join(" ")
+    });
+    paragraphs.filter(|paragraph| !paragraph.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parser_error_becomes_one_line() {
+        let text = "error: unrecognized subcommand 'lst'\n\n  tip: a similar subcommand exists: \
+                    'list'\n\nUsage: doorway <COMMAND>\n\nFor more information, try '--help'.\n";
+        let line = "unrecognized subcommand 'lst'; tip: a similar subcommand exists: 'list'";
+        assert_eq!(one_line(text), line);
+        let text = "error: the following arguments were not provided:\n  -n <N>\n\nUsage: x\n";
+        assert_eq!(one_line(text), "the following arguments were not provided: -n <N>");
+    }
+
+    #[test]
+    fn misuse_is_told_from_failure() {
+        let code = |error: anyhow::Error| format!("{:?}", exit_code(&error));
+        let two = format!("{:?}", ExitCode::from(2));
+        assert_eq!(code(Usage("no".into()).into()), two);
+        assert_eq!(code(anyhow::Error::from(GroupError::new("no")).context("while asking")), two);
+        assert_ne!(code(io::Error::other("disk").into()), two);
+    }
+}

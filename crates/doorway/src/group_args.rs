@@ -1,0 +1,189 @@
+//! The arguments that describe a group, shared by all commands that need one.
+
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use doorway_core::tree::{Tree, TreeShape};
+use doorway_core::{
+    Graph, Group, GroupError, Info, MAX_NODES, NodeId, NodeSet, Shape, Wiring, quorums,
+};
+
+use crate::names;
+
+/// The number of nodes.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct SizeArg {
+    /// How many nodes there are
+    #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
+    pub(crate) nodes: usize,
+}
+
+/// What an algorithm's topology lets a person choose.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Group")]
+pub(crate) struct ShapeArgs {
+    /// How many may be inside at once
+    #[arg(long, value_name = "K")]
+    permits: Option<u32>,
+    /// How many permits one node may hold [default: just enough for all]
+    #[arg(long, value_name = "S", requires = "permits")]
+    seats: Option<u32>,
+    /// The quorum construction [default: the one with the smallest sets for N]
+    #[arg(long, value_name = "KIND", value_parser = names::quorum_kinds())]
+    quorums: Option<quorums::Kind>,
+    #[command(flatten)]
+    weights: WeightsArg,
+    /// The spanning tree: balanced:K, chain or star [default: balanced:2]
+    #[arg(long, value_name = "SHAPE")]
+    tree: Option<TreeShape>,
+    /// The wires along which messages travel [default: mesh]
+    #[arg(long, value_name = "WIRES")]
+    topology: Option<Topology>,
+    /// The graph for a wave: ring, mesh, chain, star, balanced:K, or edges as in 1-2,2-3
+    /// [default: ring]
+    #[arg(long, value_name = "GRAPH")]
+    graph: Option<GraphShape>,
+    /// The nodes that start the wave, as in 1,4 [default: 1]
+    #[arg(long, value_name = "NODES", value_delimiter = ',', value_parser = parse_node)]
+    initiators: Option<Vec<NodeId>>,
+}
+
+/// The weights of votes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WeightsArg {
+    /// The weight of each node's vote, as in 2,1,1
+    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
+    pub(crate) weights: Option<Vec<u32>>,
+}
+
+impl ShapeArgs {
+    /// The group of `size` nodes that `info` needs, as chosen here.
+    pub(crate) fn group(&self, info: &Info, size: usize) -> Result<Group, GroupError> {
+        let graph = self.graph.as_ref().map(|graph| graph.build(size)).transpose()?;
+        let shape = Shape {
+            permits: self.permits,
+            seats: self.seats,
+            quorums: self.quorums,
+            weights: self.weights.weights.clone(),
+            tree: self.tree,
+            wiring: self.topology.map(Topology::wiring),
+            graph,
+            initiators: self.initiators.clone().map(NodeSet::from_iter),
+        };
+        info.group(size, &shape)
+    }
+}
+
+/// The wirings by name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Topology {
+    Mesh,
+    Ring,
+    Tree,
+}
+
+impl Topology {
+    fn wiring(self) -> Wiring {
+        match self {
+            Self::Mesh => Wiring::Mesh,
+            Self::Ring => Wiring::Ring,
+            Self::Tree => Wiring::Tree,
+        }
+    }
+}
+
+/// A graph yet without a size.
+#[derive(Clone, Debug, PartialEq)]
+enum GraphShape {
+    Ring,
+    Mesh,
+    Tree(TreeShape),
+    Edges(Vec<(NodeId, NodeId)>),
+}
+
+/// A mesh has N(N-1)/2 edges, all of which are kept: beyond this it would fill the memory.
+const LARGEST_MESH: usize = 5000;
+
+impl GraphShape {
+    fn build(&self, size: usize) -> Result<Graph, GroupError> {
+        match self {
+            Self::Ring => Ok(Graph::ring(size)),
+            Self::Mesh if size > LARGEST_MESH => {
+                let reason = format!("a mesh has at most {LARGEST_MESH} nodes, not {size}");
+                Err(GroupError::new(reason))
+            }
+            Self::Mesh => Ok(Graph::mesh(size)),
+            Self::Tree(shape) => {
+                let tree = Tree::new(*shape, size)?;
+                let edge = |node| tree.parent(node).map(|parent| (node, parent));
+                Graph::new(size, (0..size).map(NodeId::at).filter_map(edge))
+            }
+            Self::Edges(edges) => Graph::new(size, edges.iter().copied()),
+        }
+    }
+}
+
+impl FromStr for GraphShape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let tree = || text.parse().ok().map(Self::Tree);
+        let edges = || {
+            let edge = |pair: &str| {
+                let (one, other) = pair.split_once('-')?;
+                Some((parse_node(one).ok()?, parse_node(other).ok()?))
+            };
+            text.split(',').map(edge).collect::<Option<_>>().map(Self::Edges)
+        };
+        let known = match text {
+            "ring" => Some(Self::Ring),
+            "mesh" => Some(Self::Mesh),
+            _ => tree().or_else(edges),
+        };
+        known.ok_or_else(|| {
+            "say ring, mesh, chain, star, balanced:K, or edges as in 1-2,2-3".to_owned()
+        })
+    }
+}
+
+/// A node as a person numbers it, from 1.
+fn parse_node(text: &str) -> Result<NodeId, String> {
+    let number = text.parse::<usize>().ok().filter(|number| (1..=MAX_NODES).contains(number));
+    number.map(|number| NodeId::at(number - 1)).ok_or_else(|| "nodes are numbered from 1".into())
+}
+
+/// A size that a group can have, so that nothing is built for one that it cannot.
+pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+    let size = text.parse::<usize>().ok().filter(|size| (1..=MAX_NODES).contains(size));
+    size.ok_or_else(|| format!("a group has 1 to {MAX_NODES} nodes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn graphs_are_read_and_built() {
+        for (text, edges) in
+            [("ring", 5), ("mesh", 10), ("chain", 4), ("star", 4), ("1-2,2-3,3-4,4-5,5-2", 5)]
+        {
+            assert_eq!(text.parse::<GraphShape>().unwrap().build(5).unwrap().edges(), edges);
+        }
+        for text in ["", "round", "1-", "0-1", "1-2,", "balanced:0"] {
+            assert!(text.parse::<GraphShape>().is_err(), "{text}");
+        }
+        let apart = "1-2,3-4".parse::<GraphShape>().unwrap();
+        assert!(apart.build(4).is_err(), "not connected");
+        assert!(apart.build(3).is_err(), "a stranger");
+        assert!(GraphShape::Mesh.build(MAX_NODES).is_err(), "too large");
+    }
+
+    #[test]
+    fn sizes_and_nodes_have_bounds() {
+        assert_eq!(parse_size("7"), Ok(7));
+        assert_eq!(parse_node("7"), Ok(NodeId(6)));
+        for text in ["0", "-1", "x", "", "16777217", "99999999999999999999999"] {
+            assert!(parse_size(text).is_err() && parse_node(text).is_err(), "{text}");
+        }
+    }
+}
