@@ -1,3 +1,50 @@
-//! Tasks.
+//! `cargo xtask test` is everything CI does; the other tasks are parts of it, or help to pass it.
 
-fn main() {}
+use std::env;
+use std::path::Path;
+use std::process::ExitCode;
+
+mod docs;
+mod files;
+mod functions;
+mod run;
+mod test;
+mod tidy;
+
+const HELP: &str = "\
+Usage: cargo xtask TASK
+
+  test            everything CI does; with CI=true nothing may be skipped
+  tidy            the rules of style that no other tool knows
+  fmt             format every file, also those that cargo fmt does not find
+  docs [--check]  write the generated documents, or say which are stale
+";
+
+fn main() -> ExitCode {
+    // Tasks speak of files by their path in the repository.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    if let Err(error) = env::set_current_dir(root) {
+        eprintln!("xtask: {error}");
+        return ExitCode::FAILURE;
+    }
+    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args[..] {
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["fmt"] => test::format(false),
+        ["docs"] => docs::write(),
+        ["docs", "--check"] => docs::check(),
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

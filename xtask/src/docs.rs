@@ -1,0 +1,127 @@
+//! The generated documents: what the command says of itself, kept where a reader looks first.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use crate::run::{cargo, output};
+
+/// Pictures, and the commands that draw them.
+const PICTURES: [(&str, &str); 0] = [];
+
+/// Where the table of algorithms goes in the README.
+const TABLE_BEGIN: &str = "<!-- algorithms: written by `cargo xtask docs` -->\n";
+const TABLE_END: &str = "<!-- end of algorithms -->\n";
+
+/// Write every generated document.
+pub(crate) fn write() -> anyhow::Result<()> {
+    for (path, text) in documents()? {
+        if fs::read_to_string(path).ok().as_ref() != Some(&text) {
+            if let Some(directory) = Path::new(path).parent() {
+                fs::create_dir_all(directory)?;
+            }
+            fs::write(path, text).with_context(|| format!("cannot write {path}"))?;
+            println!("wrote {path}");
+        }
+    }
+    Ok(())
+}
+
+/// Is every generated document as it would be written now?
+pub(crate) fn check() -> anyhow::Result<()> {
+    let documents = documents()?;
+    let fresh = |path: &str, text: &str| fs::read_to_string(path).is_ok_and(|old| old == text);
+    let stale: Vec<&str> =
+        documents.iter().filter(|(path, text)| !fresh(path, text)).map(|(path, _)| *path).collect();
+    ensure!(stale.is_empty(), "stale: {}; `cargo xtask docs` writes them", stale.join(", "));
+    println!("{} documents are fresh", documents.len());
+    Ok(())
+}
+
+/// Every generated document, by path.
+fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
+    let mut documents = vec![("README.md", readme()?), ("docs/commands.md", commands()?)];
+    for (path, command) in PICTURES {
+        documents.push((path, picture(path, command)?));
+    }
+    Ok(documents)
+}
+
+/// What `doorway` prints.
+fn doorway(words: &str) -> anyhow::Result<String> {
+    output(&mut cargo(&format!("run --quiet --package doorway -- {words}")))
+}
+
+/// What `doorway` draws into a file of the same name elsewhere.
+fn picture(path: &str, command: &str) -> anyhow::Result<String> {
+    let copy = Path::new("target/xtask").join(path);
+    fs::create_dir_all(copy.parent().unwrap_or(Path::new(".")))?;
+    doorway(&format!("{command} -o {}", copy.display()))?;
+    Ok(fs::read_to_string(copy)?)
+}
+
+fn readme() -> anyhow::Result<String> {
+    let readme = fs::read_to_string("README.md").context("README.md")?;
+    let parts = readme.split_once(TABLE_BEGIN).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(TABLE_END)?;
+        Some((before, after))
+    });
+    let (before, after) = parts.context("README.md has lost the marks around its table")?;
+    let table = algorithm_table(&doorway("list --json")?)?;
+    Ok(format!("{before}{TABLE_BEGIN}{table}{TABLE_END}{after}"))
+}
+
+/// The algorithms as a Markdown table, from `doorway list --json`.
+fn algorithm_table(json: &str) -> anyhow::Result<String> {
+    let rows: Vec<Value> = serde_json::from_str(json)?;
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().replace('|', "\\|");
+    let heading = "| name | what it does | year | kind | channel | messages per entry |\n\
+                   |---|---|---|---|---|---|\n";
+    let line = |row: &Value| {
+        let (least, most) = (text(row, "messages_min"), text(row, "messages_max"));
+        let messages = if least == most { least } else { format!("{least} .. {most}") };
+        let refuted = if row["refuted"] == true { "**refuted**: " } else { "" };
+        format!(
+            "| `{}` | {refuted}{} | {} | {} | {} | {messages} |\n",
+            text(row, "name"),
+            text(row, "summary"),
+            row["year"],
+            text(row, "kind"),
+            text(row, "channel"),
+        )
+    };
+    Ok(heading.to_owned() + &rows.iter().map(line).collect::<String>())
+}
+
+/// The help of every command on one page.
+fn commands() -> anyhow::Result<String> {
+    let help = doorway("help")?;
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = listed.take_while(|line| !line.is_empty());
+    // A command's line is set in by two; the rest of a long one by more.
+    let names = names.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let section =
+        |title: &str, help: &str| format!("\n## {title}\n\n```text\n{}\n```\n", help.trim_end());
+    let mut page = "# The command line\n\nWritten by `cargo xtask docs`.\n".to_owned();
+    page += &section("doorway", &help);
+    for name in names.filter(|name| !["", "help"].contains(name)) {
+        page += &section(&format!("doorway {name}"), &doorway(&format!("help {name}"))?);
+    }
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_made_from_the_list() {
+        let json = r#"[{"name": "a", "summary": "b | c", "year": 1981, "kind": "token",
+            "channel": "fifo", "refuted": true, "messages_min": "0", "messages_max": "N"}]"#;
+        let table = algorithm_table(json).unwrap();
+        let row = "| `a` | **refuted**: b \\| c | 1981 | token | fifo | 0 .. N |";
+        assert_eq!(table.lines().last(), Some(row));
+    }
+}

@@ -1,0 +1,41 @@
+//! Running other programs.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+
+/// `cargo` with these words.
+pub(crate) fn cargo(words: &str) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(words.split_whitespace());
+    command
+}
+
+/// Run it in full view; its failure is ours.
+pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<()> {
+    let shown = shown(command);
+    println!("$ {shown}");
+    let status = command.status().with_context(|| format!("cannot run `{shown}`"))?;
+    ensure!(status.success(), "`{shown}` failed");
+    Ok(())
+}
+
+/// Run it unseen; what it printed.
+pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
+    let shown = shown(command);
+    let done = command.output().with_context(|| format!("cannot run `{shown}`"))?;
+    let errors = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "`{shown}` failed:\n{errors}");
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+/// Run it unseen; did it succeed?
+pub(crate) fn quietly(command: &mut Command) -> bool {
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}

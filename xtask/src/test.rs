@@ -1,0 +1,154 @@
+//! `cargo xtask test`: the one test command, stage by stage.
+
+use std::env;
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::ensure;
+
+use crate::run::{cargo, quietly, succeed};
+use crate::{docs, files, tidy};
+
+/// How a stage ended, if it did not fail.
+enum Outcome {
+    Passed,
+    /// Passed, with something to know.
+    Noted(&'static str),
+    /// Something that should run did not. With `CI=true` that is a failure.
+    Skipped(&'static str),
+}
+
+use Outcome::{Noted, Passed, Skipped};
+
+type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
+
+/// The quick ones first.
+const STAGES: [Stage; 11] = [
+    ("tidy", || tidy::run().map(passed)),
+    ("format", || format(true).map(passed)),
+    ("lints", lints),
+    ("tests", tests),
+    ("examples in the documentation", doctests),
+    ("documentation", documentation),
+    ("core without the standard library", no_std),
+    ("licences, bans and sources", licences),
+    ("advisories", advisories),
+    ("benchmarks, once around", benchmarks),
+    ("generated documents", || docs::check().map(passed)),
+];
+
+/// Run every stage, also after one has failed, and say at the end how each of them went.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let mut summary = Vec::new();
+    let mut failures = 0;
+    for (name, stage) in STAGES {
+        println!("\n== {name}");
+        let begin = Instant::now();
+        let (failed, word) = match stage() {
+            Ok(Passed) => (false, "ok".to_owned()),
+            Ok(Noted(what)) => (false, format!("ok ({what})")),
+            Ok(Skipped(what)) => (ci(), format!("SKIPPED ({what})")),
+            Err(error) => (true, format!("FAILED ({error:#})")),
+        };
+        failures += usize::from(failed);
+        let line = format!("{:7.1} s  {name}: {word}", begin.elapsed().as_secs_f64());
+        println!("{line}");
+        summary.push(line);
+    }
+    println!("\n== summary\n{}", summary.join("\n"));
+    ensure!(failures == 0, "{failures} of {} stages failed", STAGES.len());
+    Ok(())
+}
+
+fn passed(_: ()) -> Outcome {
+    Passed
+}
+
+/// Does a machine rather than a person run the tests?
+fn ci() -> bool {
+    env::var("CI").is_ok_and(|value| value == "true")
+}
+
+/// Is this cargo tool at hand? In CI it is brought if it is not; a person is not made to wait for
+/// that.
+fn have(tool: &str) -> bool {
+    let there = || quietly(&mut cargo(&format!("{tool} --version")));
+    there() || ci() && succeed(&mut cargo(&format!("install cargo-{tool} --locked"))).is_ok()
+}
+
+/// Format, or check the format of, every source file. `cargo fmt` finds modules by reading `mod`
+/// lines, and those of the algorithms come out of a macro.
+pub(crate) fn format(check: bool) -> anyhow::Result<()> {
+    let mut command = Command::new("rustfmt");
+    command.args(["--edition", "2024"]).args(check.then_some("--check"));
+    let files = files::all()?;
+    let sources = files.iter().filter(|file| file.is_source());
+    let sources: Vec<&str> = sources.map(|file| file.path.as_str()).collect();
+    println!("$ rustfmt, {} files", sources.len());
+    let status = command.args(sources).status()?;
+    ensure!(status.success(), "not formatted; `cargo xtask fmt` mends it");
+    Ok(())
+}
+
+fn lints() -> anyhow::Result<Outcome> {
+    succeed(&mut cargo("clippy --workspace --all-targets -- -D warnings")).map(passed)
+}
+
+fn tests() -> anyhow::Result<Outcome> {
+    if have("nextest") {
+        return succeed(&mut cargo("nextest run --workspace")).map(passed);
+    }
+    // The same tests, only slower and less well told.
+    succeed(&mut cargo("test --workspace --all-targets"))?;
+    Ok(Noted("with cargo test, since cargo-nextest is not installed"))
+}
+
+fn doctests() -> anyhow::Result<Outcome> {
+    succeed(&mut cargo("test --workspace --doc --quiet")).map(passed)
+}
+
+fn documentation() -> anyhow::Result<Outcome> {
+    let mut doc = cargo("doc --workspace --no-deps");
+    succeed(doc.env("RUSTDOCFLAGS", "-D warnings")).map(passed)
+}
+
+/// Only the host's target can be assumed, and it has a standard library: see `xtask/no_std` for
+/// how its absence is proven nevertheless.
+fn no_std() -> anyhow::Result<Outcome> {
+    // The versions that everything else is tested with.
+    fs::copy("Cargo.lock", "xtask/no_std/Cargo.lock")?;
+    let build = "build --manifest-path xtask/no_std/Cargo.toml --target-dir target/no_std";
+    succeed(&mut cargo(build)).map(passed)
+}
+
+fn licences() -> anyhow::Result<Outcome> {
+    if !have("deny") {
+        return Ok(Skipped("`cargo install cargo-deny --locked` brings what it needs"));
+    }
+    // The check itself stays offline; crates of other platforms may not be here yet.
+    succeed(&mut cargo("fetch"))?;
+    succeed(&mut cargo("deny --offline check licenses bans sources")).map(passed)
+}
+
+/// The advisories live in a repository of their own. Where it cannot be reached, nothing can be
+/// said about them, and nothing about this tree is wrong: a note, not a skip.
+fn advisories() -> anyhow::Result<Outcome> {
+    if !have("deny") {
+        return Ok(Skipped("`cargo install cargo-deny --locked` brings what it needs"));
+    }
+    if !quietly(&mut cargo("deny fetch db")) {
+        return Ok(Noted("not checked: the advisory database cannot be reached from here"));
+    }
+    succeed(&mut cargo("deny --offline check advisories")).map(passed)
+}
+
+/// Benchmarks are programs that take `--smoke` to do a little of everything and measure nothing.
+fn benchmarks() -> anyhow::Result<Outcome> {
+    let files = files::all()?;
+    if !files.iter().any(|file| file.is_source() && file.path.contains("/benches/")) {
+        return Ok(Noted("there are none yet"));
+    }
+    // Unoptimised: this is about whether they run, and the tests have built most of it already.
+    succeed(&mut cargo("bench --profile dev --workspace --bench * -- --smoke")).map(passed)
+}
