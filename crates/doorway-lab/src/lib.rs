@@ -6,6 +6,7 @@
 mod canvas;
 pub mod compare;
 pub mod diagram;
+mod example;
 pub mod explore;
 pub mod nearest;
 mod nodes;
@@ -17,6 +18,7 @@ pub mod simulate;
 pub mod trace;
 mod world;
 
+pub use example::example;
 pub use nodes::{Nodes, Violation};
 pub use trace::Trace;
 pub use world::{Choice, Letter, Limits, Parcel, Step, World};
