@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::run::{cargo, output};
 
 /// Pictures, and the commands that draw them.
-const PICTURES: [(&str, &str); 0] = [];
+const PICTURES: [(&str, &str); 1] = [("docs/space-time.svg", "diagram maekawa -n 7")];
 
 /// Where the table of algorithms goes in the README.
 const TABLE_BEGIN: &str = "<!-- algorithms: written by `cargo xtask docs` -->\n";

@@ -17,7 +17,8 @@ const LONGEST: u32 = 100;
 /// Let each of `askers` enter once: the first asks at time 1, the next at time 2, and so on.
 pub fn example<A: Algorithm>(group: Arc<Group>, askers: &[NodeId]) -> Trace {
     let limits = Limits::reliable(&group, 1);
-    let trace = Trace::new(A::INFO.name, group.size());
+    let mut trace = Trace::new(A::INFO.name, group.size());
+    trace.unit = "message delays";
     let world = World::<A>::new(group, &Start::default(), A::INFO.channel, limits);
     let mut run = Run { world, trace, now: 0, inside: Vec::new(), left: 0 };
     for step in run.world.opening() {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{completions, explain, list, man, quorums};
+use crate::commands::{completions, diagram, explain, list, man, quorums};
 
 /// Distributed mutual exclusion: the classical algorithms, simulated, drawn and compared.
 #[derive(Parser)]
@@ -19,6 +19,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     List(list::Args),
     Explain(explain::Args),
+    Diagram(diagram::Args),
     Quorums(quorums::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -30,6 +31,7 @@ impl Command {
         match self {
             Self::List(args) => list::run(args, out),
             Self::Explain(args) => explain::run(args, out),
+            Self::Diagram(args) => diagram::run(args, out),
             Self::Quorums(args) => quorums::run(args, out),
             Self::Completions(args) => completions::run(args, out),
             Self::Man(args) => man::run(args, out),

@@ -31,8 +31,9 @@ pub(crate) struct ShapeArgs {
     /// The quorum construction [default: the one with the smallest sets for N]
     #[arg(long, value_name = "KIND", value_parser = names::quorum_kinds())]
     quorums: Option<quorums::Kind>,
-    #[command(flatten)]
-    weights: WeightsArg,
+    /// The weight of each node's vote, as in 2,1,1
+    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
+    weights: Option<Vec<u32>>,
     /// The spanning tree: balanced:K, chain or star [default: balanced:2]
     #[arg(long, value_name = "SHAPE")]
     tree: Option<TreeShape>,
@@ -48,14 +49,6 @@ pub(crate) struct ShapeArgs {
     initiators: Option<Vec<NodeId>>,
 }
 
-/// The weights of votes.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct WeightsArg {
-    /// The weight of each node's vote, as in 2,1,1
-    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
-    pub(crate) weights: Option<Vec<u32>>,
-}
-
 impl ShapeArgs {
     /// The group of `size` nodes that `info` needs, as chosen here.
     pub(crate) fn group(&self, info: &Info, size: usize) -> Result<Group, GroupError> {
@@ -64,7 +57,7 @@ impl ShapeArgs {
             permits: self.permits,
             seats: self.seats,
             quorums: self.quorums,
-            weights: self.weights.weights.clone(),
+            weights: self.weights.clone(),
             tree: self.tree,
             wiring: self.topology.map(Topology::wiring),
             graph,

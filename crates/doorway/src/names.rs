@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_core::quorums;
+use doorway_lab::nearest;
 
 /// Parses one of a list of names into what it stands for.
 #[derive(Clone)]
@@ -36,9 +37,8 @@ impl<T: Clone + Send + Sync + 'static> Named<T> {
             return Ok(value.clone());
         }
         let Self { what, shown_by, .. } = self;
-        let nearest = nearest(name, self.all.iter().map(|(known, _)| *known));
-        let nearest = nearest.unwrap_or("none");
-        Err(format!("no {what} is called '{name}': the nearest is '{nearest}' (see `{shown_by}`)"))
+        let hint = nearest::hint(&name.to_lowercase(), self.all.iter().map(|(known, _)| *known));
+        Err(format!("no {what} is called '{name}'{hint} (`{shown_by}` shows them all)"))
     }
 }
 
@@ -52,64 +52,5 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(self.all.iter().map(|(name, _)| PossibleValue::new(*name))))
-    }
-}
-
-/// The name most like `typed`: one that contains it, else the one fewest edits away.
-pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let typed = typed.to_lowercase();
-    let far = |name: &str| {
-        let part = !typed.is_empty() && name.contains(&typed);
-        (!part, edits(&typed, name))
-    };
-    names.min_by_key(|name| far(name))
-}
-
-/// How many letters must be added, removed or changed to get from one text to the other.
-fn edits(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    // The distances from what has been read of `one` to every beginning of `other`.
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (read, letter) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], read + 1);
-        for (at, theirs) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *theirs);
-            diagonal = row[at + 1];
-            row[at + 1] = changed.min(diagonal + 1).min(row[at] + 1);
-        }
-    }
-    row[other.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn edits_are_counted() {
-        for (one, other, distance) in [
-            ("", "", 0),
-            ("abc", "abc", 0),
-            ("kitten", "sitting", 3),
-            ("", "abc", 3),
-            ("ab", "ba", 2),
-        ] {
-            assert_eq!(edits(one, other), distance, "{one} {other}");
-            assert_eq!(edits(other, one), distance, "{other} {one}");
-        }
-    }
-
-    #[test]
-    fn the_nearest_name_is_the_one_meant() {
-        let names = ["lamport", "ricart-agrawala", "raymond-tree", "le-lann"];
-        for (typed, meant) in [
-            ("ricart-agrawla", "ricart-agrawala"),
-            ("ricart", "ricart-agrawala"),
-            ("Lamprot", "lamport"),
-            ("lelann", "le-lann"),
-        ] {
-            assert_eq!(nearest(typed, names.into_iter()), Some(meant));
-        }
-        assert_eq!(nearest("x", [].into_iter()), None);
     }
 }

@@ -76,7 +76,9 @@ fn explain_has_every_part_for_every_algorithm() {
     for row in algorithms() {
         let name = row["name"].as_str().expect("a name");
         let text = answer(&format!("explain {name}"));
-        for part in ["Assumes", "Idea", "Rules", "Why it is right", "Messages per entry"] {
+        for part in
+            ["Assumes", "Idea", "Rules", "Why it is right", "Messages per entry", "A small run"]
+        {
             assert!(text.lines().any(|line| line == part), "{part} of {name}");
         }
         assert!(!text.contains("//!"), "{name}");
@@ -118,6 +120,27 @@ fn the_schemes_of_the_triangle_can_be_chosen() {
     assert_eq!(both["turns"], Value::from(turns.to_vec()));
     assert_eq!(both["properties"]["d"], true, "taking turns balances the load");
     assert!(refusal("quorums grid -n 6 --scheme 1").contains("no schemes"));
+}
+
+#[test]
+fn diagrams_are_drawn_in_the_format_that_the_name_asks_for() {
+    assert!(answer("diagram ricart-agrawala -n 3").contains("node 2 enters"));
+    assert!(!json("diagram ricart-agrawala -n 3").is_null());
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (name, opening) in [("d.svg", "<svg"), ("d.mmd", "sequenceDiagram")] {
+        let path = directory.join(name);
+        assert_eq!(answer(&format!("diagram le-lann -n 4 -o {}", path.display())), "");
+        assert!(fs::read_to_string(path).expect("it is there").contains(opening), "{name}");
+    }
+    let story = directory.join("story.txt");
+    fs::write(&story, "run le-lann n=2\nacquire 2\ndeliver 1 2\n").expect("a file is written");
+    let story = story.display();
+    assert!(answer(&format!("diagram --script {story}")).contains("node 2 enters"));
+    assert!(refusal(&format!("diagram --script {story} --tree star")).contains("--script"));
+    assert!(refusal("diagram le-lann -n 3 -o picture.bmp").contains(".svg"));
+    assert!(refusal("diagram le-lann -n 1001").contains("at most 1000"));
+    assert!(refusal("diagram le-lann").contains("-n <N>"));
+    assert_eq!(output("diagram --script no-such-file").status.code(), Some(1));
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use doorway_core::algorithms::Entry;
-use doorway_core::{Channel, Formula, Group, GroupError, Info, Needs, Per};
+use doorway_core::{Channel, Formula, Group, GroupError, Info, Needs, Per, Shape};
+use doorway_lab::diagram::{self, Format};
 use serde::Serialize;
 
+use super::diagram::example_of;
 use super::list::Row;
 use super::print_json;
 use crate::group_args::{ShapeArgs, parse_size};
@@ -44,6 +46,9 @@ impl Args {
         if groups.is_empty() { Ok(vec![group(&SIZES[0])?]) } else { Ok(groups) }
     }
 }
+
+/// How many nodes the small run has.
+const PICTURE_SIZE: usize = 3;
 
 #[derive(Serialize)]
 struct Explanation {
@@ -89,7 +94,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         part(out, title, text)?;
     }
     heading(out, "Messages per entry")?;
-    print_cost(out, info, &cost)
+    print_cost(out, info, &cost)?;
+    let group = info.group(PICTURE_SIZE, &Shape::default())?;
+    let picture = diagram::render(&example_of(args.algorithm, group), Format::Text);
+    Ok(part(out, "A small run", &picture)?)
 }
 
 /// A part of the page: a heading, and its text set in.
@@ -160,7 +168,7 @@ fn print_cost(out: &mut dyn Write, info: &Info, cost: &[Cost]) -> anyhow::Result
         Per::Entry => "The bounds hold for every single entry.",
         Per::Run => "The bounds hold for the mean over a run.",
     };
-    Ok(writeln!(out, "\n  {bound}")?)
+    Ok(writeln!(out, "\n  {bound}\n")?)
 }
 
 /// A number with at most two decimals.

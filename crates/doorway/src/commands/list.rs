@@ -62,9 +62,14 @@ impl Row {
         }
     }
 
-    /// The authors: what stands before the title.
+    /// The authors: what stands before the title, as in "A", "A & B" or "A, B & C".
     fn authors(&self) -> &'static str {
-        self.paper.split(", ").next().unwrap_or(self.paper)
+        let first = self.paper.find(", ").unwrap_or(self.paper.len());
+        let rest = self.paper.get(first + 2..).unwrap_or_default();
+        let second = rest.find(", ").unwrap_or(rest.len());
+        let words: Vec<&str> = rest[..second].split(' ').collect();
+        let end = if matches!(words[..], [_, "&", _]) { first + 2 + second } else { first };
+        &self.paper[..end]
     }
 
     /// How one may ask.

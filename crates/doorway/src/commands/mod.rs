@@ -1,6 +1,7 @@
 //! One file for each command: its arguments, and what it does with them.
 
 pub(crate) mod completions;
+pub(crate) mod diagram;
 pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod man;

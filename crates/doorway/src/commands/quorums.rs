@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::print_json;
 use crate::failure::Usage;
-use crate::group_args::{SizeArg, WeightsArg};
+use crate::group_args::SizeArg;
 use crate::names;
 
 /// Print a quorum for each node, and verify what a quorum system promises
@@ -21,8 +21,9 @@ pub(crate) struct Args {
     kind: Kind,
     #[command(flatten)]
     size: SizeArg,
-    #[command(flatten)]
-    weights: WeightsArg,
+    /// The weight of each node's vote, as in 2,1,1
+    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
+    weights: Option<Vec<u32>>,
     /// Which of the two schemes of the triangle [default: both, taking turns]
     #[arg(long, value_name = "SCHEME")]
     scheme: Option<SchemeName>,
@@ -44,7 +45,7 @@ enum SchemeName {
 impl Args {
     fn build(&self) -> anyhow::Result<Quorums> {
         let size = u32::try_from(self.size.nodes)?;
-        let weights = self.weights.weights.as_deref();
+        let weights = self.weights.as_deref();
         match self.scheme {
             None => Ok(Quorums::build(self.kind, size, weights)?),
             Some(_) if self.kind != Kind::Triangle => {
