@@ -6,7 +6,6 @@
 mod canvas;
 pub mod compare;
 pub mod diagram;
-mod example;
 pub mod explore;
 pub mod nearest;
 mod nodes;
@@ -18,7 +17,6 @@ pub mod simulate;
 pub mod trace;
 mod world;
 
-pub use example::example;
 pub use nodes::{Nodes, Violation};
 pub use trace::Trace;
 pub use world::{Choice, Letter, Limits, Parcel, Step, World};

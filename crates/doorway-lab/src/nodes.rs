@@ -41,7 +41,9 @@ impl fmt::Display for Violation {
                 write!(f, "node {node} broke the contract: {breach:?}")
             }
             Self::Stuck(nodes) => {
-                write!(f, "nodes {} wait and nothing can happen any more", list(nodes))
+                let one = nodes.len() == 1;
+                let (of, wait) = if one { ("node", "waits") } else { ("nodes", "wait") };
+                write!(f, "{of} {} {wait} and nothing can happen any more", list(nodes))
             }
         }
     }

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{completions, diagram, explain, list, man, quorums};
+use crate::commands::{
+    compare, completions, diagram, explain, list, man, paper, quorums, simulate,
+};
 
 /// Distributed mutual exclusion: the classical algorithms, simulated, drawn and compared.
 #[derive(Parser)]
@@ -19,7 +21,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     List(list::Args),
     Explain(explain::Args),
+    Simulate(simulate::Args),
     Diagram(diagram::Args),
+    Compare(compare::Args),
+    Paper(paper::Args),
     Quorums(quorums::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -31,7 +36,10 @@ impl Command {
         match self {
             Self::List(args) => list::run(args, out),
             Self::Explain(args) => explain::run(args, out),
+            Self::Simulate(args) => simulate::run(args, out),
             Self::Diagram(args) => diagram::run(args, out),
+            Self::Compare(args) => compare::run(args, out),
+            Self::Paper(args) => paper::run(args, out),
             Self::Quorums(args) => quorums::run(args, out),
             Self::Completions(args) => completions::run(args, out),
             Self::Man(args) => man::run(args, out),

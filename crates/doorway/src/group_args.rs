@@ -140,9 +140,14 @@ impl FromStr for GraphShape {
 }
 
 /// A node as a person numbers it, from 1.
-fn parse_node(text: &str) -> Result<NodeId, String> {
+pub(crate) fn parse_node(text: &str) -> Result<NodeId, String> {
     let number = text.parse::<usize>().ok().filter(|number| (1..=MAX_NODES).contains(number));
     number.map(|number| NodeId::at(number - 1)).ok_or_else(|| "nodes are numbered from 1".into())
+}
+
+/// Nodes as in 1,4.
+pub(crate) fn parse_nodes(text: &str) -> Result<Vec<NodeId>, String> {
+    text.split(',').map(parse_node).collect()
 }
 
 /// A size that a group can have, so that nothing is built for one that it cannot.

@@ -17,6 +17,8 @@ mod failure;
 mod group_args;
 mod header;
 mod names;
+mod progress;
+mod run_args;
 mod table;
 
 fn main() -> ExitCode {

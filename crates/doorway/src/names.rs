@@ -7,7 +7,9 @@ use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_core::quorums;
-use doorway_lab::nearest;
+use doorway_lab::{nearest, papers};
+
+use crate::commands::paper;
 
 /// Parses one of a list of names into what it stands for.
 #[derive(Clone)]
@@ -29,6 +31,14 @@ pub(crate) fn algorithms() -> Named<&'static Entry> {
 pub(crate) fn quorum_kinds() -> Named<quorums::Kind> {
     let all = quorums::Kind::ALL.map(|kind| (kind.name(), kind)).into();
     Named { what: "quorum construction", shown_by: "doorway help quorums", all }
+}
+
+/// The tables of the papers.
+pub(crate) fn papers() -> Named<paper::Choice> {
+    let mut all: Vec<_> =
+        papers::ALL.iter().map(|paper| (paper.name, paper::Choice::One(paper))).collect();
+    all.push(("all", paper::Choice::All));
+    Named { what: "table", shown_by: "doorway paper", all }
 }
 
 impl<T: Clone + Send + Sync + 'static> Named<T> {

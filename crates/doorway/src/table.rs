@@ -18,6 +18,11 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    /// Print the rows without the heading.
+    pub(crate) fn print_body(&self, out: &mut dyn Write, indent: usize) -> io::Result<()> {
+        Self { rows: self.rows[1..].to_vec() }.print(out, indent)
+    }
+
     /// Print it, every line after `indent` spaces, two spaces between columns, none at the end.
     pub(crate) fn print(&self, out: &mut dyn Write, indent: usize) -> io::Result<()> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -196,7 +196,7 @@ impl<A: Algorithm> Simulation<A> {
         let cause = self.accounts.charge(cause, A::serves(&message, from, to), bytes);
         let id = self.sent;
         self.sent += 1;
-        if self.trace.events.len() < self.options.trace {
+        if self.records() {
             self.record(from, What::Send { id, to, message: format!("{message:?}") });
         }
         if self.options.loss > 0.0 && self.dice.unit() < self.options.loss {
@@ -251,8 +251,15 @@ impl<A: Algorithm> Simulation<A> {
         self.ending = Ending::Ended;
     }
 
+    /// Is there room in the trace, and does it still matter? Some way after the last counted exit, a
+    /// token that circulates for ever has been seen often enough.
+    fn records(&self) -> bool {
+        let late = |closed: u64| self.now > closed + (3.0 * self.unit) as u64;
+        self.trace.events.len() < self.options.trace && !self.closed_at.is_some_and(late)
+    }
+
     fn record(&mut self, node: NodeId, what: What) {
-        if self.trace.events.len() < self.options.trace {
+        if self.records() {
             self.trace.push(self.now as f64 / self.unit, node, what);
         }
     }

@@ -121,7 +121,7 @@ impl<A: Algorithm> Simulation<A> {
             effects: Effects::default(),
             events: 0,
             violation: None,
-            trace: Trace::new(A::INFO.name, group.size()),
+            trace: Trace { unit: "message delays", ..Trace::new(A::INFO.name, group.size()) },
             ending: Ending::Open,
             closed_at: None,
             options,

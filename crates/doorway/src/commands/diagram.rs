@@ -3,19 +3,20 @@
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use doorway_core::algorithms::{self, Entry, Task};
-use doorway_core::{Algorithm, Group, NodeId};
+use doorway_core::{Algorithm, Group};
 use doorway_lab::diagram::{self, Format};
-use doorway_lab::{Trace, example, script};
+use doorway_lab::simulate::{Arrival, Options, Simulation, Workload};
+use doorway_lab::{Trace, script};
 
 use crate::failure::Usage;
 use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
+use crate::run_args::RunArgs;
 
-/// Draw a run: one in which two nodes ask shortly after each other, or one that a script tells
+/// Draw a run: two nodes that ask shortly after each other, a load with a seed, or a script
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The algorithm
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     #[arg(required_unless_present = "script")]
     nodes: Option<usize>,
     /// Play this script, which says itself what it runs
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["algorithm", "nodes", "ShapeArgs"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["algorithm", "nodes", "ShapeArgs", "RunArgs"])]
     script: Option<PathBuf>,
     /// Where to draw, and how by its name: .svg, .txt, .mmd, .shiviz, or .json for Perfetto
     /// [default: text on the screen]
@@ -36,12 +37,20 @@ pub(crate) struct Args {
     /// Print JSON: the trace for Perfetto
     #[arg(long, conflicts_with = "output")]
     json: bool,
+    /// After how many entries the run ends, where a load is given
+    #[arg(long, value_name = "E", default_value_t = 5, conflicts_with = "script")]
+    entries: u64,
+    #[command(flatten)]
+    run: RunArgs,
     #[command(flatten)]
     shape: ShapeArgs,
 }
 
 /// Nobody reads a diagram of more nodes.
 const MAX_NODES: usize = 1000;
+
+/// Nor one of more events.
+const MAX_EVENTS: usize = 100_000;
 
 /// Draw it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -73,23 +82,47 @@ impl Args {
         };
         let limit = format!("a diagram has at most {MAX_NODES} nodes, not {size}");
         ensure!(size <= MAX_NODES, Usage(limit));
-        Ok(example_of(entry, self.shape.group(&entry.info, size)?))
+        let group = self.shape.group(&entry.info, size)?;
+        let mut options = self.run.options(&entry.info, group, self.entries)?;
+        if !self.run.describes_load() {
+            two_ask(&mut options);
+        }
+        Ok(traced(entry, options)?)
     }
 }
 
-/// The small run that shows what an algorithm does: nodes 2 and 3 ask, or whoever there is.
-pub(crate) fn example_of(entry: &Entry, group: Group) -> Trace {
-    algorithms::with(entry.info.name, Example(group)).expect("an entry of the list has a type")
+/// The small run that shows what an algorithm does: nodes 2 and 3 ask, or whoever there is, the
+/// second before it can know of the first.
+fn two_ask(options: &mut Options) {
+    let second = options.group.nodes().skip(1).chain(options.group.nodes());
+    let askers = second.take(options.group.size().min(2) as usize);
+    let arrival = |(at, node)| Arrival::new(f64::from(at) * 0.5, node);
+    let arrivals: Vec<_> = (0u32..).zip(askers).map(arrival).collect();
+    options.entries = arrivals.len() as u64;
+    options.workload = Workload::Scripted(arrivals);
 }
 
-struct Example(Group);
+/// The trace of that run, for an explanation.
+pub(crate) fn example_of(entry: &Entry, group: Group) -> Result<Trace, Usage> {
+    let mut options = Options::new(&entry.info, group);
+    two_ask(&mut options);
+    traced(entry, options)
+}
 
-impl Task for Example {
-    type Output = Trace;
+/// Run to the end and return what happened.
+fn traced(entry: &Entry, mut options: Options) -> Result<Trace, Usage> {
+    options.trace = MAX_EVENTS;
+    algorithms::with(entry.info.name, Traced(options)).expect("an entry of the list has a type")
+}
 
-    fn run<A: Algorithm>(self) -> Trace {
-        let askers: Vec<NodeId> = self.0.nodes().skip(1).chain(self.0.nodes()).take(2).collect();
-        let askers = if self.0.size() == 1 { &askers[..1] } else { &askers[..] };
-        example::<A>(Arc::new(self.0), askers)
+struct Traced(Options);
+
+impl Task for Traced {
+    type Output = Result<Trace, Usage>;
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let mut run = Simulation::<A>::new(self.0).map_err(Usage)?;
+        while !run.advance(u64::MAX) {}
+        Ok(run.trace().clone())
     }
 }

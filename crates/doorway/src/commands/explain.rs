@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     heading(out, "Messages per entry")?;
     print_cost(out, info, &cost)?;
     let group = info.group(PICTURE_SIZE, &Shape::default())?;
-    let picture = diagram::render(&example_of(args.algorithm, group), Format::Text);
+    let picture = diagram::render(&example_of(args.algorithm, group)?, Format::Text);
     Ok(part(out, "A small run", &picture)?)
 }
 

@@ -1,11 +1,14 @@
 //! One file for each command: its arguments, and what it does with them.
 
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod diagram;
 pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod paper;
 pub(crate) mod quorums;
+pub(crate) mod simulate;
 
 use std::io::{self, IsTerminal as _, Write};
 

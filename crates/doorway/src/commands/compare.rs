@@ -1,0 +1,237 @@
+//! `doorway compare`: algorithms side by side, as a table, as values and as a plot.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use doorway_core::algorithms::{ALL, Entry};
+use doorway_lab::compare::{self, Plan, Row, Sweep};
+use doorway_lab::papers::short;
+use doorway_lab::plot::{Plot, Series};
+
+use super::print_json;
+use crate::failure::Usage;
+use crate::group_args::parse_size;
+use crate::names;
+use crate::progress::Progress;
+use crate::run_args::RunArgs;
+use crate::table::Table;
+
+/// Compare algorithms over a sweep of size, load or delay, on all cores
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The algorithms [default: all that are not refuted]
+    #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
+    algorithms: Vec<&'static Entry>,
+    /// What changes: n, load (think time) or delay (against the time inside)
+    #[arg(long, value_name = "n|load|delay", default_value = "n")]
+    sweep: Sweep,
+    /// Where it is measured, as in 3,7,13
+    #[arg(long, value_name = "POINTS", value_delimiter = ',')]
+    points: Option<Vec<f64>>,
+    /// How many nodes there are, unless that is what changes
+    #[arg(short = 'n', value_name = "N", value_parser = parse_size, default_value = "16")]
+    nodes: usize,
+    /// Entries for each point
+    #[arg(long, value_name = "E", default_value_t = 3_000)]
+    entries: u64,
+    /// What the plot and the table show
+    #[arg(long, value_name = "FIGURE", default_value = "messages")]
+    metric: Metric,
+    /// Write a plot, with the papers' formulas dashed over what was measured
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Write every figure of every point as comma-separated values
+    #[arg(long, value_name = "FILE.csv")]
+    csv: Option<PathBuf>,
+    /// How many threads measure [default: one for each core]
+    #[arg(long, value_name = "T")]
+    threads: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// A figure to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Metric {
+    Messages,
+    Bytes,
+    SyncDelay,
+    ResponseTime,
+    Throughput,
+    Jain,
+    Overtakes,
+    LoadMax,
+}
+
+impl Metric {
+    fn of(self, row: &Row) -> f64 {
+        let r = &row.report;
+        match self {
+            Self::Messages => r.messages_per_entry,
+            Self::Bytes => r.bytes_per_entry,
+            Self::SyncDelay => r.sync_delay.unwrap_or(f64::NAN),
+            Self::ResponseTime => r.response_time.unwrap_or(f64::NAN),
+            Self::Throughput => r.throughput,
+            Self::Jain => r.jain,
+            Self::Overtakes => r.overtakes_max as f64,
+            Self::LoadMax => r.load_max as f64 / r.entries.max(1) as f64,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Messages => "messages per entry",
+            Self::Bytes => "bytes per entry",
+            Self::SyncDelay => "synchronisation delay, in message delays",
+            Self::ResponseTime => "response time, in message delays",
+            Self::Throughput => "entries per message delay",
+            Self::Jain => "Jain's index of fairness",
+            Self::Overtakes => "longest overtaking, in entries",
+            Self::LoadMax => "messages handled by the busiest node per entry",
+        }
+    }
+}
+
+/// Measure, print and write what was asked for.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let plan = args.plan()?;
+    for file in args.plot.iter().chain(&args.csv) {
+        refuse_unwritable(file)?;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let rows = {
+        let total = plan.algorithms.len() * plan.points.len();
+        let progress = Progress::new(total as u64, "points");
+        let tell = |done: usize, _: usize| progress.at(done as u64);
+        compare::run(&plan, args.threads.unwrap_or(cores), &tell).map_err(Usage)?
+    };
+    if let Some(file) = &args.csv {
+        write(file, &compare::csv(&rows))?;
+    }
+    if let Some(file) = &args.plot {
+        write(file, &args.plot_of(&plan, &rows).render())?;
+    }
+    if args.json {
+        print_json(out, &rows)?;
+    } else {
+        print_table(out, args.metric, &plan, &rows)?;
+    }
+    let bad = rows.iter().find_map(|row| Some((row, row.report.violations.first()?)));
+    if let Some((row, violation)) = bad {
+        out.flush()?;
+        bail!("{} at {}: {violation}", row.report.algorithm, row.x);
+    }
+    Ok(())
+}
+
+impl Args {
+    fn plan(&self) -> Result<Plan, Usage> {
+        let sound = || ALL.iter().filter(|entry| entry.info.refuted.is_none());
+        let chosen: Vec<&Entry> = match self.algorithms.as_slice() {
+            [] => sound().collect(),
+            some => some.to_vec(),
+        };
+        let points = self.points.clone().unwrap_or_else(|| self.sweep.default_points());
+        let whole = |point: &f64| point.fract() == 0.0 && parse_size(&point.to_string()).is_ok();
+        let fits = |point: &f64| match self.sweep {
+            Sweep::Size => whole(point),
+            Sweep::Load => (0.0..=1e9).contains(point),
+            Sweep::Delay => (1e-6..=1e6).contains(point),
+        };
+        if let Some(point) = points.iter().find(|point| !fits(point)) {
+            return Err(Usage(format!(
+                "{point} is no point of a sweep over {}",
+                self.sweep.label()
+            )));
+        }
+        Ok(Plan {
+            algorithms: chosen.iter().map(|entry| entry.info.name.to_owned()).collect(),
+            sweep: self.sweep,
+            points,
+            size: self.nodes,
+            workload: self.run.workload()?,
+            inside: self.run.inside().clone(),
+            delay: self.run.delay()?,
+            entries: self.entries,
+            seed: self.run.seed,
+        })
+    }
+
+    fn plot_of(&self, plan: &Plan, rows: &[Row]) -> Plot {
+        let mut series = Vec::new();
+        for curve in rows.chunks(plan.points.len()) {
+            let messages = self.metric == Metric::Messages;
+            let errors = curve.iter().map(|row| row.report.messages_ci);
+            series.push(Series {
+                name: curve[0].report.algorithm.to_owned(),
+                points: curve.iter().map(|row| (row.x, self.metric.of(row))).collect(),
+                errors: if messages { errors.collect() } else { Vec::new() },
+                dashed: false,
+            });
+            let formula: Vec<_> =
+                curve.iter().filter_map(|row| Some((row.x, row.formula?))).collect();
+            if messages && !formula.is_empty() {
+                let name = format!("{}, formula", curve[0].report.algorithm);
+                series.push(Series { name, points: formula, errors: Vec::new(), dashed: true });
+            }
+        }
+        let fixed = match plan.sweep {
+            Sweep::Size => String::new(),
+            Sweep::Load | Sweep::Delay => format!(", N = {}", plan.size),
+        };
+        Plot {
+            title: format!("{}{fixed}", capitalised(self.metric.label())),
+            x_label: plan.sweep.label().to_owned(),
+            y_label: self.metric.label().to_owned(),
+            x_log: plan.sweep != Sweep::Size,
+            y_log: matches!(self.metric, Metric::Messages | Metric::ResponseTime | Metric::Bytes),
+            series,
+        }
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn print_table(
+    out: &mut dyn Write,
+    metric: Metric,
+    plan: &Plan,
+    rows: &[Row],
+) -> anyhow::Result<()> {
+    writeln!(out, "{}, by {}\n", capitalised(metric.label()), plan.sweep.label())?;
+    let points = plan.points.iter().map(|point| short(*point));
+    let mut table = Table::new(std::iter::once("algorithm".to_owned()).chain(points));
+    for curve in rows.chunks(plan.points.len()) {
+        let name = curve[0].report.algorithm.to_owned();
+        let values = curve.iter().map(|row| {
+            let value = metric.of(row);
+            if value.is_nan() { "-".to_owned() } else { short(value) }
+        });
+        table.row(std::iter::once(name).chain(values));
+        if metric == Metric::Messages && curve.iter().any(|row| row.formula.is_some()) {
+            let formula = |row: &Row| row.formula.map_or("-".to_owned(), short);
+            table.row(std::iter::once("  formula".to_owned()).chain(curve.iter().map(formula)));
+        }
+    }
+    Ok(table.print(out, 0)?)
+}
+
+/// Find out before the work whether its result can be kept.
+fn refuse_unwritable(file: &Path) -> anyhow::Result<()> {
+    let opened = fs::OpenOptions::new().create(true).append(true).open(file);
+    opened.map(drop).map_err(|error| Usage(format!("cannot write {}: {error}", file.display())))?;
+    Ok(())
+}
+
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}

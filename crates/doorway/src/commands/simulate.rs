@@ -1,0 +1,136 @@
+//! `doorway simulate ALGORITHM -n N`: one run and its figures.
+
+use std::io::Write;
+use std::time::Instant;
+
+use anyhow::bail;
+use doorway_core::Algorithm;
+use doorway_core::algorithms::{self, Entry, Task};
+use doorway_lab::papers::short;
+use doorway_lab::simulate::{Options, Report, Simulation};
+use serde::Serialize;
+
+use super::print_json;
+use crate::failure::Usage;
+use crate::group_args::{ShapeArgs, SizeArg};
+use crate::names;
+use crate::progress::Progress;
+use crate::run_args::RunArgs;
+use crate::table::Table;
+
+/// Simulate an algorithm and measure what an entry costs
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The algorithm
+    #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
+    algorithm: &'static Entry,
+    #[command(flatten)]
+    size: SizeArg,
+    /// After how many entries the run ends
+    #[arg(long, value_name = "E", default_value_t = 10_000)]
+    entries: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    shape: ShapeArgs,
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    #[serde(flatten)]
+    report: Report,
+    events_per_second: f64,
+}
+
+/// Run it and print the figures; a violation is a failure.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let info = &args.algorithm.info;
+    let group = args.shape.group(info, args.size.nodes)?;
+    let options = args.run.options(info, group, args.entries)?;
+    let task = Timed(options);
+    let (report, seconds) =
+        algorithms::with(info.name, task).expect("the parser knows the name")?;
+    let events_per_second = report.events as f64 / seconds.max(1e-9);
+    let violations = report.violations.clone();
+    if args.json {
+        print_json(out, &Outcome { report, events_per_second })?;
+    } else {
+        print_report(out, &report, events_per_second)?;
+    }
+    if let Some(violation) = violations.first() {
+        out.flush()?;
+        let seed = args.run.seed;
+        bail!("{violation}; seed {seed} shows it again: {}", replay(seed));
+    }
+    Ok(())
+}
+
+/// Runs to the end with progress, and takes the time.
+struct Timed(Options);
+
+impl Task for Timed {
+    type Output = Result<(Report, f64), Usage>;
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let total = self.0.entries + self.0.warmup;
+        let mut run = Simulation::<A>::new(self.0).map_err(Usage)?;
+        let progress = Progress::new(total, "entries");
+        let begin = Instant::now();
+        while !run.advance(1 << 18) {
+            progress.at(run.entries_done());
+        }
+        let seconds = begin.elapsed().as_secs_f64();
+        Ok((run.report(), seconds))
+    }
+}
+
+fn print_report(out: &mut dyn Write, report: &Report, rate: f64) -> anyhow::Result<()> {
+    let r = report;
+    let optional = |value: Option<f64>| value.map_or("-".to_owned(), short);
+    let heading = format!("{}, N = {}, seed {}", r.algorithm, r.n, r.seed);
+    writeln!(out, "{heading}: {} entries in {} message delays\n", r.entries, short(r.time))?;
+    let mut table = Table::new(std::iter::empty());
+    let messages = format!("{} ± {}", short(r.messages_per_entry), short(r.messages_ci));
+    let rows = [
+        ("messages per entry", messages, format!("{} to {}", r.messages_min, r.messages_max)),
+        ("bytes per entry", short(r.bytes_per_entry), String::new()),
+        ("synchronisation delay", optional(r.sync_delay), "message delays".into()),
+        ("response time", optional(r.response_time), "message delays".into()),
+        ("throughput", short(r.throughput), "entries per message delay".into()),
+        ("waiting at a time", short(r.queue_mean), "nodes".into()),
+        ("fairness", short(r.jain), "Jain's index, 1 is even".into()),
+        ("longest overtaking", r.overtakes_max.to_string(), "entries".into()),
+        (
+            "messages handled by a node",
+            short(r.load_mean),
+            format!("mean; {} by the busiest", r.load_max),
+        ),
+        ("events", r.events.to_string(), format!("{} a second", short((rate / 1e4).round() * 1e4))),
+    ];
+    for (what, value, remark) in rows {
+        table.row([what.to_owned(), value, remark]);
+    }
+    Ok(table.print_body(out, 2)?)
+}
+
+/// The command as it was given, with its seed.
+fn replay(seed: u64) -> String {
+    let mut words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+    if !words.iter().any(|word| word.starts_with("--seed")) {
+        words.push(format!("--seed {seed}"));
+    }
+    format!("doorway {}", words.join(" "))
+}
+
+/// A word as a shell would take it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=/@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

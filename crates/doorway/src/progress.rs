@@ -1,0 +1,32 @@
+//! Progress on standard error for what takes long, where a person looks.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar that appears after a moment and is gone at the end.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// A bar up to `total` of something. Nothing is drawn unless standard error is a terminal.
+    pub(crate) fn new(total: u64, of: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(4));
+        let template = format!("{{bar:30}} {{human_pos}} of {{human_len}} {of}, {{eta}} to go");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Self(bar)
+    }
+
+    /// So many are done.
+    pub(crate) fn at(&self, done: u64) {
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

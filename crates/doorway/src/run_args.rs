@@ -1,0 +1,184 @@
+//! The arguments that describe a simulated run.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use doorway_core::{Channel, Group, Info, NodeId};
+use doorway_lab::simulate::{Arrival, Delay, Law, Options, Partition, Workload};
+
+use crate::failure::Usage;
+use crate::group_args::{parse_node, parse_nodes};
+
+/// How clients come, how messages travel, and what fails.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Run")]
+pub(crate) struct RunArgs {
+    /// What rules all chance: the same seed, the same run
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How long clients think between two visits, in message delays; a bare number is the mean of an
+    /// exponential law [default: 10]
+    #[arg(long, value_name = "T|LAW", value_parser = parse_think)]
+    think: Option<Law>,
+    /// How long they stay inside, in message delays; a bare number is constant
+    #[arg(long, value_name = "T|LAW", default_value = "1", value_parser = parse_inside)]
+    inside: Law,
+    /// How long messages travel: constant:1, uniform:0.5..1.5, exponential:1, or matrix:FILE with a
+    /// row of delays for each node
+    #[arg(long, value_name = "LAW", default_value = "constant:1")]
+    delay: String,
+    /// Clients come to each node at this rate, whatever became of earlier ones
+    #[arg(long, value_name = "RATE", group = "load")]
+    open: Option<f64>,
+    /// One client at a time, at a node drawn evenly, a think time after the last one left
+    #[arg(long, group = "load")]
+    serial: bool,
+    /// Exactly the clients of a file, a line each: TIME NODE [shared] [stay TIME]
+    #[arg(long, value_name = "FILE", group = "load")]
+    requests: Option<PathBuf>,
+    /// The first K nodes are hot: clients come there F times as often
+    #[arg(long, value_name = "K:F", value_parser = parse_hot)]
+    hot: Option<(u32, f64)>,
+    /// Which part of the clients wants shared mode [default: 0.5 where it is served]
+    #[arg(long, value_name = "P")]
+    shared: Option<f64>,
+    /// Whether messages keep their order [default: as the algorithm assumes]
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<ChannelName>,
+    /// The chance that a message is lost
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    loss: f64,
+    /// The chance that a message arrives twice
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    duplicate: f64,
+    /// A node crashes at a time, as in 3@25.5; may be repeated
+    #[arg(long, value_name = "NODE@TIME", value_parser = parse_crash)]
+    crash: Vec<(f64, NodeId)>,
+    /// The survivors learn of a crash so long after it [default: never]
+    #[arg(long, value_name = "T")]
+    detect: Option<f64>,
+    /// Some nodes are cut off from the others for a time, as in 1,2@10..20; may be repeated
+    #[arg(long, value_name = "NODES@FROM..UNTIL", value_parser = parse_partition)]
+    partition: Vec<Partition>,
+    /// How many entries are done before anything is counted
+    #[arg(long, value_name = "W", default_value_t = 0)]
+    warmup: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ChannelName {
+    Fifo,
+    Unordered,
+}
+
+impl RunArgs {
+    /// The options of a run of `entries` entries.
+    pub(crate) fn options(
+        &self,
+        info: &Info,
+        group: Group,
+        entries: u64,
+    ) -> Result<Options, Usage> {
+        let mut options = Options::new(info, group);
+        options.delay = self.delay()?;
+        options.workload = self.workload()?;
+        options.inside = self.inside.clone();
+        options.shared = self.shared.unwrap_or(options.shared);
+        options.hot = self.hot.unwrap_or(options.hot);
+        options.channel = match self.channel {
+            None => options.channel,
+            Some(ChannelName::Fifo) => Channel::Fifo,
+            Some(ChannelName::Unordered) => Channel::Unordered,
+        };
+        (options.loss, options.duplicate) = (self.loss, self.duplicate);
+        options.crashes.clone_from(&self.crash);
+        options.detect = self.detect;
+        options.partitions.clone_from(&self.partition);
+        (options.seed, options.entries, options.warmup) = (self.seed, entries, self.warmup);
+        options.check(info).map_err(Usage)?;
+        Ok(options)
+    }
+
+    /// Was anything said of how clients come?
+    pub(crate) fn describes_load(&self) -> bool {
+        let load = self.open.is_some() || self.serial || self.requests.is_some();
+        load || self.think.is_some()
+    }
+
+    fn think(&self) -> Law {
+        self.think.clone().unwrap_or(Law::Exponential(10.0))
+    }
+
+    /// How clients come.
+    pub(crate) fn workload(&self) -> Result<Workload, Usage> {
+        if let Some(rate) = self.open {
+            return Ok(Workload::Open { rate });
+        }
+        if self.serial {
+            return Ok(Workload::Serial { pause: self.think() });
+        }
+        if let Some(file) = &self.requests {
+            let text = fs::read_to_string(file)
+                .map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))?;
+            let arrivals = Arrival::parse_all(&text)
+                .map_err(|error| Usage(format!("{}, {error}", file.display())))?;
+            return Ok(Workload::Scripted(arrivals));
+        }
+        Ok(Workload::Closed { think: self.think() })
+    }
+
+    /// How long messages travel.
+    pub(crate) fn delay(&self) -> Result<Delay, Usage> {
+        let Some(file) = self.delay.strip_prefix("matrix:") else {
+            let law = self
+                .delay
+                .parse()
+                .map_err(|error: String| Usage(format!("{error}; or matrix:FILE")))?;
+            return Ok(Delay::Law(law));
+        };
+        let text = fs::read_to_string(file)
+            .map_err(|error| Usage(format!("cannot read {file}: {error}")))?;
+        Delay::matrix(&text).map_err(|error| Usage(format!("{file}, {error}")))
+    }
+
+    /// How long clients stay inside.
+    pub(crate) fn inside(&self) -> &Law {
+        &self.inside
+    }
+}
+
+fn parse_think(text: &str) -> Result<Law, String> {
+    parse_law(text, "exponential")
+}
+
+fn parse_inside(text: &str) -> Result<Law, String> {
+    parse_law(text, "constant")
+}
+
+/// A law, or a bare number for the usual one.
+fn parse_law(text: &str, usual: &str) -> Result<Law, String> {
+    if text.contains(':') { text.parse() } else { format!("{usual}:{text}").parse() }
+        .map_err(|_| "say a number, constant:1, uniform:0.5..1.5 or exponential:1".to_owned())
+}
+
+fn parse_hot(text: &str) -> Result<(u32, f64), String> {
+    let parts = text.split_once(':');
+    let parsed = parts.and_then(|(k, factor)| Some((k.parse().ok()?, factor.parse().ok()?)));
+    parsed.ok_or_else(|| "say how many nodes and how often, as in 2:10".to_owned())
+}
+
+fn parse_crash(text: &str) -> Result<(f64, NodeId), String> {
+    let parts = text.split_once('@');
+    let parsed = parts.and_then(|(node, at)| Some((at.parse().ok()?, parse_node(node).ok()?)));
+    parsed.ok_or_else(|| "say node and time, as in 3@25.5".to_owned())
+}
+
+fn parse_partition(text: &str) -> Result<Partition, String> {
+    let parsed = text.split_once('@').and_then(|(nodes, times)| {
+        let (from, until) = times.split_once("..")?;
+        let side = parse_nodes(nodes).ok()?.into_iter().collect();
+        Some(Partition { from: from.parse().ok()?, until: until.parse().ok()?, side })
+    });
+    parsed.ok_or_else(|| "say nodes and times, as in 1,2@10..20".to_owned())
+}
