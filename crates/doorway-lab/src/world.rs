@@ -259,7 +259,9 @@ impl<A: Algorithm> World<A> {
                 let letter = self.take(parcel);
                 if matches!(choice, Choice::Duplicate(_)) {
                     self.limits.duplicates -= 1;
-                    self.put(parcel.from, parcel.to, letter.clone());
+                    // The copy keeps its place: doubling a message does not reorder a channel.
+                    let queue = self.network.entry((parcel.from, parcel.to)).or_default();
+                    queue.insert(parcel.index, letter.clone());
                 }
                 let message = letter.body.clone();
                 step.message = Some(letter);
