@@ -1,23 +1,23 @@
 //! Maekawa, "A √N Algorithm for Mutual Exclusion in Decentralized Systems", ACM Transactions on
 //! Computer Systems 3(2), 1985.
 //!
-//! Each node i has a set S_i of K nodes, and any two sets meet. Node i enters when every member of
-//! S_i is locked for it; a member is locked for one request at a time. Requests are ordered by age.
-//! When an older one finds a member locked, the member inquires whether the lock can be had back,
-//! and who knows that it must wait elsewhere relinquishes. With K near √N, this costs 3√N messages.
+//! Each node has a set S of K nodes, its quorum, and any two sets meet. A node enters when every
+//! member of S is locked for it; a member is locked for one request at a time, the oldest first.
+//! When an older request finds a member locked, the member inquires whether the lock can be had
+//! back, and who knows that it must wait elsewhere relinquishes. With K near √N, this costs 3√N.
 //!
 //! # Rules
 //!
-//! 1. To ask: take a number above every one seen and send REQUEST to all of S_i.
-//! 2. On REQUEST: if unlocked, lock for it and answer LOCKED. Else queue it. If the lock or a queued
-//!    request is older, answer FAILED. Else send INQUIRE to the one that has the lock, unless that
-//!    is done already; then send FAILED to the request that was the oldest in the queue till now.
+//! 1. To ask: take a number above every one seen and send REQUEST to all of S.
+//! 2. On REQUEST: if unlocked, lock for it and answer LOCKED. Else queue it. If the lock or a
+//!    queued request is older, answer FAILED. Else send INQUIRE to the node that has the lock; if
+//!    that is done already, send FAILED instead to the request that was the oldest in the queue.
 //! 3. On INQUIRE about the present request, waiting: answer RELINQUISH if some member has said
 //!    FAILED or been relinquished, and has not been LOCKED since; else wait until one says FAILED.
 //!    Inside, or about a past request: no answer, RELEASE is it.
 //! 4. On RELINQUISH: queue the request that has the lock, and lock for the oldest: LOCKED.
 //! 5. On the last LOCKED: enter.
-//! 6. To leave: send RELEASE to all of S_i.
+//! 6. To leave: send RELEASE to all of S.
 //! 7. On RELEASE: lock for the oldest queued request, if any: LOCKED.
 //!
 //! LOCKED carries the member's highest number, so that a node which is no member of busy sets does
@@ -27,8 +27,8 @@
 //!
 //! Two nodes inside would have a common member locked for both. For progress, start at the oldest
 //! request and go on from each to one that has a lock it lacks. As long as nobody has been told
-//! FAILED, each is the oldest at that member, so it goes on to a younger one, which is inquired. The
-//! way ends at a node that enters and leaves, or at one that was told FAILED and relinquishes.
+//! FAILED, each is the oldest at that member, so it goes on to a younger one, which is inquired.
+//! The way ends at a node that enters and leaves, or at one told FAILED, which relinquishes.
 //! Channels must be FIFO: an INQUIRE that overtakes its LOCKED would be taken for a stale one.
 //!
 //! # Flaws of the printed text
@@ -47,29 +47,14 @@ use super::prelude::*;
 pub mod arbiter;
 pub mod cost;
 pub mod gate;
+mod message;
 pub mod requester;
 pub mod rules;
 
-use arbiter::{Answer, Arbiter, Reply};
-use requester::Requester;
+use arbiter::Arbiter;
+pub use message::Message;
+use requester::{Deed, Requester};
 pub use rules::{Printed, Repaired, Rules, Textbook};
-
-/// The messages of the paper.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Message {
-    /// Lock yourself for my request of this number.
-    Request(u64),
-    /// I am locked for you. With the highest number seen here.
-    Locked(u64),
-    /// An older request is before yours.
-    Failed,
-    /// An older request waits: will yours, of this number, succeed?
-    Inquire(u64),
-    /// It will not: take your lock back for now.
-    Relinquish,
-    /// I am done.
-    Release,
-}
 
 /// The state of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -105,22 +90,29 @@ impl<R: Rules> Algorithm for Maekawa<R> {
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
         self.clock = self.clock.saturating_add(1);
-        let number = self.clock;
         let quorum = group.quorum(self.me, self.turn);
-        self.requester.ask(number, quorum);
-        quorum.iter().for_each(|member| self.send(*member, Message::Request(number), out));
+        self.requester.ask(self.clock, quorum);
+        for &member in quorum {
+            self.send(member, Message::Request(self.clock), out);
+        }
     }
 
-    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
-        if let Err(reason) = self.handle(from, message, out) {
-            out.reject(reason);
-        }
+    fn receive(
+        &mut self,
+        _group: &Group,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
+        self.take(from, &message, out);
     }
 
     fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
         self.requester.leave();
         let quorum = group.quorum(self.me, self.turn);
-        quorum.iter().for_each(|member| self.send(*member, Message::Release, out));
+        for &member in quorum {
+            self.send(member, Message::Release, out);
+        }
         self.turn = cost::next_turn(group, self.me, self.turn);
     }
 
@@ -137,70 +129,47 @@ impl<R: Rules> Algorithm for Maekawa<R> {
     }
 }
 
-impl Message {
-    /// What an arbiter's answer about `request` is called, at a node with this clock.
-    pub fn answer(request: Timestamp, answer: Answer, clock: u64) -> Self {
-        match answer {
-            Answer::Locked => Self::Locked(clock),
-            Answer::Failed => Self::Failed,
-            Answer::Inquire => Self::Inquire(request.clock),
+impl<R: Rules> Maekawa<R> {
+    fn take(&mut self, from: NodeId, message: &Message, out: &mut Effects<Message>) {
+        if let Err(reason) = self.handle(from, message, out) {
+            out.reject(reason);
         }
     }
-}
 
-impl<R: Rules> Maekawa<R> {
     fn handle(
         &mut self,
         from: NodeId,
-        message: Message,
+        message: &Message,
         out: &mut Effects<Message>,
     ) -> Result<(), &'static str> {
-        match message {
-            Message::Request(clock) => {
-                let reply = self.arbiter.request::<R>(Timestamp { clock, node: from })?;
-                self.clock = self.clock.max(clock);
-                self.reply(reply, out);
+        if message.is_for_arbiter() {
+            let reply = self.arbiter.hear::<R>(from, message)?;
+            self.clock = self.clock.max(message.clock());
+            if let Some((request, answer)) = reply {
+                self.send(request.node, Message::answer(request, answer, self.clock), out);
             }
-            Message::Relinquish => {
-                let reply = self.arbiter.relinquish::<R>(from)?;
-                self.reply(reply, out);
-            }
-            Message::Release => {
-                let reply = self.arbiter.release(from)?;
-                self.reply(reply, out);
-            }
-            Message::Locked(clock) => {
-                let complete = self.requester.locked(from)?;
-                self.clock = self.clock.max(clock);
-                if complete {
-                    out.enter();
-                }
-            }
-            Message::Failed => {
-                let inquiries = self.requester.failed::<R>(from)?;
-                inquiries.iter().for_each(|member| self.send(member, Message::Relinquish, out));
-            }
-            Message::Inquire(number) => {
-                if self.requester.inquire::<R>(from, number) {
-                    self.send(from, Message::Relinquish, out);
+            return Ok(());
+        }
+        let deed = self.requester.hear::<R>(from, message)?;
+        self.clock = self.clock.max(message.clock());
+        match deed {
+            Deed::Nothing => {}
+            Deed::Enter => out.enter(),
+            Deed::Relinquish(members) => {
+                for member in members.iter() {
+                    self.send(member, Message::Relinquish, out);
                 }
             }
         }
         Ok(())
     }
 
-    fn reply(&mut self, reply: Reply, out: &mut Effects<Message>) {
-        if let Some((request, answer)) = reply {
-            self.send(request.node, Message::answer(request, answer, self.clock), out);
-        }
-    }
-
     /// What a node tells itself happens at once and costs nothing.
     fn send(&mut self, to: NodeId, message: Message, out: &mut Effects<Message>) {
-        if to != self.me {
+        if to == self.me {
+            self.take(to, &message, out);
+        } else {
             out.send(to, message);
-        } else if let Err(reason) = self.handle(to, message, out) {
-            out.reject(reason);
         }
     }
 }

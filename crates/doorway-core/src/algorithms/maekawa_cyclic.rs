@@ -10,7 +10,7 @@
 //!
 //! 1. To ask: send REQUEST to the first member of the quorum.
 //! 2. On REQUEST of node i: if unlocked, lock for it and pass it on; else queue it.
-//! 3. To pass on: send the REQUEST to the next member of i's quorum; the last one sends LOCKED to i.
+//! 3. To pass on: send REQUEST to the next member of i's quorum; the last one sends LOCKED to i.
 //! 4. On LOCKED, or on having locked itself as the last member: enter.
 //! 5. To leave: send RELEASE to all of the quorum.
 //! 6. On RELEASE: lock for the first in the queue, if any, and pass it on.
@@ -108,10 +108,18 @@ impl Algorithm for MaekawaCyclic {
         }
     }
 
-    fn receive(&mut self, group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        group: &Group,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
         let handled = match message {
             Message::Request(visit) if !self.expects(group, visit) => Err("a request gone astray"),
-            Message::Request(visit) => self.gate.request(visit).map(|locked| locked.then_some(visit)),
+            Message::Request(visit) => {
+                self.gate.request(visit).map(|locked| locked.then_some(visit))
+            }
             Message::Release => self.gate.release(|owner| owner.node == from),
             Message::Locked => {
                 let last = group.quorum(self.me, self.turn).last() == Some(&from);

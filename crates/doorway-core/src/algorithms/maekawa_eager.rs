@@ -2,15 +2,15 @@
 //! a simpler way out of deadlock, corrected.
 //!
 //! As in Maekawa's algorithm a node locks all members of its quorum, and an older request makes a
-//! member ask for its lock back. But whoever is asked and not yet inside gives the lock back at once,
-//! without finding out whether it would have succeeded. So nobody needs to be told FAILED. A lock
-//! that would have won may be given back in vain; every FAILED is saved.
+//! member ask for its lock back. But whoever is asked and not yet inside gives the lock back at
+//! once, without finding out whether it would have succeeded. So nobody needs to be told FAILED. A
+//! lock that would have won may be given back in vain; every FAILED is saved.
 //!
 //! # Rules
 //!
 //! 1. To ask: take a number above every one seen and send REQUEST to all of the quorum.
-//! 2. On REQUEST: if unlocked, lock for it and answer LOCKED (CONFIRM on the slides). Else queue it;
-//!    if it is the first to be older than the lock, send INQUIRE to the one that has the lock.
+//! 2. On REQUEST: if unlocked, lock for it and answer LOCKED (CONFIRM on the slides). Else queue
+//!    it; if it is the first to be older than the lock, send INQUIRE to the one that has the lock.
 //! 3. On INQUIRE about the present request, waiting: RELINQUISH. Else no answer: RELEASE is it.
 //! 4. On RELINQUISH: queue the request that has the lock, and lock for the oldest: LOCKED.
 //! 5. On the last LOCKED: enter. To leave: send RELEASE to all of the quorum.
@@ -19,14 +19,14 @@
 //! # Why it is right
 //!
 //! Two nodes inside would have a common member locked for both. The oldest request gets every lock
-//! that it lacks: its owner gives it back when asked, or enters and leaves. Channels must be FIFO: an
-//! INQUIRE that overtakes its LOCKED would be taken for a stale one.
+//! that it lacks: its owner gives it back when asked, or enters and leaves. Channels must be FIFO:
+//! an INQUIRE that overtakes its LOCKED would be taken for a stale one.
 //!
 //! # Flaws of the printed text
 //!
 //! The slides inquire for every older request. The second INQUIRE makes the same node relinquish
-//! twice, and the second RELINQUISH robs the next owner of the lock, which may be inside by then. An
-//! INQUIRE that arrives late, when its receiver has asked again, does the same.
+//! twice, and the second RELINQUISH robs the next owner of the lock, which may be inside by then.
+//! An INQUIRE that arrives late, when its receiver has asked again, does the same.
 
 use super::maekawa::requester::ByName;
 use super::maekawa::{Maekawa, Repaired, Rules};
@@ -56,7 +56,7 @@ impl Rules for SlidesPrinted {
     const INFO: Info = Info {
         name: "maekawa-slides-printed",
         summary: "maekawa-eager as on the slides: one INQUIRE for every older request",
-        refuted: Some("two nodes inside, with one common member in 14 steps"),
+        refuted: Some("two nodes inside, with three clients in 17 steps"),
         served: false,
         ..Eager::INFO
     };

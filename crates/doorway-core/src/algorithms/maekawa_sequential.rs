@@ -24,8 +24,6 @@
 //! It does not say that a node must lock itself in its place in the order. A node that locks itself
 //! first, since that is free, may wait in a circle: two nodes do so after 4 steps.
 
-use core::fmt::Debug;
-use core::hash::Hash;
 use core::marker::PhantomData;
 
 use super::maekawa::gate::Gate;
@@ -44,7 +42,7 @@ pub enum Message {
 }
 
 /// In which order the members are locked.
-pub trait Order: Clone + Debug + Eq + Hash {
+pub trait Order: Clone + core::fmt::Debug + Eq + core::hash::Hash {
     /// What the variant says of itself.
     const INFO: Info;
     /// Is a node the first that it locks?
@@ -120,7 +118,13 @@ impl<O: Order> Algorithm for MaekawaSequential<O> {
         self.ask(group, out);
     }
 
-    fn receive(&mut self, group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        group: &Group,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
         let handled = match message {
             Message::Request => self.gate.request(from).map(|locked| locked.then_some(from)),
             Message::Release => self.gate.release(|owner| owner == from),

@@ -20,8 +20,8 @@
 //!
 //! # Why it is right
 //!
-//! For one member, the LOCKEDs that arrived exceed the RELINQUISHes that were sent by at most one,
-//! and by one only if the member is locked for us and no message about it is under way. None is
+//! For one member, LOCKED has arrived at most once more often than RELINQUISH has been sent, and
+//! once more only if the member is locked for us and neither of them is under way. None is
 //! missing only if this is so for every member; so two nodes inside would have a common member
 //! locked for both, and nothing late is left when a request ends but an INQUIRE, known by its
 //! number. The oldest request gets every lock that it lacks, as its owner gives way or leaves.

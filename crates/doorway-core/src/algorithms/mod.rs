@@ -71,6 +71,7 @@ algorithms! {
     maekawa_unordered: MaekawaUnordered;
     maekawa_sequential: MaekawaSequential, MaekawaSequentialSelfFirst;
     maekawa_cyclic: MaekawaCyclic;
+    maekawa_heir: MaekawaHeir;
     raymond_tree: RaymondTree;
     raymond_echo: RaymondEcho;
     raymond_k: RaymondK, RaymondKScanned;

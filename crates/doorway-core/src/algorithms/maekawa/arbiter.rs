@@ -1,6 +1,6 @@
 //! The arbiter's half of Maekawa's algorithm: what a node does as a member of others' quorums.
 
-use super::Rules;
+use super::{Message, Rules};
 use crate::algorithms::prelude::*;
 
 /// What an arbiter tells a requester.
@@ -48,6 +48,20 @@ impl Arbiter {
         self.lock.is_none()
     }
 
+    /// A message for the arbiter has come.
+    pub fn hear<R: Rules>(
+        &mut self,
+        from: NodeId,
+        message: &Message,
+    ) -> Result<Reply, &'static str> {
+        match message {
+            Message::Request(clock) => self.request::<R>(Timestamp { clock: *clock, node: from }),
+            Message::Relinquish => self.relinquish::<R>(from),
+            Message::Release => self.release::<R>(from),
+            _ => Err("not for an arbiter"),
+        }
+    }
+
     /// REQUEST has come.
     pub fn request<R: Rules>(&mut self, request: Timestamp) -> Result<Reply, &'static str> {
         let Some(lock) = self.lock else {
@@ -71,18 +85,18 @@ impl Arbiter {
     }
 
     /// RELINQUISH has come: the one that had the lock waits again.
-    pub fn relinquish<R: Rules>(&mut self, from: NodeId) -> Result<Reply, &'static str> {
+    fn relinquish<R: Rules>(&mut self, from: NodeId) -> Result<Reply, &'static str> {
         match self.lock {
             Some(lock) if lock.node == from => _ = self.queue.insert(lock),
             _ if R::GUARDED => return Err("a lock relinquished by another than its owner"),
-            _ => {} // As printed, whoever says RELINQUISH is taken for the owner.
+            _ => {} // As printed: whoever says RELINQUISH is taken for the owner.
         }
         Ok(self.next())
     }
 
     /// RELEASE has come: the one that had the lock is done.
-    pub fn release(&mut self, from: NodeId) -> Result<Reply, &'static str> {
-        if self.lock.is_none_or(|lock| lock.node != from) {
+    fn release<R: Rules>(&mut self, from: NodeId) -> Result<Reply, &'static str> {
+        if R::GUARDED && self.lock.is_none_or(|lock| lock.node != from) {
             return Err("a lock released by another than its owner");
         }
         Ok(self.next())

@@ -55,4 +55,3 @@ pub const MOST: Formula = Formula { text: "6(K-1)", of: |group| 6.0 * most(group
 
 /// Without contention.
 pub const LIGHT: Formula = Formula { text: "3(K-1)", of: |group| 3.0 * mean(group, others) };
-

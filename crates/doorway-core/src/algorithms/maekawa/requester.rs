@@ -3,8 +3,19 @@
 use core::fmt::Debug;
 use core::hash::Hash;
 
-use super::Rules;
+use super::{Message, Rules};
 use crate::algorithms::prelude::*;
+
+/// What a requester does about a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Wait on.
+    Nothing,
+    /// All members are locked for it: enter.
+    Enter,
+    /// Send RELINQUISH to these.
+    Relinquish(NodeSet),
+}
 
 /// One request: how it takes what the members of its quorum say.
 pub trait Requester: Clone + Debug + Eq + Hash {
@@ -13,6 +24,19 @@ pub trait Requester: Clone + Debug + Eq + Hash {
 
     /// Ask `members` for their locks.
     fn ask(&mut self, number: u64, members: &[NodeId]);
+
+    /// A message for the requester has come.
+    fn hear<R: Rules>(&mut self, member: NodeId, message: &Message) -> Result<Deed, &'static str> {
+        match message {
+            Message::Locked(_) if self.locked(member)? => Ok(Deed::Enter),
+            Message::Failed => self.failed::<R>(member).map(Deed::Relinquish),
+            Message::Inquire(number) if self.inquire::<R>(member, *number) => {
+                Ok(Deed::Relinquish([member].into_iter().collect()))
+            }
+            Message::Locked(_) | Message::Inquire(_) => Ok(Deed::Nothing),
+            _ => Err("not for a requester"),
+        }
+    }
 
     /// LOCKED has come; true if it was the last one needed.
     fn locked(&mut self, member: NodeId) -> Result<bool, &'static str>;

@@ -1,0 +1,200 @@
+//! Maekawa, "A √N Algorithm for Mutual Exclusion in Decentralized Systems", ACM Transactions on
+//! Computer Systems 3(2), 1985, section 9.
+//!
+//! The algorithm of `maekawa`, and what happens when a node crashes: its heir runs the lost arbiter
+//! beside its own. Only the nodes that have the crashed one in their quorum know anything of it, so
+//! they tell the heir what the lost arbiter knew: O(√N) messages, where a central lock needs O(N).
+//! Quorums stay as they are: an arbiter keeps its name, and messages say which one they are for.
+//!
+//! # Rules
+//!
+//! 1. As in `maekawa`, with every message sent to whoever runs the arbiter now.
+//! 2. On learning that f has crashed and t is its heir: ignore f from now on and drop its request
+//!    as if released. If f is in our quorum, send t RECOVER: our request, and has it f's lock?
+//! 3. On RECOVER from the last live node with f in its quorum: lock for the request that has the
+//!    lock; then take the others from the oldest to the youngest as if they had just come.
+//!
+//! # Why it is right
+//!
+//! At most one node has f's lock, since f gave it again only when it had it back. Who has it says
+//! so before the heir gives it to anyone, for the heir waits for all. What arrives from f after
+//! that is ignored, so no second lock is counted. The detector makes no mistakes.
+
+use super::maekawa::arbiter::{Answer, Arbiter};
+use super::maekawa::requester::{ByName, Deed, Requester};
+use super::maekawa::{Message as Plain, Repaired, Rules, cost};
+use super::prelude::*;
+
+mod message;
+pub mod offices;
+
+pub use message::Message;
+use offices::Offices;
+
+/// The state of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MaekawaHeir {
+    me: NodeId,
+    /// The highest number in any request sent, received or heard of.
+    clock: u64,
+    /// Which of our quorums the present or next request goes to.
+    turn: u32,
+    /// What we do to get in; members are arbiters, not the nodes that run them.
+    requester: ByName,
+    /// What we do as a member of others' quorums, and in whose name.
+    offices: Offices,
+}
+
+impl Algorithm for MaekawaHeir {
+    type Message = Message;
+
+    const INFO: Info = Info {
+        name: "maekawa-heir",
+        summary: "maekawa where the arbiter of a crashed node is taken over by another",
+        served: false,
+        ..Repaired::INFO
+    };
+
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        let requester = ByName::inside(start.holder(me).map(|_| start.floor));
+        let offices = Offices::new(me, Arbiter::start(me, group, start));
+        Self { me, clock: start.floor, turn: 0, requester, offices }
+    }
+
+    fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        self.clock = self.clock.saturating_add(1);
+        let quorum = group.quorum(self.me, self.turn);
+        self.requester.ask(self.clock, quorum);
+        for &arbiter in quorum {
+            self.tell(arbiter, Plain::Request(self.clock), out);
+        }
+    }
+
+    fn receive(
+        &mut self,
+        group: &Group,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
+        if self.offices.crashed(from) {
+            return; // It has crashed, and its arbiter is another's.
+        }
+        let handled = match message {
+            Message::About(arbiter, message) => self.handle(from, arbiter, &message, out),
+            Message::Recover(arbiter, request) => self.recover(group, from, arbiter, request, out),
+        };
+        if let Err(reason) = handled {
+            out.reject(reason);
+        }
+    }
+
+    fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
+        self.requester.leave();
+        let quorum = group.quorum(self.me, self.turn);
+        for &arbiter in quorum {
+            self.tell(arbiter, Plain::Release, out);
+        }
+        self.turn = cost::next_turn(group, self.me, self.turn);
+    }
+
+    fn failed(&mut self, group: &Group, node: NodeId, heir: NodeId, out: &mut Effects<Message>) {
+        let lost = self.offices.lost(group, self.me, node);
+        for (arbiter, replies) in self.offices.succeed(node, heir) {
+            self.reply(arbiter, replies, out);
+        }
+        for arbiter in lost {
+            let request = self.requester.recover(arbiter);
+            if heir != self.me {
+                out.send(heir, Message::Recover(arbiter, request));
+            } else if let Err(reason) = self.recover(group, heir, arbiter, request, out) {
+                out.reject(reason);
+            }
+        }
+    }
+
+    fn wanted(&self) -> bool {
+        true // A younger request waits at some arbiter without our knowing.
+    }
+
+    fn floor(&self) -> Option<u64> {
+        self.offices.are_fresh().then_some(self.clock)
+    }
+
+    fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
+        matches!(message, Message::About(_, Plain::Locked(_))).then_some(to)
+    }
+}
+
+impl MaekawaHeir {
+    fn handle(
+        &mut self,
+        from: NodeId,
+        arbiter: NodeId,
+        message: &Plain,
+        out: &mut Effects<Message>,
+    ) -> Result<(), &'static str> {
+        if message.is_for_arbiter() {
+            let reply = self.offices.hear(from, arbiter, message)?;
+            self.clock = self.clock.max(message.clock());
+            self.reply(arbiter, reply, out);
+            return Ok(());
+        }
+        if self.offices.host(arbiter) != from {
+            return Err("the answer of an arbiter that is run by another");
+        }
+        let deed = self.requester.hear::<Repaired>(arbiter, message)?;
+        self.clock = self.clock.max(message.clock());
+        match deed {
+            Deed::Nothing => {}
+            Deed::Enter => out.enter(),
+            Deed::Relinquish(arbiters) => {
+                for arbiter in arbiters.iter() {
+                    self.tell(arbiter, Plain::Relinquish, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn recover(
+        &mut self,
+        group: &Group,
+        from: NodeId,
+        arbiter: NodeId,
+        request: Option<(u64, bool)>,
+        out: &mut Effects<Message>,
+    ) -> Result<(), &'static str> {
+        let replies = self.offices.recover(group, from, arbiter, request)?;
+        self.clock = self.clock.max(request.map_or(0, |(clock, _)| clock));
+        self.reply(arbiter, replies, out);
+        Ok(())
+    }
+
+    /// Send what an arbiter that runs here has to say.
+    fn reply(
+        &mut self,
+        arbiter: NodeId,
+        replies: impl IntoIterator<Item = (Timestamp, Answer)>,
+        out: &mut Effects<Message>,
+    ) {
+        for (request, answer) in replies {
+            let message = Plain::answer(request, answer, self.clock);
+            self.send(request.node, arbiter, message, out);
+        }
+    }
+
+    /// Send to an arbiter, wherever it runs.
+    fn tell(&mut self, arbiter: NodeId, message: Plain, out: &mut Effects<Message>) {
+        self.send(self.offices.host(arbiter), arbiter, message, out);
+    }
+
+    /// What a node tells itself happens at once and costs nothing.
+    fn send(&mut self, to: NodeId, arbiter: NodeId, message: Plain, out: &mut Effects<Message>) {
+        if to != self.me {
+            out.send(to, Message::About(arbiter, message));
+        } else if let Err(reason) = self.handle(to, arbiter, &message, out) {
+            out.reject(reason);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Arbiters that can be inherited, and who runs which.
+
+use crate::algorithms::maekawa::arbiter::{Answer, Arbiter, Reply};
+use crate::algorithms::maekawa::{Message, Repaired, cost};
+use crate::algorithms::prelude::*;
+
+/// What arbiters that run here have to say, and about which requests.
+pub type Replies = Vec<(Timestamp, Answer)>;
+
+/// The arbiters that run at a node, and where those of crashed nodes run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Offices {
+    /// By the node whose arbiter it is: the own one, and those inherited.
+    here: BTreeMap<NodeId, Office>,
+    /// The crashed nodes and who took their place.
+    heirs: BTreeMap<NodeId, NodeId>,
+}
+
+impl Offices {
+    /// Only the own one, and nobody has crashed.
+    pub fn new(me: NodeId, arbiter: Arbiter) -> Self {
+        Self { here: BTreeMap::from([(me, Office::open(arbiter))]), heirs: BTreeMap::new() }
+    }
+
+    /// Has this node crashed?
+    pub fn crashed(&self, node: NodeId) -> bool {
+        self.heirs.contains_key(&node)
+    }
+
+    /// Who runs the arbiter of this node now?
+    pub fn host(&self, arbiter: NodeId) -> NodeId {
+        self.heirs.get(&arbiter).map_or(arbiter, |heir| self.host(*heir))
+    }
+
+    /// Are they as in the beginning?
+    pub fn are_fresh(&self) -> bool {
+        self.heirs.is_empty() && self.here.values().all(Office::is_free)
+    }
+
+    /// A message for an arbiter has come.
+    pub fn hear(
+        &mut self,
+        from: NodeId,
+        arbiter: NodeId,
+        message: &Message,
+    ) -> Result<Reply, &'static str> {
+        let office = self.here.get_mut(&arbiter).ok_or("an arbiter that does not run here")?;
+        office.hear(from, message)
+    }
+
+    /// RECOVER has come: what `from` knows of a lost arbiter.
+    pub fn recover(
+        &mut self,
+        group: &Group,
+        from: NodeId,
+        arbiter: NodeId,
+        request: Option<(u64, bool)>,
+    ) -> Result<Replies, &'static str> {
+        let asks = |node| cost::quorums(group, node).any(|set| set.binary_search(&arbiter).is_ok());
+        if !self.here.contains_key(&arbiter) && from != arbiter && asks(from) {
+            let live = group.others(arbiter).filter(|node| !self.crashed(*node));
+            let office = Office::inherited(live.filter(|node| asks(*node)).collect());
+            self.here.insert(arbiter, office);
+        }
+        let office = self.here.get_mut(&arbiter).ok_or("knowledge that we did not wait for")?;
+        office.recover(from, request)
+    }
+
+    /// The arbiters in the quorums of `me` that are lost when `node` crashes.
+    pub fn lost(&self, group: &Group, me: NodeId, node: NodeId) -> BTreeSet<NodeId> {
+        let ours = cost::quorums(group, me).flatten().copied();
+        ours.filter(|arbiter| self.host(*arbiter) == node).collect()
+    }
+
+    /// `node` has crashed and `heir` takes its place; returns what each arbiter has to say to that.
+    pub fn succeed(&mut self, node: NodeId, heir: NodeId) -> Vec<(NodeId, Replies)> {
+        self.heirs.insert(node, heir);
+        self.here.iter_mut().map(|(arbiter, office)| (*arbiter, office.bury(node))).collect()
+    }
+}
+
+/// An arbiter that is closed at first if it was inherited: until everyone who may know something of
+/// the lost one has told it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Office {
+    arbiter: Arbiter,
+    /// Who has yet to say what it knows; nobody once the office is open.
+    awaited: NodeSet,
+    /// The requests that have come before it opened.
+    early: BTreeSet<Timestamp>,
+}
+
+impl Office {
+    /// An office that is open from the beginning.
+    fn open(arbiter: Arbiter) -> Self {
+        Self { arbiter, awaited: NodeSet::new(), early: BTreeSet::new() }
+    }
+
+    /// An office that opens when all of `awaited` have said what they know.
+    fn inherited(awaited: NodeSet) -> Self {
+        Self { awaited, ..Self::open(Arbiter::default()) }
+    }
+
+    /// Is it open, and its arbiter locked for nobody?
+    fn is_free(&self) -> bool {
+        self.awaited.is_empty() && self.arbiter.is_free()
+    }
+
+    /// A message for the arbiter has come.
+    fn hear(&mut self, from: NodeId, message: &Message) -> Result<Reply, &'static str> {
+        match message {
+            Message::Request(clock) if !self.awaited.is_empty() => {
+                self.early.insert(Timestamp { clock: *clock, node: from });
+                Ok(None)
+            }
+            _ => self.arbiter.hear::<Repaired>(from, message),
+        }
+    }
+
+    /// RECOVER has come: the number of the sender's request, and whether it has the lock.
+    fn recover(
+        &mut self,
+        from: NodeId,
+        request: Option<(u64, bool)>,
+    ) -> Result<Replies, &'static str> {
+        if !self.awaited.contains(from) {
+            return Err("knowledge that we did not wait for");
+        }
+        if let Some((clock, has_lock)) = request {
+            let request = Timestamp { clock, node: from };
+            if !has_lock {
+                self.early.insert(request);
+            } else if self.arbiter.is_free() {
+                self.arbiter = Arbiter::locked_for(Some(request));
+            } else {
+                return Err("a lock that two nodes claim to have");
+            }
+        }
+        self.awaited.remove(from);
+        Ok(self.admit())
+    }
+
+    /// `node` has crashed: forget it and its request.
+    fn bury(&mut self, node: NodeId) -> Replies {
+        self.awaited.remove(node);
+        self.early.retain(|request| request.node != node);
+        let next = self.arbiter.remove(node);
+        next.into_iter().chain(self.admit()).collect()
+    }
+
+    /// Once everyone is heard, take the early requests as if they came now, the oldest first.
+    fn admit(&mut self) -> Replies {
+        if !self.awaited.is_empty() {
+            return Vec::new();
+        }
+        let early = core::mem::take(&mut self.early).into_iter();
+        early
+            .filter_map(|request| self.arbiter.request::<Repaired>(request).ok().flatten())
+            .collect()
+    }
+}

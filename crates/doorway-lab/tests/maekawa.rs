@@ -1,0 +1,321 @@
+//! Maekawa's algorithm and its variants: the right rules hold, and each way to get them wrong is
+//! found, by its shortest story.
+
+mod figures;
+
+use doorway_core::algorithms::maekawa::requester::ByName;
+use doorway_core::algorithms::maekawa::{
+    Maekawa, MaekawaPrinted, MaekawaTextbook, Message, Repaired, Rules,
+};
+use doorway_core::algorithms::maekawa_cyclic::MaekawaCyclic;
+use doorway_core::algorithms::maekawa_eager::{Eager, MaekawaEager, MaekawaSlidesPrinted};
+use doorway_core::algorithms::maekawa_heir::MaekawaHeir;
+use doorway_core::algorithms::maekawa_sequential::{MaekawaSequential, MaekawaSequentialSelfFirst};
+use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
+use doorway_core::{Algorithm, Channel, Effects, Info, Input, Member, Mode, NodeId, Per, Start};
+use doorway_lab::explore::{Verdict, explore};
+use doorway_lab::{Choice, Limits, Parcel, Violation, World};
+
+use Channel::{Fifo, Unordered};
+use figures::*;
+
+fn check<A: Algorithm>(sets: &[impl AsRef<[u32]>], asks: &[u32], channel: Channel) -> Verdict {
+    let group = group(sets);
+    let limits = limits(&group, asks);
+    explore(World::<A>::new(group, &Start::default(), channel, limits), 1_000_000)
+}
+
+#[track_caller]
+fn holds<A: Algorithm>(sets: &[impl AsRef<[u32]>], asks: &[u32]) {
+    let verdict = check::<A>(sets, asks, A::INFO.channel);
+    assert!(matches!(verdict, Verdict::Holds { .. }), "{}: {verdict:?}", A::INFO.name);
+}
+
+/// Two nodes inside after exactly so many steps.
+#[track_caller]
+fn lets_two_in<A: Algorithm>(sets: &[&[u32]], asks: &[u32], channel: Channel, steps: usize) {
+    let verdict = check::<A>(sets, asks, channel);
+    let Verdict::Violated { trace, violation: Violation::Together(_) } = &verdict else {
+        panic!("{}: {verdict:?}", A::INFO.name);
+    };
+    assert_eq!(trace.len(), steps, "{}", A::INFO.name);
+}
+
+/// Somebody waits for ever after exactly so many steps.
+#[track_caller]
+fn gets_stuck<A: Algorithm>(sets: &[&[u32]], asks: &[u32], channel: Channel, steps: usize) {
+    let verdict = check::<A>(sets, asks, channel);
+    let Verdict::Violated { trace, violation: Violation::Stuck(_) } = &verdict else {
+        panic!("{}: {verdict:?}", A::INFO.name);
+    };
+    assert_eq!(trace.len(), steps, "{}", A::INFO.name);
+}
+
+/// All sets for three nodes that meet and contain their own node.
+fn assignments() -> Vec<[Vec<u32>; 3]> {
+    let sets = |own: u32| (1u32..8).filter(move |bits| bits >> (own - 1) & 1 == 1);
+    let triples = sets(1).flat_map(|a| sets(2).flat_map(move |b| sets(3).map(move |c| [a, b, c])));
+    let meet = |[a, b, c]: &[u32; 3]| a & b != 0 && a & c != 0 && b & c != 0;
+    let nodes = |bits: u32| (1..=3).filter(|node| bits >> (node - 1) & 1 == 1).collect();
+    triples.filter(meet).map(|triple| triple.map(nodes)).collect()
+}
+
+#[test]
+fn the_repaired_algorithm_holds_on_all_sets_of_three_nodes() {
+    assert_eq!(assignments().len(), 39);
+    for sets in assignments() {
+        holds::<Maekawa>(&sets, &[1, 1, 1]);
+        holds::<MaekawaEager>(&sets, &[2, 1, 1]);
+    }
+    let printed = |sets: &[Vec<u32>; 3]| check::<MaekawaPrinted>(sets, &[1, 1, 1], Fifo);
+    let deadlocks = |sets: &_| matches!(printed(sets), Verdict::Violated { .. });
+    assert_eq!(assignments().iter().filter(|sets| deadlocks(sets)).count(), 4);
+}
+
+#[test]
+fn the_repaired_algorithm_holds_when_nodes_ask_again() {
+    holds::<Maekawa>(TRIANGLE, &[2, 2, 2]);
+    holds::<Maekawa>(STAIRS, &[2, 2, 2]);
+    holds::<Maekawa>(FULL, &[2, 1, 1]);
+    holds::<Maekawa>(VOTER, &[2, 2, 2]);
+}
+
+#[test]
+fn the_repaired_algorithm_holds_on_four_nodes() {
+    holds::<Maekawa>(CYCLIC, &[1, 1, 1, 0]);
+    holds::<Maekawa>(GRID, &[1, 1, 1, 1]);
+}
+
+#[test]
+fn the_eager_variant_holds() {
+    holds::<MaekawaEager>(FULL, &[2, 2, 1]);
+    holds::<MaekawaEager>(CYCLIC, &[1, 1, 1, 1]);
+    holds::<MaekawaEager>(GRID, &[1, 1, 1, 1]);
+}
+
+#[test]
+fn the_unordered_variant_holds_though_messages_overtake_each_other() {
+    holds::<MaekawaUnordered>(FULL, &[2, 1, 1]);
+    holds::<MaekawaUnordered>(GRID, &[0, 1, 1, 1]);
+    holds::<MaekawaUnordered>(STAR, &[2, 1, 1]);
+    holds::<MaekawaUnordered>(VOTER, &[2, 2, 2]);
+}
+
+#[test]
+fn the_variants_of_section_10_hold_though_messages_overtake_each_other() {
+    holds::<MaekawaSequential>(FULL, &[2, 2, 2]);
+    holds::<MaekawaSequential>(GRID, &[1, 1, 1, 1]);
+    holds::<MaekawaSequential>(STAR, &[2, 2, 2]);
+    holds::<MaekawaCyclic>(FULL, &[2, 2, 2]);
+    holds::<MaekawaCyclic>(GRID, &[1, 1, 1, 1]);
+    holds::<MaekawaCyclic>(STAR, &[2, 2, 2]);
+}
+
+#[test]
+fn the_printed_algorithm_deadlocks_where_a_request_is_displaced() {
+    gets_stuck::<MaekawaPrinted>(STAIRS, &[1, 1, 1], Fifo, 8);
+    gets_stuck::<MaekawaPrinted>(CYCLIC, &[1, 1, 1, 0], Fifo, 13);
+    gets_stuck::<MaekawaPrinted>(GRID, &[0, 1, 1, 1], Fifo, 14);
+    gets_stuck::<MaekawaPrinted>(FANO, &[0, 1, 1, 1, 1, 0, 0], Fifo, 18);
+}
+
+#[test]
+fn the_textbook_rule_deadlocks() {
+    gets_stuck::<MaekawaTextbook>(STAIRS, &[1, 1, 1], Fifo, 8);
+    gets_stuck::<MaekawaTextbook>(CYCLIC, &[1, 1, 1, 0], Fifo, 13);
+    gets_stuck::<Maekawa<TextbookDisplaced>>(CYCLIC, &[1, 1, 1, 0], Fifo, 14);
+}
+
+#[test]
+fn the_slides_to_the_letter_let_two_in() {
+    lets_two_in::<MaekawaSlidesPrinted>(STAR, &[1, 1, 1], Fifo, 17);
+    lets_two_in::<MaekawaSlidesPrinted>(VOTER, &[1, 1, 0], Unordered, 8);
+}
+
+#[test]
+fn locking_oneself_first_deadlocks() {
+    gets_stuck::<MaekawaSequentialSelfFirst>(PAIR, &[1, 1], Unordered, 4);
+}
+
+/// The wrong turns that no text takes, but a reader may.
+macro_rules! mutant {
+    ($name:ident of $parent:ident: $($rule:ident = $value:literal),+) => {
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        enum $name {}
+
+        impl Rules for $name {
+            type Requester = ByName;
+            const INFO: Info = $parent::INFO;
+            $(const $rule: bool = $value;)+
+        }
+    };
+}
+
+mutant!(TakenBack of Repaired: COUNT_RELINQUISHED = false);
+mutant!(Unguarded of Repaired: GUARDED = false);
+mutant!(UnguardedEager of Eager: EAGER = true, GUARDED = false);
+mutant!(TextbookDisplaced of Repaired: FAILED_BEHIND_QUEUED = false);
+
+#[test]
+fn every_repair_is_needed() {
+    // LOCKED takes FAILED back, and a relinquished lock does not count as refused.
+    gets_stuck::<Maekawa<TakenBack>>(STAIRS, &[2, 2, 2], Fifo, 17);
+    // A late INQUIRE is taken for one about the next request.
+    lets_two_in::<Maekawa<Unguarded>>(VOTER, &[1, 1, 2], Fifo, 14);
+    lets_two_in::<Maekawa<UnguardedEager>>(VOTER, &[1, 1, 2], Fifo, 13);
+}
+
+#[test]
+fn overtaking_messages_are_noticed_or_fatal_where_channels_must_be_fifo() {
+    gets_stuck::<MaekawaEager>(FULL, &[1, 1, 1], Unordered, 9);
+    let verdict = check::<Maekawa>(FULL, &[1, 1, 1], Unordered);
+    let Verdict::Violated { trace, violation: Violation::Rejected { .. } } = verdict else {
+        panic!("{verdict:?}");
+    };
+    assert_eq!(trace.len(), 10);
+}
+
+/// Random schedules, in which everyone gets in at the cost that is claimed.
+fn costs<A: Algorithm>(sets: &[&[u32]]) {
+    let group = group(sets);
+    let claim = A::INFO.messages;
+    for seed in 1..=60 {
+        let limits = Limits::reliable(&group, 3);
+        let world = World::<A>::new(group.clone(), &Start::default(), A::INFO.channel, limits);
+        let steps = run(&mut world.clone(), seed);
+        let entries = steps.iter().filter(|step| step.entered).count();
+        assert_eq!(entries, 3 * sets.len());
+        let messages: usize = steps.iter().map(|step| step.sends.len()).sum();
+        let mean = messages as f64 / entries as f64;
+        let bounds = (claim.least.of)(&group)..=(claim.most.of)(&group);
+        assert!(bounds.contains(&mean), "{} seed {seed}: {mean}", A::INFO.name);
+        if claim.per == Per::Entry {
+            let light = claim.light.expect("an exact cost is known");
+            assert!((mean - (light.of)(&group)).abs() < 1e-9, "everyone entered equally often");
+        }
+    }
+}
+
+#[test]
+fn random_schedules_cost_what_is_claimed() {
+    for sets in [TRIANGLE, STAIRS, GRID, FANO, PLANE_13, VOTER, STAR] {
+        costs::<Maekawa>(sets);
+        costs::<MaekawaHeir>(sets);
+        costs::<MaekawaEager>(sets);
+        costs::<MaekawaUnordered>(sets);
+        costs::<MaekawaSequential>(sets);
+        costs::<MaekawaCyclic>(sets);
+    }
+}
+
+/// A group that starts with a node inside is one in which it has just entered.
+fn starts_inside<A: Algorithm>(sets: &[&[u32]]) {
+    let group = group(sets);
+    for node in group.nodes() {
+        let mut limits = Limits::reliable(&group, 1);
+        limits.acquires[node.index()].0 = 0;
+        let start = Start { floor: 7, ..Start::with_holder(node) };
+        let world = World::<A>::new(group.clone(), &start, A::INFO.channel, limits);
+        let verdict = explore(world, 100_000);
+        assert!(matches!(verdict, Verdict::Holds { .. }), "{}: {verdict:?}", A::INFO.name);
+    }
+}
+
+#[test]
+fn a_group_may_start_with_a_holder() {
+    for sets in [PAIR, TRIANGLE, FULL] {
+        starts_inside::<Maekawa>(sets);
+        starts_inside::<MaekawaHeir>(sets);
+        starts_inside::<MaekawaEager>(sets);
+        starts_inside::<MaekawaUnordered>(sets);
+        starts_inside::<MaekawaSequential>(sets);
+        starts_inside::<MaekawaCyclic>(sets);
+    }
+}
+
+fn acquire(node: u32) -> Choice {
+    Choice::Acquire(NodeId(node - 1), Mode::Exclusive)
+}
+
+fn deliver(from: u32, to: u32) -> Choice {
+    Choice::Deliver(Parcel { from: NodeId(from - 1), to: NodeId(to - 1), index: 0 })
+}
+
+/// Section 5 of the paper: nodes 7, 8 and 11 of 13 lock each other in a circle.
+#[test]
+fn the_example_of_section_5() {
+    let group = group(PLANE_13);
+    let limits = Limits::reliable(&group, 1);
+    let mut world = World::<Maekawa>::new(group, &Start::default(), Fifo, limits);
+    let mut steps = Vec::new();
+    for choice in [
+        [acquire(11), deliver(11, 12), deliver(11, 13), acquire(7)].as_slice(),
+        &[deliver(7, 2), deliver(7, 10), acquire(8), deliver(8, 9), deliver(8, 1)],
+        &[deliver(8, 10), deliver(11, 1), deliver(7, 13)],
+    ]
+    .concat()
+    {
+        steps.push(apply(&mut world, choice));
+    }
+    world.limits_mut().acquires.fill((0, Mode::Exclusive));
+    steps.extend(run(&mut world, 1));
+    let entries = steps.iter().filter(|step| matches!(step.choice, Choice::Release(_)));
+    let order: Vec<_> = entries.map(|step| step.choice).collect();
+    assert_eq!(order, [7, 8, 11].map(|node| Choice::Release(NodeId(node - 1))));
+    assert_eq!(steps.iter().map(|step| step.sends.len()).sum::<usize>(), 32);
+}
+
+/// Feed a fresh node messages that no correct peer sends.
+fn refuses<A: Algorithm>(messages: &[A::Message]) {
+    let group = group(FULL);
+    let fresh = Member::<A>::new(NodeId(0), &group, &Start::default());
+    for message in messages {
+        let (mut node, mut out) = (fresh.clone(), Effects::default());
+        let input = Input::Receive { from: NodeId(1), message: message.clone() };
+        assert_eq!(node.step(&group, input, &mut out), Ok(()));
+        assert!(out.rejected().is_some() && out.sends().is_empty(), "{message:?}");
+        assert_eq!(node, fresh, "{message:?}");
+    }
+}
+
+#[test]
+fn what_no_correct_peer_sends_is_refused() {
+    use Message::{Failed, Locked, Release, Relinquish};
+    use doorway_core::algorithms::maekawa_sequential as sequential;
+    use doorway_core::algorithms::{maekawa_cyclic as cyclic, maekawa_heir as heir};
+    let wrong = [Locked(1), Failed, Release, Relinquish];
+    refuses::<Maekawa>(&wrong);
+    refuses::<MaekawaEager>(&wrong);
+    refuses::<MaekawaUnordered>(&wrong);
+    refuses::<MaekawaSequential>(&[sequential::Message::Locked, sequential::Message::Release]);
+    let astray = |node| cyclic::Message::Request(cyclic::Visit { node: NodeId(node), turn: 9 });
+    refuses::<MaekawaCyclic>(&[
+        cyclic::Message::Locked,
+        cyclic::Message::Release,
+        astray(0),
+        astray(7),
+    ]);
+    let about = |node| wrong.clone().map(|message| heir::Message::About(NodeId(node), message));
+    refuses::<MaekawaHeir>(&[about(0), about(1), about(7)].concat());
+    let recover = |node| heir::Message::Recover(NodeId(node), None);
+    refuses::<MaekawaHeir>(&[recover(0), recover(1), recover(7)]);
+}
+
+/// A node that has been idle comes with a low number, but only once: LOCKED tells it better.
+#[test]
+fn nobody_is_overtaken_again_and_again() {
+    let group = group(&[[3], [3], [3]]);
+    let limits = Limits::reliable(&group, 20);
+    let mut world = World::<Maekawa>::new(group, &Start::default(), Fifo, limits);
+    let enter = |node| [acquire(node), deliver(node, 3), deliver(3, node)];
+    let leave = |node| [Choice::Release(NodeId(node - 1)), deliver(node, 3)];
+    for _ in 0..10 {
+        enter(1).into_iter().chain(leave(1)).for_each(|choice| _ = apply(&mut world, choice));
+    }
+    let mut ask = |node| apply(&mut world, acquire(node)).sends[0].1.body.clone();
+    assert_eq!((ask(1), ask(2)), (Message::Request(11), Message::Request(1)));
+    let story = [deliver(2, 3), deliver(1, 3), deliver(3, 2)].into_iter().chain(leave(2));
+    story.for_each(|choice| _ = apply(&mut world, choice));
+    // Of two requests with the same number, that of node 1 is the older.
+    assert_eq!(apply(&mut world, acquire(2)).sends[0].1.body, Message::Request(11));
+}
