@@ -106,7 +106,7 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
         Info {
             name: "raymond-k-scanned",
             summary: "raymond-k with the misprint Z < me: replies of higher nodes do not count",
-            refuted: Some("node 1 counts nobody and waits for ever: N=3, K=2, 12 steps"),
+            refuted: Some("node 1 counts nobody and waits for ever: N=3, K=2, 5 steps"),
             served: false,
             ..PRINTED
         }

@@ -1,0 +1,103 @@
+//! The tree algorithm.
+
+use doorway_core::algorithms::raymond_tree::RaymondTree;
+use doorway_core::tree::TreeShape;
+use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
+use doorway_lab::{Choice, Violation};
+
+use crate::mutant::{Mutant, Tolerant};
+use crate::{acquire, apply, settle, shortest, world, worlds};
+
+fn on_tree(shape: TreeShape) -> Shape {
+    Shape { tree: Some(shape), ..Shape::default() }
+}
+
+#[test]
+fn the_tree_algorithm_is_right_on_chains_and_stars() {
+    let count = |shape, channel, acquires: &[u32]| {
+        worlds::<RaymondTree>(&on_tree(shape), &Start::default(), channel, acquires)
+    };
+    assert_eq!(count(TreeShape::Chain, Channel::Fifo, &[2; 3]), 860);
+    assert_eq!(count(TreeShape::Chain, Channel::Fifo, &[2; 4]), 11_109);
+    assert_eq!(count(TreeShape::Star, Channel::Fifo, &[2; 4]), 11_056);
+    assert_eq!(count(TreeShape::Chain, Channel::Unordered, &[2; 3]), 1_012);
+    assert_eq!(count(TreeShape::Chain, Channel::Unordered, &[2; 4]), 13_994);
+    assert_eq!(count(TreeShape::Star, Channel::Unordered, &[2; 4]), 13_942);
+}
+
+#[test]
+fn a_tree_that_begins_with_a_holder_is_right_wherever_it_is() {
+    for holder in 0..4 {
+        let start = Start::with_holder(NodeId(holder));
+        for shape in [TreeShape::Chain, TreeShape::Star] {
+            worlds::<RaymondTree>(&on_tree(shape), &start, Channel::Unordered, &[1; 4]);
+        }
+    }
+}
+
+/// A lone request costs two messages for each edge to the token, so the mean over all pairs is the
+/// claim for light load.
+#[test]
+fn a_lone_request_on_a_tree_costs_two_messages_an_edge() {
+    for shape in [TreeShape::Star, TreeShape::Chain, TreeShape::Balanced(2)] {
+        let mut sum = 0;
+        for (token, node) in (0..15).flat_map(|i| (0..15).map(move |j| (NodeId(i), NodeId(j)))) {
+            let start = Start::with_holder(token);
+            let mut world =
+                world::<RaymondTree>(&on_tree(shape), &start, Channel::Unordered, &[1; 15]);
+            apply(&mut world, Choice::Release(token));
+            let sent = apply(&mut world, acquire(node)) + settle(&mut world);
+            assert_eq!(sent, 2 * world.group().tree().distance(node, token) as usize);
+            assert_eq!(world.nodes().member(node).held(), 1);
+            sum += sent;
+        }
+        let group = RaymondTree::INFO.group(15, &on_tree(shape)).unwrap();
+        let light = RaymondTree::INFO.messages.light.unwrap();
+        assert!(((light.of)(&group) - sum as f64 / 225.0).abs() < 1e-9, "{shape}");
+    }
+}
+
+/// With everyone always waiting, the token tours the tree: 4(N-1) messages for N entries.
+#[test]
+fn a_saturated_tree_costs_four_messages_an_entry_less_a_fraction() {
+    for shape in [TreeShape::Star, TreeShape::Chain, TreeShape::Balanced(2)] {
+        let mut world = world::<RaymondTree>(
+            &on_tree(shape),
+            &Start::default(),
+            Channel::Unordered,
+            &[u32::MAX; 15],
+        );
+        let (mut sent, mut entries) = (0, 0);
+        while entries < 1_500 {
+            for node in world.group().clone().nodes() {
+                if world.nodes().member(node).may_acquire(world.group(), Mode::Exclusive) {
+                    sent += apply(&mut world, acquire(node));
+                }
+            }
+            sent += settle(&mut world);
+            let inside = world.nodes().who(|member| member.held() > 0);
+            sent += apply(&mut world, Choice::Release(inside[0]));
+            entries += 1;
+        }
+        let heavy = (RaymondTree::INFO.messages.heavy.unwrap().of)(world.group());
+        let mean = f64::from(u32::try_from(sent).unwrap()) / f64::from(entries);
+        assert!((mean - heavy).abs() < 0.02, "{shape}: {mean}, not {heavy}");
+    }
+}
+
+type Careless = Mutant<RaymondTree, Tolerant>;
+
+/// Most duplicates are noticed, but not one that comes when the node has asked again.
+#[test]
+fn a_doubled_message_is_noticed_or_lets_two_in() {
+    let (chain, quiet) = (on_tree(TreeShape::Chain), Start::default());
+    let mut strict = world::<RaymondTree>(&chain, &quiet, Channel::Unordered, &[2; 3]);
+    strict.limits_mut().duplicates = 1;
+    let (steps, violation) = shortest(strict);
+    assert!(steps == 3 && matches!(violation, Violation::Rejected { .. }), "{steps} {violation}");
+
+    let mut careless = world::<Careless>(&chain, &quiet, Channel::Unordered, &[2; 3]);
+    careless.limits_mut().duplicates = 1;
+    let (steps, violation) = shortest(careless);
+    assert!(steps == 9 && matches!(violation, Violation::Together(_)), "{steps} {violation}");
+}

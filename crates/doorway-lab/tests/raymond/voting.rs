@@ -1,0 +1,106 @@
+//! Votes.
+
+use std::collections::BTreeSet;
+
+use doorway_core::algorithms::majority::{Majority, Message, WeightedMajority};
+use doorway_core::{Algorithm, Channel, NodeId, Shape, Start};
+use doorway_lab::{Choice, Violation};
+
+use crate::mutant::{Bend, Mutant};
+use crate::{acquire, apply, settle, shortest, world, worlds};
+
+fn weights(weights: &[u32]) -> Shape {
+    Shape { weights: Some(weights.to_vec()), ..Shape::default() }
+}
+
+#[test]
+fn votes_are_right_in_any_order() {
+    let count = |channel, acquires: &[u32]| {
+        worlds::<Majority>(&Shape::default(), &Start::default(), channel, acquires)
+    };
+    assert_eq!(count(Channel::Unordered, &[2, 1, 0]), 91_268);
+    assert_eq!(count(Channel::Fifo, &[2, 2, 0]), 86_514);
+}
+
+#[test]
+fn weighted_votes_are_right_in_any_order() {
+    let count = |list: &[u32], channel, acquires: &[u32]| {
+        worlds::<WeightedMajority>(&weights(list), &Start::default(), channel, acquires)
+    };
+    assert_eq!(count(&[2, 1, 1], Channel::Unordered, &[2, 1, 0]), 66_530);
+    assert_eq!(count(&[2, 1, 0], Channel::Unordered, &[1, 1, 1]), 6_435);
+    assert_eq!(count(&[0, 1, 1], Channel::Unordered, &[2, 1, 0]), 680);
+    assert_eq!(count(&[0, 1, 0], Channel::Unordered, &[2, 2, 2]), 5_134);
+}
+
+#[test]
+fn votes_may_begin_with_a_holder() {
+    let equal = Shape::default();
+    for (holder, expected) in [(0, 10_278), (1, 8_203), (2, 13_174)] {
+        let start = Start { floor: 5, ..Start::with_holder(NodeId(holder)) };
+        worlds::<Majority>(&equal, &start, Channel::Fifo, &[1, 0, 1]);
+        let weights = weights(&[2, 1, 0]);
+        let count = worlds::<WeightedMajority>(&weights, &start, Channel::Unordered, &[1, 1, 1]);
+        assert_eq!(count, expected);
+    }
+}
+
+/// What all nodes pay together when each enters once, alone, checked against the claim.
+fn alone<A: Algorithm>(shape: &Shape, size: usize) -> usize {
+    let mut world = world::<A>(shape, &Start::default(), Channel::Unordered, &vec![1; size]);
+    let mut sent = 0;
+    for node in world.group().clone().nodes() {
+        sent += apply(&mut world, acquire(node)) + settle(&mut world);
+        sent += apply(&mut world, Choice::Release(node)) + settle(&mut world);
+    }
+    let light = A::INFO.messages.light.expect("the claim is made");
+    assert!(((light.of)(world.group()) * size as f64 - sent as f64).abs() < 1e-9);
+    sent
+}
+
+#[test]
+fn a_lone_request_costs_three_messages_a_voter() {
+    assert_eq!(alone::<Majority>(&Shape::default(), 7), 7 * 18);
+    assert_eq!(alone::<WeightedMajority>(&weights(&[3, 0, 1, 1, 0]), 5), 3 * 6 + 2 * 9);
+    // All weight at one node: a central coordinator, free for itself.
+    assert_eq!(alone::<WeightedMajority>(&weights(&[0, 0, 9, 0]), 4), 3 * 3);
+}
+
+/// Overlooks a RELEASE that comes before its REQUEST.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Overlooks {
+    requests: BTreeSet<(NodeId, u64)>,
+}
+
+impl Bend<Majority> for Overlooks {
+    fn received(&mut self, from: NodeId, message: Message) -> Option<Message> {
+        if let Message::Request(clock) = message {
+            self.requests.insert((from, clock));
+        }
+        match message {
+            Message::Release(clock) if !self.requests.contains(&(from, clock)) => None,
+            message => Some(message),
+        }
+    }
+}
+
+#[test]
+fn a_release_that_overtakes_its_request_must_be_remembered() {
+    let bent = world::<Mutant<Majority, Overlooks>>(
+        &Shape::default(),
+        &Start::default(),
+        Channel::Unordered,
+        &[1, 1, 1],
+    );
+    let (steps, violation) = shortest(bent);
+    assert!(steps == 19 && matches!(violation, Violation::Stuck(_)), "{steps} {violation}");
+}
+
+#[test]
+fn a_doubled_vote_lets_two_in() {
+    let (equal, quiet) = (Shape::default(), Start::default());
+    let mut doubled = world::<Majority>(&equal, &quiet, Channel::Fifo, &[1, 1, 1]);
+    doubled.limits_mut().duplicates = 1;
+    let (steps, violation) = shortest(doubled);
+    assert!(steps == 7 && matches!(violation, Violation::Together(_)), "{steps} {violation}");
+}
