@@ -117,7 +117,7 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.clock += 1;
+        self.clock = self.clock.saturating_add(1);
         self.request = Some(Timestamp { clock: self.clock, node: self.me });
         self.lacking = (group.total_weight() / 2 + 1).cast_signed();
         for voter in voters(group) {

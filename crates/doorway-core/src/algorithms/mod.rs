@@ -76,4 +76,5 @@ algorithms! {
     raymond_echo: RaymondEcho;
     raymond_k: RaymondK, RaymondKScanned;
     majority: Majority, WeightedMajority;
+    singhal: Singhal;
 }

@@ -23,10 +23,9 @@
 //!
 //! # Flaws of the printed text
 //!
-//! The scanned text counts repliers Z < me where Z ≠ me is meant: node 1 then waits for ever
-//! (`raymond-k-scanned`). It tests for entry only on REPLY, but with K = N no reply is needed. Its
-//! replies say how many requests they answer; a sequence number says as much, and a new request
-//! then simply replaces the deferred one, which is what saves messages.
+//! The scanned text counts repliers Z < me for Z ≠ me, so node 1 waits for ever; see
+//! `raymond-k-scanned`. It tests for entry only on REPLY, though with K = N none is needed. A REPLY
+//! of the paper says how many requests it answers; here it names the last, which is as good.
 
 use super::prelude::*;
 
@@ -45,7 +44,7 @@ pub enum Message {
 }
 
 /// The state of one node; `SCANNED` marks the misprinted variant.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Entries<const SCANNED: bool> {
     me: NodeId,
     /// The highest sequence number in any request sent or received (`Max_Seq`).
@@ -65,7 +64,7 @@ pub struct Entries<const SCANNED: bool> {
 /// The algorithm.
 pub type RaymondK = Entries<false>;
 
-/// The same with the misprint: only replies of lower nodes count.
+/// With the misprint: only replies of lower nodes count.
 pub type RaymondKScanned = Entries<true>;
 
 const PRINTED: Info = Info {
@@ -81,11 +80,8 @@ const PRINTED: Info = Info {
     refuted: None,
     served: true,
     messages: Claim {
-        least: Formula { text: "2N-K-1, S=1", of: least },
-        most: Formula {
-            text: "2(N-1), S=1",
-            of: |g| f64::from(g.size() - 1) * f64::from(1 + g.seats()),
-        },
+        least: Formula { text: "2N-K-1 if S=1", of: least },
+        most: Formula { text: "2(N-1) if S=1", of: most },
         per: Per::Run,
         light: Some(Formula { text: "2(N-1)", of: |g| 2.0 * f64::from(g.size() - 1) }),
         heavy: None,
@@ -97,6 +93,10 @@ fn least(group: &Group) -> f64 {
     let (others, seats) = (u64::from(group.size() - 1), u64::from(group.seats()));
     let needed = (others * seats + 1).saturating_sub(u64::from(group.permits()));
     (others + needed.div_ceil(seats)) as f64
+}
+
+fn most(group: &Group) -> f64 {
+    f64::from(group.size() - 1) * f64::from(1 + group.seats())
 }
 
 impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
@@ -116,12 +116,11 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
         let held = start.holder(me).map_or(0, |holder| holder.permits);
-        let (free, deferred) = (Vec::new(), BTreeMap::new());
-        Self { me, highest: start.floor, held, request: None, free, known: 0, deferred }
+        Self { me, highest: start.floor, held, ..Self::default() }
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.highest += 1;
+        self.highest = self.highest.saturating_add(1);
         self.request = Some(self.highest);
         self.free = alloc::vec![0; group.size() as usize];
         out.send_all(group.others(self.me), &Message::Request(self.highest));
@@ -131,9 +130,7 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
         match msg {
             Message::Request(seq) => self.answer(group, from, seq, out),
-            Message::Reply { seq, .. } if seq > self.highest => {
-                out.reject("a reply to a request never made");
-            }
+            Message::Reply { seq, .. } if seq > self.highest => out.reject("a reply to nothing"),
             Message::Reply { seq, seats } if self.request == Some(seq) => {
                 match self.free.get_mut(from.index()) {
                     Some(free) if seats <= group.seats() - *free => *free += seats,

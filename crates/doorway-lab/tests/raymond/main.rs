@@ -3,6 +3,7 @@
 mod echo;
 mod entries;
 mod mutant;
+mod singhal;
 mod tree;
 mod voting;
 
