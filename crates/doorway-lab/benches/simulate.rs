@@ -33,8 +33,8 @@ impl Task for Run {
     }
 }
 
-/// Events a second of a standard binary heap that holds `pending` events and does nothing else: each
-/// taken out is put back later. No simulator on such a heap is faster.
+/// Events a second of a standard binary heap that holds `pending` events and does nothing else:
+/// each taken out is put back later. No simulator on such a heap is faster.
 fn bare_heap(pending: usize, events: u64) -> f64 {
     let mut dice = Dice::new(1);
     let mut heap: BinaryHeap<_> =

@@ -156,8 +156,8 @@ impl Task for Point<'_> {
     }
 }
 
-/// The paper's cost of an entry: at light load when clients come one at a time or are seldom, else at
-/// heavy load; or the cost that is the same at any load.
+/// The paper's cost of an entry: at light load when clients come one at a time or are seldom, else
+/// at heavy load; or the cost that is the same at any load.
 fn formula(info: &Info, group: &Group, workload: &Workload) -> Option<f64> {
     let light = match workload {
         Workload::Serial { .. } => true,

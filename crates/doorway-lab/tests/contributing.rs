@@ -1,5 +1,5 @@
-//! The walk-through of CONTRIBUTING.md, done to the letter in a copy of the workspace: one file, one
-//! line and one story, and the tests that loop over all algorithms run with the newcomer.
+//! The walk-through of CONTRIBUTING.md, done to the letter in a copy of the workspace: one file,
+//! one line and one story, and the tests that loop over all algorithms run with the newcomer.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

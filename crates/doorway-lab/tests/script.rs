@@ -95,7 +95,7 @@ fn a_violation_ends_the_story() {
 #[test]
 fn a_loss_leaves_the_waiting_stuck() {
     let text = script::run("run ricart-agrawala n=2\nacquire 1\ndrop 1 2\n").unwrap().text;
-    let stuck = "lost: 1 -> 2 Request(1)\nstuck: nodes 1 wait and nothing can happen any more\n";
+    let stuck = "lost: 1 -> 2 Request(1)\nstuck: node 1 waits and nothing can happen any more\n";
     assert!(text.ends_with(stuck), "{text}");
 }
 

@@ -17,8 +17,8 @@ pub(crate) struct RunArgs {
     /// What rules all chance: the same seed, the same run
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How long clients think between two visits, in message delays; a bare number is the mean of an
-    /// exponential law [default: 10]
+    /// How long clients think between two visits, in message delays; a bare number is the mean of
+    /// an exponential law [default: 10]
     #[arg(long, value_name = "T|LAW", value_parser = parse_think)]
     think: Option<Law>,
     /// How long they stay inside, in message delays; a bare number is constant

@@ -97,7 +97,13 @@ impl Algorithm for CarvalhoRoucairol {
         }
     }
 
-    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        _group: &Group,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
         match message {
             Message::Request(clock) => {
                 let theirs = Timestamp { clock, node: from };

@@ -93,7 +93,13 @@ impl Algorithm for Central {
         }
     }
 
-    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        _group: &Group,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
         match message {
             Message::Request if self.me != COORDINATOR => {
                 out.reject("a request, though we do not decide");

@@ -99,7 +99,13 @@ impl Algorithm for Lamport {
         }
     }
 
-    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        _group: &Group,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
         let (Message::Request(clock) | Message::Ack(clock) | Message::Release(clock)) = message;
         let later = self.request.is_some_and(|ours| ours < Timestamp { clock, node: from });
         let waiting = self.waiting();

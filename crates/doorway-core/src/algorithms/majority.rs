@@ -21,9 +21,9 @@
 //! # Why it is right
 //!
 //! Two majorities share a voter, and a vote counts for at most one request: it is lent again only
-//! after RELINQUISH, sent when it was discounted, or RELEASE. An INQUIRE that overtakes its YES only
-//! makes the count too small for a while. The oldest request gets every vote that is not lent to
-//! someone inside, so it enters. Messages name their request: order plays no part.
+//! after RELINQUISH, sent when it was discounted, or RELEASE. An INQUIRE that overtakes its YES
+//! only makes the count too small for a while. The oldest request gets every vote that is not lent
+//! to someone inside, so it enters. Messages name their request: order plays no part.
 
 use self::voter::{Say, Voter, count, voters};
 use super::prelude::*;

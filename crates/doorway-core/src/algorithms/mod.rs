@@ -76,5 +76,4 @@ algorithms! {
     raymond_echo: RaymondEcho;
     raymond_k: RaymondK, RaymondKScanned;
     majority: Majority, WeightedMajority;
-    singhal: Singhal;
 }

@@ -95,7 +95,13 @@ impl Algorithm for NaimiTrehel {
         }
     }
 
-    fn receive(&mut self, group: &Group, _from: NodeId, message: Message, out: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        group: &Group,
+        _from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
         match message {
             Message::Request(node) => {
                 if node == self.me || !group.contains(node) {

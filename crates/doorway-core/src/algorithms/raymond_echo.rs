@@ -9,11 +9,11 @@
 //! # Rules
 //!
 //! 1. To start a wave: send EXPLORE to all neighbours.
-//! 2. On EXPLORE of a better wave than any before: forget the worse one, take the sender for parent,
-//!    and send EXPLORE to all other neighbours. Ignore what belongs to a worse wave.
+//! 2. On EXPLORE of a better wave than any before: forget the worse one, take the sender for
+//!    parent, and send EXPLORE to all other neighbours. Ignore what belongs to a worse wave.
 //! 3. On EXPLORE or ECHO of the present wave: this neighbour is heard; if ECHO, it is a child.
-//! 4. When all neighbours are heard: send ECHO to the parent. At the initiator the wave is over: the
-//!    token is here, and GO to all children.
+//! 4. When all neighbours are heard: send ECHO to the parent. At the initiator the wave is over:
+//!    the token is here, and GO to all children.
 //! 5. On GO: point at the parent, and GO to all children. From then on REQUEST and PRIVILEGE as in
 //!    `raymond-tree`; who has asked meanwhile, asks now.
 //!

@@ -16,10 +16,10 @@
 //!
 //! # Why it is right
 //!
-//! Of more than K permits held at once, take the K+1st by age. Its node entered knowing that at most
-//! K−1 seats were taken. But each of the K older permits was held or wanted when its node received
-//! the request, for later claims have higher numbers, and has kept its seat since: a contradiction.
-//! The oldest waiting request is kept out only by permits held. Order plays no part.
+//! Of more than K permits held at once, take the K+1st by age. Its node entered knowing that at
+//! most K−1 seats were taken. But each of the K older permits was held or wanted when its node
+//! received the request, for later claims have higher numbers, and has kept its seat since: a
+//! contradiction. The oldest waiting request is kept out only by permits held. Order plays no part.
 //!
 //! # Flaws of the printed text
 //!

@@ -19,9 +19,9 @@
 //! # Why it is right
 //!
 //! There is one token, and only who has it is inside. Pointers lead to it from everywhere, as it
-//! turns those it passes. A tree has no cycles, so requests arrive; a queue serves in turn, with each
-//! neighbour in it once, so nobody waits for ever. A request that overtakes the token it follows is
-//! merely queued: order plays no part.
+//! turns those it passes. A tree has no cycles, so requests arrive; a queue serves in turn, with
+//! each neighbour in it once, so nobody waits for ever. A request that overtakes the token it
+//! follows is merely queued: order plays no part.
 
 use super::prelude::*;
 

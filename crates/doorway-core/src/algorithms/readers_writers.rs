@@ -91,7 +91,13 @@ impl Algorithm for ReadersWriters {
         }
     }
 
-    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        _group: &Group,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
         match message {
             Message::Request(clock, mode) => {
                 let theirs = Timestamp { clock, node: from };

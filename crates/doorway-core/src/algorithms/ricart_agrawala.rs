@@ -77,7 +77,7 @@ impl Algorithm for RicartAgrawala {
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.highest += 1;
+        self.highest = self.highest.saturating_add(1);
         self.request = Some(Timestamp { clock: self.highest, node: self.me });
         self.awaited = NodeSet::full(group.size());
         self.awaited.remove(self.me);

@@ -93,7 +93,13 @@ impl Algorithm for RicartAgrawalaToken {
         out.send_all(group.others(self.me), &Message::Request(*number));
     }
 
-    fn receive(&mut self, _group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
+    fn receive(
+        &mut self,
+        _group: &Group,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Message>,
+    ) {
         match message {
             Message::Token(served) => {
                 if self.phase != Phase::Waiting {

@@ -95,15 +95,15 @@ impl Algorithm for SuzukiKasami {
         self.tell(group, self.me, request, out);
     }
 
-    fn receive(&mut self, group: &Group, from: NodeId, message: Message, out: &mut Effects<Message>) {
-        match message {
+    fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
+        match msg {
             Message::Request(node, number) => {
                 if node == self.me || !group.contains(node) {
                     return out.reject("a request of nobody else in the group");
                 }
                 // Channels keep no order: a lower number is a late one.
                 self.requests[node.index()] = self.requests[node.index()].max(number);
-                self.tell(group, from, message, out);
+                self.tell(group, from, msg, out);
                 self.serve(group, out);
             }
             Message::Privilege(mut token) => {

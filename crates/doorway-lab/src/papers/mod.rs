@@ -1,7 +1,7 @@
 //! The papers' own numbers, measured: each table is one experiment that anyone can repeat.
 
-mod algorithms_1983;
-mod maekawa;
+mod correspondence_1983;
+mod maekawa_1985;
 mod slides;
 mod trees;
 
@@ -28,11 +28,11 @@ pub struct Paper {
 
 /// Every table, in the order in which they are listed.
 pub const ALL: &[Paper] = &[
-    maekawa::TABLE_1,
-    maekawa::TABLE_2,
-    maekawa::TABLE_3,
-    algorithms_1983::RICART_TABLE_1,
-    algorithms_1983::CARVALHO_ROUCAIROL,
+    maekawa_1985::TABLE_1,
+    maekawa_1985::TABLE_2,
+    maekawa_1985::TABLE_3,
+    correspondence_1983::RICART_TABLE_1,
+    correspondence_1983::CARVALHO_ROUCAIROL,
     trees::RAYMOND_K_SECTION_7,
     slides::COMPLEXITY,
     trees::NAIMI_TREHEL_LOG,

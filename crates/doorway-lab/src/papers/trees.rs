@@ -92,8 +92,9 @@ pub(super) const RAYMOND_SATURATED: Paper = Paper {
             }
         }
         table.notes.push(
-            "saturated: clients think for just half as many message delays as there are nodes; with \
-             no think time inner nodes re-enter before the token moves on, and an entry costs less",
+            "saturated: clients think for just half as many message delays as there are nodes; \
+             with no think time inner nodes re-enter before the token moves on, and an entry costs \
+             less",
         );
         Ok(table)
     },

@@ -251,8 +251,8 @@ impl<A: Algorithm> Simulation<A> {
         self.ending = Ending::Ended;
     }
 
-    /// Is there room in the trace, and does it still matter? Some way after the last counted exit, a
-    /// token that circulates for ever has been seen often enough.
+    /// Is there room in the trace, and does it still matter? Some way after the last counted exit,
+    /// a token that circulates for ever has been seen often enough.
     fn records(&self) -> bool {
         let late = |closed: u64| self.now > closed + (3.0 * self.unit) as u64;
         self.trace.events.len() < self.options.trace && !self.closed_at.is_some_and(late)

@@ -1,5 +1,5 @@
-//! The line of those who wait, in the order in which they asked: how many were overtaken, and by how
-//! many, in logarithmic time whatever the size.
+//! The line of those who wait, in the order in which they asked: how many were overtaken, and by
+//! how many, in logarithmic time whatever the size.
 
 use doorway_core::NodeId;
 

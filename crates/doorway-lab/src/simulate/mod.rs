@@ -87,8 +87,8 @@ pub struct Simulation<A: Algorithm> {
 enum Ending {
     /// Entries are still wanted.
     Open,
-    /// Enough entries are done; what they caused and is still under way is awaited, so that the last
-    /// requests are charged in full. Clients go on coming, or the load would change.
+    /// Enough entries are done; what they caused and is still under way is awaited, so that the
+    /// last requests are charged in full. Clients go on coming, or the load would change.
     Settling {
         /// Letters under way that a counted request caused.
         unsettled: u64,

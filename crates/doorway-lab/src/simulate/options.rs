@@ -9,7 +9,8 @@ use super::law::{Delay, Law};
 /// When clients come. Times are in units of the mean message delay.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workload {
-    /// Each seat of each node has one client, which thinks, asks, is inside, leaves, and thinks again.
+    /// Each seat of each node has one client, which thinks, asks, is inside, leaves, and thinks
+    /// again.
     Closed {
         /// How long it thinks.
         think: Law,
@@ -128,8 +129,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// A run of the algorithm with `info` on `group` with the usual choices: unit delays, clients that
-    /// think for ten message delays and stay inside for one, nothing fails.
+    /// A run of the algorithm with `info` on `group` with the usual choices: unit delays, clients
+    /// that think for ten message delays and stay inside for one, nothing fails.
     pub fn new(info: &Info, group: Group) -> Self {
         Self {
             group: Arc::new(group),

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 /// Events by time. Those of one moment leave in the order in which they came.
 ///
-/// Bucket 0 holds what is due at `now`; bucket b holds the times that first differ from `now` in bit
-/// b − 1. An event moves only towards bucket 0, at most once per bit of its distance, and buckets are
-/// emptied in order, so equal times never change places.
+/// Bucket 0 holds what is due at `now`; bucket b holds the times that first differ from `now` in
+/// bit b − 1. An event moves only towards bucket 0, at most once per bit of its distance, and
+/// buckets are emptied in order, so equal times never change places.
 #[derive(Clone, Debug)]
 pub(super) struct Queue<T> {
     now: u64,

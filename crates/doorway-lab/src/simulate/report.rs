@@ -106,8 +106,8 @@ impl Summary {
     }
 }
 
-/// Half the 95 % confidence interval of the mean, by thirty batch means: entries close to each other
-/// are not independent, batches nearly are. Fewer than sixty values: each is its own batch.
+/// Half the 95 % confidence interval of the mean, by thirty batch means: entries close to each
+/// other are not independent, batches nearly are. Fewer than sixty values: each is its own batch.
 fn confidence(sample: &[u32]) -> f64 {
     const BATCHES: usize = 30;
     let size = if sample.len() < 2 * BATCHES { 1 } else { sample.len() / BATCHES };

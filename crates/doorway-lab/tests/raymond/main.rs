@@ -3,7 +3,6 @@
 mod echo;
 mod entries;
 mod mutant;
-mod singhal;
 mod tree;
 mod voting;
 

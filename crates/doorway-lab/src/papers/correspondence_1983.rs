@@ -56,17 +56,17 @@ pub(super) const RICART_TABLE_1: Paper = Paper {
             table.add(case(token), quantity, Printed::exactly(1.0), most(token)?);
         }
         table.notes.push(
-            "note 4 searches all histories in which each node entered once, and all request times on \
-             whole message delays: the printed (N-1)/2 of Carvalho & Roucairol is too small, N/2 is \
-             reached; (N+1)/2 would need permissions that form a cycle through all nodes, but in a \
-             quiet group the last node to enter holds all of its own",
+            "note 4 searches all histories in which each node entered once, and all request times \
+             on whole message delays: the printed (N-1)/2 of Carvalho & Roucairol is too small, \
+             N/2 is reached; (N+1)/2 would need permissions that form a cycle through all nodes, \
+             but in a quiet group the last node to enter holds all of its own",
         );
         Ok(table)
     },
 };
 
-/// The longest time from the first request after a quiet spell to the first entry, over all orders in
-/// which the nodes entered before it and all request times on whole message delays.
+/// The longest time from the first request after a quiet spell to the first entry, over all orders
+/// in which the nodes entered before it and all request times on whole message delays.
 fn slowest_first_entry(name: &'static str, size: usize) -> Result<f64, String> {
     const QUIET: f64 = 1_000.0;
     let mut slowest: f64 = 0.0;

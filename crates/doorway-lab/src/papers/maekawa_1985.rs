@@ -47,8 +47,8 @@ pub(super) const TABLE_2: Paper = Paper {
             table.add(format!("N={size}"), "ricart-agrawala, 2(N-1)", printed, ricart);
         }
         table.notes.push(
-            "every node enters once; the plane is the paper's own of Figure 1, and each node x beyond \
-             N is replaced by x-(M-N) everywhere",
+            "every node enters once; the plane is the paper's own of Figure 1, and each node x \
+             beyond N is replaced by x-(M-N) everywhere",
         );
         Ok(table)
     },
@@ -85,15 +85,15 @@ pub(super) const TABLE_3: Paper = Paper {
         }
         table.notes.push("the paper's √N stands for K, the size of a quorum");
         table.notes.push(
-            "the central coordinator and Ricart-Agrawala survive a crash by a change of view, not by \
-             a rule of their own: their last two rows are not measured",
+            "the central coordinator and Ricart-Agrawala survive a crash by a change of view, not \
+             by a rule of their own: their last two rows are not measured",
         );
         Ok(table)
     },
 };
 
-/// Let a node crash when all is quiet: how many RECOVER messages its heir gets, and how many nodes had
-/// to redirect their requests.
+/// Let a node crash when all is quiet: how many RECOVER messages its heir gets, and how many nodes
+/// had to redirect their requests.
 fn take_over(size: usize) -> Result<(f64, f64), String> {
     let arrivals = (0..size).map(|node| Arrival::new(100.0 * node as f64, NodeId::at(node)));
     let mut run = Run::scripted("maekawa-heir", size, arrivals.collect());
