@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, Group, Info, Shape};
+use doorway_core::{Algorithm, Claim, Group, Info, Shape};
 use serde::Serialize;
 
 use crate::simulate::{Delay, Law, Options, Report, Simulation, Workload};
@@ -86,8 +86,10 @@ pub struct Row {
     /// What was measured.
     #[serde(flatten)]
     pub report: Report,
-    /// What the paper says an entry costs at such a load, if it says so.
+    /// What the paper says an entry costs at such a load; where it gives no mean, its upper bound.
     pub formula: Option<f64>,
+    /// The same as a formula.
+    pub formula_text: Option<String>,
 }
 
 /// Measure every point on `threads` threads; `progress` is told after each how many are done.
@@ -152,21 +154,26 @@ impl Task for Point<'_> {
         }
         let formula = formula(&A::INFO, &options.group, &options.workload);
         let run = Simulation::<A>::new(options).map_err(|error| complain(&error))?;
-        Ok(Row { x, report: run.run(), formula })
+        let (formula_text, formula) = formula.unzip();
+        Ok(Row { x, report: run.run(), formula, formula_text })
     }
 }
 
-/// The paper's cost of an entry: at light load when clients come one at a time or are seldom, else
-/// at heavy load; or the cost that is the same at any load.
-fn formula(info: &Info, group: &Group, workload: &Workload) -> Option<f64> {
+/// The paper's cost of an entry, as text and as a number: its mean at light load when clients come one
+/// at a time or are seldom, else at heavy load; where that is unknown, its upper bound.
+fn formula(info: &Info, group: &Group, workload: &Workload) -> Option<(String, f64)> {
     let light = match workload {
         Workload::Serial { .. } => true,
         Workload::Closed { think } => think.mean() > 50.0 * f64::from(group.size()),
         Workload::Open { .. } | Workload::Scripted(_) => false,
     };
-    let (least, most) = ((info.messages.least.of)(group), (info.messages.most.of)(group));
-    let known = if light { info.messages.light } else { info.messages.heavy };
-    known.map(|formula| (formula.of)(group)).or((least >= most).then_some(least))
+    let Claim { least, most, light: seldom, heavy: often, .. } = info.messages;
+    let constant = (least.text == most.text).then_some(most);
+    if let Some(mean) = (if light { seldom } else { often }).or(constant) {
+        return Some((mean.text.to_owned(), (mean.of)(group)));
+    }
+    let bound = (most.of)(group);
+    bound.is_finite().then(|| (format!("at most {}", most.text), bound))
 }
 
 /// The rows as comma-separated values.
@@ -202,7 +209,7 @@ pub fn csv(rows: &[Row]) -> String {
             r.load_mean,
             r.load_max,
             r.events,
-            r.violations.len(),
+            r.violations,
         );
     }
     text

@@ -220,7 +220,7 @@ impl Run {
     fn go(self) -> Result<(Report, Trace), String> {
         let name = self.name;
         let (report, trace) = algorithms::with(name, self).ok_or(format!("no '{name}'"))??;
-        match report.violations.first() {
+        match &report.violation {
             None => Ok((report, trace)),
             Some(violation) => Err(format!("{name}: {violation}")),
         }

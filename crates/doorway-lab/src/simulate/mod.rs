@@ -209,7 +209,8 @@ impl<A: Algorithm> Simulation<A> {
             load_max: figures.load_max,
             time,
             events: self.events,
-            violations: self.violation.iter().map(Violation::to_string).collect(),
+            violations: u32::from(self.violation.is_some()),
+            violation: self.violation.as_ref().map(Violation::to_string),
         }
     }
 }

@@ -45,8 +45,10 @@ pub struct Report {
     pub time: f64,
     /// How many items were taken from the event queue.
     pub events: u64,
-    /// What went wrong.
-    pub violations: Vec<String>,
+    /// How often something happened that must never happen: a run ends at the first time.
+    pub violations: u32,
+    /// What it was.
+    pub violation: Option<String>,
 }
 
 /// The counted part of the accounts, as a report without its heading.

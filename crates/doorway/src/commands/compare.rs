@@ -10,6 +10,7 @@ use doorway_core::algorithms::{ALL, Entry};
 use doorway_lab::compare::{self, Plan, Row, Sweep};
 use doorway_lab::papers::short;
 use doorway_lab::plot::{Plot, Series};
+use doorway_lab::simulate::Workload;
 
 use super::print_json;
 use crate::failure::Usage;
@@ -122,7 +123,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     } else {
         print_table(out, args.metric, &plan, &rows)?;
     }
-    let bad = rows.iter().find_map(|row| Some((row, row.report.violations.first()?)));
+    let bad = rows.iter().find_map(|row| Some((row, row.report.violation.as_ref()?)));
     if let Some((row, violation)) = bad {
         out.flush()?;
         bail!("{} at {}: {violation}", row.report.algorithm, row.x);
@@ -177,13 +178,17 @@ impl Args {
             let formula: Vec<_> =
                 curve.iter().filter_map(|row| Some((row.x, row.formula?))).collect();
             if messages && !formula.is_empty() {
-                let name = format!("{}, formula", curve[0].report.algorithm);
+                let name =
+                    curve.iter().find_map(|row| row.formula_text.clone()).unwrap_or_default();
                 series.push(Series { name, points: formula, errors: Vec::new(), dashed: true });
             }
         }
-        let fixed = match plan.sweep {
-            Sweep::Size => String::new(),
-            Sweep::Load | Sweep::Delay => format!(", N = {}", plan.size),
+        let fixed = match (plan.sweep, &plan.workload) {
+            (Sweep::Load | Sweep::Delay, _) => format!(", N = {}", plan.size),
+            (Sweep::Size, Workload::Closed { think }) => format!(", think time {think}"),
+            (Sweep::Size, Workload::Serial { .. }) => ", one client at a time".to_owned(),
+            (Sweep::Size, Workload::Open { rate }) => format!(", {rate} clients a delay and node"),
+            (Sweep::Size, Workload::Scripted(_)) => String::new(),
         };
         Plot {
             title: format!("{}{fixed}", capitalised(self.metric.label())),
@@ -218,8 +223,9 @@ fn print_table(
         });
         table.row(std::iter::once(name).chain(values));
         if metric == Metric::Messages && curve.iter().any(|row| row.formula.is_some()) {
+            let text = curve.iter().find_map(|row| row.formula_text.as_deref()).unwrap_or_default();
             let formula = |row: &Row| row.formula.map_or("-".to_owned(), short);
-            table.row(std::iter::once("  formula".to_owned()).chain(curve.iter().map(formula)));
+            table.row(std::iter::once(format!("  {text}")).chain(curve.iter().map(formula)));
         }
     }
     Ok(table.print(out, 0)?)

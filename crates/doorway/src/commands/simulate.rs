@@ -54,13 +54,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let (report, seconds) =
         algorithms::with(info.name, task).expect("the parser knows the name")?;
     let events_per_second = report.events as f64 / seconds.max(1e-9);
-    let violations = report.violations.clone();
+    let violation = report.violation.clone();
     if args.json {
         print_json(out, &Outcome { report, events_per_second })?;
     } else {
         print_report(out, &report, events_per_second)?;
     }
-    if let Some(violation) = violations.first() {
+    if let Some(violation) = violation {
         out.flush()?;
         let seed = args.run.seed;
         bail!("{violation}; seed {seed} shows it again: {}", replay(seed));
