@@ -9,7 +9,10 @@ use serde_json::Value;
 use crate::run::{cargo, output};
 
 /// Pictures, and the commands that draw them.
-const PICTURES: [(&str, &str); 1] = [("docs/space-time.svg", "diagram maekawa -n 7")];
+const PICTURES: [(&str, &str); 2] = [
+    ("docs/space-time.svg", "diagram maekawa -n 7 -o"),
+    ("docs/compare.svg", "compare --sweep n --serial --think 1000 --plot"),
+];
 
 /// Where the table of algorithms goes in the README.
 const TABLE_BEGIN: &str = "<!-- algorithms: written by `cargo xtask docs` -->\n";
@@ -58,7 +61,7 @@ fn doorway(words: &str) -> anyhow::Result<String> {
 fn picture(path: &str, command: &str) -> anyhow::Result<String> {
     let copy = Path::new("target/xtask").join(path);
     fs::create_dir_all(copy.parent().unwrap_or(Path::new(".")))?;
-    doorway(&format!("{command} -o {}", copy.display()))?;
+    doorway(&format!("{command} {}", copy.display()))?;
     Ok(fs::read_to_string(copy)?)
 }
 

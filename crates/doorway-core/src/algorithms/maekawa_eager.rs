@@ -41,7 +41,7 @@ impl Rules for Eager {
     const INFO: Info = Info {
         name: "maekawa-eager",
         summary: "maekawa without FAILED: whoever is inquired gives way at once",
-        paper: "Mühl, lecture slides on distributed mutual exclusion, after Maekawa, TOCS 3(2)",
+        paper: "Maekawa, after Mühl's lecture slides on distributed mutual exclusion, ACM TOCS 3(2)",
         ..Repaired::INFO
     };
     const EAGER: bool = true;

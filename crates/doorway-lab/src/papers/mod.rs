@@ -88,7 +88,9 @@ impl fmt::Display for Printed {
         match self {
             Self::Value { value, .. } => write!(f, "{}", short(*value)),
             Self::Range { least, most } => write!(f, "{} to {}", short(*least), short(*most)),
-            Self::Wrong { value, really } => write!(f, "{} ({})", short(*value), short(*really)),
+            Self::Wrong { value, really } => {
+                write!(f, "{}, really {}", short(*value), short(*really))
+            }
         }
     }
 }

@@ -57,12 +57,12 @@ pub(super) enum Order {
     Free,
     /// A table of all channels, where that is small.
     Table { size: usize, last: Vec<u64> },
-    /// The channels used so far.
-    Map(BTreeMap<(NodeId, NodeId), u64>),
+    /// For each sender, the channels it has used.
+    Maps(Vec<BTreeMap<NodeId, u64>>),
 }
 
 impl Order {
-    /// Larger groups have a map: the table of this many nodes takes 8 MiB.
+    /// Larger groups have maps: the table of this many nodes takes 8 MiB.
     const LARGEST_TABLE: usize = 1024;
 
     pub(super) fn new(channel: Channel, delay: &Delay, size: usize) -> Self {
@@ -71,7 +71,7 @@ impl Order {
         } else if size <= Self::LARGEST_TABLE {
             Self::Table { size, last: vec![0; size * size] }
         } else {
-            Self::Map(BTreeMap::new())
+            Self::Maps(vec![BTreeMap::new(); size])
         }
     }
 
@@ -80,7 +80,7 @@ impl Order {
         let last = match self {
             Self::Free => return at,
             Self::Table { size, last } => &mut last[from.index() * *size + to.index()],
-            Self::Map(map) => map.entry((from, to)).or_default(),
+            Self::Maps(maps) => maps[from.index()].entry(to).or_default(),
         };
         *last = at.max(*last);
         *last
