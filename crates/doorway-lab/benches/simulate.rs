@@ -6,31 +6,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, Shape};
-use doorway_lab::simulate::{Delay, Dice, Law, Options, Report, Simulation, Workload};
+use doorway_core::Shape;
+use doorway_lab::simulate::{self, Delay, Dice, Law, Workload};
 
+/// One run to measure.
 struct Run {
     size: usize,
     entries: u64,
     workload: Workload,
     delay: Law,
-}
-
-impl Task for Run {
-    type Output = (Report, f64);
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let group = A::INFO.group(self.size, &Shape::default()).expect("a group of this size");
-        let mut options = Options::new(&A::INFO, group);
-        options.workload = self.workload;
-        options.delay = Delay::Law(self.delay);
-        options.entries = self.entries;
-        let run = Simulation::<A>::new(options).expect("a sensible run");
-        let begin = Instant::now();
-        let report = run.run();
-        (report, begin.elapsed().as_secs_f64())
-    }
 }
 
 /// Events a second of a standard binary heap that holds `pending` events and does nothing else:
@@ -50,7 +34,14 @@ fn bare_heap(pending: usize, events: u64) -> f64 {
 
 fn row(name: &str, run: Run, limit: f64) {
     let (size, delay) = (run.size, run.delay.to_string());
-    let (report, seconds) = algorithms::with(name, run).expect("a known algorithm");
+    let begin = Instant::now();
+    let ran = simulate::run(name, size, &Shape::default(), |options| {
+        options.workload = run.workload;
+        options.delay = Delay::Law(run.delay);
+        options.entries = run.entries;
+    });
+    let seconds = begin.elapsed().as_secs_f64();
+    let (report, _) = ran.expect("a sensible run");
     assert_eq!(report.violation, None);
     let rate = report.events as f64 / seconds;
     println!(

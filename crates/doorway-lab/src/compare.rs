@@ -9,7 +9,7 @@ use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Claim, Group, Info, Shape};
 use serde::Serialize;
 
-use crate::simulate::{Delay, Law, Options, Report, Simulation, Workload};
+use crate::simulate::{Law, Options, Report, Simulation, Workload};
 
 /// What changes from point to point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,26 +56,17 @@ impl FromStr for Sweep {
 }
 
 /// A comparison to make.
-#[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Plan<'a> {
     /// The names of the algorithms.
-    pub algorithms: Vec<String>,
+    pub algorithms: Vec<&'a str>,
     /// What changes.
     pub sweep: Sweep,
     /// Where it is measured.
     pub points: Vec<f64>,
     /// How many nodes, unless that is what changes.
     pub size: usize,
-    /// How clients come, unless that is what changes.
-    pub workload: Workload,
-    /// How long they stay inside, unless the delay changes against it.
-    pub inside: Law,
-    /// How long messages travel.
-    pub delay: Delay,
-    /// Entries for each point.
-    pub entries: u64,
-    /// The seed of every point.
-    pub seed: u64,
+    /// What the runs have in common; the sweep changes its own part of it.
+    pub options: &'a (dyn Fn(&Info, Group) -> Result<Options, String> + Sync),
 }
 
 /// One point of one curve.
@@ -96,7 +87,7 @@ pub struct Row {
 ///
 /// The rows come in the order of the plan, whatever the threads did.
 pub fn run(
-    plan: &Plan,
+    plan: &Plan<'_>,
     threads: usize,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Vec<Row>, String> {
@@ -112,8 +103,7 @@ pub fn run(
                     if job >= total {
                         break;
                     }
-                    let row =
-                        point(plan, &plan.algorithms[job / points], plan.points[job % points]);
+                    let row = point(plan, plan.algorithms[job / points], plan.points[job % points]);
                     rows.lock().expect("no thread panics with the rows")[job] = Some(row);
                     progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
                 }
@@ -124,13 +114,13 @@ pub fn run(
     rows.into_iter().map(|row| row.expect("every job was done")).collect()
 }
 
-fn point(plan: &Plan, name: &str, x: f64) -> Result<Row, String> {
+fn point(plan: &Plan<'_>, name: &str, x: f64) -> Result<Row, String> {
     let task = Point { plan, x };
     algorithms::with(name, task).unwrap_or_else(|| Err(format!("no algorithm is called '{name}'")))
 }
 
 struct Point<'a> {
-    plan: &'a Plan,
+    plan: &'a Plan<'a>,
     x: f64,
 }
 
@@ -142,11 +132,7 @@ impl Task for Point<'_> {
         let size = if plan.sweep == Sweep::Size { x as usize } else { plan.size };
         let complain = |error: &dyn std::fmt::Display| format!("{} at {x}: {error}", A::INFO.name);
         let group = A::INFO.group(size, &Shape::default()).map_err(|error| complain(&error))?;
-        let mut options = Options::new(&A::INFO, group);
-        options.workload = plan.workload.clone();
-        options.inside = plan.inside.clone();
-        options.delay = plan.delay.clone();
-        (options.entries, options.seed) = (plan.entries, plan.seed);
+        let mut options = (plan.options)(&A::INFO, group).map_err(|error| complain(&error))?;
         match plan.sweep {
             Sweep::Size => {}
             Sweep::Load => options.workload = Workload::Closed { think: Law::Exponential(x) },
@@ -218,19 +204,23 @@ pub fn csv(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulate::Delay;
 
     #[test]
     fn threads_change_nothing() {
+        let options = |info: &Info, group: Group| {
+            let mut options = Options::new(info, group);
+            options.workload = Workload::Closed { think: Law::Exponential(3.0) };
+            options.delay = Delay::Law(Law::Exponential(1.0));
+            options.entries = 200;
+            Ok(options)
+        };
         let plan = Plan {
-            algorithms: vec!["ricart-agrawala".into(), "le-lann".into()],
+            algorithms: vec!["ricart-agrawala", "le-lann"],
             sweep: Sweep::Size,
             points: vec![2.0, 5.0, 9.0],
             size: 0,
-            workload: Workload::Closed { think: Law::Exponential(3.0) },
-            inside: Law::Constant(1.0),
-            delay: Delay::Law(Law::Exponential(1.0)),
-            entries: 200,
-            seed: 4,
+            options: &options,
         };
         let one = run(&plan, 1, &|_, _| {}).unwrap();
         let told = AtomicUsize::new(0);

@@ -1,29 +1,29 @@
 //! What the papers claim of messages per entry, for every algorithm of the list.
 
-use doorway_core::algorithms::{self, ALL, Task};
-use doorway_core::{Algorithm, Group, Per, Shape};
-use doorway_lab::simulate::{Delay, Law, Options, Report, Simulation, Workload};
+use std::sync::Arc;
 
-struct Run {
+use doorway_core::algorithms::ALL;
+use doorway_core::{Group, Per, Shape};
+use doorway_lab::simulate::{self, Delay, Law, Report, Workload};
+
+/// A run, and the group it ran on.
+fn run(
+    name: &str,
     size: usize,
     workload: Workload,
-    delay: Law,
-    inside: f64,
-    entries: u64,
-}
-
-impl Task for Run {
-    type Output = (Report, Group);
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let group = A::INFO.group(self.size, &Shape::default()).expect("a group");
-        let mut options = Options::new(&A::INFO, group.clone());
-        options.workload = self.workload;
-        options.delay = Delay::Law(self.delay);
-        options.inside = Law::Constant(self.inside);
-        options.entries = self.entries;
-        (Simulation::<A>::new(options).expect("a run").run(), group)
-    }
+    (delay, inside, entries): (Law, f64, u64),
+) -> (Report, Arc<Group>) {
+    let mut group = None;
+    let run = simulate::run(name, size, &Shape::default(), |options| {
+        options.workload = workload;
+        options.delay = Delay::Law(delay);
+        options.inside = Law::Constant(inside);
+        options.entries = entries;
+        group = Some(options.group.clone());
+    });
+    let (report, _) = run.expect("a run");
+    assert_eq!(report.entries, entries, "{name} n={size}: {:?}", report.violation);
+    (report, group.expect("a run has a group"))
 }
 
 fn closed(think: f64) -> Workload {
@@ -42,10 +42,8 @@ fn entries_cost_what_the_papers_bound() {
             let loads = [serial(), closed(0.0), closed(3.0), closed(size as f64), closed(500.0)];
             for workload in loads {
                 let label = format!("{} n={size} {workload:?}", entry.info.name);
-                let delay = Law::Exponential(1.0);
-                let run = Run { size, workload, delay, inside: 0.5, entries: 300 };
-                let (report, group) = algorithms::with(entry.info.name, run).unwrap();
-                assert_eq!(report.violation, None, "{label}");
+                let usual = (Law::Exponential(1.0), 0.5, 300);
+                let (report, group) = run(entry.info.name, size, workload, usual);
                 let claim = entry.info.messages;
                 let (least, most) = ((claim.least.of)(&group), (claim.most.of)(&group));
                 let (low, high) = match claim.per {
@@ -68,9 +66,8 @@ fn light_load_costs_the_formula() {
     for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
         let Some(formula) = entry.info.messages.light else { continue };
         for size in [2, 7, 12] {
-            let (delay, entries) = (Law::Constant(1.0), 20_000);
-            let run = Run { size, workload: serial(), delay, inside: 0.5, entries };
-            let (report, group) = algorithms::with(entry.info.name, run).unwrap();
+            let usual = (Law::Constant(1.0), 0.5, 20_000);
+            let (report, group) = run(entry.info.name, size, serial(), usual);
             let (mean, expected) = (report.messages_per_entry, (formula.of)(&group));
             let near = (mean - expected).abs() <= 0.02 * expected + 1e-9;
             if !near {
@@ -88,9 +85,8 @@ fn heavy_load_costs_the_formula() {
         let Some(formula) = entry.info.messages.heavy else { continue };
         for size in [5, 12, 30] {
             let workload = Workload::Closed { think: Law::Constant(size as f64 / 2.0) };
-            let (delay, entries) = (Law::Uniform(0.5, 1.5), 20_000);
-            let run = Run { size, workload, delay, inside: 0.1, entries };
-            let (report, group) = algorithms::with(entry.info.name, run).unwrap();
+            let usual = (Law::Uniform(0.5, 1.5), 0.1, 20_000);
+            let (report, group) = run(entry.info.name, size, workload, usual);
             let (mean, expected) = (report.messages_per_entry, (formula.of)(&group));
             let near = (mean - expected).abs() <= 0.03 * expected + 1e-9;
             if !near {

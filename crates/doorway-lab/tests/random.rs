@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Mode, Phase, Shape, Start};
 use doorway_lab::random::wander;
-use doorway_lab::simulate::{Delay, Dice, Law, Options, Simulation, Workload};
+use doorway_lab::simulate::{self, Delay, Dice, Law, Workload};
 use doorway_lab::{Limits, Trace, World};
 
 fn sound() -> impl Iterator<Item = &'static str> {
@@ -93,32 +93,23 @@ fn forgetting_at_random_does_no_harm() {
     }
 }
 
-/// Runs a seed and returns its trace.
-struct Traced {
-    size: usize,
-    seed: u64,
-    entries: u64,
-}
-
-impl Task for Traced {
-    type Output = (Option<String>, Trace);
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let group = A::INFO.group(self.size, &Shape::default()).expect("a group");
-        let mut options = Options::new(&A::INFO, group);
+/// Runs a seed to its end and returns its trace.
+fn traced(name: &str, size: usize, seed: u64, entries: u64) -> Trace {
+    let run = simulate::run(name, size, &Shape::default(), |options| {
         options.delay = Delay::Law(Law::Exponential(1.0));
         options.workload = Workload::Closed { think: Law::Exponential(5.0) };
-        (options.seed, options.entries, options.trace) = (self.seed, self.entries, 1_000_000);
-        let mut run = Simulation::<A>::new(options).expect("a run");
-        run.advance(10_000_000);
-        (run.report().violation, run.trace().clone())
-    }
+        (options.seed, options.entries, options.trace) = (seed, entries, 1_000_000);
+    });
+    let (report, trace) = run.expect("a run");
+    assert_eq!(report.violation, None, "{name} n={size} seed {seed}");
+    assert_eq!(report.entries, entries, "{name} n={size} seed {seed}");
+    trace
 }
 
 #[test]
 fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
     for name in sound() {
-        let run = |seed| algorithms::with(name, Traced { size: 9, seed, entries: 60 });
+        let run = |seed| traced(name, 9, seed, 60);
         let first = run(17);
         assert_eq!(first, run(17), "{name}");
         assert_ne!(first, run(18), "{name}");
@@ -129,9 +120,7 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
 fn timed_runs_of_many_sizes_violate_nothing() {
     for name in sound() {
         for (size, seed) in (1..=24).zip(100..) {
-            let (violation, _) =
-                algorithms::with(name, Traced { size, seed, entries: 300 }).expect("a known name");
-            assert_eq!(violation, None, "{name} n={size} seed {seed}");
+            traced(name, size, seed, 300);
         }
     }
 }

@@ -129,7 +129,7 @@ impl RunArgs {
     }
 
     /// How long messages travel.
-    pub(crate) fn delay(&self) -> Result<Delay, Usage> {
+    fn delay(&self) -> Result<Delay, Usage> {
         let Some(file) = self.delay.strip_prefix("matrix:") else {
             let law = self
                 .delay
@@ -140,11 +140,6 @@ impl RunArgs {
         let text = fs::read_to_string(file)
             .map_err(|error| Usage(format!("cannot read {file}: {error}")))?;
         Delay::matrix(&text).map_err(|error| Usage(format!("{file}, {error}")))
-    }
-
-    /// How long clients stay inside.
-    pub(crate) fn inside(&self) -> &Law {
-        &self.inside
     }
 }
 

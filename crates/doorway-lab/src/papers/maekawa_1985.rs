@@ -99,7 +99,7 @@ fn take_over(size: usize) -> Result<(f64, f64), String> {
     let arrivals = (0..size).map(|node| Arrival::new(100.0 * node as f64, NodeId::at(node)));
     let mut run = Run::scripted("maekawa-heir", size, arrivals.collect());
     run.crashes = vec![(100.0 * size as f64 + 50.0, failed)];
-    run.entries += 1; // One more than there are, so that the run goes on until all is quiet again.
+    run.entries += 1; // One more than there are, so that the run goes on to the crash.
     let (_, trace) = run.go()?;
     let recover = sends(&trace).filter(|(_, _, text)| kind(text) == "Recover").count();
     let asked = sends(&trace).filter(|(_, to, text)| *to == failed && kind(text) == "Request");

@@ -7,12 +7,11 @@ mod trees;
 
 use std::fmt;
 
-use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, NodeId, Shape};
+use doorway_core::{NodeId, Shape};
 use serde::Serialize;
 
 use crate::Trace;
-use crate::simulate::{Arrival, Law, Options, Report, Simulation, Workload};
+use crate::simulate::{self, Arrival, Law, Report, Workload};
 use crate::trace::What;
 
 /// A table of a paper.
@@ -220,34 +219,22 @@ impl Run {
     }
 
     fn go(self) -> Result<(Report, Trace), String> {
-        let name = self.name;
-        let (report, trace) = algorithms::with(name, self).ok_or(format!("no '{name}'"))??;
+        let (report, trace) = simulate::run(self.name, self.size, &self.shape, |options| {
+            options.workload = self.workload;
+            options.inside = self.inside;
+            (options.entries, options.warmup) = (self.entries, self.warmup);
+            options.trace = self.trace;
+            options.detect = (!self.crashes.is_empty()).then_some(1.0);
+            options.crashes = self.crashes;
+        })?;
         match &report.violation {
             None => Ok((report, trace)),
-            Some(violation) => Err(format!("{name}: {violation}")),
+            Some(violation) => Err(format!("{}: {violation}", self.name)),
         }
     }
 
     fn messages(self) -> Result<f64, String> {
         Ok(self.go()?.0.messages_per_entry)
-    }
-}
-
-impl Task for Run {
-    type Output = Result<(Report, Trace), String>;
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let group = A::INFO.group(self.size, &self.shape).map_err(|error| error.to_string())?;
-        let mut options = Options::new(&A::INFO, group);
-        options.workload = self.workload;
-        options.inside = self.inside;
-        (options.entries, options.warmup, options.trace) = (self.entries, self.warmup, self.trace);
-        if !self.crashes.is_empty() {
-            (options.crashes, options.detect) = (self.crashes, Some(1.0));
-        }
-        let mut run = Simulation::<A>::new(options)?;
-        while !run.advance(u64::MAX) {}
-        Ok((run.report(), run.trace().clone()))
     }
 }
 

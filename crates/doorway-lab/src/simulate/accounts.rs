@@ -3,6 +3,8 @@
 //! Each message is charged to the request that caused it, when it is sent. Dividing all messages by
 //! all entries would charge the requests still open at the end to those that are done.
 
+use std::collections::VecDeque;
+
 use doorway_core::NodeId;
 
 use super::line::Line;
@@ -25,26 +27,68 @@ pub(super) struct Request {
     entries_before: u64,
     /// How many stood in line before it.
     ahead: u32,
-    /// Was it done before the accounts were closed?
+    /// Was it done while the accounts were open?
     counted: bool,
 }
 
-/// Sum and count of a measured time.
+/// Sum, count and maximum of a measured time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mean {
+pub(super) struct Times {
     sum: u128,
     count: u64,
+    most: u64,
 }
 
-impl Mean {
+impl Times {
     fn add(&mut self, value: u64) {
         self.sum += u128::from(value);
         self.count += 1;
+        self.most = self.most.max(value);
     }
 
     /// The mean in units of `unit` ticks, if anything was measured.
-    pub(super) fn value(self, unit: f64) -> Option<f64> {
+    pub(super) fn mean(self, unit: f64) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64 / unit)
+    }
+}
+
+/// What is measured between the end of the warm-up and the last counted entry.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    since: u64,
+    pub(super) until: u64,
+    pub(super) entries: u64,
+    pub(super) entries_of: Vec<u32>,
+    /// Messages received by each node.
+    pub(super) handled: Vec<u64>,
+    /// Messages and bytes that no request caused.
+    pub(super) unclaimed: (u64, u64),
+    pub(super) sync_delay: Times,
+    pub(super) response: Times,
+    pub(super) overtakes_max: u64,
+    /// The sum over time of how many wait.
+    pub(super) waiting_time: u128,
+}
+
+impl Measured {
+    fn new(size: usize, since: u64) -> Self {
+        Self {
+            since,
+            until: since,
+            entries: 0,
+            entries_of: vec![0; size],
+            handled: vec![0; size],
+            unclaimed: (0, 0),
+            sync_delay: Times::default(),
+            response: Times::default(),
+            overtakes_max: 0,
+            waiting_time: 0,
+        }
+    }
+
+    /// How long was measured, in ticks.
+    pub(super) fn time(&self) -> u64 {
+        self.until - self.since
     }
 }
 
@@ -54,27 +98,16 @@ pub(super) struct Accounts {
     pub(super) requests: Vec<Request>,
     /// The newest request of each node.
     newest: Vec<RequestId>,
-    /// Requests in the order in which they were done.
-    pub(super) done: Vec<RequestId>,
-    /// How many entries are done before anything is measured.
-    warmup: u64,
-    /// How many were done, and had entered, when the accounts were closed.
-    closed: Option<(usize, u64)>,
+    /// Requests in the order in which they were done, until the accounts are closed.
+    done: Vec<RequestId>,
+    /// How many are done before anything is measured.
+    warmup: usize,
+    closed: bool,
     pub(super) line: Line,
-    pub(super) entries: u64,
-    pub(super) entries_of: Vec<u32>,
-    /// Messages received by each node.
-    pub(super) handled: Vec<u64>,
-    /// Messages and bytes that no request caused.
-    pub(super) unclaimed: (u64, u64),
-    /// When a place inside became free while someone waited, until the next entry.
-    vacated: Option<u64>,
-    pub(super) sync_delay: Mean,
-    pub(super) response: Mean,
-    pub(super) overtakes_max: u64,
-    /// The sum over time of how many wait.
-    pub(super) waiting_time: u128,
-    waiting_since: u64,
+    entries: u64,
+    /// When places inside became free while someone waited, until they are taken.
+    vacated: VecDeque<u64>,
+    pub(super) measured: Measured,
 }
 
 impl Accounts {
@@ -83,19 +116,12 @@ impl Accounts {
             requests: Vec::new(),
             newest: vec![NOBODY; size],
             done: Vec::new(),
-            warmup,
-            closed: None,
+            warmup: warmup as usize,
+            closed: false,
             line: Line::new(size),
             entries: 0,
-            entries_of: vec![0; size],
-            handled: vec![0; size],
-            unclaimed: (0, 0),
-            vacated: None,
-            sync_delay: Mean::default(),
-            response: Mean::default(),
-            overtakes_max: 0,
-            waiting_time: 0,
-            waiting_since: 0,
+            vacated: VecDeque::new(),
+            measured: Measured::new(size, 0),
         }
     }
 
@@ -125,35 +151,51 @@ impl Accounts {
         let ahead = self.line.leave(node);
         let request = &self.requests[id as usize];
         // Who stood ahead and no longer does has entered; all other entries since are overtakes.
-        let entries_since = self.entries - request.entries_before;
-        let overtakes = entries_since.saturating_sub(u64::from(request.ahead - ahead));
-        let handed_over = self.vacated.take().filter(|vacated| request.acquired <= *vacated);
-        if self.done.len() as u64 >= self.warmup {
-            self.overtakes_max = self.overtakes_max.max(overtakes);
-            self.response.add(now - request.asked);
-            if let Some(vacated) = handed_over {
-                self.sync_delay.add(now - vacated);
-            }
-        }
+        let since = self.entries - request.entries_before;
+        let overtakes = since.saturating_sub(u64::from(request.ahead.saturating_sub(ahead)));
+        let handed_over = self.vacated.pop_front().filter(|at| request.acquired <= *at);
         self.entries += 1;
-        self.entries_of[node.index()] += 1;
+        if !self.closed {
+            let measured = &mut self.measured;
+            measured.overtakes_max = measured.overtakes_max.max(overtakes);
+            measured.response.add(now - request.asked);
+            if let Some(vacated) = handed_over {
+                measured.sync_delay.add(now - vacated);
+            }
+            measured.entries += 1;
+            measured.entries_of[node.index()] += 1;
+        }
         id
     }
 
     /// A request is done; `full` if nobody else could have entered before.
     pub(super) fn leave(&mut self, id: RequestId, full: bool, now: u64) {
-        self.done.push(id);
-        if full && self.line.length() > 0 {
-            self.vacated = Some(now);
+        self.pass_time(now);
+        if full && self.line.length() as usize > self.vacated.len() {
+            self.vacated.push_back(now);
+        }
+        if !self.closed {
+            self.done.push(id);
+            if self.done.len() == self.warmup {
+                self.measured = Measured::new(self.newest.len(), now);
+            }
         }
     }
 
-    /// A node crashed; if it was waiting, it waits no more.
+    /// A node crashed; if it was waiting, it waits no more, and nobody stands behind it.
     pub(super) fn crash(&mut self, node: NodeId, waiting: bool, now: u64) {
         self.pass_time(now);
         if waiting {
+            for behind in self.line.behind(node) {
+                self.requests[self.newest[behind.index()] as usize].ahead -= 1;
+            }
             self.line.leave(node);
         }
+    }
+
+    /// A message has arrived at `node`.
+    pub(super) fn handle(&mut self, node: NodeId) {
+        self.measured.handled[node.index()] += u64::from(!self.closed);
     }
 
     /// Charge a message to `cause`, or to the newest request of `serves`.
@@ -170,37 +212,54 @@ impl Accounts {
                 request.messages += 1;
                 request.bytes += bytes;
             }
-            None => self.unclaimed = (self.unclaimed.0 + 1, self.unclaimed.1 + u64::from(bytes)),
+            None if self.closed => {}
+            None => {
+                let (messages, sum) = &mut self.measured.unclaimed;
+                (*messages, *sum) = (*messages + 1, *sum + u64::from(bytes));
+            }
         }
         id
     }
 
     /// Only what is done by now is counted; it may still be charged.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, now: u64) {
+        self.pass_time(now);
         for id in &self.done {
             self.requests[*id as usize].counted = true;
         }
-        self.closed = Some((self.done.len(), self.entries));
+        self.closed = true;
+    }
+
+    /// How many requests are done, those of the warm-up included.
+    pub(super) fn done(&self) -> u64 {
+        self.done.len() as u64
     }
 
     /// The requests that count, in the order in which they were done.
     pub(super) fn counted(&self) -> &[RequestId] {
-        &self.done[..self.closed.map_or(self.done.len(), |(done, _)| done)]
+        self.done.get(self.warmup..).unwrap_or(&[])
     }
 
-    /// Is it among them, and are they final?
+    /// Was this request done when the accounts were closed?
     pub(super) fn is_counted(&self, id: RequestId) -> bool {
         self.requests.get(id as usize).is_some_and(|request| request.counted)
     }
 
-    /// How many had entered when the accounts were closed.
-    pub(super) fn closed_entries(&self) -> u64 {
-        self.closed.map_or(self.entries, |(_, entries)| entries)
+    /// The longest that anyone has waited or waits still.
+    pub(super) fn longest_wait(&self) -> u64 {
+        let open = self.line.standing().map(|node| {
+            let request = &self.requests[self.newest[node.index()] as usize];
+            self.measured.until.saturating_sub(request.asked)
+        });
+        open.max().unwrap_or(0).max(self.measured.response.most)
     }
 
-    /// Bring the sum of waiting up to `now`.
+    /// Bring what is measured over time up to `now`.
     pub(super) fn pass_time(&mut self, now: u64) {
-        self.waiting_time += u128::from(now - self.waiting_since) * u128::from(self.line.length());
-        self.waiting_since = now;
+        if !self.closed {
+            let passed = now - self.measured.until;
+            self.measured.waiting_time += u128::from(passed) * u128::from(self.line.length());
+            self.measured.until = now;
+        }
     }
 }

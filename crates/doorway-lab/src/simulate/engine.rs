@@ -3,6 +3,7 @@
 use doorway_core::{Algorithm, Input, Mode, NodeId, Phase};
 
 use super::accounts::RequestId;
+use super::law::{TICKS, ticks};
 use super::network::Letter;
 use super::{Arrival, Client, Ending, Event, Simulation, Workload};
 use crate::Violation;
@@ -25,32 +26,40 @@ impl<A: Algorithm> Simulation<A> {
             Workload::Serial { .. } => self.schedule_next_client(NodeId(0)),
             Workload::Scripted(arrivals) => {
                 for (index, arrival) in arrivals.iter().enumerate() {
-                    self.queue.push(ticks(arrival.at, self.unit), Event::Scripted(index as u32));
+                    self.queue.push(ticks(arrival.at), Event::Scripted(index as u32));
                 }
             }
         }
+        if let Workload::Scripted(arrivals) = &self.options.workload {
+            self.expected += arrivals.len() as u64;
+        }
+        self.expected += self.options.crashes.len() as u64;
         for (index, (at, _)) in self.options.crashes.iter().enumerate() {
-            self.queue.push(ticks(*at, self.unit), Event::Crash(index as u32));
+            self.queue.push(ticks(*at), Event::Crash(index as u32));
         }
     }
 
     /// Draw when the next client comes, after one came to or left `node`.
     fn schedule_next_client(&mut self, node: NodeId) {
-        let (hot, factor) = self.options.hot;
-        let unit = if node.0 < hot { self.unit / factor } else { self.unit };
         let (node, wait) = match &self.options.workload {
-            Workload::Closed { think } => (node, think.draw(&mut self.dice, unit)),
+            Workload::Closed { think } => (node, think.draw(&mut self.dice)),
             Workload::Open { rate } => {
-                let gap = super::Law::Exponential(1.0 / rate);
-                (node, gap.draw(&mut self.dice, unit))
+                (node, super::Law::Exponential(1.0 / rate).draw(&mut self.dice))
             }
             Workload::Serial { pause } => {
                 let next = NodeId::at(self.dice.below(self.options.group.size() as usize));
-                (next, pause.draw(&mut self.dice, unit))
+                (next, pause.draw(&mut self.dice))
             }
             Workload::Scripted(_) => return,
         };
-        self.queue.push(self.now + wait, Event::Come(node));
+        let (hot, factor) = self.options.hot;
+        let wait = if node.0 < hot { wait / factor } else { wait };
+        self.schedule(ticks(wait), Event::Come(node));
+    }
+
+    /// Put an event into the queue, so many ticks from now.
+    fn schedule(&mut self, after: u64, event: Event) {
+        self.queue.push(self.now.saturating_add(after), event);
     }
 
     pub(super) fn handle(&mut self, event: Event) {
@@ -65,14 +74,21 @@ impl<A: Algorithm> Simulation<A> {
                 self.come(Client { node, mode, stay: None, asked: self.now });
             }
             Event::Scripted(index) => {
+                self.expected -= 1;
                 if let Workload::Scripted(arrivals) = &self.options.workload {
                     let Arrival { node, mode, stay, .. } = arrivals[index as usize];
                     self.come(Client { node, mode, stay, asked: self.now });
                 }
             }
             Event::Leave(request) => self.leave(request),
-            Event::Crash(index) => self.crash(index),
-            Event::Detect(index) => self.detect(self.options.crashes[index as usize].1),
+            Event::Crash(index) => {
+                self.expected -= 1;
+                self.crash(index);
+            }
+            Event::Detect(index) => {
+                self.expected -= 1;
+                self.detect(self.options.crashes[index as usize].1);
+            }
         }
     }
 
@@ -82,7 +98,7 @@ impl<A: Algorithm> Simulation<A> {
         if self.crashed.contains(to) || self.separated(from, to) {
             return self.record(to, What::Lose { id });
         }
-        self.accounts.handled[to.index()] += 1;
+        self.accounts.handle(to);
         self.record(to, What::Receive { id });
         self.step(to, Input::Receive { from, message }, cause);
     }
@@ -106,7 +122,7 @@ impl<A: Algorithm> Simulation<A> {
     fn acquire(&mut self, client: Client) {
         let request = self.accounts.acquire(client.node, client.asked, self.now);
         if let Some(stay) = client.stay {
-            self.stays.insert(request, ticks(stay, self.unit));
+            self.stays.insert(request, ticks(stay));
         }
         self.record(client.node, What::Acquire(client.mode));
         self.step(client.node, Input::Acquire(client.mode), request);
@@ -127,7 +143,7 @@ impl<A: Algorithm> Simulation<A> {
         if self.crashed.contains(node) {
             return;
         }
-        let full = self.nodes.inside() >= self.options.group.permits();
+        let full = self.nodes.inside() == self.options.group.permits();
         self.record(node, What::Release);
         self.accounts.leave(request, full, self.now);
         self.step(node, Input::Release, request);
@@ -145,12 +161,16 @@ impl<A: Algorithm> Simulation<A> {
             return;
         }
         self.record(node, What::Crash);
-        let waiting = self.nodes.member(node).phase() == Phase::Waiting;
-        self.accounts.crash(node, waiting, self.now);
+        let phase = self.nodes.member(node).phase();
+        self.accounts.crash(node, phase == Phase::Waiting, self.now);
         self.nodes.crash(node);
         self.backlog.remove(&node);
+        if matches!(self.options.workload, Workload::Serial { .. }) && phase != Phase::Outside {
+            self.schedule_next_client(node);
+        }
         if let Some(after) = self.options.detect {
-            self.queue.push(self.now + ticks(after, self.unit), Event::Detect(index));
+            self.expected += 1;
+            self.schedule(ticks(after), Event::Detect(index));
         }
     }
 
@@ -161,6 +181,9 @@ impl<A: Algorithm> Simulation<A> {
         for node in group.nodes().filter(live).collect::<Vec<_>>() {
             self.record(node, What::Detect(failed));
             self.step(node, Input::Failed { node: failed, heir }, super::NOBODY);
+            if self.ending == Ending::Ended {
+                return;
+            }
         }
     }
 
@@ -174,9 +197,9 @@ impl<A: Algorithm> Simulation<A> {
             let request = self.accounts.enter(node, self.now);
             let stay = match self.stays.remove(&request) {
                 Some(stay) => stay,
-                None => self.options.inside.draw(&mut self.dice, self.unit),
+                None => ticks(self.options.inside.draw(&mut self.dice)),
             };
-            self.queue.push(self.now + stay, Event::Leave(request));
+            self.schedule(stay, Event::Leave(request));
         }
         if !self.effects.sends().is_empty() {
             let mut effects = std::mem::take(&mut self.effects);
@@ -199,7 +222,8 @@ impl<A: Algorithm> Simulation<A> {
         if self.records() {
             self.record(from, What::Send { id, to, message: format!("{message:?}") });
         }
-        if self.options.loss > 0.0 && self.dice.unit() < self.options.loss {
+        let lost = self.options.loss > 0.0 && self.dice.unit() < self.options.loss;
+        if lost || self.separated(from, to) {
             return self.record(to, What::Lose { id });
         }
         if self.options.duplicate > 0.0 && self.dice.unit() < self.options.duplicate {
@@ -210,8 +234,8 @@ impl<A: Algorithm> Simulation<A> {
 
     fn dispatch(&mut self, letter: Letter<A::Message>) {
         let (from, to) = (letter.from, letter.to);
-        let at = self.now + self.options.delay.draw(&mut self.dice, from, to);
-        let at = self.order.admit(from, to, at);
+        let delay = self.options.delay.draw(&mut self.dice, from, to) * self.per_delay;
+        let at = self.order.admit(from, to, self.now.saturating_add((delay + 0.5) as u64));
         self.settle(letter.cause, 1);
         let slot = self.letters.put(letter);
         self.queue.push(at, Event::Deliver(slot));
@@ -226,26 +250,19 @@ impl<A: Algorithm> Simulation<A> {
         }
     }
 
-    /// Is the network split between the two now?
+    /// Is the network split between the two now? A message that leaves or arrives then is lost.
     fn separated(&self, one: NodeId, other: NodeId) -> bool {
-        let now = self.now as f64 / self.unit;
+        if self.options.partitions.is_empty() {
+            return false;
+        }
+        let now = self.now as f64 / TICKS;
         self.options.partitions.iter().any(|partition| {
             (partition.from..partition.until).contains(&now)
                 && partition.side.contains(one) != partition.side.contains(other)
         })
     }
 
-    /// Nothing is left in the queue: the run is over, and whoever still waits will wait for ever.
-    pub(super) fn fall_silent(&mut self) {
-        let mut waiting = self.nodes.in_phase(Phase::Waiting);
-        waiting.retain(|node| !self.crashed.contains(*node));
-        if let Some(first) = waiting.first().copied() {
-            self.violate(first, Violation::Stuck(waiting));
-        }
-        self.ending = Ending::Ended;
-    }
-
-    fn violate(&mut self, node: NodeId, violation: Violation) {
+    pub(super) fn violate(&mut self, node: NodeId, violation: Violation) {
         self.record(node, What::Violate(violation.clone()));
         self.violation = Some(violation);
         self.ending = Ending::Ended;
@@ -254,18 +271,14 @@ impl<A: Algorithm> Simulation<A> {
     /// Is there room in the trace, and does it still matter? Some way after the last counted exit,
     /// a token that circulates for ever has been seen often enough.
     fn records(&self) -> bool {
-        let late = |closed: u64| self.now > closed + (3.0 * self.unit) as u64;
-        self.trace.events.len() < self.options.trace && !self.closed_at.is_some_and(late)
+        let late = matches!(self.ending, Ending::Settling { since, .. }
+            if self.now - since > ticks(3.0));
+        self.trace.events.len() < self.options.trace && !late
     }
 
     fn record(&mut self, node: NodeId, what: What) {
         if self.records() {
-            self.trace.push(self.now as f64 / self.unit, node, what);
+            self.trace.push(self.now as f64 / TICKS, node, what);
         }
     }
-}
-
-/// A time in units as ticks.
-fn ticks(time: f64, unit: f64) -> u64 {
-    (time * unit + 0.5) as u64
 }

@@ -10,11 +10,17 @@ use doorway_core::NodeId;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// Ticks in one unit of time.
+/// Ticks in a mean message delay, the unit of time of a run.
 pub(super) const TICKS: f64 = 1_048_576.0;
 
-/// No duration is longer than this many units, so that no run overflows its clock.
-const LONGEST: f64 = 1e9;
+/// No law speaks of longer times than this. Where many of them add up to more than the clock
+/// holds, it stands still at its end.
+pub(super) const LONGEST: f64 = 1e9;
+
+/// A time in units as ticks.
+pub(super) fn ticks(time: f64) -> u64 {
+    (time * TICKS + 0.5) as u64
+}
 
 /// The one source of chance of a run.
 #[derive(Clone, Debug)]
@@ -57,14 +63,13 @@ impl Law {
         }
     }
 
-    /// One duration in ticks, each unit counting `unit` ticks.
-    pub(super) fn draw(&self, dice: &mut Dice, unit: f64) -> u64 {
-        let value = match self {
+    /// One duration.
+    pub(super) fn draw(&self, dice: &mut Dice) -> f64 {
+        match self {
             Self::Constant(value) => *value,
             Self::Uniform(low, high) => low + (high - low) * dice.unit(),
             Self::Exponential(mean) => -mean * libm::log(1.0 - dice.unit()),
-        };
-        (value * unit + 0.5) as u64
+        }
     }
 }
 
@@ -155,12 +160,10 @@ impl Delay {
         !matches!(self, Self::Law(Law::Constant(_)) | Self::Matrix { .. })
     }
 
-    pub(super) fn draw(&self, dice: &mut Dice, from: NodeId, to: NodeId) -> u64 {
+    pub(super) fn draw(&self, dice: &mut Dice, from: NodeId, to: NodeId) -> f64 {
         match self {
-            Self::Law(law) => law.draw(dice, TICKS),
-            Self::Matrix { size, delays } => {
-                (delays[from.index() * size + to.index()] * TICKS + 0.5) as u64
-            }
+            Self::Law(law) => law.draw(dice),
+            Self::Matrix { size, delays } => delays[from.index() * size + to.index()],
         }
     }
 }
@@ -183,8 +186,8 @@ mod tests {
         let mut dice = Dice::new(7);
         for law in ["constant:2", "uniform:0.5..3.5", "exponential:2"] {
             let law: Law = law.parse().unwrap();
-            let sum: u64 = (0..200_000).map(|_| law.draw(&mut dice, TICKS)).sum();
-            let mean = sum as f64 / 200_000.0 / TICKS;
+            let sum: f64 = (0..200_000).map(|_| law.draw(&mut dice)).sum();
+            let mean = sum / 200_000.0;
             assert!((mean - 2.0).abs() < 0.02, "{law} has mean {mean}");
             assert_eq!(law.to_string().parse::<Law>().unwrap(), law);
         }

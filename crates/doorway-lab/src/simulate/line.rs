@@ -53,6 +53,17 @@ impl Line {
         self.before(place)
     }
 
+    /// Who stands in the line, in order.
+    pub(super) fn standing(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.standing[..self.end].iter().copied().flatten()
+    }
+
+    /// Who stands behind `node`, in order.
+    pub(super) fn behind(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let place = self.place[node.index()] as usize;
+        self.standing[place + 1..self.end].iter().copied().flatten()
+    }
+
     fn stand(&mut self, node: NodeId) {
         let place = self.end;
         self.end += 1;
@@ -109,6 +120,7 @@ mod tests {
                 model.push(node);
                 line.join(node);
             }
+            assert_eq!(line.standing().collect::<Vec<_>>(), model);
             assert_eq!(line.length() as usize, model.len());
         }
     }

@@ -14,14 +14,15 @@ mod report;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use doorway_core::{Algorithm, Effects, Input, Mode, NodeId, NodeSet, Start};
+use doorway_core::algorithms::{self, Task};
+use doorway_core::{Algorithm, Effects, Input, Mode, NodeId, NodeSet, Shape, Start};
 
 use crate::{Nodes, Trace, Violation};
 use accounts::{Accounts, NOBODY, RequestId};
-use law::TICKS;
+use law::{TICKS, ticks};
 use network::{Letter, Letters, Order};
 use queue::Queue;
-use report::Figures;
+use report::Heading;
 
 pub use law::{Delay, Dice, Law};
 pub use options::{Arrival, Options, Partition, Workload};
@@ -60,11 +61,11 @@ pub struct Simulation<A: Algorithm> {
     options: Options,
     nodes: Nodes<A>,
     now: u64,
-    /// Ticks in a mean message delay, the unit of all times but the delays themselves.
-    unit: f64,
     queue: Queue<Event>,
     letters: Letters<A::Message>,
     order: Order,
+    /// Ticks in a unit of the delays, which are scaled so that their mean is one unit of the run.
+    per_delay: f64,
     sent: u64,
     dice: Dice,
     accounts: Accounts,
@@ -73,10 +74,10 @@ pub struct Simulation<A: Algorithm> {
     /// How long those stay inside who do not follow the common law.
     stays: BTreeMap<RequestId, u64>,
     crashed: NodeSet,
+    /// Events in the queue that are no thinking client: scripted clients, crashes, detections.
+    expected: u64,
     effects: Effects<A::Message>,
     events: u64,
-    /// When the last counted entry was done.
-    closed_at: Option<u64>,
     violation: Option<Violation>,
     trace: Trace,
     ending: Ending,
@@ -90,14 +91,17 @@ enum Ending {
     /// Enough entries are done; what they caused and is still under way is awaited, so that the
     /// last requests are charged in full. Clients go on coming, or the load would change.
     Settling {
+        /// When the last counted entry was done.
+        since: u64,
         /// Letters under way that a counted request caused.
         unsettled: u64,
-        /// Not longer than this: what circulates for ever settles never.
-        until: u64,
     },
     /// Over.
     Ended,
 }
+
+/// How long a run settles: what circulates for ever settles never.
+const LONGEST_SETTLING: f64 = 100.0;
 
 impl<A: Algorithm> Simulation<A> {
     /// A run at its beginning.
@@ -108,22 +112,22 @@ impl<A: Algorithm> Simulation<A> {
         let mut run = Self {
             nodes: Nodes::new(group.clone(), &Start::default()),
             now: 0,
-            unit: options.delay.mean() * TICKS,
             queue: Queue::new(),
             letters: Letters::new(),
             order: Order::new(options.channel, &options.delay, size),
+            per_delay: TICKS / options.delay.mean(),
             sent: 0,
             dice: Dice::new(options.seed),
             accounts: Accounts::new(size, options.warmup),
             backlog: BTreeMap::new(),
             stays: BTreeMap::new(),
             crashed: NodeSet::new(),
+            expected: 0,
             effects: Effects::default(),
             events: 0,
             violation: None,
             trace: Trace { unit: "message delays", ..Trace::new(A::INFO.name, group.size()) },
             ending: Ending::Open,
-            closed_at: None,
             options,
         };
         run.schedule_first();
@@ -142,30 +146,64 @@ impl<A: Algorithm> Simulation<A> {
                     self.now = at;
                     self.events += 1;
                     self.handle(event);
+                    self.approach_end();
                 }
-                None => self.fall_silent(),
+                None => self.ending = Ending::Ended,
             }
-            self.approach_end();
         }
         self.accounts.pass_time(self.now);
         self.ending == Ending::Ended
     }
 
+    /// Has the run reached its end, or will nobody ever enter again?
     fn approach_end(&mut self) {
         match self.ending {
-            Ending::Open if self.entries_done() >= self.options.entries + self.options.warmup => {
-                self.closed_at = Some(self.now);
-                self.accounts.close();
-                let counted = |letter: &&Letter<A::Message>| self.accounts.is_counted(letter.cause);
-                let unsettled = self.letters.iter().filter(counted).count() as u64;
-                let until = self.now + (100.0 * self.unit) as u64;
-                self.ending = Ending::Settling { unsettled, until };
+            Ending::Open => {
+                let enough = self.options.entries + self.options.warmup;
+                if self.accounts.done() >= enough || self.is_over() {
+                    self.close();
+                } else if self.is_stuck() {
+                    let waiting: Vec<_> = self.accounts.line.standing().collect();
+                    self.violate(waiting[0], Violation::Stuck(waiting));
+                }
             }
-            Ending::Settling { unsettled, until } if unsettled == 0 || self.now > until => {
-                self.ending = Ending::Ended;
+            Ending::Settling { since, unsettled } => {
+                let settled = unsettled == 0 && (!self.is_scripted() || self.letters.is_empty());
+                if settled || self.now - since > ticks(LONGEST_SETTLING) {
+                    self.ending = Ending::Ended;
+                }
             }
-            _ => {}
+            Ending::Ended => {}
         }
+    }
+
+    fn close(&mut self) {
+        self.accounts.close(self.now);
+        let counted = |letter: &&Letter<A::Message>| self.accounts.is_counted(letter.cause);
+        let unsettled = self.letters.iter().filter(counted).count() as u64;
+        self.ending = Ending::Settling { since: self.now, unsettled };
+    }
+
+    /// Is nobody inside, while some wait and nothing is under way that could let them in? New
+    /// clients may still come, as in [`crate::World::stuck`].
+    fn is_stuck(&self) -> bool {
+        self.nodes.inside() == 0
+            && self.accounts.line.length() > 0
+            && self.letters.is_empty()
+            && self.expected == 0
+    }
+
+    /// Will no client ever come again, and are all that came gone?
+    fn is_over(&self) -> bool {
+        let idle = self.nodes.inside() == 0 && self.accounts.line.length() == 0;
+        let none_to_come = self.expected == 0 && self.backlog.values().all(VecDeque::is_empty);
+        let all_crashed = self.crashed.len() == self.options.group.size() as usize;
+        all_crashed || self.is_scripted() && idle && none_to_come
+    }
+
+    /// Does everything happen as told? Then there is no load to keep up, and all of it is watched.
+    fn is_scripted(&self) -> bool {
+        matches!(self.options.workload, Workload::Scripted(_))
     }
 
     /// Run to the end.
@@ -176,7 +214,7 @@ impl<A: Algorithm> Simulation<A> {
 
     /// How many entries are done, those of the warm-up included.
     pub fn entries_done(&self) -> u64 {
-        self.accounts.done.len() as u64
+        self.accounts.done()
     }
 
     /// What happened, as far as the options asked for it.
@@ -186,31 +224,44 @@ impl<A: Algorithm> Simulation<A> {
 
     /// The figures so far.
     pub fn report(&self) -> Report {
-        let figures = Figures::of(&self.accounts, self.options.warmup);
-        let time = self.closed_at.unwrap_or(self.now) as f64 / self.unit;
-        let over_time = |value: f64| if time > 0.0 { value / time } else { 0.0 };
-        Report {
+        let heading = Heading {
             algorithm: A::INFO.name,
             n: self.options.group.size(),
-            entries: figures.messages.count,
             seed: self.options.seed,
-            messages_per_entry: figures.messages.mean,
-            messages_ci: figures.messages.ci,
-            messages_min: figures.messages.min,
-            messages_max: figures.messages.max,
-            bytes_per_entry: figures.bytes_per_entry,
-            sync_delay: self.accounts.sync_delay.value(self.unit),
-            response_time: self.accounts.response.value(self.unit),
-            throughput: over_time(self.accounts.closed_entries() as f64),
-            jain: figures.jain,
-            overtakes_max: self.accounts.overtakes_max,
-            queue_mean: over_time(self.accounts.waiting_time as f64 / self.unit),
-            load_mean: figures.load_mean,
-            load_max: figures.load_max,
-            time,
             events: self.events,
-            violations: u32::from(self.violation.is_some()),
             violation: self.violation.as_ref().map(Violation::to_string),
-        }
+        };
+        Report::new(heading, &self.accounts, TICKS)
+    }
+}
+
+/// Run the algorithm called `name` on a group of `size`, with the usual options but for what
+/// `change` changes: its figures, and its trace as far as the options asked for one.
+pub fn run(
+    name: &str,
+    size: usize,
+    shape: &Shape,
+    change: impl FnOnce(&mut Options),
+) -> Result<(Report, Trace), String> {
+    let task = Named { size, shape, change };
+    algorithms::with(name, task).unwrap_or_else(|| Err(format!("no algorithm is called '{name}'")))
+}
+
+struct Named<'a, C> {
+    size: usize,
+    shape: &'a Shape,
+    change: C,
+}
+
+impl<C: FnOnce(&mut Options)> Task for Named<'_, C> {
+    type Output = Result<(Report, Trace), String>;
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let group = A::INFO.group(self.size, self.shape).map_err(|error| error.to_string())?;
+        let mut options = Options::new(&A::INFO, group);
+        (self.change)(&mut options);
+        let mut run = Simulation::<A>::new(options)?;
+        while !run.advance(u64::MAX) {}
+        Ok((run.report(), run.trace().clone()))
     }
 }

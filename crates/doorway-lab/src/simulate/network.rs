@@ -40,6 +40,10 @@ impl<M> Letters<M> {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Letter<M>> {
         self.slots.iter().flatten()
     }

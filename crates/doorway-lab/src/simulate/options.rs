@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorway_core::{Channel, Group, Info, Mode, NodeId, NodeSet};
 
-use super::law::{Delay, Law};
+use super::law::{Delay, LONGEST, Law};
 
 /// When clients come. Times are in units of the mean message delay.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,18 +173,41 @@ impl Options {
         if self.delay.mean() <= 0.0 {
             return Err("messages must take some time: the delay is the unit of all times".into());
         }
-        if self.entries == 0 || self.entries + self.warmup > u64::from(u32::MAX) / 2 {
-            return Err(format!("a run has 1 to 2,147,483,647 entries, not {}", self.entries));
+        let (entries, warmup) = (self.entries, self.warmup);
+        let most = u64::from(u32::MAX / 2);
+        if entries == 0 || entries > most || warmup > most {
+            let reason = format!("a run has 1 to {most} entries, not {entries}");
+            return Err(if warmup > most { format!("{reason} after {warmup}") } else { reason });
         }
-        if self.hot.0 > size || !(self.hot.1 > 0.0 && self.hot.1 <= 1e6) {
-            return Err("hot nodes are some of the group, with a factor above 0".into());
+        let sensible = 1e-6..=1e6;
+        if self.hot.0 > size || !sensible.contains(&self.hot.1) {
+            return Err("hot nodes are some of the group, with a factor of 1e-6 to 1e6".into());
         }
         if let Workload::Open { rate } = self.workload
-            && !(rate > 0.0 && rate <= 1e6)
+            && !sensible.contains(&rate)
         {
-            return Err(format!("clients come at a rate above 0, not {rate}"));
+            return Err(format!("clients come at a rate of 1e-6 to 1e6, not {rate}"));
         }
+        self.check_memory(info)?;
         self.check_nodes(info)
+    }
+
+    /// Would the messages of all nodes that may ask at once fit into a common memory?
+    fn check_memory(&self, info: &Info) -> Result<(), String> {
+        const MOST_MESSAGES: f64 = 5e7;
+        let size = f64::from(self.group.size());
+        let at_once = match &self.workload {
+            Workload::Closed { .. } | Workload::Open { .. } => size,
+            Workload::Serial { .. } => 1.0,
+            Workload::Scripted(arrivals) => size.min(arrivals.len() as f64),
+        };
+        let claim = info.messages;
+        let each = (claim.light.or(claim.heavy).unwrap_or(claim.most).of)(&self.group);
+        if each.is_finite() && each * at_once > MOST_MESSAGES {
+            let reason = format!("{at_once} nodes that ask at once have {each} messages each");
+            return Err(format!("{reason}: too many to keep; fewer nodes, or one at a time"));
+        }
+        Ok(())
     }
 
     fn check_nodes(&self, info: &Info) -> Result<(), String> {
@@ -203,9 +226,13 @@ impl Options {
             if !self.group.contains(node) {
                 return Err(format!("node {node} is not among 1 to {size}"));
             }
-            if !(0.0..=1e9).contains(&at) {
+            if !(0.0..=LONGEST).contains(&at) {
                 return Err(format!("{at} is no time"));
             }
+        }
+        let spans = self.partitions.iter().flat_map(|split| [split.from, split.until]);
+        if let Some(time) = spans.chain(self.detect).find(|time| !(0.0..=LONGEST).contains(time)) {
+            return Err(format!("{time} is no time"));
         }
         let sides = self.partitions.iter().flat_map(|partition| partition.side.iter());
         match sides.into_iter().find(|node| !self.group.contains(*node)) {

@@ -29,6 +29,8 @@ pub struct Report {
     pub sync_delay: Option<f64>,
     /// From the client's coming to its entry.
     pub response_time: Option<f64>,
+    /// The longest that anyone waited, or waits still.
+    pub longest_wait: f64,
     /// Entries per unit of time.
     pub throughput: f64,
     /// Jain's index of how evenly entries are spread over the nodes: 1 is even, 1/N one node's.
@@ -37,11 +39,11 @@ pub struct Report {
     pub overtakes_max: u64,
     /// How many waited, on average over time.
     pub queue_mean: f64,
-    /// Messages received by a node, on average over the nodes.
+    /// Messages received by a node per entry, on average over the nodes.
     pub load_mean: f64,
-    /// Messages received by the busiest node.
-    pub load_max: u64,
-    /// How long the run was.
+    /// Messages received by the busiest node per entry.
+    pub load_max: f64,
+    /// How long was measured.
     pub time: f64,
     /// How many items were taken from the event queue.
     pub events: u64,
@@ -51,13 +53,54 @@ pub struct Report {
     pub violation: Option<String>,
 }
 
-/// The counted part of the accounts, as a report without its heading.
-pub(super) struct Figures {
-    pub(super) messages: Summary,
-    pub(super) bytes_per_entry: f64,
-    pub(super) jain: f64,
-    pub(super) load_mean: f64,
-    pub(super) load_max: u64,
+/// What a report says that the accounts do not know.
+pub(super) struct Heading {
+    pub(super) algorithm: &'static str,
+    pub(super) n: u32,
+    pub(super) seed: u64,
+    pub(super) events: u64,
+    pub(super) violation: Option<String>,
+}
+
+impl Report {
+    /// The figures of the accounts, with times in units of `unit` ticks.
+    pub(super) fn new(heading: Heading, accounts: &Accounts, unit: f64) -> Self {
+        let measured = &accounts.measured;
+        let bills = accounts.counted().iter().map(|id| &accounts.requests[*id as usize]);
+        let messages = Summary::of(&bills.clone().map(|bill| bill.messages).collect::<Vec<_>>());
+        let bytes: u64 = bills.map(|bill| u64::from(bill.bytes)).sum();
+        let per_entry = |value: u64| value as f64 / messages.count.max(1) as f64;
+        let time = measured.time() as f64 / unit;
+        let over_time = |value: f64| if time > 0.0 { value / time } else { 0.0 };
+        let entries = measured.entries_of.iter().map(|count| f64::from(*count));
+        let (sum, squares) = entries.fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
+        let nodes = f64::from(heading.n);
+        Self {
+            algorithm: heading.algorithm,
+            n: heading.n,
+            entries: messages.count,
+            seed: heading.seed,
+            // What no request caused, such as a token that circulates, is shared by all entries.
+            messages_per_entry: messages.mean + per_entry(measured.unclaimed.0),
+            messages_ci: messages.ci,
+            messages_min: messages.min,
+            messages_max: messages.max,
+            bytes_per_entry: per_entry(bytes + measured.unclaimed.1),
+            sync_delay: measured.sync_delay.mean(unit),
+            response_time: measured.response.mean(unit),
+            longest_wait: accounts.longest_wait() as f64 / unit,
+            throughput: over_time(measured.entries as f64),
+            jain: if squares > 0.0 { sum * sum / (nodes * squares) } else { 1.0 },
+            overtakes_max: measured.overtakes_max,
+            queue_mean: over_time(measured.waiting_time as f64 / unit),
+            load_mean: per_entry(measured.handled.iter().sum()) / nodes,
+            load_max: per_entry(measured.handled.iter().copied().max().unwrap_or(0)),
+            time,
+            events: heading.events,
+            violations: u32::from(heading.violation.is_some()),
+            violation: heading.violation,
+        }
+    }
 }
 
 /// Mean, confidence and range of a sample.
@@ -67,32 +110,6 @@ pub(super) struct Summary {
     pub(super) ci: f64,
     pub(super) min: u32,
     pub(super) max: u32,
-}
-
-impl Figures {
-    /// The figures of what was done after the first `warmup` entries.
-    pub(super) fn of(accounts: &Accounts, warmup: u64) -> Self {
-        let counted = accounts.counted().get(warmup as usize..).unwrap_or(&[]);
-        let bills: Vec<u32> =
-            counted.iter().map(|id| accounts.requests[*id as usize].messages).collect();
-        let bytes: u64 =
-            counted.iter().map(|id| u64::from(accounts.requests[*id as usize].bytes)).sum();
-        let mut messages = Summary::of(&bills);
-        // What no request caused, such as a token that circulates, is shared by all entries.
-        let all = accounts.done.len().max(1) as f64;
-        messages.mean += accounts.unclaimed.0 as f64 / all;
-        let each = |value: f64| value / counted.len().max(1) as f64;
-        let entries = accounts.entries_of.iter().map(|count| f64::from(*count));
-        let (sum, squares) = entries.fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
-        let nodes = accounts.entries_of.len() as f64;
-        Self {
-            messages,
-            bytes_per_entry: each(bytes as f64) + accounts.unclaimed.1 as f64 / all,
-            jain: if squares > 0.0 { sum * sum / (nodes * squares) } else { 1.0 },
-            load_mean: accounts.handled.iter().sum::<u64>() as f64 / nodes,
-            load_max: accounts.handled.iter().copied().max().unwrap_or(0),
-        }
-    }
 }
 
 impl Summary {
@@ -126,21 +143,16 @@ fn confidence(sample: &[u32]) -> f64 {
     student(means.len() - 1) * (variance / count).sqrt()
 }
 
-/// The 97.5 % quantile of Student's distribution, by the Cornish-Fisher expansion: within 1 % from
-/// four degrees of freedom on, and tabled below.
+/// The 97.5 % quantile of Student's distribution, by the Cornish-Fisher expansion, which is within
+/// 1 % from four degrees of freedom on; tabled below.
 fn student(freedom: usize) -> f64 {
-    let z: f64 = 1.959_964;
     let v = freedom as f64;
     match freedom {
         1 => 12.706,
         2 => 4.303,
         3 => 3.182,
-        _ => {
-            let first = (z.powi(3) + z) / (4.0 * v);
-            let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v * v);
-            let third = 3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z;
-            z + first + second + third / (384.0 * v.powi(3))
-        }
+        // The quantile of the normal distribution, and the terms in 1/v, 1/v² and 1/v³.
+        _ => 1.959_964 + (2.372_274 + (2.822_502 + 2.555_869 / v) / v) / v,
     }
 }
 
@@ -151,7 +163,7 @@ mod tests {
     #[test]
     fn student_agrees_with_the_tables() {
         for (freedom, table) in [(4, 2.776), (10, 2.228), (29, 2.045), (1000, 1.962)] {
-            assert!((student(freedom) - table).abs() < 0.03, "{freedom}: {}", student(freedom));
+            assert!((student(freedom) - table).abs() < 0.02, "{freedom}: {}", student(freedom));
         }
     }
 

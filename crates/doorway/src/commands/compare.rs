@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use doorway_core::algorithms::{ALL, Entry};
+use doorway_core::{Group, Info};
 use doorway_lab::compare::{self, Plan, Row, Sweep};
 use doorway_lab::papers::short;
 use doorway_lab::plot::{Plot, Series};
-use doorway_lab::simulate::Workload;
+use doorway_lab::simulate::{Options, Workload};
 
 use super::print_json;
 use crate::failure::Usage;
@@ -81,7 +82,7 @@ impl Metric {
             Self::Throughput => r.throughput,
             Self::Jain => r.jain,
             Self::Overtakes => r.overtakes_max as f64,
-            Self::LoadMax => r.load_max as f64 / r.entries.max(1) as f64,
+            Self::LoadMax => r.load_max,
         }
     }
 
@@ -99,9 +100,15 @@ impl Metric {
     }
 }
 
+/// What the runs of a comparison have in common.
+type OptionsOf<'a> = dyn Fn(&Info, Group) -> Result<Options, String> + Sync + 'a;
+
 /// Measure, print and write what was asked for.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let plan = args.plan()?;
+    let options = |info: &Info, group: Group| {
+        args.run.options(info, group, args.entries).map_err(|error| error.to_string())
+    };
+    let plan = args.plan(&options)?;
     for file in args.plot.iter().chain(&args.csv) {
         refuse_unwritable(file)?;
     }
@@ -116,7 +123,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         write(file, &compare::csv(&rows))?;
     }
     if let Some(file) = &args.plot {
-        write(file, &args.plot_of(&plan, &rows).render())?;
+        write(file, &args.plot_of(&plan, &rows)?.render())?;
     }
     if args.json {
         print_json(out, &rows)?;
@@ -132,7 +139,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 impl Args {
-    fn plan(&self) -> Result<Plan, Usage> {
+    fn plan<'a>(&self, options: &'a OptionsOf<'a>) -> Result<Plan<'a>, Usage> {
         let sound = || ALL.iter().filter(|entry| entry.info.refuted.is_none());
         let chosen: Vec<&Entry> = match self.algorithms.as_slice() {
             [] => sound().collect(),
@@ -151,20 +158,19 @@ impl Args {
                 self.sweep.label()
             )));
         }
+        if self.sweep == Sweep::Load && self.run.describes_load() {
+            return Err(Usage("a sweep over load sets the think time itself".into()));
+        }
         Ok(Plan {
-            algorithms: chosen.iter().map(|entry| entry.info.name.to_owned()).collect(),
+            algorithms: chosen.iter().map(|entry| entry.info.name).collect(),
             sweep: self.sweep,
             points,
             size: self.nodes,
-            workload: self.run.workload()?,
-            inside: self.run.inside().clone(),
-            delay: self.run.delay()?,
-            entries: self.entries,
-            seed: self.run.seed,
+            options,
         })
     }
 
-    fn plot_of(&self, plan: &Plan, rows: &[Row]) -> Plot {
+    fn plot_of(&self, plan: &Plan<'_>, rows: &[Row]) -> anyhow::Result<Plot> {
         let mut series = Vec::new();
         for curve in rows.chunks(plan.points.len()) {
             let messages = self.metric == Metric::Messages;
@@ -183,21 +189,21 @@ impl Args {
                 series.push(Series { name, points: formula, errors: Vec::new(), dashed: true });
             }
         }
-        let fixed = match (plan.sweep, &plan.workload) {
+        let fixed = match (plan.sweep, &self.run.workload()?) {
             (Sweep::Load | Sweep::Delay, _) => format!(", N = {}", plan.size),
             (Sweep::Size, Workload::Closed { think }) => format!(", think time {think}"),
             (Sweep::Size, Workload::Serial { .. }) => ", one client at a time".to_owned(),
             (Sweep::Size, Workload::Open { rate }) => format!(", {rate} clients a delay and node"),
             (Sweep::Size, Workload::Scripted(_)) => String::new(),
         };
-        Plot {
+        Ok(Plot {
             title: format!("{}{fixed}", capitalised(self.metric.label())),
             x_label: plan.sweep.label().to_owned(),
             y_label: self.metric.label().to_owned(),
             x_log: plan.sweep != Sweep::Size,
             y_log: matches!(self.metric, Metric::Messages | Metric::ResponseTime | Metric::Bytes),
             series,
-        }
+        })
     }
 }
 
@@ -209,7 +215,7 @@ fn capitalised(text: &str) -> String {
 fn print_table(
     out: &mut dyn Write,
     metric: Metric,
-    plan: &Plan,
+    plan: &Plan<'_>,
     rows: &[Row],
 ) -> anyhow::Result<()> {
     writeln!(out, "{}, by {}\n", capitalised(metric.label()), plan.sweep.label())?;
@@ -222,9 +228,13 @@ fn print_table(
             if value.is_nan() { "-".to_owned() } else { short(value) }
         });
         table.row(std::iter::once(name).chain(values));
-        if metric == Metric::Messages && curve.iter().any(|row| row.formula.is_some()) {
-            let text = curve.iter().find_map(|row| row.formula_text.as_deref()).unwrap_or_default();
-            let formula = |row: &Row| row.formula.map_or("-".to_owned(), short);
+        let mut texts: Vec<_> = curve.iter().filter_map(|row| row.formula_text.as_ref()).collect();
+        texts.dedup();
+        for text in texts.into_iter().filter(|_| metric == Metric::Messages) {
+            let formula = |row: &Row| match row.formula {
+                Some(value) if row.formula_text.as_ref() == Some(text) => short(value),
+                _ => String::new(),
+            };
             table.row(std::iter::once(format!("  {text}")).chain(curve.iter().map(formula)));
         }
     }

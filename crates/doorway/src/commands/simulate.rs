@@ -99,6 +99,7 @@ fn print_report(out: &mut dyn Write, report: &Report, rate: f64) -> anyhow::Resu
         ("bytes per entry", short(r.bytes_per_entry), String::new()),
         ("synchronisation delay", optional(r.sync_delay), "message delays".into()),
         ("response time", optional(r.response_time), "message delays".into()),
+        ("longest wait", short(r.longest_wait), "message delays".into()),
         ("throughput", short(r.throughput), "entries per message delay".into()),
         ("waiting at a time", short(r.queue_mean), "nodes".into()),
         ("fairness", short(r.jain), "Jain's index, 1 is even".into()),
@@ -106,7 +107,7 @@ fn print_report(out: &mut dyn Write, report: &Report, rate: f64) -> anyhow::Resu
         (
             "messages handled by a node",
             short(r.load_mean),
-            format!("mean; {} by the busiest", r.load_max),
+            format!("per entry, mean; {} by the busiest", short(r.load_max)),
         ),
         ("events", r.events.to_string(), format!("{} a second", short((rate / 1e4).round() * 1e4))),
     ];
