@@ -145,8 +145,8 @@ impl Task for Point<'_> {
     }
 }
 
-/// The paper's cost of an entry, as text and as a number: its mean at light load when clients come one
-/// at a time or are seldom, else at heavy load; where that is unknown, its upper bound.
+/// The paper's cost of an entry, as text and as a number: its mean at light load when clients come
+/// one at a time or are seldom, else at heavy load; where that is unknown, its upper bound.
 fn formula(info: &Info, group: &Group, workload: &Workload) -> Option<(String, f64)> {
     let light = match workload {
         Workload::Serial { .. } => true,

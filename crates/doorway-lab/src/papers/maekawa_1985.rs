@@ -92,8 +92,8 @@ pub(super) const TABLE_3: Paper = Paper {
     },
 };
 
-/// Let node 3 crash when all is quiet: how many RECOVER messages its heir gets, and of how many nodes
-/// it knew something.
+/// Let node 3 crash when all is quiet: how many RECOVER messages its heir gets, and of how many
+/// nodes it knew something.
 fn take_over(size: usize) -> Result<(f64, f64), String> {
     let failed = NodeId(2);
     let arrivals = (0..size).map(|node| Arrival::new(100.0 * node as f64, NodeId::at(node)));

@@ -181,12 +181,12 @@ impl Args {
                 errors: if messages { errors.collect() } else { Vec::new() },
                 dashed: false,
             });
-            let formula: Vec<_> =
-                curve.iter().filter_map(|row| Some((row.x, row.formula?))).collect();
-            if messages && !formula.is_empty() {
-                let name =
-                    curve.iter().find_map(|row| row.formula_text.clone()).unwrap_or_default();
-                series.push(Series { name, points: formula, errors: Vec::new(), dashed: true });
+            for formula in curve.chunk_by(|one, other| one.formula_text == other.formula_text) {
+                if let Some(name) = formula[0].formula_text.clone().filter(|_| messages) {
+                    let points = formula.iter().filter_map(|row| Some((row.x, row.formula?)));
+                    let points = points.collect();
+                    series.push(Series { name, points, errors: Vec::new(), dashed: true });
+                }
             }
         }
         let fixed = match (plan.sweep, &self.run.workload()?) {
