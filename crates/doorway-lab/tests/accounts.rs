@@ -140,4 +140,5 @@ fn what_makes_no_sense_is_refused() {
         assert!(error.contains(word), "{word}: {error}");
     }
     assert!(refused("ricart-agrawala", 10_000, |_| {}).contains("too many to keep"));
+    assert!(refused("suzuki-kasami", 1_000_000, |_| {}).contains("at most 20000 nodes"));
 }

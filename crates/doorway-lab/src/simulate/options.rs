@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doorway_core::{Channel, Group, Info, Mode, NodeId, NodeSet};
+use doorway_core::{Channel, Group, Info, Mode, Needs, NodeId, NodeSet};
 
 use super::law::{Delay, LONGEST, Law};
 
@@ -192,18 +192,29 @@ impl Options {
         self.check_nodes(info)
     }
 
-    /// Would the messages of all nodes that may ask at once fit into a common memory?
+    /// Would the run fit into a common memory? Where an entry concerns everyone, each node keeps
+    /// something of every other; and all that ask at once have messages under way.
     fn check_memory(&self, info: &Info) -> Result<(), String> {
+        const MOST_ACQUAINTED: f64 = 20_000.0;
         const MOST_MESSAGES: f64 = 5e7;
         let size = f64::from(self.group.size());
+        let claim = info.messages;
+        let each = (claim.light.or(claim.heavy).unwrap_or(claim.most).of)(&self.group);
+        let acquainted = each.is_finite()
+            && each >= size / 2.0
+            && matches!(info.needs, Needs::Nothing | Needs::Wiring | Needs::Weights);
+        if acquainted && size > MOST_ACQUAINTED {
+            let name = info.name;
+            return Err(format!("{name} runs with at most {MOST_ACQUAINTED} nodes, not {size}"));
+        }
         let at_once = match &self.workload {
             Workload::Closed { .. } | Workload::Open { .. } => size,
             Workload::Serial { .. } => 1.0,
             Workload::Scripted(arrivals) => size.min(arrivals.len() as f64),
         };
-        let claim = info.messages;
-        let each = (claim.light.or(claim.heavy).unwrap_or(claim.most).of)(&self.group);
-        if each.is_finite() && each * at_once > MOST_MESSAGES {
+        // Elsewhere a request is one message that travels from node to node.
+        let broadcast = acquainted || info.needs == Needs::Quorums;
+        if broadcast && each * at_once > MOST_MESSAGES {
             let reason = format!("{at_once} nodes that ask at once have {each} messages each");
             return Err(format!("{reason}: too many to keep; fewer nodes, or one at a time"));
         }
