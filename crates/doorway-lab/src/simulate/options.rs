@@ -196,6 +196,7 @@ impl Options {
     /// something of every other; and all that ask at once have messages under way.
     fn check_memory(&self, info: &Info) -> Result<(), String> {
         const MOST_ACQUAINTED: f64 = 20_000.0;
+        const MOST_IN_A_GRAPH: f64 = 1e6;
         const MOST_MESSAGES: f64 = 5e7;
         let size = f64::from(self.group.size());
         let claim = info.messages;
@@ -203,9 +204,13 @@ impl Options {
         let acquainted = each.is_finite()
             && each >= size / 2.0
             && matches!(info.needs, Needs::Nothing | Needs::Wiring | Needs::Weights);
-        if acquainted && size > MOST_ACQUAINTED {
-            let name = info.name;
-            return Err(format!("{name} runs with at most {MOST_ACQUAINTED} nodes, not {size}"));
+        let most = match info.needs {
+            Needs::Graph => MOST_IN_A_GRAPH,
+            _ if acquainted => MOST_ACQUAINTED,
+            _ => f64::INFINITY,
+        };
+        if size > most {
+            return Err(format!("{} runs with at most {most} nodes, not {size}", info.name));
         }
         let at_once = match &self.workload {
             Workload::Closed { .. } | Workload::Open { .. } => size,
