@@ -13,6 +13,9 @@ use crate::{Graph, NodeId, NodeSet};
 /// The largest group: enough for any simulation, small enough that sizes multiply safely.
 pub const MAX_NODES: usize = 16_777_216;
 
+/// The most permits, for the same reasons.
+const MAX_PERMITS: u32 = 1 << 24;
+
 /// Why a group cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupError(String);
@@ -101,9 +104,12 @@ impl Group {
 
     /// Let `permits` clients in at once, at most `seats` of one node.
     pub fn with_permits(mut self, permits: u32, seats: u32) -> Result<Self, GroupError> {
-        if permits == 0 || seats == 0 || u64::from(permits) > 1 << 24 {
-            let reason = format!("permits and seats are at least 1, not {permits} and {seats}");
+        if permits == 0 || permits > MAX_PERMITS {
+            let reason = format!("a group has 1 to {MAX_PERMITS} permits, not {permits}");
             return Err(GroupError::new(reason));
+        }
+        if seats == 0 {
+            return Err(GroupError::new("a node has at least one seat, not 0"));
         }
         if seats > permits {
             let reason = format!("{seats} seats a node make no sense with {permits} permits");
