@@ -20,19 +20,25 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     close.min_by_key(|(far, _, _)| *far).map(|(_, _, candidate)| candidate)
 }
 
-/// How many letters must be added, removed or replaced (Levenshtein).
+/// How many letters must be added, removed, replaced, or swapped with their neighbours
+/// (Levenshtein's distance with Damerau's swaps).
 fn distance(one: &[char], other: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+    // Row i holds how far the first i letters of `one` are from each beginning of `other`.
+    let mut before = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for i in 1..=one.len() {
+        let mut row = vec![i];
+        for j in 1..=other.len() {
+            let replaced = last[j - 1] + usize::from(one[i - 1] != other[j - 1]);
+            let mut fewest = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && one[i - 2] == other[j - 1] && one[i - 1] == other[j - 2] {
+                fewest = fewest.min(before[j - 2] + 1);
+            }
+            row.push(fewest);
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[other.len()]
+    last[other.len()]
 }
 
 #[cfg(test)]
@@ -46,6 +52,8 @@ mod tests {
         assert_eq!(nearest("mekawa", names), Some("maekawa"));
         assert_eq!(nearest("raymond", names), Some("raymond-tree"));
         assert_eq!(nearest("lamprot", names), Some("lamport"));
+        assert_eq!(nearest("gird", ["grid", "triangle"]), Some("grid"), "a swap is one slip");
+        assert_eq!(nearest("rgdi", ["grid", "triangle"]), None, "two swaps are half of the word");
         assert_eq!(nearest("quicksort", names), None);
         assert_eq!(nearest("", names), None);
         assert_eq!(hint("lamprt", names), "; did you mean 'lamport'?");
