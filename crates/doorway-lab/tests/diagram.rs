@@ -127,6 +127,19 @@ fn text_has_a_line_for_each_event() {
     }
 }
 
+#[test]
+fn who_is_inside_and_asks_again_is_drawn_inside() {
+    let mut trace = Trace::new("permits", 1);
+    let acquire = || What::Acquire(Mode::Exclusive);
+    for (at, what) in (0u8..).zip([acquire(), What::Enter, acquire(), What::Release]) {
+        trace.push(f64::from(at), NodeId(0), what);
+    }
+    let text = render(&trace, Format::Text);
+    let lanes: Vec<_> = text.lines().skip(4).filter_map(|line| line.chars().nth(7)).collect();
+    assert_eq!(lanes, ['░', '█', '█', '░'], "{text}");
+    assert!(render(&trace, Format::Svg).contains(">inside and waiting</text>"), "the legend");
+}
+
 type Clock = BTreeMap<String, u64>;
 
 /// A log read back as `ShiViz` would: hosts, clocks and events.

@@ -81,6 +81,7 @@ pub(super) enum Sample {
     Waiting,
     Inside,
     Shared,
+    Both,
     Crash,
     Detect,
     Forget,
@@ -96,13 +97,16 @@ pub(super) fn entries<'a>(
     let happens = |what: &What| events.iter().any(|event| event.what == *what);
     let detects = || events.iter().any(|event| matches!(event.what, What::Detect(_)));
     let inside = |mode| stays.iter().any(|s| s.standing.held > 0 && s.standing.mode == mode);
-    let waits = || stays.iter().any(|stay| stay.standing.waiting.is_some());
+    let waits = |inside: bool| {
+        stays.iter().any(|s| s.standing.waiting.is_some() && (s.standing.held > 0) == inside)
+    };
     let lost = flights.clone().any(|flight| flight.lost.is_some());
     let stub = flights.any(|flight| flight.lost.is_none() && flight.arrived.is_empty());
     let states = [
-        (waits(), Sample::Waiting, "waiting"),
+        (waits(false), Sample::Waiting, "waiting"),
         (inside(Mode::Exclusive), Sample::Inside, "inside"),
         (inside(Mode::Shared), Sample::Shared, "inside, shared"),
+        (waits(true), Sample::Both, "inside and waiting"),
     ];
     let rest = [
         (lost, Sample::Lost, "lost"),
@@ -144,11 +148,16 @@ pub(super) fn legend(
 fn draw(canvas: &mut Canvas, sample: &Sample, (x, y): Point) {
     let (from, to) = ((x, y), (x + SAMPLE, y));
     let middle = (x + SAMPLE / 2.0, y);
-    let mut bar = |class| canvas.bar(class, (x, y - 5.0), (SAMPLE, 10.0), "");
+    let mut bar = |class, height| canvas.bar(class, (x, y - height / 2.0), (SAMPLE, height), "");
     match sample {
-        Sample::Waiting => bar("waiting"),
-        Sample::Inside => bar("inside"),
-        Sample::Shared => bar("shared"),
+        Sample::Waiting => bar("waiting", 10.0),
+        Sample::Inside => bar("inside", 10.0),
+        Sample::Shared => bar("shared", 10.0),
+        Sample::Both => {
+            bar("inside", 10.0);
+            bar("knock", 4.0);
+            bar("waiting", 4.0);
+        }
         Sample::Kind(kind) => {
             canvas.path(&format!("head {}", class(*kind)), &arrow(from, to), "");
         }

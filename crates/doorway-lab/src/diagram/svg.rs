@@ -195,8 +195,8 @@ impl<'a> Drawing<'a> {
                 }
             }
             if stay.standing.waiting.is_some() {
-                // Waiting for one more permit while inside: a thinner bar over the solid one.
-                let (at, size) = bar(if stay.standing.held > 0 { BAR / 2.0 } else { BAR });
+                // Waiting for one more permit while inside: a strip that leaves the bar solid.
+                let (at, size) = bar(if stay.standing.held > 0 { BAR / 3.0 } else { BAR });
                 self.canvas.bar("knock", at, size, "");
                 self.canvas.bar("waiting", at, size, &tip);
             }

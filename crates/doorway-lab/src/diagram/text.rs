@@ -39,10 +39,11 @@ pub(super) fn render(trace: &Trace) -> String {
 fn glyph(standing: Standing) -> char {
     match standing {
         Standing { crashed: true, .. } => '×',
+        // A node that holds a permit and waits for another is inside, which is what matters.
+        Standing { held: 1.., mode: Mode::Exclusive, .. } => '█',
+        Standing { held: 1.., mode: Mode::Shared, .. } => '▒',
         Standing { waiting: Some(_), .. } => '░',
-        Standing { held: 0, .. } => '│',
-        Standing { mode: Mode::Shared, .. } => '▒',
-        Standing { mode: Mode::Exclusive, .. } => '█',
+        Standing { waiting: None, .. } => '│',
     }
 }
 
