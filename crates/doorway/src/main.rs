@@ -14,6 +14,7 @@ use failure::Usage;
 mod cli;
 mod commands;
 mod failure;
+mod files;
 mod group_args;
 mod header;
 mod names;

@@ -1,13 +1,13 @@
 //! The arguments that describe a simulated run.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use doorway_core::{Channel, Group, Info, NodeId};
 use doorway_lab::simulate::{Arrival, Delay, Law, Options, Partition, Workload};
 
 use crate::failure::Usage;
+use crate::files;
 use crate::group_args::{parse_node, parse_nodes};
 
 /// How clients come, how messages travel, and what fails.
@@ -72,17 +72,31 @@ enum ChannelName {
     Unordered,
 }
 
+/// What files may say of a run: read once, however many runs there are.
+pub(crate) struct Traffic {
+    /// How clients come.
+    pub(crate) workload: Workload,
+    /// How long messages travel.
+    delay: Delay,
+}
+
 impl RunArgs {
+    /// How clients come and messages travel.
+    pub(crate) fn traffic(&self) -> anyhow::Result<Traffic> {
+        Ok(Traffic { workload: self.workload()?, delay: self.delay()? })
+    }
+
     /// The options of a run of `entries` entries.
     pub(crate) fn options(
         &self,
+        traffic: &Traffic,
         info: &Info,
         group: Group,
         entries: u64,
     ) -> Result<Options, Usage> {
         let mut options = Options::new(info, group);
-        options.delay = self.delay()?;
-        options.workload = self.workload()?;
+        options.delay = traffic.delay.clone();
+        options.workload = traffic.workload.clone();
         options.inside = self.inside.clone();
         options.shared = self.shared.unwrap_or(options.shared);
         options.hot = self.hot.unwrap_or(options.hot);
@@ -110,8 +124,7 @@ impl RunArgs {
         self.think.clone().unwrap_or(Law::Exponential(10.0))
     }
 
-    /// How clients come.
-    pub(crate) fn workload(&self) -> Result<Workload, Usage> {
+    fn workload(&self) -> anyhow::Result<Workload> {
         if let Some(rate) = self.open {
             return Ok(Workload::Open { rate });
         }
@@ -119,17 +132,14 @@ impl RunArgs {
             return Ok(Workload::Serial { pause: self.think() });
         }
         if let Some(file) = &self.requests {
-            let text = fs::read_to_string(file)
-                .map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))?;
-            let arrivals = Arrival::parse_all(&text)
+            let arrivals = Arrival::parse_all(&files::read(file)?)
                 .map_err(|error| Usage(format!("{}, {error}", file.display())))?;
             return Ok(Workload::Scripted(arrivals));
         }
         Ok(Workload::Closed { think: self.think() })
     }
 
-    /// How long messages travel.
-    fn delay(&self) -> Result<Delay, Usage> {
+    fn delay(&self) -> anyhow::Result<Delay> {
         let Some(file) = self.delay.strip_prefix("matrix:") else {
             let law = self
                 .delay
@@ -137,9 +147,8 @@ impl RunArgs {
                 .map_err(|error: String| Usage(format!("{error}; or matrix:FILE")))?;
             return Ok(Delay::Law(law));
         };
-        let text = fs::read_to_string(file)
-            .map_err(|error| Usage(format!("cannot read {file}: {error}")))?;
-        Delay::matrix(&text).map_err(|error| Usage(format!("{file}, {error}")))
+        let text = files::read(Path::new(file))?;
+        Ok(Delay::matrix(&text).map_err(|error| Usage(format!("{file}, {error}")))?)
     }
 }
 

@@ -1,10 +1,9 @@
 //! `doorway compare`: algorithms side by side, as a table, as values and as a plot.
 
-use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::ValueEnum;
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_core::{Group, Info};
@@ -15,6 +14,7 @@ use doorway_lab::simulate::{Options, Workload};
 
 use super::print_json;
 use crate::failure::Usage;
+use crate::files;
 use crate::group_args::parse_size;
 use crate::names;
 use crate::progress::Progress;
@@ -105,12 +105,14 @@ type OptionsOf<'a> = dyn Fn(&Info, Group) -> Result<Options, String> + Sync + 'a
 
 /// Measure, print and write what was asked for.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let traffic = args.run.traffic()?;
     let options = |info: &Info, group: Group| {
-        args.run.options(info, group, args.entries).map_err(|error| error.to_string())
+        let options = args.run.options(&traffic, info, group, args.entries);
+        options.map_err(|error| error.to_string())
     };
     let plan = args.plan(&options)?;
     for file in args.plot.iter().chain(&args.csv) {
-        refuse_unwritable(file)?;
+        files::ensure_writable(file)?;
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let rows = {
@@ -120,10 +122,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         compare::run(&plan, args.threads.unwrap_or(cores), &tell).map_err(Usage)?
     };
     if let Some(file) = &args.csv {
-        write(file, &compare::csv(&rows))?;
+        files::write(file, &compare::csv(&rows))?;
     }
     if let Some(file) = &args.plot {
-        write(file, &args.plot_of(&plan, &rows)?.render())?;
+        files::write(file, &args.plot_of(&plan, &traffic.workload, &rows).render())?;
     }
     if args.json {
         print_json(out, &rows)?;
@@ -153,10 +155,8 @@ impl Args {
             Sweep::Delay => (1e-6..=1e6).contains(point),
         };
         if let Some(point) = points.iter().find(|point| !fits(point)) {
-            return Err(Usage(format!(
-                "{point} is no point of a sweep over {}",
-                self.sweep.label()
-            )));
+            let reason = format!("{point} is no point of a sweep over {}", self.sweep.label());
+            return Err(Usage(reason));
         }
         if self.sweep == Sweep::Load && self.run.describes_load() {
             return Err(Usage("a sweep over load sets the think time itself".into()));
@@ -170,7 +170,7 @@ impl Args {
         })
     }
 
-    fn plot_of(&self, plan: &Plan<'_>, rows: &[Row]) -> anyhow::Result<Plot> {
+    fn plot_of(&self, plan: &Plan<'_>, workload: &Workload, rows: &[Row]) -> Plot {
         let mut series = Vec::new();
         for curve in rows.chunks(plan.points.len()) {
             let messages = self.metric == Metric::Messages;
@@ -189,21 +189,21 @@ impl Args {
                 }
             }
         }
-        let fixed = match (plan.sweep, &self.run.workload()?) {
+        let fixed = match (plan.sweep, workload) {
             (Sweep::Load | Sweep::Delay, _) => format!(", N = {}", plan.size),
             (Sweep::Size, Workload::Closed { think }) => format!(", think time {think}"),
             (Sweep::Size, Workload::Serial { .. }) => ", one client at a time".to_owned(),
             (Sweep::Size, Workload::Open { rate }) => format!(", {rate} clients a delay and node"),
             (Sweep::Size, Workload::Scripted(_)) => String::new(),
         };
-        Ok(Plot {
+        Plot {
             title: format!("{}{fixed}", capitalised(self.metric.label())),
             x_label: plan.sweep.label().to_owned(),
             y_label: self.metric.label().to_owned(),
             x_log: plan.sweep != Sweep::Size,
             y_log: matches!(self.metric, Metric::Messages | Metric::ResponseTime | Metric::Bytes),
             series,
-        })
+        }
     }
 }
 
@@ -239,15 +239,4 @@ fn print_table(
         }
     }
     Ok(table.print(out, 0)?)
-}
-
-/// Find out before the work whether its result can be kept.
-fn refuse_unwritable(file: &Path) -> anyhow::Result<()> {
-    let opened = fs::OpenOptions::new().create(true).append(true).open(file);
-    opened.map(drop).map_err(|error| Usage(format!("cannot write {}: {error}", file.display())))?;
-    Ok(())
-}
-
-fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -83,7 +83,8 @@ impl Args {
         let limit = format!("a diagram has at most {MAX_NODES} nodes, not {size}");
         ensure!(size <= MAX_NODES, Usage(limit));
         let group = self.shape.group(&entry.info, size)?;
-        let mut options = self.run.options(&entry.info, group, self.entries)?;
+        let traffic = self.run.traffic()?;
+        let mut options = self.run.options(&traffic, &entry.info, group, self.entries)?;
         if !self.run.describes_load() {
             two_ask(&mut options);
         }

@@ -49,7 +49,8 @@ struct Outcome {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let info = &args.algorithm.info;
     let group = args.shape.group(info, args.size.nodes)?;
-    let options = args.run.options(info, group, args.entries)?;
+    let traffic = args.run.traffic()?;
+    let options = args.run.options(&traffic, info, group, args.entries)?;
     let task = Timed(options);
     let (report, seconds) =
         algorithms::with(info.name, task).expect("the parser knows the name")?;
