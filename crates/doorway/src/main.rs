@@ -19,6 +19,7 @@ mod group_args;
 mod header;
 mod names;
 mod progress;
+mod replay;
 mod run_args;
 mod table;
 

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::bail;
 use clap::ValueEnum;
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_core::{Group, Info};
@@ -18,6 +17,7 @@ use crate::files;
 use crate::group_args::parse_size;
 use crate::names;
 use crate::progress::Progress;
+use crate::replay;
 use crate::run_args::RunArgs;
 use crate::table::Table;
 
@@ -135,7 +135,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let bad = rows.iter().find_map(|row| Some((row, row.report.violation.as_ref()?)));
     if let Some((row, violation)) = bad {
         out.flush()?;
-        bail!("{} at {}: {violation}", row.report.algorithm, row.x);
+        let what = format!("{} at {}: {violation}", row.report.algorithm, row.x);
+        return Err(replay::failure(what, args.run.seed));
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::time::Instant;
 
-use anyhow::bail;
 use doorway_core::Algorithm;
 use doorway_core::algorithms::{self, Entry, Task};
 use doorway_lab::papers::short;
@@ -15,6 +14,7 @@ use crate::failure::Usage;
 use crate::group_args::{ShapeArgs, SizeArg};
 use crate::names;
 use crate::progress::Progress;
+use crate::replay;
 use crate::run_args::RunArgs;
 use crate::table::Table;
 
@@ -63,8 +63,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     if let Some(violation) = violation {
         out.flush()?;
-        let seed = args.run.seed;
-        bail!("{violation}; seed {seed} shows it again: {}", replay(seed));
+        return Err(replay::failure(violation, args.run.seed));
     }
     Ok(())
 }
@@ -116,23 +115,4 @@ fn print_report(out: &mut dyn Write, report: &Report, rate: f64) -> anyhow::Resu
         table.row([what.to_owned(), value, remark]);
     }
     Ok(table.print_body(out, 2)?)
-}
-
-/// The command as it was given, with its seed.
-fn replay(seed: u64) -> String {
-    let mut words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
-    if !words.iter().any(|word| word.starts_with("--seed")) {
-        words.push(format!("--seed {seed}"));
-    }
-    format!("doorway {}", words.join(" "))
-}
-
-/// A word as a shell would take it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=/@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
