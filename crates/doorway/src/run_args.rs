@@ -114,10 +114,16 @@ impl RunArgs {
         Ok(options)
     }
 
-    /// Was anything said of how clients come?
+    /// Was it said how clients come?
     pub(crate) fn describes_load(&self) -> bool {
         let load = self.open.is_some() || self.serial || self.requests.is_some();
         load || self.think.is_some()
+    }
+
+    /// Was anything said that makes sense only with a load?
+    pub(crate) fn implies_load(&self) -> bool {
+        let clients = self.hot.is_some() || self.shared.is_some() || self.warmup > 0;
+        self.describes_load() || clients
     }
 
     fn think(&self) -> Law {

@@ -1,19 +1,21 @@
 //! `doorway diagram`: who sent what to whom, and who was inside when.
 
-use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{anyhow, ensure};
 use doorway_core::algorithms::{self, Entry, Task};
 use doorway_core::{Algorithm, Group};
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::simulate::{Arrival, Options, Simulation, Workload};
+use doorway_lab::trace::{Event, What};
 use doorway_lab::{Trace, script};
 
 use crate::failure::Usage;
+use crate::files;
 use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
+use crate::replay;
 use crate::run_args::RunArgs;
 
 /// Draw a run: two nodes that ask shortly after each other, a load with a seed, or a script
@@ -37,9 +39,9 @@ pub(crate) struct Args {
     /// Print JSON: the trace for Perfetto
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// After how many entries the run ends, where a load is given
-    #[arg(long, value_name = "E", default_value_t = 5, conflicts_with = "script")]
-    entries: u64,
+    /// After how many entries of a load the run ends [default: 5, or all that --requests has]
+    #[arg(long, value_name = "E", conflicts_with = "script")]
+    entries: Option<u64>,
     #[command(flatten)]
     run: RunArgs,
     #[command(flatten)]
@@ -52,43 +54,65 @@ const MAX_NODES: usize = 1000;
 /// Nor one of more events.
 const MAX_EVENTS: usize = 100_000;
 
-/// Draw it.
+/// How many entries of a load are drawn, unless a number is given.
+const ENTRIES: u64 = 5;
+
+/// What is drawn, and the failure if something happened in it that must never happen.
+type Story = (Trace, Option<anyhow::Error>);
+
+/// Draw it; a violation is a failure, after it has been drawn.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let format = match &args.output {
         Some(path) => Format::from_path(path).map_err(|error| Usage(error.to_string()))?,
         None if args.json => Format::Chrome,
         None => Format::Text,
     };
-    let picture = diagram::render(&args.trace()?, format);
+    let (trace, failure) = match &args.script {
+        Some(path) => played(path)?,
+        None => args.simulated()?,
+    };
+    let picture = diagram::render(&trace, format);
     match &args.output {
-        Some(path) => {
-            fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))
-        }
-        None => Ok(out.write_all(picture.as_bytes())?),
+        Some(path) => files::write(path, &picture)?,
+        None => out.write_all(picture.as_bytes())?,
     }
+    out.flush()?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// The story of a script.
+fn played(path: &Path) -> anyhow::Result<Story> {
+    let named = |error| Usage(format!("{}, {error}", path.display()));
+    let trace = script::run(&files::read(path)?).map_err(named)?.trace;
+    let failure = match trace.events.last() {
+        Some(Event { what: What::Violate(violation), .. }) => {
+            Some(anyhow!("{} ends with a violation: {violation}", path.display()))
+        }
+        _ => None,
+    };
+    Ok((trace, failure))
 }
 
 impl Args {
-    fn trace(&self) -> anyhow::Result<Trace> {
-        if let Some(path) = &self.script {
-            let text = fs::read_to_string(path);
-            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-            let played = script::run(&text);
-            let named = |error| Usage(format!("{}, {error}", path.display()));
-            return Ok(played.map_err(named)?.trace);
-        }
+    /// The story of a run.
+    fn simulated(&self) -> anyhow::Result<Story> {
         let (Some(entry), Some(size)) = (self.algorithm, self.nodes) else {
             return Err(Usage("a diagram needs an algorithm and -n N, or --script".into()).into());
         };
         let limit = format!("a diagram has at most {MAX_NODES} nodes, not {size}");
         ensure!(size <= MAX_NODES, Usage(limit));
         let group = self.shape.group(&entry.info, size)?;
+        let entries = self.entries.unwrap_or(ENTRIES);
         let traffic = self.run.traffic()?;
-        let mut options = self.run.options(&traffic, &entry.info, group, self.entries)?;
-        if !self.run.describes_load() {
-            two_ask(&mut options);
+        let mut options = self.run.options(&traffic, &entry.info, group, entries)?;
+        match &options.workload {
+            _ if self.entries.is_some() => {}
+            _ if !self.run.implies_load() => two_ask(&mut options),
+            Workload::Scripted(all) => options.entries = all.len().max(1) as u64,
+            _ => {}
         }
-        Ok(traced(entry, options)?)
+        let (trace, violation) = traced(entry, options)?;
+        Ok((trace, violation.map(|violation| replay::failure(violation, self.run.seed))))
     }
 }
 
@@ -107,11 +131,11 @@ fn two_ask(options: &mut Options) {
 pub(crate) fn example_of(entry: &Entry, group: Group) -> Result<Trace, Usage> {
     let mut options = Options::new(&entry.info, group);
     two_ask(&mut options);
-    traced(entry, options)
+    Ok(traced(entry, options)?.0)
 }
 
-/// Run to the end and return what happened.
-fn traced(entry: &Entry, mut options: Options) -> Result<Trace, Usage> {
+/// What happens in a run, and what of it must never happen.
+fn traced(entry: &Entry, mut options: Options) -> Result<(Trace, Option<String>), Usage> {
     options.trace = MAX_EVENTS;
     algorithms::with(entry.info.name, Traced(options)).expect("an entry of the list has a type")
 }
@@ -119,11 +143,18 @@ fn traced(entry: &Entry, mut options: Options) -> Result<Trace, Usage> {
 struct Traced(Options);
 
 impl Task for Traced {
-    type Output = Result<Trace, Usage>;
+    type Output = Result<(Trace, Option<String>), Usage>;
 
     fn run<A: Algorithm>(self) -> Self::Output {
         let mut run = Simulation::<A>::new(self.0).map_err(Usage)?;
-        while !run.advance(u64::MAX) {}
-        Ok(run.trace().clone())
+        let mut ended = false;
+        while !ended && run.trace().events.len() < MAX_EVENTS {
+            ended = run.advance(1 << 10);
+        }
+        let mut trace = run.trace().clone();
+        if !ended {
+            trace.title = format!("{}, the first {MAX_EVENTS} events", trace.title);
+        }
+        Ok((trace, run.report().violation))
     }
 }
