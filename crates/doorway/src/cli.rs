@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use clap::{Parser, Subcommand};
+use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     compare, completions, diagram, explain, list, man, paper, quorums, simulate,
@@ -14,6 +14,21 @@ use crate::commands::{
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// What the person asked for.
+    ///
+    /// A negative number is taken for the value of the option before it, so that the option can
+    /// say what it wants instead: by default it would be taken for an unknown option.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let hearing = |arg: Arg| {
+            let valued = !arg.is_positional() && arg.get_action().takes_values();
+            arg.allow_negative_numbers(valued)
+        };
+        let command = Self::command().mut_subcommands(|command| command.mut_args(hearing));
+        Self::from_arg_matches_mut(&mut command.try_get_matches()?)
+    }
 }
 
 /// A new command is a file beside the others, a line here and a line in `run`.
@@ -49,8 +64,6 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

@@ -5,7 +5,6 @@
 use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
 
 use cli::Cli;
@@ -24,7 +23,7 @@ mod run_args;
 mod table;
 
 fn main() -> ExitCode {
-    let done = match Cli::try_parse() {
+    let done = match Cli::read() {
         Ok(cli) => run(&cli),
         Err(error) => answer(&error),
     };

@@ -56,13 +56,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NODE@TIME", value_parser = parse_crash)]
     crash: Vec<(f64, NodeId)>,
     /// The survivors learn of a crash so long after it [default: never]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = parse_time)]
     detect: Option<f64>,
     /// Some nodes are cut off from the others for a time, as in 1,2@10..20; may be repeated
     #[arg(long, value_name = "NODES@FROM..UNTIL", value_parser = parse_partition)]
     partition: Vec<Partition>,
     /// How many entries are done before anything is counted
-    #[arg(long, value_name = "W", default_value_t = 0)]
+    #[arg(long, value_name = "W", default_value_t = 0, value_parser = parse_entries)]
     warmup: u64,
 }
 
@@ -158,6 +158,19 @@ impl RunArgs {
     }
 }
 
+/// A number of entries that a run can have.
+pub(crate) fn parse_entries(text: &str) -> Result<u64, String> {
+    let most = u64::from(u32::MAX / 2);
+    let number = text.parse().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| format!("say a number up to {most}"))
+}
+
+/// A time at which, or after which, something happens.
+fn parse_time(text: &str) -> Result<f64, String> {
+    let time = text.parse().ok().filter(|time| (0.0..=1e9).contains(time));
+    time.ok_or_else(|| "say a time from 0 to 1e9, in message delays".to_owned())
+}
+
 fn parse_think(text: &str) -> Result<Law, String> {
     parse_law(text, "exponential")
 }
@@ -168,8 +181,9 @@ fn parse_inside(text: &str) -> Result<Law, String> {
 
 /// A law, or a bare number for the usual one.
 fn parse_law(text: &str, usual: &str) -> Result<Law, String> {
-    if text.contains(':') { text.parse() } else { format!("{usual}:{text}").parse() }
-        .map_err(|_| "say a number, constant:1, uniform:0.5..1.5 or exponential:1".to_owned())
+    if text.contains(':') { text.parse() } else { format!("{usual}:{text}").parse() }.map_err(
+        |_| "say a number from 0 to 1e9, constant:1, uniform:0.5..1.5 or exponential:1".to_owned(),
+    )
 }
 
 fn parse_hot(text: &str) -> Result<(u32, f64), String> {
@@ -187,8 +201,9 @@ fn parse_crash(text: &str) -> Result<(f64, NodeId), String> {
 fn parse_partition(text: &str) -> Result<Partition, String> {
     let parsed = text.split_once('@').and_then(|(nodes, times)| {
         let (from, until) = times.split_once("..")?;
+        let (from, until) = (parse_time(from).ok()?, parse_time(until).ok()?);
         let side = parse_nodes(nodes).ok()?.into_iter().collect();
-        Some(Partition { from: from.parse().ok()?, until: until.parse().ok()?, side })
+        (from < until).then_some(Partition { from, until, side })
     });
     parsed.ok_or_else(|| "say nodes and times, as in 1,2@10..20".to_owned())
 }

@@ -18,7 +18,7 @@ use crate::group_args::parse_size;
 use crate::names;
 use crate::progress::Progress;
 use crate::replay;
-use crate::run_args::RunArgs;
+use crate::run_args::{RunArgs, parse_entries};
 use crate::table::Table;
 
 /// Compare algorithms over a sweep of size, load or delay, on all cores
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(short = 'n', value_name = "N", value_parser = parse_size, default_value = "16")]
     nodes: usize,
     /// Entries for each point
-    #[arg(long, value_name = "E", default_value_t = 3_000)]
+    #[arg(long, value_name = "E", default_value_t = 3_000, value_parser = parse_entries)]
     entries: u64,
     /// What the plot and the table show
     #[arg(long, value_name = "FIGURE", default_value = "messages")]

@@ -16,7 +16,7 @@ use crate::files;
 use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
 use crate::replay;
-use crate::run_args::RunArgs;
+use crate::run_args::{RunArgs, parse_entries};
 
 /// Draw a run: two nodes that ask shortly after each other, a load with a seed, or a script
 #[derive(clap::Args)]
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "output")]
     json: bool,
     /// After how many entries of a load the run ends [default: 5, or all that --requests has]
-    #[arg(long, value_name = "E", conflicts_with = "script")]
+    #[arg(long, value_name = "E", conflicts_with = "script", value_parser = parse_entries)]
     entries: Option<u64>,
     #[command(flatten)]
     run: RunArgs,

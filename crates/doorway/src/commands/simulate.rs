@@ -15,7 +15,7 @@ use crate::group_args::{ShapeArgs, SizeArg};
 use crate::names;
 use crate::progress::Progress;
 use crate::replay;
-use crate::run_args::RunArgs;
+use crate::run_args::{RunArgs, parse_entries};
 use crate::table::Table;
 
 /// Simulate an algorithm and measure what an entry costs
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     size: SizeArg,
     /// After how many entries the run ends
-    #[arg(long, value_name = "E", default_value_t = 10_000)]
+    #[arg(long, value_name = "E", default_value_t = 10_000, value_parser = parse_entries)]
     entries: u64,
     /// Print JSON
     #[arg(long)]
