@@ -30,7 +30,8 @@ pub(crate) struct Args {
     #[arg(required_unless_present = "script")]
     nodes: Option<usize>,
     /// Play this script, which says itself what it runs
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["algorithm", "nodes", "ShapeArgs", "RunArgs"])]
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["algorithm", "nodes", "ShapeArgs", "RunArgs"])]
     script: Option<PathBuf>,
     /// Where to draw, and how by its name: .svg, .txt, .mmd, .shiviz, or .json for Perfetto
     /// [default: text on the screen]

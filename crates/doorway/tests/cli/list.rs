@@ -1,0 +1,91 @@
+//! `doorway list` and `doorway explain`.
+
+use crate::{algorithms, answer, json, refusal};
+
+#[test]
+fn list_has_a_line_for_each_algorithm() {
+    let text = answer("list");
+    let rows = algorithms();
+    assert_eq!(text.lines().count(), rows.len() + 1);
+    for (line, row) in text.lines().skip(1).zip(rows) {
+        let name = row["name"].as_str().expect("a name");
+        assert!(line.starts_with(&format!("{name} ")), "{line}");
+        assert_eq!(line.ends_with("refuted"), row["refuted"] == true, "{line}");
+    }
+}
+
+#[test]
+fn the_algorithms_of_the_papers_are_there() {
+    let rows = algorithms();
+    let refuted =
+        |name: &str| rows.iter().find(|row| row["name"] == name).expect(name)["refuted"] == true;
+    for name in [
+        "central",
+        "lamport",
+        "ricart-agrawala",
+        "carvalho-roucairol",
+        "ricart-agrawala-token",
+        "suzuki-kasami",
+        "le-lann",
+        "maekawa",
+        "maekawa-eager",
+        "maekawa-unordered",
+        "maekawa-sequential",
+        "maekawa-cyclic",
+        "majority",
+        "weighted-majority",
+        "raymond-tree",
+        "raymond-k",
+        "naimi-trehel",
+        "readers-writers",
+    ] {
+        assert!(!refuted(name), "{name}");
+    }
+    for name in [
+        "maekawa-printed",
+        "maekawa-textbook",
+        "maekawa-slides-printed",
+        "maekawa-sequential-self-first",
+        "raymond-k-scanned",
+    ] {
+        assert!(refuted(name), "{name}");
+    }
+}
+
+#[test]
+fn list_json_keeps_its_promises() {
+    for row in algorithms() {
+        for key in ["name", "paper", "messages_min", "messages_max"] {
+            assert!(row[key].as_str().is_some_and(|text| !text.is_empty()), "{key} of {row}");
+        }
+        let one_of = |key: &str, known: &[&str]| known.contains(&row[key].as_str().unwrap_or(""));
+        assert!(one_of("kind", &["permission", "token", "quorum", "central"]), "{row}");
+        assert!(one_of("channel", &["fifo", "unordered"]), "{row}");
+        assert!(["shared", "permits", "refuted"].iter().all(|key| row[key].is_boolean()), "{row}");
+        assert!(row["year"].as_u64().is_some_and(|year| (1965..2030).contains(&year)), "{row}");
+    }
+}
+
+#[test]
+fn explain_has_every_part_for_every_algorithm() {
+    for row in algorithms() {
+        let name = row["name"].as_str().expect("a name");
+        let text = answer(&format!("explain {name}"));
+        for part in
+            ["Assumes", "Idea", "Rules", "Why it is right", "Messages per entry", "A small run"]
+        {
+            assert!(text.lines().any(|line| line == part), "{part} of {name}");
+        }
+        assert!(!text.contains("//!"), "{name}");
+        assert_eq!(json(&format!("explain {name}"))["name"], name);
+    }
+}
+
+#[test]
+fn explain_works_formulas_out_for_a_group() {
+    let cost = &json("explain ricart-agrawala -n 11")["cost"];
+    assert_eq!(cost[0]["values"][0]["n"], 11);
+    assert_eq!(cost[0]["values"][0]["messages"], 20.0);
+    assert!(refusal("explain ricart-agrawala -n 5 --quorums grid").contains("no use for quorums"));
+    assert!(refusal("explain ricart-agrawala --tree star").contains("no use for a tree"));
+}

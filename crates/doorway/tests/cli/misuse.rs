@@ -1,0 +1,148 @@
+//! Whatever is asked wrongly is refused in one line that says what would be right.
+
+use crate::refusal;
+
+#[test]
+fn unknown_names_are_answered_with_the_nearest() {
+    assert!(refusal("explain ricart-agrawla").contains("'ricart-agrawala'"));
+    assert!(refusal("explain RICART-AGRA").contains("'ricart-agrawala'"));
+    assert!(refusal("quorums projectiv -n 7").contains("'projective-plane'"));
+    assert!(refusal("quorums gird -n 7").contains("'grid'"));
+    assert!(refusal("simulate lamprot -n 3").contains("'lamport'"));
+    assert!(refusal("simulate maekawa -n 7 --quorums gird").contains("'grid'"));
+    assert!(refusal("diagram lelann -n 3").contains("'le-lann'"));
+    assert!(refusal("compare lamport majorty").contains("'majority'"));
+    assert!(refusal("paper maekawa-tabel-1").contains("'maekawa-table-1'"));
+    assert!(!refusal("explain quicksort").contains("did you mean"));
+    assert!(refusal("lst").contains("'list'"));
+    assert!(refusal("list --jsn").contains("'--json'"));
+}
+
+fn refused(cases: impl IntoIterator<Item = (String, &'static str)>) {
+    for (line, why) in cases {
+        let reason = refusal(&line);
+        assert!(reason.contains(why), "doorway {line}: {reason}");
+    }
+}
+
+#[test]
+fn sizes_beyond_the_limits_are_refused_everywhere() {
+    let commands = [
+        "simulate lamport",
+        "diagram lamport",
+        "explain lamport",
+        "compare lamport",
+        "quorums grid",
+    ];
+    let sizes = ["0", "-3", "16777217", "99999999999999999999", "many", "2.5"];
+    let cases = |command| sizes.map(|size| (format!("{command} -n {size}"), "1 to 16777216 nodes"));
+    refused(commands.into_iter().flat_map(cases));
+}
+
+#[test]
+fn impossible_groups_are_refused_in_one_line() {
+    let cases = [
+        ("quorums grid", "-n <N>"),
+        ("quorums projective-plane -n 8", "8"),
+        ("quorums majority -n 16777216", "members"),
+        ("quorums weighted -n 3 --weights 1,1", "weights"),
+        ("quorums weighted -n 3 --weights 0,0,0", "zero"),
+        ("quorums weighted -n 2 --weights 1,x", "x"),
+        ("quorums grid -n 2 --weights 1,1", "weights"),
+        ("explain ricart-agrawala --topology star", "mesh, ring, tree"),
+        ("explain ricart-agrawala --graph round", "balanced:K"),
+        ("explain ricart-agrawala -n 16777216 --graph mesh", "at most"),
+        ("explain ricart-agrawala --initiators 0", "from 1"),
+        ("explain", "<ALGORITHM>"),
+        ("simulate maekawa -n 8 --quorums projective-plane", "7 and 13"),
+        ("simulate maekawa -n 3 --quorums weighted --weights 0,0,0", "zero"),
+        ("simulate raymond-k -n 3 --permits 4294967295", "1 to 16777216 permits"),
+        ("simulate raymond-k -n 3 --permits 0", "1 to 16777216 permits, not 0"),
+        ("simulate raymond-k -n 3 --permits 3 --seats 0", "at least one seat"),
+        ("simulate raymond-k -n 3 --permits 2 --seats 3", "3 seats"),
+        ("simulate raymond-k -n 3 --permits 9 --seats 2", "cannot hold 9 permits"),
+        ("simulate raymond-k -n 3 --seats 1", "--permits"),
+        ("simulate lamport -n 3 --permits 2", "no use for permits"),
+        ("simulate raymond-echo -n 4 --graph 1-2,3-4", "connected"),
+        ("simulate raymond-echo -n 4 --initiators 5", "nodes of the group"),
+        ("simulate raymond-tree -n 4 --tree bush", "balanced:2"),
+        ("completions cobol", "bash"),
+        ("", "doorway help"),
+    ];
+    refused(cases.map(|(line, why)| (line.to_owned(), why)));
+}
+
+/// What no run can be like, whatever command runs it.
+const RUNS: [(&str, &str); 46] = [
+    ("--entries 0", "1 to 2147483647"),
+    ("--entries -1", "up to 2147483647"),
+    ("--entries x", "up to 2147483647"),
+    ("--entries 18446744073709551615 --warmup 1", "up to 2147483647"),
+    ("--warmup 99999999999", "up to 2147483647"),
+    ("--warmup -1", "up to 2147483647"),
+    ("--seed -1", "--seed"),
+    ("--seed x", "--seed"),
+    ("--seed", "--seed"),
+    ("--think -1", "a number from 0"),
+    ("--think nan", "a number from 0"),
+    ("--think gauss:1", "exponential:1"),
+    ("--think 1e300", "a number from 0 to 1e9"),
+    ("--inside -1", "a number from 0"),
+    ("--inside uniform:2..1", "uniform:0.5..1.5"),
+    ("--delay 1", "constant:1"),
+    ("--delay gauss:1", "'gauss:1' is no law"),
+    ("--delay constant:-1", "no law"),
+    ("--delay uniform:1", "no law"),
+    ("--delay constant:0", "must take some time"),
+    ("--open 0", "a rate of"),
+    ("--open -1", "a rate of"),
+    ("--open nan", "NaN"),
+    ("--open 1 --serial", "--serial"),
+    ("--hot 1", "2:10"),
+    ("--hot 9:1", "some of the group"),
+    ("--hot 1:0", "a factor of"),
+    ("--hot 1:nan", "a factor of"),
+    ("--shared 0.5", "no shared mode"),
+    ("--shared 2", "from 0 to 1"),
+    ("--shared nan", "from 0 to 1"),
+    ("--channel slow", "fifo, unordered"),
+    ("--loss 2", "from 0 to 1"),
+    ("--loss -0.5", "from 0 to 1, not -0.5"),
+    ("--loss nan", "NaN"),
+    ("--duplicate 1.5", "from 0 to 1"),
+    ("--crash 1", "3@25.5"),
+    ("--crash 0@1", "3@25.5"),
+    ("--crash 9@1", "node 9"),
+    ("--crash 1@-1", "no time"),
+    ("--crash 1@nan", "no time"),
+    ("--detect -1", "a time from 0"),
+    ("--detect inf", "a time from 0"),
+    ("--partition 1", "1,2@10..20"),
+    ("--partition 9@1..2", "node 9"),
+    ("--partition 1@2..1", "1,2@10..20"),
+];
+
+#[test]
+fn impossible_runs_are_refused_in_one_line() {
+    for command in ["simulate lamport -n 3", "diagram lamport -n 3", "compare lamport --points 3"] {
+        refused(RUNS.map(|(options, why)| (format!("{command} {options}"), why)));
+    }
+}
+
+#[test]
+fn impossible_comparisons_are_refused_in_one_line() {
+    let cases = [
+        ("--sweep up", "n, load or delay"),
+        ("--points 0", "0 is no point"),
+        ("--points 2.5", "2.5 is no point"),
+        ("--points 16777217", "no point"),
+        ("--points x", "--points"),
+        ("--sweep load --points -1", "-1 is no point"),
+        ("--sweep load --points nan", "NaN is no point"),
+        ("--sweep delay --points 0", "0 is no point"),
+        ("--sweep load --think 3", "sets the think time itself"),
+        ("--metric beauty", "messages"),
+        ("--threads many", "--threads"),
+    ];
+    refused(cases.map(|(options, why)| (format!("compare lamport {options}"), why)));
+}

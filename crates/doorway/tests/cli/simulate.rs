@@ -1,0 +1,70 @@
+//! `doorway simulate`.
+
+use crate::{answer, json, parsed, timeless, violating};
+
+const NUMBERS: [&str; 14] = [
+    "n",
+    "entries",
+    "seed",
+    "messages_per_entry",
+    "messages_ci",
+    "messages_min",
+    "messages_max",
+    "sync_delay",
+    "response_time",
+    "throughput",
+    "jain",
+    "overtakes_max",
+    "events",
+    "events_per_second",
+];
+
+#[test]
+fn json_has_every_figure_as_a_number() {
+    let run = json("simulate ricart-agrawala -n 5 --entries 500 --seed 3 --think 1");
+    for key in NUMBERS.into_iter().chain(["violations"]) {
+        assert!(run[key].is_number(), "{key} of {run}");
+    }
+    assert_eq!(run["algorithm"], "ricart-agrawala");
+    assert_eq!([&run["n"], &run["entries"], &run["seed"], &run["violations"]], [5, 500, 3, 0]);
+    assert_eq!([&run["messages_min"], &run["messages_max"]], [8, 8], "2(N-1)");
+}
+
+#[test]
+fn the_text_says_the_same() {
+    let text = answer("simulate ricart-agrawala -n 5 --entries 500 --seed 3 --think 1");
+    assert!(text.starts_with("ricart-agrawala, N = 5, seed 3: 500 entries in "), "{text}");
+    let row = text.lines().find(|line| line.contains("messages per entry")).expect("a row");
+    assert!(row.contains(" 8 ± 0 ") && row.ends_with(" 8 to 8"), "{row}");
+}
+
+#[test]
+fn the_seed_rules_the_run() {
+    let line = "simulate maekawa -n 7 --entries 300 --delay exponential:1 --json";
+    let run = |seed: u32| timeless(&answer(&format!("{line} --seed {seed}")));
+    assert_eq!(run(7), run(7));
+    assert_eq!(timeless(&answer(line)), run(1), "the default");
+    assert_ne!(run(7)["response_time"], run(8)["response_time"]);
+}
+
+#[test]
+fn a_violation_is_a_failure_that_can_be_seen_again() {
+    // Lamport's algorithm needs channels that keep their order.
+    let line = "simulate lamport -n 3 --think 1 --channel unordered --delay exponential:1";
+    for line in [format!("{line} --json"), format!("{line} --seed 5 --json")] {
+        let (answer, reason) = violating(&line);
+        let run = parsed(&answer);
+        assert_eq!(run["violations"], 1);
+        let violation = run["violation"].as_str().expect("what it was");
+        assert!(reason.starts_with(&format!("doorway: {violation}; seed ")), "{reason}");
+    }
+}
+
+#[test]
+fn permits_let_several_in() {
+    let busy = |permits: u32| {
+        let line = format!("simulate raymond-k -n 4 --entries 400 --think 0 --permits {permits}");
+        json(&line)["throughput"].as_f64().expect("a number")
+    };
+    assert!(busy(4) > 2.0 * busy(1), "{} and {}", busy(4), busy(1));
+}
