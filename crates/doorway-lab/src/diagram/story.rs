@@ -194,10 +194,12 @@ pub(super) fn count(shown: usize, all: usize, noun: &str) -> String {
     }
 }
 
-/// The nodes that a violation is about.
+/// The nodes that a violation is about, in order.
 pub(super) fn concerned(violation: &Violation) -> Vec<NodeId> {
-    match violation {
+    let mut concerned = match violation {
         Violation::Together(nodes) | Violation::Stuck(nodes) => nodes.clone(),
         Violation::Rejected { node, .. } | Violation::Breach { node, .. } => vec![*node],
-    }
+    };
+    concerned.sort_unstable();
+    concerned
 }
