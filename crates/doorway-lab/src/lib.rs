@@ -9,6 +9,7 @@ pub mod diagram;
 pub mod explore;
 pub mod nearest;
 mod nodes;
+pub mod numbers;
 pub mod papers;
 pub mod plot;
 pub mod random;

@@ -11,6 +11,7 @@ use doorway_core::{NodeId, Shape};
 use serde::Serialize;
 
 use crate::Trace;
+use crate::numbers::short;
 use crate::simulate::{self, Arrival, Law, Report, Workload};
 use crate::trace::What;
 
@@ -147,15 +148,6 @@ impl Table {
     ) {
         self.figures.push(Figure { case: case.into(), quantity, paper, measured });
     }
-}
-
-/// A number with at most three decimals.
-pub fn short(value: f64) -> String {
-    if value.is_infinite() {
-        return "unbounded".into();
-    }
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').into()
 }
 
 /// A run described by what differs from the usual one.

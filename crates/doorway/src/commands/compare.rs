@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_core::{Group, Info};
 use doorway_lab::compare::{self, Plan, Row, Sweep};
-use doorway_lab::papers::short;
+use doorway_lab::numbers::short;
 use doorway_lab::plot::{Plot, Series};
 use doorway_lab::simulate::{Options, Workload};
 

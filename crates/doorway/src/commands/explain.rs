@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use doorway_core::algorithms::Entry;
 use doorway_core::{Channel, Formula, Group, GroupError, Info, Needs, Per, Shape};
 use doorway_lab::diagram::{self, Format};
+use doorway_lab::numbers::short;
 use serde::Serialize;
 
 use super::diagram::example_of;
@@ -169,20 +170,4 @@ fn print_cost(out: &mut dyn Write, info: &Info, cost: &[Cost]) -> anyhow::Result
         Per::Run => "The bounds hold for the mean over a run.",
     };
     Ok(writeln!(out, "\n  {bound}\n")?)
-}
-
-/// A number with at most two decimals.
-fn short(value: f64) -> String {
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_short() {
-        assert_eq!([8.0, 0.5, 2.0 / 3.0, 100.0].map(short), ["8", "0.5", "0.67", "100"]);
-    }
 }

@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use anyhow::bail;
-use doorway_lab::papers::{self, Figure, Paper, Table as Measured, short};
+use doorway_lab::numbers::short;
+use doorway_lab::papers::{self, Figure, Paper, Table as Measured};
 use serde::Serialize;
 
 use super::print_json;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use doorway_core::Algorithm;
 use doorway_core::algorithms::{self, Entry, Task};
-use doorway_lab::papers::short;
+use doorway_lab::numbers::short;
 use doorway_lab::simulate::{Options, Report, Simulation};
 use serde::Serialize;
 
