@@ -11,7 +11,7 @@ use crate::run::{cargo, output};
 /// Pictures, and the commands that draw them.
 const PICTURES: [(&str, &str); 2] = [
     ("docs/space-time.svg", "diagram maekawa -n 7 -o"),
-    ("docs/compare.svg", "compare --sweep n --serial --think 1000 --plot"),
+    ("docs/compare.svg", "compare --sweep n --serial --think 1000 --entries 300 --plot"),
 ];
 
 /// Where the table of algorithms goes in the README.

@@ -34,7 +34,7 @@ pub(crate) struct RunArgs {
     /// One client at a time, at a node drawn evenly, a think time after the last one left
     #[arg(long, group = "load")]
     serial: bool,
-    /// Exactly the clients of a file, a line each: TIME NODE [shared] [stay TIME]
+    /// Exactly the clients of a file, a line each: `TIME NODE [shared] [stay TIME]`
     #[arg(long, value_name = "FILE", group = "load")]
     requests: Option<PathBuf>,
     /// The first K nodes are hot: clients come there F times as often
