@@ -1,12 +1,13 @@
 //! The contract between an algorithm and whatever drives it.
 
+use alloc::format;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::hash::Hash;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Group, Info, NodeId};
+use crate::{BEYOND_LIMIT, CLOCK_LIMIT, Group, GroupError, Info, NodeId, NodeSet};
 
 /// What crosses the network: comparable, so that worlds have one canonical form, and serialisable.
 pub trait Wire: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned {}
@@ -41,7 +42,8 @@ pub struct Holder {
 pub struct Start {
     /// Those already inside, at most one entry per node.
     pub holders: Vec<Holder>,
-    /// A lower bound for every sequence number, so that requests of a forgotten past stay older.
+    /// A lower bound for every sequence number, so that requests of a forgotten past stay older;
+    /// itself below [`CLOCK_LIMIT`].
     pub floor: u64,
 }
 
@@ -50,6 +52,34 @@ impl Start {
     pub fn with_holder(node: NodeId) -> Self {
         let holder = Holder { node, mode: Mode::Exclusive, permits: 1 };
         Self { holders: alloc::vec![holder], floor: 0 }
+    }
+
+    /// Can a group of this algorithm begin like this? A view puts it together from what its members
+    /// say of themselves, so it is not taken on trust.
+    pub fn check(&self, info: &Info, group: &Group) -> Result<(), GroupError> {
+        let mut seen = NodeSet::new();
+        for Holder { node, mode, permits } in &self.holders {
+            if !group.contains(*node) || !seen.insert(*node) {
+                let reason = format!("holder {node} is no node of the group, or named twice");
+                return Err(GroupError::new(reason));
+            }
+            if *permits == 0 || *permits > group.seats() {
+                let reason = format!("node {node} cannot start with {permits} permits");
+                return Err(GroupError::new(reason));
+            }
+            if *mode == Mode::Shared && !info.shared {
+                return Err(GroupError::new(format!("{} does not serve shared mode", info.name)));
+            }
+        }
+        let sum: u64 = self.holders.iter().map(|holder| u64::from(holder.permits)).sum();
+        let shared = self.holders.iter().all(|holder| holder.mode == Mode::Shared);
+        if !shared && sum > u64::from(group.permits()) {
+            return Err(GroupError::new("more start inside than may be inside together"));
+        }
+        if self.floor >= CLOCK_LIMIT {
+            return Err(GroupError::new(BEYOND_LIMIT));
+        }
+        Ok(())
     }
 
     /// The entry of `node`, if it starts inside.

@@ -101,7 +101,8 @@ pub struct Info {
     pub needs: Needs,
     /// For a text that fails as printed: how.
     pub refuted: Option<&'static str>,
-    /// May the lock service offer it?
+    /// May the lock service offer it? Only what is right, rests while nobody wants in, and gains
+    /// something over its plainer kin in a service, where a view replaces crashed nodes.
     pub served: bool,
     /// Its cost.
     pub messages: Claim,

@@ -36,4 +36,4 @@ pub use graph::Graph;
 pub use group::{Group, GroupError, MAX_NODES, Shape, Wiring};
 pub use info::{Channel, Claim, Formula, Info, Kind, Needs, Per};
 pub use member::{Breach, Input, Member, Phase};
-pub use node_set::{NodeId, NodeSet, Timestamp};
+pub use node_set::{BEYOND_LIMIT, CLOCK_LIMIT, NodeId, NodeSet, Timestamp};

@@ -1,6 +1,6 @@
 //! The one door to a node: every driver steps a [`Member`], and the contract is held here once.
 
-use crate::{Algorithm, Effects, Group, Mode, NodeId, Start};
+use crate::{Algorithm, CLOCK_LIMIT, Effects, Group, Mode, NodeId, Start};
 
 /// What can happen to a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub enum Input<M> {
     },
     /// The client inside leaves, or gives back one permit.
     Release,
-    /// Another node has stopped for ever, and `heir` takes its place.
+    /// Another node has stopped for ever, and `heir`, a live one, takes its place.
     Failed {
         /// Who stopped.
         node: NodeId,
@@ -56,13 +56,21 @@ pub struct Member<A> {
     algorithm: A,
     me: NodeId,
     waiting: Option<Mode>,
+    /// The mode of those inside; [`Mode::Exclusive`] when nobody is, so that states stay equal.
     mode: Mode,
     held: u32,
 }
 
 impl<A: Algorithm> Member<A> {
     /// Node `me` as its group begins. Step it with [`Input::Start`] before anything else.
+    ///
+    /// # Panics
+    ///
+    /// If no group can begin so: [`Start::check`] says it beforehand.
     pub fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        if let Err(reason) = start.check(&A::INFO, group) {
+            panic!("a start that was not checked: {reason}");
+        }
         let holder = start.holder(me);
         Self {
             algorithm: A::new(me, group, start),
@@ -77,8 +85,8 @@ impl<A: Algorithm> Member<A> {
     ///
     /// # Panics
     ///
-    /// If the driver asks for what [`Member::may_acquire`] or [`Member::may_release`] deny: that is
-    /// a mistake in the driver, and no message of a peer leads to it.
+    /// If the driver asks for what [`Member::may_acquire`] or [`Member::may_release`] deny, or
+    /// names a crash that cannot be: a mistake in the driver, to which no message of a peer leads.
     pub fn step(
         &mut self,
         group: &Group,
@@ -93,13 +101,23 @@ impl<A: Algorithm> Member<A> {
                 self.waiting = Some(mode);
                 self.algorithm.acquire(group, mode, out);
             }
+            Input::Receive { from, .. } if from == self.me || !group.contains(from) => {
+                out.reject("a message of nobody else in the group");
+            }
             Input::Receive { from, message } => self.algorithm.receive(group, from, message, out),
             Input::Release => {
                 assert!(self.may_release(), "only a node inside can leave");
                 self.held -= 1;
+                if self.held == 0 {
+                    self.mode = Mode::Exclusive;
+                }
                 self.algorithm.release(group, out);
             }
-            Input::Failed { node, heir } => self.algorithm.failed(group, node, heir, out),
+            Input::Failed { node, heir } => {
+                let known = group.contains(node) && group.contains(heir);
+                assert!(known && node != self.me && node != heir, "another node takes its place");
+                self.algorithm.failed(group, node, heir, out);
+            }
         }
         if out.entered() {
             self.mode = self.waiting.take().ok_or(Breach::EnteredUninvited)?;
@@ -159,7 +177,8 @@ impl<A: Algorithm> Member<A> {
 
     /// From which floor the node may be started anew if it is forgotten now; `None`: keep it.
     pub fn floor(&self) -> Option<u64> {
-        (self.phase() == Phase::Outside).then(|| self.algorithm.floor()).flatten()
+        let floor = (self.phase() == Phase::Outside).then(|| self.algorithm.floor()).flatten();
+        floor.filter(|floor| *floor < CLOCK_LIMIT)
     }
 
     /// The algorithm's own state, for invariants and for display.

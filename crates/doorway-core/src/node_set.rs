@@ -34,7 +34,7 @@ impl fmt::Debug for NodeId {
 }
 
 /// When a request was made, ties broken by node: the smaller is the older and goes first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     /// The sequence number.
     pub clock: u64,
@@ -48,10 +48,18 @@ impl fmt::Debug for Timestamp {
     }
 }
 
+/// No correct peer sends a number this high: at a thousand million requests a second it takes more
+/// than a century to count so far, and a view, which starts a group anew, comes long before. Below
+/// it, the next number always exists and is higher.
+pub const CLOCK_LIMIT: u64 = 1 << 62;
+
+/// Why a number at or above [`CLOCK_LIMIT`] is refused.
+pub const BEYOND_LIMIT: &str = "a number that no correct node reaches";
+
 /// A set of nodes as bits, without trailing zero words, so that equal sets are equal values.
 ///
 /// Up to 128 nodes live inside the value itself. Testing for emptiness costs nothing.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct NodeSet {
     words: SmallVec<[u64; 2]>,
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{
-    Algorithm, Group, Holder, Info, Mode, Needs, NodeId, NodeSet, Phase, Shape, Start, Wiring,
+    Algorithm, CLOCK_LIMIT, Group, Holder, Info, Mode, Needs, NodeId, NodeSet, Phase, Shape, Start,
+    Wiring,
 };
 use doorway_lab::explore::{Verdict, explore};
 use doorway_lab::{Choice, Limits, World};
@@ -248,4 +249,41 @@ fn sequences(size: usize, length: u32) -> Vec<Vec<NodeId>> {
     let digit = |number: usize, at: u32| NodeId::at(number / size.pow(at) % size);
     let sequence = |number| (0..length).map(|at| digit(number, at)).collect();
     (0..size.pow(length)).map(sequence).collect()
+}
+
+#[test]
+fn a_start_that_cannot_be_is_refused() {
+    let info = |name| ALL.iter().map(|entry| entry.info).find(|info| info.name == name).unwrap();
+    let holder = |node, mode, permits| Holder { node: NodeId(node), mode, permits };
+    let (alone, reader) =
+        (|node| holder(node, Mode::Exclusive, 1), |node| holder(node, Mode::Shared, 1));
+    let check = |name, shape: &Shape, holders: &[Holder], floor| {
+        let info = info(name);
+        let group = info.group(3, shape).expect("small groups exist");
+        Start { holders: holders.to_vec(), floor }.check(&info, &group).is_ok()
+    };
+    let plain = Shape::default();
+    let central = |holders: &[Holder]| check("central", &plain, holders, 0);
+    assert!(central(&[]) && central(&[alone(2)]));
+    assert!(!central(&[alone(3)]), "a stranger");
+    assert!(!central(&[alone(1), alone(2)]), "two inside");
+    assert!(!central(&[holder(1, Mode::Exclusive, 0)]), "inside with nothing");
+    assert!(!central(&[reader(1)]), "a mode not served");
+
+    let shared = |holders: &[Holder]| check("readers-writers", &plain, holders, 0);
+    assert!(shared(&[reader(0), reader(1), reader(2)]));
+    assert!(!shared(&[reader(0), reader(0)]), "named twice");
+    assert!(!shared(&[reader(0), alone(1)]), "a reader and a writer");
+
+    let three = Shape { permits: Some(3), seats: Some(2), ..Shape::default() };
+    let permits = |holders: &[(u32, u32)]| {
+        let holders: Vec<_> = holders.iter().map(|h| holder(h.0, Mode::Exclusive, h.1)).collect();
+        check("raymond-k", &three, &holders, 0)
+    };
+    assert!(permits(&[(0, 2), (1, 1)]));
+    assert!(!permits(&[(0, 3)]), "more than a node has seats");
+    assert!(!permits(&[(0, 2), (1, 2)]), "more than there are permits");
+
+    assert!(check("lamport", &plain, &[], CLOCK_LIMIT - 1));
+    assert!(!check("lamport", &plain, &[], CLOCK_LIMIT));
 }

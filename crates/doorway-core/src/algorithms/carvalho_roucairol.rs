@@ -29,6 +29,7 @@
 //! each other only if they are made in the printed order; done otherwise, two replies are sent.
 
 use super::prelude::*;
+use super::ricart_agrawala::COST;
 
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,9 +54,6 @@ pub struct CarvalhoRoucairol {
     deferred: NodeSet,
 }
 
-const BROADCAST: Formula =
-    Formula { text: "2(N-1)", of: |group| 2.0 * f64::from(group.size() - 1) };
-
 impl Algorithm for CarvalhoRoucairol {
     type Message = Message;
 
@@ -73,7 +71,7 @@ impl Algorithm for CarvalhoRoucairol {
         served: true,
         messages: Claim {
             least: Formula { text: "0", of: |_| 0.0 },
-            most: BROADCAST,
+            most: COST,
             per: Per::Entry,
             // Each of the others has been inside since our last entry with even odds.
             light: Some(Formula { text: "N-1", of: |group| f64::from(group.size() - 1) }),
@@ -89,7 +87,7 @@ impl Algorithm for CarvalhoRoucairol {
     }
 
     fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.highest = self.highest.saturating_add(1);
+        self.highest += 1;
         self.request = Some(Timestamp { clock: self.highest, node: self.me });
         out.send_all(self.missing.iter(), &Message::Request(self.highest));
         if self.missing.is_empty() {
@@ -105,6 +103,7 @@ impl Algorithm for CarvalhoRoucairol {
         out: &mut Effects<Message>,
     ) {
         match message {
+            Message::Request(CLOCK_LIMIT..) => out.reject(BEYOND_LIMIT),
             Message::Request(clock) => {
                 let theirs = Timestamp { clock, node: from };
                 if self.deferred.contains(from) {

@@ -112,6 +112,7 @@ impl Algorithm for Lamport {
         let settled = self.request.is_some() && !self.awaited.contains(from);
         let pending = self.ahead.contains(from) || self.behind.contains(from);
         match message {
+            _ if clock >= CLOCK_LIMIT => return out.reject(BEYOND_LIMIT),
             Message::Request(_) if pending => {
                 return out.reject("a second request before the release of the first");
             }
@@ -166,7 +167,7 @@ impl Lamport {
 
     /// The clock of the next message: later than all that we have seen.
     fn tick(&mut self) -> u64 {
-        self.clock = self.clock.saturating_add(1);
+        self.clock += 1;
         self.clock
     }
 }

@@ -85,7 +85,7 @@ impl Algorithm for RaymondEcho {
         permits: false,
         needs: Needs::Graph,
         refuted: None,
-        served: false,
+        served: false, // A service knows its nodes, and raymond-tree needs no wave.
         messages: Claim {
             least: Formula { text: "0", of: |_| 0.0 },
             most: Formula { text: "2(N-1) after the wave", of: |g| 2.0 * f64::from(g.size() - 1) },

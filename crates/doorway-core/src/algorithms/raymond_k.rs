@@ -28,6 +28,7 @@
 //! of the paper says how many requests it answers; here it names the last, which is as good.
 
 use super::prelude::*;
+use super::ricart_agrawala::COST;
 
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -81,9 +82,12 @@ const PRINTED: Info = Info {
     served: true,
     messages: Claim {
         least: Formula { text: "2N-K-1 if S=1", of: least },
-        most: Formula { text: "2(N-1) if S=1", of: most },
+        most: Formula {
+            text: "2(N-1) if S=1",
+            of: |g| f64::from(g.size() - 1) * f64::from(1 + g.seats()),
+        },
         per: Per::Run,
-        light: Some(Formula { text: "2(N-1)", of: |g| 2.0 * f64::from(g.size() - 1) }),
+        light: Some(COST),
         heavy: None,
     },
 };
@@ -95,10 +99,6 @@ fn least(group: &Group) -> f64 {
     (others + needed.div_ceil(seats)) as f64
 }
 
-fn most(group: &Group) -> f64 {
-    f64::from(group.size() - 1) * f64::from(1 + group.seats())
-}
-
 impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
     type Message = Message;
 
@@ -106,7 +106,7 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
         Info {
             name: "raymond-k-scanned",
             summary: "raymond-k with the misprint Z < me: replies of higher nodes do not count",
-            refuted: Some("node 1 counts nobody and waits for ever: N=3, K=2, 5 steps"),
+            refuted: Some("node 1 alone asks and waits for ever: N=3, K=2, 5 steps"),
             served: false,
             ..PRINTED
         }
@@ -120,7 +120,7 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.highest = self.highest.saturating_add(1);
+        self.highest += 1;
         self.request = Some(self.highest);
         self.free = alloc::vec![0; group.size() as usize];
         out.send_all(group.others(self.me), &Message::Request(self.highest));
@@ -129,6 +129,7 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
 
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
         match msg {
+            Message::Request(CLOCK_LIMIT..) => out.reject(BEYOND_LIMIT),
             Message::Request(seq) => self.answer(group, from, seq, out),
             Message::Reply { seq, .. } if seq > self.highest => out.reject("a reply to nothing"),
             Message::Reply { seq, seats } if self.request == Some(seq) => {

@@ -4,7 +4,7 @@
 //! Their algorithm, except that a request says whether it is to read or to write, and two readers
 //! never wait for each other: a reader answers a reader at once. So readers are inside together and
 //! a writer is alone. A reader that comes after a waiting writer waits for it, so writers do not
-//! starve.
+//! starve. The text repeats that of `ricart-agrawala`, so that each can be read beside the paper.
 //!
 //! # Rules
 //!
@@ -22,6 +22,7 @@
 //! node, so the oldest is deferred by nobody. The order of delivery plays no part.
 
 use super::prelude::*;
+use super::ricart_agrawala::COST;
 
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,8 +46,6 @@ pub struct ReadersWriters {
     /// Whom we owe a reply on leaving.
     deferred: NodeSet,
 }
-
-const COST: Formula = Formula { text: "2(N-1)", of: |group| 2.0 * f64::from(group.size() - 1) };
 
 impl Algorithm for ReadersWriters {
     type Message = Message;
@@ -81,7 +80,7 @@ impl Algorithm for ReadersWriters {
     }
 
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Effects<Message>) {
-        self.highest = self.highest.saturating_add(1);
+        self.highest += 1;
         self.request = Some((Timestamp { clock: self.highest, node: self.me }, mode));
         self.awaited = NodeSet::full(group.size());
         self.awaited.remove(self.me);
@@ -99,6 +98,7 @@ impl Algorithm for ReadersWriters {
         out: &mut Effects<Message>,
     ) {
         match message {
+            Message::Request(CLOCK_LIMIT.., _) => out.reject(BEYOND_LIMIT),
             Message::Request(clock, mode) => {
                 let theirs = Timestamp { clock, node: from };
                 if self.deferred.contains(from) {

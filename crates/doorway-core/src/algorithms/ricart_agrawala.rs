@@ -43,7 +43,8 @@ pub struct RicartAgrawala {
     deferred: NodeSet,
 }
 
-const COST: Formula = Formula { text: "2(N-1)", of: |group| 2.0 * f64::from(group.size() - 1) };
+/// A REQUEST to each other node and a REPLY from each.
+pub const COST: Formula = Formula { text: "2(N-1)", of: |group| 2.0 * f64::from(group.size() - 1) };
 
 impl Algorithm for RicartAgrawala {
     type Message = Message;
@@ -77,7 +78,7 @@ impl Algorithm for RicartAgrawala {
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.highest = self.highest.saturating_add(1);
+        self.highest += 1;
         self.request = Some(Timestamp { clock: self.highest, node: self.me });
         self.awaited = NodeSet::full(group.size());
         self.awaited.remove(self.me);
@@ -95,6 +96,7 @@ impl Algorithm for RicartAgrawala {
         out: &mut Effects<Message>,
     ) {
         match message {
+            Message::Request(CLOCK_LIMIT..) => out.reject(BEYOND_LIMIT),
             Message::Request(clock) => {
                 let theirs = Timestamp { clock, node: from };
                 if self.deferred.contains(from) {
