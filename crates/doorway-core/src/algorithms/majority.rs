@@ -14,20 +14,22 @@
 //! 3. On YES to the present request: count its weight. Enter with more than half of all.
 //! 4. On INQUIRE about the present request, not yet inside: discount the weight and RELINQUISH.
 //! 5. On RELINQUISH: queue the request again, and YES to the oldest of the queue.
-//! 6. To leave: send RELEASE to all of them.
-//! 7. On RELEASE: drop the request, and YES to the oldest of the queue if it had the vote. Ignore a
-//!    REQUEST that comes after its RELEASE.
+//! 6. To leave: send RELEASE to all whose votes are here. On YES to a past request: RELEASE, too.
+//! 7. On RELEASE: drop the request, and YES to the oldest of the queue if it had the vote.
 //!
 //! # Why it is right
 //!
 //! Two majorities share a voter, and a vote counts for at most one request: it is lent again only
 //! after RELINQUISH, sent when it was discounted, or RELEASE. An INQUIRE that overtakes its YES
-//! only makes the count too small for a while. The oldest request gets every vote that is not lent
-//! to someone inside, so it enters. Messages name their request: order plays no part.
+//! only makes the count too small for a while. Every YES is answered by one of the two, so the
+//! oldest request gets all votes but those of someone inside, and enters. Messages name their
+//! request: order plays no part.
 
-use self::voter::{Say, Voter, count, voters};
+use self::cost::{claim, voters};
+use self::voter::{Say, Voter};
 use super::prelude::*;
 
+mod cost;
 mod voter;
 
 /// The messages; each begins with the number of the request that it speaks of.
@@ -55,6 +57,8 @@ pub struct Voting<const WEIGHTED: bool> {
     request: Option<Timestamp>,
     /// The weight that it still lacks, while it waits; else 0.
     lacking: i64,
+    /// Who has said YES to it and not come with INQUIRE since: these get a RELEASE.
+    lenders: NodeSet,
     /// Our own vote.
     voter: Voter,
 }
@@ -77,20 +81,8 @@ const EQUAL: Info = Info {
     needs: Needs::Nothing,
     refuted: None,
     served: true,
-    messages: claim("2(N-1)", "6(N-1)", "3(N-1)"),
+    messages: claim("N-1", "6(N-1)", "3(N-1)"),
 };
-
-/// A voter asks one fewer than a node without a vote; calling a vote back costs up to three more.
-const fn claim(least: &'static str, most: &'static str, light: &'static str) -> Claim {
-    let light = Formula { text: light, of: |g| 3.0 * count(g) * (1.0 - 1.0 / f64::from(g.size())) };
-    Claim {
-        least: Formula { text: least, of: |g| 2.0 * (count(g) - 1.0) },
-        most: Formula { text: most, of: |g| 6.0 * count(g).min(f64::from(g.size()) - 1.0) },
-        per: Per::Run,
-        light: Some(light),
-        heavy: None,
-    }
-}
 
 impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
     type Message = Message;
@@ -101,7 +93,7 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
             summary: "majority with votes of different weight, V of them above zero",
             paper: "Gifford, Weighted Voting for Replicated Data, SOSP",
             needs: Needs::Weights,
-            messages: claim("2(V-1)", "6V", "3V(1-1/N)"),
+            messages: claim("V-1", "6V", "3V(1-1/N)"),
             ..EQUAL
         }
     } else {
@@ -113,11 +105,12 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
         let inside = start.holders.first().map(|holder| Timestamp { clock, node: holder.node });
         let request = inside.filter(|request| request.node == me);
         let voter = Voter::lent_to(inside.filter(|_| group.weight(me) > 0));
-        Self { me, clock, request, lacking: 0, voter }
+        let lenders = voters(group).filter(|_| request.is_some()).collect();
+        Self { me, clock, request, lacking: 0, lenders, voter }
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.clock = self.clock.saturating_add(1);
+        self.clock += 1;
         self.request = Some(Timestamp { clock: self.clock, node: self.me });
         self.lacking = (group.total_weight() / 2 + 1).cast_signed();
         for voter in voters(group) {
@@ -128,6 +121,12 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
         let theirs = |clock| Timestamp { clock, node: from };
         let answer = match msg {
+            Message::Request(CLOCK_LIMIT..) | Message::Yes(_, CLOCK_LIMIT..) => {
+                return out.reject(BEYOND_LIMIT);
+            }
+            Message::Request(_) if group.weight(self.me) == 0 => {
+                return out.reject("a vote asked of a node that has none");
+            }
             Message::Request(clock) => {
                 self.clock = self.clock.max(clock);
                 self.voter.request(theirs(clock))
@@ -139,7 +138,11 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
             }
             Message::Yes(clock, seen) => {
                 self.clock = self.clock.max(seen);
-                if self.waits_with(clock) {
+                if self.request.is_none_or(|ours| ours.clock != clock) {
+                    return self.send(group, from, Message::Release(clock), out);
+                }
+                self.lenders.insert(from);
+                if self.lacking > 0 {
                     self.lacking = (self.lacking - i64::from(group.weight(from))).max(0);
                     if self.lacking == 0 {
                         out.enter();
@@ -148,6 +151,7 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
                 return;
             }
             Message::Inquire(clock) if self.waits_with(clock) => {
+                self.lenders.remove(from);
                 self.lacking += i64::from(group.weight(from));
                 return self.send(group, from, Message::Relinquish(clock), out);
             }
@@ -162,7 +166,7 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
 
     fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
         let Some(request) = self.request.take() else { return };
-        for voter in voters(group) {
+        for voter in core::mem::take(&mut self.lenders).iter() {
             self.send(group, voter, Message::Release(request.clock), out);
         }
     }

@@ -2,17 +2,7 @@
 
 use alloc::collections::BTreeSet;
 
-use crate::{Group, NodeId, Timestamp};
-
-/// Those whose vote weighs something.
-pub(super) fn voters(group: &Group) -> impl Iterator<Item = NodeId> + '_ {
-    group.nodes().filter(|node| group.weight(*node) > 0)
-}
-
-/// How many they are.
-pub(super) fn count(group: &Group) -> f64 {
-    voters(group).count() as f64
-}
+use crate::Timestamp;
 
 /// What a voter says, and to which request.
 pub(super) enum Say {
@@ -31,8 +21,6 @@ pub(super) struct Voter {
     inquired: bool,
     /// Requests that wait for the vote; none while it is here.
     queue: BTreeSet<Timestamp>,
-    /// Requests that were released before they arrived.
-    gone: BTreeSet<Timestamp>,
 }
 
 impl Voter {
@@ -42,9 +30,12 @@ impl Voter {
     }
 
     pub(super) fn request(&mut self, request: Timestamp) -> Option<Say> {
-        if self.gone.remove(&request) {
+        // A node makes one request at a time: of two, the older is done.
+        let same = |other: &&Timestamp| other.node == request.node;
+        if self.lent.iter().chain(&self.queue).filter(same).any(|other| *other >= request) {
             return None;
         }
+        self.queue.retain(|other| other.node != request.node);
         self.queue.insert(request);
         match self.lent {
             None => self.lend_to_oldest(),
@@ -68,9 +59,7 @@ impl Voter {
         if self.lent == Some(request) {
             return self.lend_to_oldest();
         }
-        if !self.queue.remove(&request) {
-            self.gone.insert(request);
-        }
+        self.queue.remove(&request);
         None
     }
 
@@ -79,9 +68,9 @@ impl Voter {
         self.lent.map(Say::Yes)
     }
 
-    /// Has nobody the vote, and is no request known to be on its way?
+    /// Has nobody the vote, so that nobody waits for it either?
     pub(super) fn idle(&self) -> bool {
-        self.lent.is_none() && self.gone.is_empty()
+        self.lent.is_none()
     }
 
     /// Has `request` the vote, and nobody else asked for it?
