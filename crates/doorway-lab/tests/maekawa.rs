@@ -12,7 +12,9 @@ use doorway_core::algorithms::maekawa_eager::{Eager, MaekawaEager, MaekawaSlides
 use doorway_core::algorithms::maekawa_heir::MaekawaHeir;
 use doorway_core::algorithms::maekawa_sequential::{MaekawaSequential, MaekawaSequentialSelfFirst};
 use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
-use doorway_core::{Algorithm, Channel, Effects, Info, Input, Member, Mode, NodeId, Per, Start};
+use doorway_core::{
+    Algorithm, CLOCK_LIMIT, Channel, Effects, Info, Input, Member, Mode, NodeId, Per, Start,
+};
 use doorway_lab::explore::{Verdict, explore};
 use doorway_lab::{Choice, Limits, Parcel, Violation, World};
 
@@ -120,6 +122,11 @@ fn the_printed_algorithm_deadlocks_where_a_request_is_displaced() {
 }
 
 #[test]
+fn the_printed_algorithm_lets_two_in_where_an_inquiry_comes_late() {
+    lets_two_in::<MaekawaPrinted>(VOTER, &[1, 1, 2], Fifo, 16);
+}
+
+#[test]
 fn the_textbook_rule_deadlocks() {
     gets_stuck::<MaekawaTextbook>(STAIRS, &[1, 1, 1], Fifo, 8);
     gets_stuck::<MaekawaTextbook>(CYCLIC, &[1, 1, 1, 0], Fifo, 13);
@@ -127,8 +134,9 @@ fn the_textbook_rule_deadlocks() {
 }
 
 #[test]
-fn the_slides_to_the_letter_let_two_in() {
+fn the_slides_let_two_in() {
     lets_two_in::<MaekawaSlidesPrinted>(STAR, &[1, 1, 1], Fifo, 17);
+    lets_two_in::<MaekawaSlidesPrinted>(VOTER, &[1, 0, 2], Fifo, 13);
     lets_two_in::<MaekawaSlidesPrinted>(VOTER, &[1, 1, 0], Unordered, 8);
 }
 
@@ -161,8 +169,8 @@ fn every_repair_is_needed() {
     // LOCKED takes FAILED back, and a relinquished lock does not count as refused.
     gets_stuck::<Maekawa<TakenBack>>(STAIRS, &[2, 2, 2], Fifo, 17);
     // A late INQUIRE is taken for one about the next request.
-    lets_two_in::<Maekawa<Unguarded>>(VOTER, &[1, 1, 2], Fifo, 14);
-    lets_two_in::<Maekawa<UnguardedEager>>(VOTER, &[1, 1, 2], Fifo, 13);
+    lets_two_in::<Maekawa<Unguarded>>(VOTER, &[1, 1, 2], Fifo, 16);
+    lets_two_in::<Maekawa<UnguardedEager>>(VOTER, &[1, 1, 2], Fifo, 15);
 }
 
 #[test]
@@ -283,7 +291,7 @@ fn what_no_correct_peer_sends_is_refused() {
     use Message::{Failed, Locked, Release, Relinquish};
     use doorway_core::algorithms::maekawa_sequential as sequential;
     use doorway_core::algorithms::{maekawa_cyclic as cyclic, maekawa_heir as heir};
-    let wrong = [Locked(1), Failed, Release, Relinquish];
+    let wrong = [Locked(1), Failed, Release, Relinquish, Message::Request(CLOCK_LIMIT)];
     refuses::<Maekawa>(&wrong);
     refuses::<MaekawaEager>(&wrong);
     refuses::<MaekawaUnordered>(&wrong);
@@ -293,12 +301,55 @@ fn what_no_correct_peer_sends_is_refused() {
         cyclic::Message::Locked,
         cyclic::Message::Release,
         astray(0),
+        astray(1),
         astray(7),
     ]);
     let about = |node| wrong.clone().map(|message| heir::Message::About(NodeId(node), message));
     refuses::<MaekawaHeir>(&[about(0), about(1), about(7)].concat());
+    let absurd = heir::Message::Recover(NodeId(1), Some((u64::MAX, false)));
+    refuses::<MaekawaHeir>(&[absurd]);
     let recover = |node| heir::Message::Recover(NodeId(node), None);
     refuses::<MaekawaHeir>(&[recover(0), recover(1), recover(7)]);
+}
+
+/// Node 1, which waits and has heard `before`, refuses `message` of the node `from`.
+fn refuses_after<A: Algorithm<Message = Message>>(
+    sets: &[&[u32]],
+    before: &[(u32, Message)],
+    (from, message): (u32, Message),
+) {
+    let group = group(sets);
+    let mut node = Member::<A>::new(NodeId(0), &group, &Start::default());
+    let mut out = Effects::default();
+    node.step(&group, Input::Acquire(Mode::Exclusive), &mut out).expect("the contract is kept");
+    for (from, message) in before.iter().cloned() {
+        let input = Input::Receive { from: NodeId(from - 1), message };
+        node.step(&group, input, &mut out).expect("the contract is kept");
+        assert_eq!(out.rejected(), None);
+    }
+    let as_it_was = node.clone();
+    let input = Input::Receive { from: NodeId(from - 1), message };
+    node.step(&group, input, &mut out).expect("the contract is kept");
+    assert!(out.rejected().is_some(), "{}", A::INFO.name);
+    assert_eq!(node, as_it_was);
+}
+
+#[test]
+fn only_the_own_quorum_answers_and_only_who_asks_us_asks() {
+    use Message::{Inquire, Locked, Request};
+    for message in [Locked(1), Inquire(1)] {
+        refuses_after::<Maekawa>(TRIANGLE, &[], (3, message.clone()));
+        refuses_after::<MaekawaUnordered>(TRIANGLE, &[], (3, message));
+    }
+    refuses_after::<Maekawa>(TRIANGLE, &[], (2, Request(1)));
+}
+
+#[test]
+fn nobody_asks_twice_before_the_first_is_done() {
+    use Message::Request;
+    refuses_after::<Maekawa>(FULL, &[(2, Request(1))], (2, Request(2)));
+    refuses_after::<MaekawaEager>(FULL, &[(2, Request(1))], (2, Request(2)));
+    refuses_after::<MaekawaUnordered>(FULL, &[(2, Request(1))], (2, Request(2)));
 }
 
 /// A node that has been idle comes with a low number, but only once: LOCKED tells it better.

@@ -53,7 +53,7 @@ pub mod rules;
 
 use arbiter::Arbiter;
 pub use message::Message;
-use requester::{Deed, Requester};
+use requester::Requester;
 pub use rules::{Printed, Repaired, Rules, Textbook};
 
 /// The state of one node.
@@ -71,7 +71,7 @@ pub struct Maekawa<R: Rules = Repaired> {
     rules: PhantomData<R>,
 }
 
-/// The paper to the letter.
+/// The paper as printed.
 pub type MaekawaPrinted = Maekawa<Printed>;
 
 /// The algorithm as most textbooks tell it.
@@ -89,7 +89,7 @@ impl<R: Rules> Algorithm for Maekawa<R> {
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.clock = self.clock.saturating_add(1);
+        self.clock += 1;
         let quorum = group.quorum(self.me, self.turn);
         self.requester.ask(self.clock, quorum);
         for &member in quorum {
@@ -99,11 +99,19 @@ impl<R: Rules> Algorithm for Maekawa<R> {
 
     fn receive(
         &mut self,
-        _group: &Group,
+        group: &Group,
         from: NodeId,
         message: Message,
         out: &mut Effects<Message>,
     ) {
+        if message.clock() >= CLOCK_LIMIT {
+            return out.reject(BEYOND_LIMIT);
+        }
+        let to_arbiter = message.is_for_arbiter();
+        let (node, member) = if to_arbiter { (from, self.me) } else { (self.me, from) };
+        if !cost::asks(group, node, member) {
+            return out.reject("a message of a node that neither asks us nor is asked");
+        }
         self.take(from, &message, out);
     }
 
@@ -152,14 +160,11 @@ impl<R: Rules> Maekawa<R> {
         }
         let deed = self.requester.hear::<R>(from, message)?;
         self.clock = self.clock.max(message.clock());
-        match deed {
-            Deed::Nothing => {}
-            Deed::Enter => out.enter(),
-            Deed::Relinquish(members) => {
-                for member in members.iter() {
-                    self.send(member, Message::Relinquish, out);
-                }
-            }
+        if deed.enter {
+            out.enter();
+        }
+        for member in deed.relinquish.iter() {
+            self.send(member, Message::Relinquish, out);
         }
         Ok(())
     }

@@ -162,12 +162,14 @@ impl Algorithm for MaekawaCyclic {
 }
 
 impl MaekawaCyclic {
-    /// May this request come by? Our own only while we wait, and once.
+    /// May this request come by? Any but once, and our own only while we wait.
     fn expects(&self, group: &Group, visit: Visit) -> bool {
         let ours = visit == Visit { node: self.me, turn: self.turn };
+        let mut quorums = cost::quorums(group, visit.node);
         group.contains(visit.node)
-            && group.quorum(visit.node, visit.turn).binary_search(&self.me).is_ok()
-            && (visit.node != self.me || (ours && self.waiting && !self.gate.knows(visit)))
+            && quorums.nth(visit.turn as usize).is_some_and(|q| q.binary_search(&self.me).is_ok())
+            && !self.gate.awaits(|waiting| waiting.node == visit.node)
+            && (visit.node != self.me || (ours && self.waiting && !self.gate.is_locked_for(visit)))
     }
 
     /// We are locked for `visit`: send it on, or home.

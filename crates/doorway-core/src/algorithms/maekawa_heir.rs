@@ -21,7 +21,7 @@
 //! that is ignored, so no second lock is counted. The detector makes no mistakes.
 
 use super::maekawa::arbiter::{Answer, Arbiter};
-use super::maekawa::requester::{ByName, Deed, Requester};
+use super::maekawa::requester::{ByName, Requester};
 use super::maekawa::{Message as Plain, Repaired, Rules, cost};
 use super::prelude::*;
 
@@ -51,7 +51,7 @@ impl Algorithm for MaekawaHeir {
     const INFO: Info = Info {
         name: "maekawa-heir",
         summary: "maekawa where the arbiter of a crashed node is taken over by another",
-        served: false,
+        served: false, // A view replaces a crashed node for every algorithm alike.
         ..Repaired::INFO
     };
 
@@ -62,7 +62,7 @@ impl Algorithm for MaekawaHeir {
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.clock = self.clock.saturating_add(1);
+        self.clock += 1;
         let quorum = group.quorum(self.me, self.turn);
         self.requester.ask(self.clock, quorum);
         for &arbiter in quorum {
@@ -81,6 +81,8 @@ impl Algorithm for MaekawaHeir {
             return; // It has crashed, and its arbiter is another's.
         }
         let handled = match message {
+            message if message.clock() >= CLOCK_LIMIT => Err(BEYOND_LIMIT),
+            message if !message.is_of_quorum(group, from, self.me) => Err("an arbiter not asked"),
             Message::About(arbiter, message) => self.handle(from, arbiter, &message, out),
             Message::Recover(arbiter, request) => self.recover(group, from, arbiter, request, out),
         };
@@ -105,9 +107,10 @@ impl Algorithm for MaekawaHeir {
         }
         for arbiter in lost {
             let request = self.requester.recover(arbiter);
-            if heir != self.me {
-                out.send(heir, Message::Recover(arbiter, request));
-            } else if let Err(reason) = self.recover(group, heir, arbiter, request, out) {
+            let host = self.offices.host(arbiter); // The heir, or its own if that is lost too.
+            if host != self.me {
+                out.send(host, Message::Recover(arbiter, request));
+            } else if let Err(reason) = self.recover(group, host, arbiter, request, out) {
                 out.reject(reason);
             }
         }
@@ -145,14 +148,11 @@ impl MaekawaHeir {
         }
         let deed = self.requester.hear::<Repaired>(arbiter, message)?;
         self.clock = self.clock.max(message.clock());
-        match deed {
-            Deed::Nothing => {}
-            Deed::Enter => out.enter(),
-            Deed::Relinquish(arbiters) => {
-                for arbiter in arbiters.iter() {
-                    self.tell(arbiter, Plain::Relinquish, out);
-                }
-            }
+        if deed.enter {
+            out.enter();
+        }
+        for arbiter in deed.relinquish.iter() {
+            self.tell(arbiter, Plain::Relinquish, out);
         }
         Ok(())
     }

@@ -16,7 +16,7 @@
 //! # Why it is right
 //!
 //! Two nodes inside would have a common member locked for both. Whoever has the highest lock of all
-//! waits for nobody but one that is inside or going there, so somebody always gets on; queues are
+//! waits for nobody, since every later member is free, so somebody always gets on; queues are
 //! served in order, so everybody does. The order of delivery plays no part.
 //!
 //! # Flaws of the printed text

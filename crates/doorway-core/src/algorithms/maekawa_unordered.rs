@@ -1,5 +1,6 @@
 //! Maekawa, "A √N Algorithm for Mutual Exclusion in Decentralized Systems", ACM Transactions on
-//! Computer Systems 3(2), 1985, made to work where messages overtake each other.
+//! Computer Systems 3(2), 1985, made to work where messages overtake each other. INQUIRE with a
+//! number is usually credited to Sanders (1987), whose text was not at hand.
 //!
 //! As in `maekawa-eager` a node locks its quorum, and gives a lock back whenever an older request
 //! wants it. Without FIFO channels an INQUIRE may arrive before the LOCKED that it speaks of.
@@ -36,7 +37,7 @@ pub struct ByCount {
     /// The number of our request, from `acquire` to `release`.
     number: Option<u64>,
     /// How many locks it lacks: more than K while locks given back are still to come.
-    missing: u32,
+    missing: u64,
 }
 
 /// `maekawa-eager` with this count.
@@ -63,10 +64,10 @@ impl Requester for ByCount {
     }
 
     fn ask(&mut self, number: u64, members: &[NodeId]) {
-        *self = Self { number: Some(number), missing: members.len() as u32 };
+        *self = Self { number: Some(number), missing: members.len() as u64 };
     }
 
-    fn locked(&mut self, _member: NodeId) -> Result<bool, &'static str> {
+    fn locked<R: Rules>(&mut self, _member: NodeId) -> Result<bool, &'static str> {
         self.missing = self.missing.checked_sub(1).ok_or("a lock that we did not wait for")?;
         Ok(self.missing == 0)
     }
@@ -77,7 +78,7 @@ impl Requester for ByCount {
 
     fn inquire<R: Rules>(&mut self, _member: NodeId, number: u64) -> bool {
         let yields = self.number == Some(number) && self.missing > 0;
-        self.missing += u32::from(yields);
+        self.missing += u64::from(yields);
         yields
     }
 

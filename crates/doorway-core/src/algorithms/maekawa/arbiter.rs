@@ -69,8 +69,11 @@ impl Arbiter {
             return Ok(Some((request, Answer::Locked)));
         };
         let oldest = self.queue.first().map_or(lock, |first| *first.min(&lock));
-        if request == lock || !self.queue.insert(request) {
-            return Err("the same request again");
+        // Where messages keep no order, the next REQUEST may come before the RELEASE.
+        let waits = self.queue.iter().any(|queued| queued.node == request.node);
+        let has_lock = lock.node == request.node && R::INFO.channel == Channel::Fifo;
+        if R::GUARDED && (waits || has_lock) || request == lock || !self.queue.insert(request) {
+            return Err("a second request before the first is done");
         }
         let reply = if oldest < request && (lock < request || R::FAILED_BEHIND_QUEUED) {
             (request, Answer::Failed)
@@ -87,9 +90,12 @@ impl Arbiter {
     /// RELINQUISH has come: the one that had the lock waits again.
     fn relinquish<R: Rules>(&mut self, from: NodeId) -> Result<Reply, &'static str> {
         match self.lock {
-            Some(lock) if lock.node == from => _ = self.queue.insert(lock),
-            _ if R::GUARDED => return Err("a lock relinquished by another than its owner"),
-            _ => {} // As printed: whoever says RELINQUISH is taken for the owner.
+            Some(lock) if lock.node != from && R::GUARDED => {
+                return Err("a lock relinquished by another than its owner");
+            }
+            Some(lock) if lock.node == from || R::REQUEUE_OWNER => _ = self.queue.insert(lock),
+            Some(_) => {} // The sender waits already, and the owner is forgotten.
+            None => return Err("a lock relinquished that nobody has"),
         }
         Ok(self.next())
     }

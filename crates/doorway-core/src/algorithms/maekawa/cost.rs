@@ -14,6 +14,11 @@ pub fn quorums(group: &Group, node: NodeId) -> impl Iterator<Item = &[NodeId]> {
     core::iter::successors(Some(0), next).map(move |turn| group.quorum(node, turn))
 }
 
+/// Does `node` ever ask `member`?
+pub fn asks(group: &Group, node: NodeId, member: NodeId) -> bool {
+    quorums(group, node).any(|quorum| quorum.binary_search(&member).is_ok())
+}
+
 /// How many members a message must be sent to: K − 1 where the node itself is one of them.
 pub fn others(node: NodeId, quorum: &[NodeId]) -> f64 {
     quorum.iter().filter(|member| **member != node).count() as f64

@@ -20,9 +20,14 @@ impl<T: Copy + Eq> Gate<T> {
         self.lock.is_none()
     }
 
-    /// Does `request` have the lock, or wait for it?
-    pub fn knows(&self, request: T) -> bool {
-        self.lock == Some(request) || self.queue.contains(&request)
+    /// Does `request` have the lock?
+    pub fn is_locked_for(&self, request: T) -> bool {
+        self.lock == Some(request)
+    }
+
+    /// Does a request of this kind wait?
+    pub fn awaits(&self, kind: impl Fn(&T) -> bool) -> bool {
+        self.queue.iter().any(kind)
     }
 
     /// Lock for `request` or let it wait; true if it has the lock now.

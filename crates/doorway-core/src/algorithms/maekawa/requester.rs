@@ -7,14 +7,12 @@ use super::{Message, Rules};
 use crate::algorithms::prelude::*;
 
 /// What a requester does about a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// Wait on.
-    Nothing,
-    /// All members are locked for it: enter.
-    Enter,
-    /// Send RELINQUISH to these.
-    Relinquish(NodeSet),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deed {
+    /// Are all members locked for it now? Then enter.
+    pub enter: bool,
+    /// Whom to send RELINQUISH.
+    pub relinquish: NodeSet,
 }
 
 /// One request: how it takes what the members of its quorum say.
@@ -27,19 +25,21 @@ pub trait Requester: Clone + Debug + Eq + Hash {
 
     /// A message for the requester has come.
     fn hear<R: Rules>(&mut self, member: NodeId, message: &Message) -> Result<Deed, &'static str> {
+        let mut deed = Deed::default();
         match message {
-            Message::Locked(_) if self.locked(member)? => Ok(Deed::Enter),
-            Message::Failed => self.failed::<R>(member).map(Deed::Relinquish),
+            Message::Locked(_) => deed.enter = self.locked::<R>(member)?,
+            Message::Failed => deed.relinquish = self.failed::<R>(member)?,
             Message::Inquire(number) if self.inquire::<R>(member, *number) => {
-                Ok(Deed::Relinquish([member].into_iter().collect()))
+                deed.relinquish.insert(member);
             }
-            Message::Locked(_) | Message::Inquire(_) => Ok(Deed::Nothing),
-            _ => Err("not for a requester"),
+            Message::Inquire(_) => {}
+            _ => return Err("not for a requester"),
         }
+        Ok(deed)
     }
 
     /// LOCKED has come; true if it was the last one needed.
-    fn locked(&mut self, member: NodeId) -> Result<bool, &'static str>;
+    fn locked<R: Rules>(&mut self, member: NodeId) -> Result<bool, &'static str>;
 
     /// FAILED has come; returns whom to send RELINQUISH.
     fn failed<R: Rules>(&mut self, member: NodeId) -> Result<NodeSet, &'static str>;
@@ -75,9 +75,10 @@ impl Requester for ByName {
         self.missing = members.iter().copied().collect();
     }
 
-    fn locked(&mut self, member: NodeId) -> Result<bool, &'static str> {
+    fn locked<R: Rules>(&mut self, member: NodeId) -> Result<bool, &'static str> {
         if !self.missing.remove(member) {
-            return Err("a lock that we did not wait for");
+            let surplus = "a lock that we did not wait for";
+            return if R::GUARDED { Err(surplus) } else { Ok(false) };
         }
         self.refused.remove(member);
         if self.missing.is_empty() {

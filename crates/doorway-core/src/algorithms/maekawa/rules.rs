@@ -17,6 +17,8 @@ pub trait Rules: Clone + Debug + Eq + Hash {
     const TELL_DISPLACED: bool = true;
     /// Ignore an INQUIRE about another request, refuse a RELINQUISH of another's lock.
     const GUARDED: bool = true;
+    /// On any RELINQUISH, the request that has the lock waits again, whoever sent it.
+    const REQUEUE_OWNER: bool = true;
     /// A relinquished member counts as refused until it is locked again.
     const COUNT_RELINQUISHED: bool = true;
     /// FAILED also if a queued request is older, not only if the lock is.
@@ -55,7 +57,7 @@ impl Rules for Repaired {
     };
 }
 
-/// The paper to the letter.
+/// The paper as printed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Printed {}
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::algorithms::maekawa;
+use crate::algorithms::maekawa::{self, cost};
 use crate::algorithms::prelude::*;
 
 /// The messages of `maekawa`, and the one of section 9.
@@ -13,6 +13,28 @@ pub enum Message {
     /// What the sender knows of this node's lost arbiter: the number of the sender's open request,
     /// and whether it has the lock.
     Recover(NodeId, Option<(u64, bool)>),
+}
+
+impl Message {
+    /// The number to learn from it.
+    pub fn clock(&self) -> u64 {
+        match self {
+            Self::About(_, message) => message.clock(),
+            Self::Recover(_, request) => request.map_or(0, |(clock, _)| clock),
+        }
+    }
+
+    /// Is its arbiter in a quorum of the node that asks it: of the sender, or of the receiver?
+    pub fn is_of_quorum(&self, group: &Group, from: NodeId, to: NodeId) -> bool {
+        match self {
+            Self::About(arbiter, message) if !message.is_for_arbiter() => {
+                cost::asks(group, to, *arbiter)
+            }
+            Self::About(arbiter, _) | Self::Recover(arbiter, _) => {
+                cost::asks(group, from, *arbiter)
+            }
+        }
+    }
 }
 
 /// A message is known by the paper's name, which comes first.

@@ -56,8 +56,8 @@ impl Offices {
         arbiter: NodeId,
         request: Option<(u64, bool)>,
     ) -> Result<Replies, &'static str> {
-        let asks = |node| cost::quorums(group, node).any(|set| set.binary_search(&arbiter).is_ok());
-        if !self.here.contains_key(&arbiter) && from != arbiter && asks(from) {
+        let asks = |node| cost::asks(group, node, arbiter);
+        if !self.here.contains_key(&arbiter) && from != arbiter {
             let live = group.others(arbiter).filter(|node| !self.crashed(*node));
             let office = Office::inherited(live.filter(|node| asks(*node)).collect());
             self.here.insert(arbiter, office);
@@ -109,6 +109,9 @@ impl Office {
     /// A message for the arbiter has come.
     fn hear(&mut self, from: NodeId, message: &Message) -> Result<Reply, &'static str> {
         match message {
+            Message::Request(_) if self.early.iter().any(|early| early.node == from) => {
+                Err("a second request before the first is done")
+            }
             Message::Request(clock) if !self.awaited.is_empty() => {
                 self.early.insert(Timestamp { clock: *clock, node: from });
                 Ok(None)
