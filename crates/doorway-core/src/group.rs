@@ -209,6 +209,17 @@ impl Group {
         NodeId((node.0 + 1) % self.size)
     }
 
+    /// Is there a wire from one node to another?
+    pub fn wired(&self, from: NodeId, to: NodeId) -> bool {
+        match self.wiring {
+            Wiring::Mesh => from != to,
+            Wiring::Ring => self.successor(from) == to,
+            Wiring::Tree => {
+                self.tree().parent(from) == Some(to) || self.tree().parent(to) == Some(from)
+            }
+        }
+    }
+
     /// How many may be inside at once (K of Raymond's algorithm).
     pub fn permits(&self) -> u32 {
         self.permits
@@ -225,10 +236,14 @@ impl Group {
     }
 
     /// The quorum of a node (S of Maekawa's paper), ascending, for its `turn`-th request: those
-    /// constructions that balance load by alternation have several. A group without quorums has no
-    /// members in it.
+    /// constructions that balance load by alternation have several.
+    ///
+    /// # Panics
+    ///
+    /// If there is none, like [`Group::tree`].
     pub fn quorum(&self, node: NodeId, turn: u32) -> &[NodeId] {
-        self.quorums.as_ref().map_or(&[], |quorums| quorums.quorum(node, turn))
+        let quorums = self.quorums.as_ref();
+        quorums.expect("the group of an algorithm that needs quorums has them").quorum(node, turn)
     }
 
     /// All quorums, if the group has any.

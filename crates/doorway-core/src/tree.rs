@@ -63,6 +63,9 @@ pub struct Tree {
 impl Tree {
     /// A tree of the given shape with node 1 as its root.
     pub fn new(shape: TreeShape, size: usize) -> Result<Self, GroupError> {
+        if shape == TreeShape::Balanced(0) {
+            return Err(GroupError::new("an inner node of a tree has at least one child"));
+        }
         let parent = |node: usize| match shape {
             TreeShape::Balanced(k) => node.saturating_sub(1) / k as usize,
             TreeShape::Chain => node.saturating_sub(1),
@@ -251,5 +254,6 @@ mod tests {
         assert!(parents(&[0, 1]).is_err(), "two roots");
         assert!(parents(&[1, 0]).is_err(), "no root");
         assert!(parents(&[0, 9]).is_err(), "a stranger");
+        assert!(Tree::new(TreeShape::Balanced(0), 3).is_err(), "inner nodes without children");
     }
 }

@@ -81,10 +81,13 @@ impl Algorithm for LeLann {
     fn receive(
         &mut self,
         group: &Group,
-        _from: NodeId,
+        from: NodeId,
         _token: Message,
         out: &mut Effects<Message>,
     ) {
+        if group.successor(from) != self.me {
+            return out.reject("a token of another than our predecessor");
+        }
         if self.token {
             return out.reject("a second token");
         }

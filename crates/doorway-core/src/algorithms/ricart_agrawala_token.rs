@@ -95,7 +95,7 @@ impl Algorithm for RicartAgrawalaToken {
 
     fn receive(
         &mut self,
-        _group: &Group,
+        group: &Group,
         from: NodeId,
         message: Message,
         out: &mut Effects<Message>,
@@ -116,20 +116,23 @@ impl Algorithm for RicartAgrawalaToken {
                 // Channels keep no order: a lower number is a late one.
                 self.requests[from.index()] = self.requests[from.index()].max(number);
                 if self.phase != Phase::Inside {
-                    self.pass(out);
+                    self.pass(group, out);
                 }
             }
         }
     }
 
-    fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
+    fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
         self.phase = Phase::Outside;
-        self.pass(out);
+        self.pass(group, out);
     }
 
     fn wanted(&self) -> bool {
         // Without the token we cannot tell what is served.
-        self.token.as_ref().is_none_or(|served| self.next(served).is_some())
+        self.token.as_ref().is_none_or(|served| {
+            let mut numbers = self.requests.iter().zip(served).enumerate();
+            numbers.any(|(node, (asked, last))| node != self.me.index() && asked > last)
+        })
     }
 
     fn floor(&self) -> Option<u64> {
@@ -143,19 +146,13 @@ impl Algorithm for RicartAgrawalaToken {
 
 impl RicartAgrawalaToken {
     /// Send the token, if it is here, to the next node that has an open request.
-    fn pass(&mut self, out: &mut Effects<Message>) {
+    fn pass(&mut self, group: &Group, out: &mut Effects<Message>) {
         let Some(mut served) = self.token.take() else { return };
         served[self.me.index()] = self.requests[self.me.index()];
-        match self.next(&served) {
+        let open = |node: &NodeId| self.requests[node.index()] > served[node.index()];
+        match group.others_from(self.me).find(open) {
             Some(next) => out.send(next, Message::Token(served)),
             None => self.token = Some(served),
         }
-    }
-
-    /// The first node with an open request, going round from the successor.
-    fn next(&self, served: &[u64]) -> Option<NodeId> {
-        let (me, size) = (self.me.index(), self.requests.len());
-        let mut others = (1..size).map(|step| (me + step) % size);
-        others.find(|node| self.requests[*node] > served[*node]).map(NodeId::at)
     }
 }

@@ -12,7 +12,9 @@
 //!    mesh to all others, on a ring to the successor, on a tree to the neighbours.
 //! 2. On REQUEST: remember its number. On a tree, pass it on to the other neighbours; on a ring, to
 //!    the successor, up to the token or once round. If the token is here and unused, do as in 4.
-//! 3. On PRIVILEGE, the token: write one's number into it, leave its queue; enter, or do as in 4.
+//! 3. On PRIVILEGE, the token: leave its queue and write one's number into it; enter, or do as
+//!    in 4. (The paper writes it on leaving. Nobody looks at the token in between, and written on
+//!    arrival it is right at once, so that whoever has the token knows from it who is served.)
 //! 4. To leave: append to the queue all others who have asked with higher numbers than the token's;
 //!    if it is not empty, send PRIVILEGE on towards its first.
 //!
@@ -23,6 +25,8 @@
 //! higher number than the token and does nothing.
 
 use super::prelude::*;
+
+mod cost;
 
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -70,9 +74,9 @@ impl Algorithm for SuzukiKasami {
         served: true,
         messages: Claim {
             least: Formula { text: "0", of: |_| 0.0 },
-            most: Formula { text: "N; ring 2N-1; tree N-1 + diameter", of: most },
+            most: Formula { text: "N; ring 2N-1; tree N-1 + diameter", of: cost::most },
             per: Per::Entry,
-            light: Some(Formula { text: "N-1; tree (N-1)^2/N + mean distance", of: light }),
+            light: Some(Formula { text: "N-1; tree (N-1)^2/N + mean distance", of: cost::light }),
             heavy: None,
         },
     };
@@ -97,8 +101,10 @@ impl Algorithm for SuzukiKasami {
 
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
         match msg {
+            _ if !group.wired(from, self.me) => out.reject("a message that came along no wire"),
             Message::Request(node, number) => {
-                if node == self.me || !group.contains(node) {
+                let direct = group.wiring() != Wiring::Mesh || node == from;
+                if node == self.me || !group.contains(node) || !direct {
                     return out.reject("a request of nobody else in the group");
                 }
                 // Channels keep no order: a lower number is a late one.
@@ -107,7 +113,8 @@ impl Algorithm for SuzukiKasami {
                 self.serve(group, out);
             }
             Message::Privilege(mut token) => {
-                let known = token.queue.iter().all(|node| group.contains(*node));
+                let known = token.queue.len() <= self.requests.len()
+                    && token.queue.iter().all(|node| group.contains(*node));
                 let passing = group.wiring() != Wiring::Mesh
                     && token.queue.first().is_some_and(|first| *first != self.me);
                 let expected = self.phase == Phase::Waiting || (passing && self.token.is_none());
@@ -178,22 +185,5 @@ impl SuzukiKasami {
             Wiring::Tree => group.tree().next_hop(self.me, first),
         };
         out.send(next, Message::Privilege(Token { queue, served }));
-    }
-}
-
-fn most(group: &Group) -> f64 {
-    f64::from(match group.wiring() {
-        Wiring::Mesh => group.size(),
-        Wiring::Ring => 2 * group.size() - 1,
-        Wiring::Tree => group.size() - 1 + group.tree().diameter(),
-    })
-}
-
-/// Once in N times the token is here already.
-fn light(group: &Group) -> f64 {
-    let others = f64::from(group.size() - 1);
-    match group.wiring() {
-        Wiring::Mesh | Wiring::Ring => others,
-        Wiring::Tree => others * others / (others + 1.0) + group.tree().mean_distance(),
     }
 }
