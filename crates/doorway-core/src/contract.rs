@@ -189,6 +189,13 @@ impl<M> Effects<M> {
         self.rejected = Some(reason);
     }
 
+    /// Do what an algorithm inside this one did, with its messages put into ours.
+    pub fn forward<N>(&mut self, inner: Effects<N>, wrap: impl Fn(N) -> M) {
+        self.sends.extend(inner.sends.into_iter().map(|(to, message)| (to, wrap(message))));
+        self.entered |= inner.entered;
+        self.rejected = self.rejected.or(inner.rejected);
+    }
+
     /// The messages sent, in order.
     pub fn sends(&self) -> &[(NodeId, M)] {
         &self.sends

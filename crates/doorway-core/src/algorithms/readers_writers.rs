@@ -4,7 +4,7 @@
 //! Their algorithm, except that a request says whether it is to read or to write, and two readers
 //! never wait for each other: a reader answers a reader at once. So readers are inside together and
 //! a writer is alone. A reader that comes after a waiting writer waits for it, so writers do not
-//! starve. The text repeats that of `ricart-agrawala`, so that each can be read beside the paper.
+//! starve.
 //!
 //! # Rules
 //!
@@ -22,9 +22,9 @@
 //! node, so the oldest is deferred by nobody. The order of delivery plays no part.
 
 use super::prelude::*;
-use super::ricart_agrawala::COST;
+use super::ricart_agrawala::{self, RicartAgrawala};
 
-/// The messages of the paper.
+/// The messages of the paper, with a mode.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// May I? With the request's sequence number and mode.
@@ -36,15 +36,10 @@ pub enum Message {
 /// The state of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadersWriters {
-    me: NodeId,
-    /// The highest sequence number in any request sent or received.
-    highest: u64,
-    /// Our request, from `acquire` to `release`.
-    request: Option<(Timestamp, Mode)>,
-    /// Who has yet to reply to it.
-    awaited: NodeSet,
-    /// Whom we owe a reply on leaving.
-    deferred: NodeSet,
+    /// The algorithm that all go by, but for readers among themselves.
+    agreement: RicartAgrawala,
+    /// The mode of our request, from `acquire` to `release`.
+    mode: Option<Mode>,
 }
 
 impl Algorithm for ReadersWriters {
@@ -54,92 +49,64 @@ impl Algorithm for ReadersWriters {
         name: "readers-writers",
         summary: "Ricart-Agrawala, but readers never wait for readers",
         paper: "after Ricart & Agrawala, An Optimal Algorithm for Mutual Exclusion in Computer Networks, CACM 24(1)",
-        year: 1981,
-        kind: Kind::Permission,
-        channel: Channel::Unordered,
         shared: true,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        served: true,
-        messages: Claim {
-            least: COST,
-            most: COST,
-            per: Per::Entry,
-            light: Some(COST),
-            heavy: Some(COST),
-        },
+        ..RicartAgrawala::INFO
     };
 
-    fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
-        // The requests of holders count as the oldest of all.
-        let oldest = Timestamp { clock: start.floor, node: me };
-        let request = start.holder(me).map(|holder| (oldest, holder.mode));
-        let (awaited, deferred) = (NodeSet::new(), NodeSet::new());
-        Self { me, highest: start.floor, request, awaited, deferred }
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        let agreement = RicartAgrawala::new(me, group, start);
+        Self { agreement, mode: start.holder(me).map(|holder| holder.mode) }
     }
 
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Effects<Message>) {
-        self.highest += 1;
-        self.request = Some((Timestamp { clock: self.highest, node: self.me }, mode));
-        self.awaited = NodeSet::full(group.size());
-        self.awaited.remove(self.me);
-        out.send_all(group.others(self.me), &Message::Request(self.highest, mode));
-        if self.awaited.is_empty() {
-            out.enter(); // A group of one.
-        }
+        self.mode = Some(mode);
+        self.agree(out, |agreement, inner| agreement.acquire(group, mode, inner));
     }
 
-    fn receive(
-        &mut self,
-        _group: &Group,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Message>,
-    ) {
-        match message {
-            Message::Request(CLOCK_LIMIT.., _) => out.reject(BEYOND_LIMIT),
-            Message::Request(clock, mode) => {
-                let theirs = Timestamp { clock, node: from };
-                if self.deferred.contains(from) {
-                    return out.reject("a second request before a reply to the first");
-                }
-                self.highest = self.highest.max(clock);
-                let defer = self.request.is_some_and(|(ours, our_mode)| {
-                    let conflict = (our_mode, mode) != (Mode::Shared, Mode::Shared);
-                    conflict && (self.awaited.is_empty() || ours < theirs)
-                });
-                if defer {
-                    self.deferred.insert(from);
-                } else {
-                    out.send(from, Message::Reply);
-                }
+    fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
+        let msg = match msg {
+            Message::Request(CLOCK_LIMIT.., _) => return out.reject(BEYOND_LIMIT),
+            Message::Request(clock, Mode::Shared) if self.mode == Some(Mode::Shared) => {
+                self.agreement.observe(clock);
+                return out.send(from, Message::Reply);
             }
-            Message::Reply => {
-                if !self.awaited.remove(from) {
-                    return out.reject("a reply to no request of ours");
-                }
-                if self.awaited.is_empty() {
-                    out.enter();
-                }
-            }
-        }
+            Message::Request(clock, _) => ricart_agrawala::Message::Request(clock),
+            Message::Reply => ricart_agrawala::Message::Reply,
+        };
+        self.agree(out, |agreement, inner| agreement.receive(group, from, msg, inner));
     }
 
-    fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
-        self.request = None;
-        out.send_all(core::mem::take(&mut self.deferred).iter(), &Message::Reply);
+    fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
+        self.mode = None;
+        self.agree(out, |agreement, inner| agreement.release(group, inner));
     }
 
     fn wanted(&self) -> bool {
-        !self.deferred.is_empty()
+        self.agreement.wanted()
     }
 
     fn floor(&self) -> Option<u64> {
-        Some(self.highest)
+        self.agreement.floor()
     }
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         (*message == Message::Reply).then_some(to)
+    }
+}
+
+impl ReadersWriters {
+    /// Let the agreement do something; a request that it sends is one in our mode.
+    fn agree(
+        &mut self,
+        out: &mut Effects<Message>,
+        act: impl FnOnce(&mut RicartAgrawala, &mut Effects<ricart_agrawala::Message>),
+    ) {
+        let mut inner = Effects::default();
+        act(&mut self.agreement, &mut inner);
+        let mode = self.mode.unwrap_or_default();
+        out.forward(inner, |message| match message {
+            ricart_agrawala::Message::Request(clock) => Message::Request(clock, mode),
+            ricart_agrawala::Message::Reply => Message::Reply,
+        });
     }
 }

@@ -102,7 +102,7 @@ impl Algorithm for RicartAgrawala {
                 if self.deferred.contains(from) {
                     return out.reject("a second request before a reply to the first");
                 }
-                self.highest = self.highest.max(clock);
+                self.observe(clock);
                 // Inside, our request is always the older one: theirs has not been replied to.
                 if self.inside() || self.request.is_some_and(|ours| ours < theirs) {
                     self.deferred.insert(from);
@@ -140,6 +140,11 @@ impl Algorithm for RicartAgrawala {
 }
 
 impl RicartAgrawala {
+    /// A request of this number is under way somewhere: ours will be younger.
+    pub(super) fn observe(&mut self, clock: u64) {
+        self.highest = self.highest.max(clock);
+    }
+
     fn inside(&self) -> bool {
         self.request.is_some() && self.awaited.is_empty()
     }
