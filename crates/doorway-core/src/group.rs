@@ -246,6 +246,11 @@ impl Group {
         quorums.expect("the group of an algorithm that needs quorums has them").quorum(node, turn)
     }
 
+    /// How many quorums each node has, which its requests use in turn.
+    pub fn turns(&self) -> u32 {
+        self.quorums.as_ref().map_or(1, Quorums::turns)
+    }
+
     /// All quorums, if the group has any.
     pub fn quorums(&self) -> Option<&Quorums> {
         self.quorums.as_ref()

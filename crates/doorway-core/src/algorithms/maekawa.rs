@@ -121,7 +121,7 @@ impl<R: Rules> Algorithm for Maekawa<R> {
         for &member in quorum {
             self.send(member, Message::Release, out);
         }
-        self.turn = cost::next_turn(group, self.me, self.turn);
+        self.turn = (self.turn + 1) % group.turns();
     }
 
     fn wanted(&self) -> bool {

@@ -141,7 +141,7 @@ impl Algorithm for MaekawaCyclic {
         if let Ok(Some(next)) = self.gate.release(|owner| owner.node == self.me) {
             self.pass(group, next, out);
         }
-        self.turn = cost::next_turn(group, self.me, self.turn);
+        self.turn = (self.turn + 1) % group.turns();
     }
 
     fn wanted(&self) -> bool {

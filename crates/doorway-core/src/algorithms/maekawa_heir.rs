@@ -22,7 +22,7 @@
 
 use super::maekawa::arbiter::{Answer, Arbiter};
 use super::maekawa::requester::{ByName, Requester};
-use super::maekawa::{Message as Plain, Repaired, Rules, cost};
+use super::maekawa::{Message as Plain, Repaired, Rules};
 use super::prelude::*;
 
 mod message;
@@ -97,7 +97,7 @@ impl Algorithm for MaekawaHeir {
         for &arbiter in quorum {
             self.tell(arbiter, Plain::Release, out);
         }
-        self.turn = cost::next_turn(group, self.me, self.turn);
+        self.turn = (self.turn + 1) % group.turns();
     }
 
     fn failed(&mut self, group: &Group, node: NodeId, heir: NodeId, out: &mut Effects<Message>) {

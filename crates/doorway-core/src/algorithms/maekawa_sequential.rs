@@ -146,7 +146,7 @@ impl<O: Order> Algorithm for MaekawaSequential<O> {
         if let Ok(Some(next)) = self.gate.release(|owner| owner == self.me) {
             out.send(next, Message::Locked);
         }
-        self.turn = cost::next_turn(group, self.me, self.turn);
+        self.turn = (self.turn + 1) % group.turns();
     }
 
     fn wanted(&self) -> bool {

@@ -28,12 +28,14 @@ pub struct Arbiter {
     lock: Option<Timestamp>,
     /// Those that wait for it, oldest first (the paper's WAITING QUEUE).
     queue: BTreeSet<Timestamp>,
+    /// Whose they are, so that nobody asks twice; nobody's but a refuted variant's are two.
+    waiting: NodeSet,
 }
 
 impl Arbiter {
     /// An arbiter locked for `lock`, if anything.
     pub fn locked_for(lock: Option<Timestamp>) -> Self {
-        Self { lock, queue: BTreeSet::new() }
+        Self { lock, queue: BTreeSet::new(), waiting: NodeSet::new() }
     }
 
     /// An arbiter as a group begins: locked if its node is in the quorum of one that starts inside.
@@ -70,11 +72,12 @@ impl Arbiter {
         };
         let oldest = self.queue.first().map_or(lock, |first| *first.min(&lock));
         // Where messages keep no order, the next REQUEST may come before the RELEASE.
-        let waits = self.queue.iter().any(|queued| queued.node == request.node);
+        let waits = self.waiting.contains(request.node);
         let has_lock = lock.node == request.node && R::INFO.channel == Channel::Fifo;
         if R::GUARDED && (waits || has_lock) || request == lock || !self.queue.insert(request) {
             return Err("a second request before the first is done");
         }
+        self.waiting.insert(request.node);
         let reply = if oldest < request && (lock < request || R::FAILED_BEHIND_QUEUED) {
             (request, Answer::Failed)
         } else if oldest == lock || R::INQUIRE_EACH_TIME {
@@ -93,7 +96,10 @@ impl Arbiter {
             Some(lock) if lock.node != from && R::GUARDED => {
                 return Err("a lock relinquished by another than its owner");
             }
-            Some(lock) if lock.node == from || R::REQUEUE_OWNER => _ = self.queue.insert(lock),
+            Some(lock) if lock.node == from || R::REQUEUE_OWNER => {
+                self.queue.insert(lock);
+                self.waiting.insert(lock.node);
+            }
             Some(_) => {} // The sender waits already, and the owner is forgotten.
             None => return Err("a lock relinquished that nobody has"),
         }
@@ -111,12 +117,15 @@ impl Arbiter {
     /// `node` has crashed, and its request with it.
     pub fn remove(&mut self, node: NodeId) -> Reply {
         self.queue.retain(|request| request.node != node);
+        self.waiting.remove(node);
         self.lock.filter(|lock| lock.node == node).and_then(|_| self.next())
     }
 
     /// Lock for the oldest request, if there is any.
     fn next(&mut self) -> Reply {
         self.lock = self.queue.pop_first();
-        self.lock.map(|lock| (lock, Answer::Locked))
+        let lock = self.lock?;
+        self.waiting.remove(lock.node);
+        Some((lock, Answer::Locked))
     }
 }

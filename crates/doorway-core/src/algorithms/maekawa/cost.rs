@@ -1,17 +1,10 @@
-//! What Maekawa's algorithms cost in a group, and the turns that a node's quorums take.
+//! What Maekawa's algorithms cost in a group, and who asks whom in it.
 
 use crate::algorithms::prelude::*;
 
-/// The turn after `turn`: 0 for ever where a node has one quorum, so that states stay equal.
-pub fn next_turn(group: &Group, node: NodeId, turn: u32) -> u32 {
-    let again = group.quorum(node, turn + 1) == group.quorum(node, 0);
-    if again { 0 } else { turn + 1 }
-}
-
 /// The quorums of a node, one for each turn.
 pub fn quorums(group: &Group, node: NodeId) -> impl Iterator<Item = &[NodeId]> {
-    let next = move |turn: &u32| Some(next_turn(group, node, *turn)).filter(|next| *next != 0);
-    core::iter::successors(Some(0), next).map(move |turn| group.quorum(node, turn))
+    (0..group.turns()).map(move |turn| group.quorum(node, turn))
 }
 
 /// Does `node` ever ask `member`?
