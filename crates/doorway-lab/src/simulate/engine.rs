@@ -3,7 +3,7 @@
 use doorway_core::{Algorithm, Input, Mode, NodeId, Phase};
 
 use super::accounts::RequestId;
-use super::law::{TICKS, ticks};
+use super::law::{Law, TICKS, ticks};
 use super::network::Letter;
 use super::{Arrival, Client, Ending, Event, Simulation, Workload};
 use crate::Violation;
@@ -25,13 +25,11 @@ impl<A: Algorithm> Simulation<A> {
             Workload::Open { .. } => group.nodes().for_each(|node| self.schedule_next_client(node)),
             Workload::Serial { .. } => self.schedule_next_client(NodeId(0)),
             Workload::Scripted(arrivals) => {
+                self.expected += arrivals.len() as u64;
                 for (index, arrival) in arrivals.iter().enumerate() {
                     self.queue.push(ticks(arrival.at), Event::Scripted(index as u32));
                 }
             }
-        }
-        if let Workload::Scripted(arrivals) = &self.options.workload {
-            self.expected += arrivals.len() as u64;
         }
         self.expected += self.options.crashes.len() as u64;
         for (index, (at, _)) in self.options.crashes.iter().enumerate() {
@@ -43,9 +41,7 @@ impl<A: Algorithm> Simulation<A> {
     fn schedule_next_client(&mut self, node: NodeId) {
         let (node, wait) = match &self.options.workload {
             Workload::Closed { think } => (node, think.draw(&mut self.dice)),
-            Workload::Open { rate } => {
-                (node, super::Law::Exponential(1.0 / rate).draw(&mut self.dice))
-            }
+            Workload::Open { rate } => (node, Law::Exponential(1.0 / rate).draw(&mut self.dice)),
             Workload::Serial { pause } => {
                 let next = NodeId::at(self.dice.below(self.options.group.size() as usize));
                 (next, pause.draw(&mut self.dice))
