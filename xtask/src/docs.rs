@@ -11,7 +11,7 @@ use crate::run::{cargo, output};
 /// Pictures, and the commands that draw them.
 const PICTURES: [(&str, &str); 2] = [
     ("docs/space-time.svg", "diagram maekawa -n 7 -o"),
-    ("docs/compare.svg", "compare --sweep n --serial --think 1000 --entries 300 --plot"),
+    ("docs/compare.svg", "compare --sweep n --serial --think 1000 --plot"),
 ];
 
 /// Where the table of algorithms goes in the README.
@@ -54,7 +54,7 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
 
 /// What `doorway` prints.
 fn doorway(words: &str) -> anyhow::Result<String> {
-    output(&mut cargo(&format!("run --quiet --package doorway -- {words}")))
+    output(&mut cargo(&format!("run --quiet --release --package doorway -- {words}")))
 }
 
 /// What `doorway` draws into a file of the same name elsewhere.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, Claim, Group, Info, Shape};
+use doorway_core::{Algorithm, Claim, Group, Info};
 use serde::Serialize;
 
 use crate::simulate::{Law, Options, Report, Simulation, Workload};
@@ -65,8 +65,8 @@ pub struct Plan<'a> {
     pub points: Vec<f64>,
     /// How many nodes, unless that is what changes.
     pub size: usize,
-    /// What the runs have in common; the sweep changes its own part of it.
-    pub options: &'a (dyn Fn(&Info, Group) -> Result<Options, String> + Sync),
+    /// What the runs have in common, for an algorithm and a size; the sweep changes its own part.
+    pub options: &'a (dyn Fn(&Info, usize) -> Result<Options, String> + Sync),
 }
 
 /// One point of one curve.
@@ -131,8 +131,7 @@ impl Task for Point<'_> {
         let (plan, x) = (self.plan, self.x);
         let size = if plan.sweep == Sweep::Size { x as usize } else { plan.size };
         let complain = |error: &dyn std::fmt::Display| format!("{} at {x}: {error}", A::INFO.name);
-        let group = A::INFO.group(size, &Shape::default()).map_err(|error| complain(&error))?;
-        let mut options = (plan.options)(&A::INFO, group).map_err(|error| complain(&error))?;
+        let mut options = (plan.options)(&A::INFO, size).map_err(|error| complain(&error))?;
         match plan.sweep {
             Sweep::Size => {}
             Sweep::Load => options.workload = Workload::Closed { think: Law::Exponential(x) },
@@ -203,13 +202,15 @@ pub fn csv(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use doorway_core::Shape;
+
     use super::*;
     use crate::simulate::Delay;
 
     #[test]
     fn threads_change_nothing() {
-        let options = |info: &Info, group: Group| {
-            let mut options = Options::new(info, group);
+        let options = |info: &Info, size: usize| {
+            let mut options = Options::new(info, info.group(size, &Shape::default()).unwrap());
             options.workload = Workload::Closed { think: Law::Exponential(3.0) };
             options.delay = Delay::Law(Law::Exponential(1.0));
             options.entries = 200;

@@ -140,8 +140,8 @@ impl<'a> Family<'a> {
     }
 
     fn remark(&self) -> String {
-        let names = self.formulas.iter().map(|formula| format!("  {}", formula.name));
-        names.collect::<Vec<_>>().concat()
+        let names: Vec<_> = self.formulas.iter().map(|formula| formula.name.as_str()).collect();
+        if names.is_empty() { String::new() } else { format!("  {}", names.join(", then ")) }
     }
 
     fn width(&self) -> f64 {

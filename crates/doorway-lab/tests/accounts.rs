@@ -87,6 +87,41 @@ fn a_story_is_measured_as_it_happened() {
     assert_eq!(report.overtakes_max, 0);
 }
 
+/// Little's law: how many wait is how often they come times how long they wait, also in an open
+/// load that is more than the group can serve.
+#[test]
+fn those_who_wait_are_counted_wherever_they_wait() {
+    for workload in [Workload::Open { rate: 1.0 }, Workload::Open { rate: 0.05 }] {
+        let report = run("central", 3, |options| {
+            options.workload = workload.clone();
+            (options.entries, options.warmup) = (20_000, 1_000);
+        });
+        let waited = report.response_time.unwrap() * report.throughput;
+        // Beyond capacity the line grows for ever, and those still in it are not yet in the mean.
+        assert!(report.queue_mean > 0.9 * waited, "{report:?}");
+        if report.queue_mean < 10.0 {
+            assert!((report.queue_mean - waited).abs() < 0.05 * waited, "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn hot_nodes_are_visited_more_often() {
+    let loads = [
+        Workload::Closed { think: Law::Exponential(500.0) },
+        Workload::Serial { pause: Law::Constant(10.0) },
+        Workload::Open { rate: 0.001 },
+    ];
+    for workload in loads {
+        let report = run("central", 4, |options| {
+            options.workload = workload.clone();
+            (options.hot, options.entries) = ((1, 9.0), 12_000);
+        });
+        // Nine parts of twelve for node 1, one for each of the others.
+        assert!((report.jain - 144.0 / (4.0 * 84.0)).abs() < 0.03, "{workload:?}: {}", report.jain);
+    }
+}
+
 #[test]
 fn runs_end_whatever_fails() {
     let crash = |options: &mut Options| options.crashes = vec![(5.0, NodeId(0))];

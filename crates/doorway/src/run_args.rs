@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use doorway_core::{Channel, Group, Info, NodeId};
-use doorway_lab::simulate::{Arrival, Delay, Law, Options, Partition, Workload};
+use doorway_lab::simulate::{Arrival, Delay, Law, MAX_ENTRIES, Options, Partition, Workload};
 
 use crate::failure::Usage;
 use crate::files;
@@ -20,6 +20,7 @@ pub(crate) struct RunArgs {
     /// How long clients think between two visits, in message delays; a bare number is the mean of
     /// an exponential law [default: 10]
     #[arg(long, value_name = "T|LAW", value_parser = parse_think)]
+    #[arg(conflicts_with_all = ["open", "requests"])]
     think: Option<Law>,
     /// How long they stay inside, in message delays; a bare number is constant
     #[arg(long, value_name = "T|LAW", default_value = "1", value_parser = parse_inside)]
@@ -38,7 +39,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", group = "load")]
     requests: Option<PathBuf>,
     /// The first K nodes are hot: clients come there F times as often
-    #[arg(long, value_name = "K:F", value_parser = parse_hot)]
+    #[arg(long, value_name = "K:F", value_parser = parse_hot, conflicts_with = "requests")]
     hot: Option<(u32, f64)>,
     /// Which part of the clients wants shared mode [default: 0.5 where it is served]
     #[arg(long, value_name = "P")]
@@ -78,6 +79,16 @@ pub(crate) struct Traffic {
     pub(crate) workload: Workload,
     /// How long messages travel.
     delay: Delay,
+}
+
+impl Traffic {
+    /// How many entries a run has: as many as a file has clients, else `usual`.
+    pub(crate) fn entries(&self, usual: u64) -> u64 {
+        match &self.workload {
+            Workload::Scripted(clients) => clients.len().max(1) as u64,
+            _ => usual,
+        }
+    }
 }
 
 impl RunArgs {
@@ -160,9 +171,8 @@ impl RunArgs {
 
 /// A number of entries that a run can have.
 pub(crate) fn parse_entries(text: &str) -> Result<u64, String> {
-    let most = u64::from(u32::MAX / 2);
-    let number = text.parse().ok().filter(|number| *number <= most);
-    number.ok_or_else(|| format!("say a number up to {most}"))
+    let number = text.parse().ok().filter(|number| *number <= MAX_ENTRIES);
+    number.ok_or_else(|| format!("say a number up to {MAX_ENTRIES}"))
 }
 
 /// A time at which, or after which, something happens.

@@ -56,7 +56,7 @@ pub(super) const TABLE_2: Paper = Paper {
 
 pub(super) const TABLE_3: Paper = Paper {
     name: "maekawa-table-3",
-    title: "what a node must know, and what its crash costs (Maekawa 1985, Table III)",
+    title: "whom a node asks and knows, and what its crash costs (Maekawa 1985, Table III)",
     measure: || {
         let mut table = Table::default();
         for (size, k) in [(13, 4.0), (133, 12.0)] {

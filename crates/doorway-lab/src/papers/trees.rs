@@ -17,8 +17,9 @@ pub(super) const RAYMOND_K_SECTION_7: Paper = Paper {
             let shape = Shape { permits: Some(permits), ..Shape::default() };
             let case = format!("N={size} K={permits}");
             let heavy = Run::heavy("raymond-k", size, 20_000).shaped(shape.clone()).messages()?;
-            table.add(case.clone(), "mean, heavy load", Printed::about(upper, 0.02), heavy);
-            table.add(case.clone(), "mean, heavy load", Printed::between(lower, upper), heavy);
+            table.add(case.clone(), "mean, heavy load, 2(N-1)", Printed::about(upper, 0.02), heavy);
+            let bounds = Printed::between(lower, upper);
+            table.add(case.clone(), "mean, heavy load, bounds", bounds, heavy);
             // Clients that stay very unequally long: many a deferred reply stands for several.
             let mut contrived = Run::heavy("raymond-k", size, 20_000).shaped(shape);
             contrived.workload = Workload::Closed { think: Law::Constant(0.0) };

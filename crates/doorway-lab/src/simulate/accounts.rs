@@ -105,6 +105,8 @@ pub(super) struct Accounts {
     closed: bool,
     pub(super) line: Line,
     entries: u64,
+    /// Clients who wait until their node may ask for them.
+    backlog: u64,
     /// When places inside became free while someone waited, until they are taken.
     vacated: VecDeque<u64>,
     pub(super) measured: Measured,
@@ -120,6 +122,7 @@ impl Accounts {
             closed: false,
             line: Line::new(size),
             entries: 0,
+            backlog: 0,
             vacated: VecDeque::new(),
             measured: Measured::new(size, 0),
         }
@@ -193,6 +196,12 @@ impl Accounts {
         }
     }
 
+    /// So many clients more, or fewer, wait until their node may ask for them.
+    pub(super) fn keep_waiting(&mut self, change: i64, now: u64) {
+        self.pass_time(now);
+        self.backlog = self.backlog.saturating_add_signed(change);
+    }
+
     /// A message has arrived at `node`.
     pub(super) fn handle(&mut self, node: NodeId) {
         self.measured.handled[node.index()] += u64::from(!self.closed);
@@ -258,7 +267,8 @@ impl Accounts {
     pub(super) fn pass_time(&mut self, now: u64) {
         if !self.closed {
             let passed = now - self.measured.until;
-            self.measured.waiting_time += u128::from(passed) * u128::from(self.line.length());
+            let waiting = u64::from(self.line.length()) + self.backlog;
+            self.measured.waiting_time += u128::from(passed) * u128::from(waiting);
             self.measured.until = now;
         }
     }

@@ -43,14 +43,25 @@ impl<A: Algorithm> Simulation<A> {
             Workload::Closed { think } => (node, think.draw(&mut self.dice)),
             Workload::Open { rate } => (node, Law::Exponential(1.0 / rate).draw(&mut self.dice)),
             Workload::Serial { pause } => {
-                let next = NodeId::at(self.dice.below(self.options.group.size() as usize));
-                (next, pause.draw(&mut self.dice))
+                let wait = ticks(pause.draw(&mut self.dice));
+                let next = self.draw_node();
+                return self.schedule(wait, Event::Come(next));
             }
             Workload::Scripted(_) => return,
         };
         let (hot, factor) = self.options.hot;
         let wait = if node.0 < hot { wait / factor } else { wait };
         self.schedule(ticks(wait), Event::Come(node));
+    }
+
+    /// A node, drawn evenly but for the hot ones.
+    fn draw_node(&mut self) -> NodeId {
+        let (hot, factor) = (f64::from(self.options.hot.0), self.options.hot.1);
+        let size = self.options.group.size();
+        let (weight, cold) = (hot * factor, f64::from(size) - hot);
+        let drawn = self.dice.unit() * (weight + cold);
+        let place = if drawn < weight { drawn / factor } else { hot + drawn - weight };
+        NodeId((place as u32).min(size - 1))
     }
 
     /// Put an event into the queue, so many ticks from now.
@@ -111,6 +122,7 @@ impl<A: Algorithm> Simulation<A> {
         if self.nodes.member(client.node).may_acquire(&self.options.group, client.mode) {
             self.acquire(client);
         } else {
+            self.accounts.keep_waiting(1, self.now);
             self.backlog.entry(client.node).or_default().push_back(client);
         }
     }
@@ -130,6 +142,10 @@ impl<A: Algorithm> Simulation<A> {
         let Some(client) = waiting.front().copied() else { return };
         if self.nodes.member(node).may_acquire(&self.options.group, client.mode) {
             waiting.pop_front();
+            if waiting.is_empty() {
+                self.backlog.remove(&node);
+            }
+            self.accounts.keep_waiting(-1, self.now);
             self.acquire(client);
         }
     }
@@ -143,6 +159,9 @@ impl<A: Algorithm> Simulation<A> {
         self.record(node, What::Release);
         self.accounts.leave(request, full, self.now);
         self.step(node, Input::Release, request);
+        if self.ending == Ending::Ended {
+            return;
+        }
         if !matches!(self.options.workload, Workload::Open { .. }) {
             self.schedule_next_client(node);
         }
@@ -156,11 +175,14 @@ impl<A: Algorithm> Simulation<A> {
         if !self.crashed.insert(node) {
             return;
         }
+        self.crashes += 1;
         self.record(node, What::Crash);
         let phase = self.nodes.member(node).phase();
         self.accounts.crash(node, phase == Phase::Waiting, self.now);
         self.nodes.crash(node);
-        self.backlog.remove(&node);
+        for _ in self.backlog.remove(&node).into_iter().flatten() {
+            self.accounts.keep_waiting(-1, self.now);
+        }
         if matches!(self.options.workload, Workload::Serial { .. }) && phase != Phase::Outside {
             self.schedule_next_client(node);
         }

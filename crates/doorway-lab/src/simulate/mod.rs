@@ -25,7 +25,7 @@ use queue::Queue;
 use report::Heading;
 
 pub use law::{Delay, Dice, Law};
-pub use options::{Arrival, Options, Partition, Workload};
+pub use options::{Arrival, MAX_ENTRIES, Options, Partition, Workload};
 pub use report::Report;
 
 /// An item of the event queue.
@@ -69,11 +69,13 @@ pub struct Simulation<A: Algorithm> {
     sent: u64,
     dice: Dice,
     accounts: Accounts,
-    /// Clients that came to a node whose algorithm is busy with an earlier one.
+    /// Clients that came to a node whose algorithm is busy with an earlier one; no queue is empty.
     backlog: BTreeMap<NodeId, VecDeque<Client>>,
     /// How long those stay inside who do not follow the common law.
     stays: BTreeMap<RequestId, u64>,
     crashed: NodeSet,
+    /// How many they are.
+    crashes: u32,
     /// Events in the queue that are no thinking client: scripted clients, crashes, detections.
     expected: u64,
     effects: Effects<A::Message>,
@@ -122,6 +124,7 @@ impl<A: Algorithm> Simulation<A> {
             backlog: BTreeMap::new(),
             stays: BTreeMap::new(),
             crashed: NodeSet::new(),
+            crashes: 0,
             expected: 0,
             effects: Effects::default(),
             events: 0,
@@ -133,6 +136,9 @@ impl<A: Algorithm> Simulation<A> {
         run.schedule_first();
         for node in group.nodes() {
             run.step(node, Input::Start, NOBODY);
+            if run.violation.is_some() {
+                break;
+            }
         }
         Ok(run)
     }
@@ -195,10 +201,9 @@ impl<A: Algorithm> Simulation<A> {
 
     /// Will no client ever come again, and are all that came gone?
     fn is_over(&self) -> bool {
-        let idle = self.nodes.inside() == 0 && self.accounts.line.length() == 0;
-        let none_to_come = self.expected == 0 && self.backlog.values().all(VecDeque::is_empty);
-        let all_crashed = self.crashed.len() == self.options.group.size() as usize;
-        all_crashed || self.is_scripted() && idle && none_to_come
+        let gone = || self.nodes.inside() == 0 && self.accounts.line.length() == 0;
+        self.crashes == self.options.group.size()
+            || self.is_scripted() && self.expected == 0 && self.backlog.is_empty() && gone()
     }
 
     /// Does everything happen as told? Then there is no load to keep up, and all of it is watched.

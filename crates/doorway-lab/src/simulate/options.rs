@@ -6,6 +6,9 @@ use doorway_core::{Channel, Group, Info, Mode, Needs, NodeId, NodeSet};
 
 use super::law::{Delay, LONGEST, Law};
 
+/// The most entries of a run, for all its requests are kept.
+pub const MAX_ENTRIES: u64 = 50_000_000;
+
 /// When clients come. Times are in units of the mean message delay.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workload {
@@ -170,11 +173,11 @@ impl Options {
         {
             return Err(format!("a matrix of {rows} rows for {size} nodes"));
         }
-        if self.delay.mean() <= 0.0 {
+        if size > 1 && self.delay.mean() <= 0.0 {
             return Err("messages must take some time: the delay is the unit of all times".into());
         }
         let (entries, warmup) = (self.entries, self.warmup);
-        let most = u64::from(u32::MAX / 2);
+        let most = MAX_ENTRIES;
         if entries == 0 || entries > most || warmup > most {
             let reason = format!("a run has 1 to {most} entries, not {entries}");
             return Err(if warmup > most { format!("{reason} after {warmup}") } else { reason });

@@ -37,7 +37,7 @@ pub struct Report {
     pub jain: f64,
     /// The most entries of later requests that one request had to see before its own.
     pub overtakes_max: u64,
-    /// How many waited, on average over time.
+    /// How many clients waited, on average over time.
     pub queue_mean: f64,
     /// Messages received by a node per entry, on average over the nodes.
     pub load_mean: f64,

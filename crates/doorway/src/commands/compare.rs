@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
-use doorway_core::{Group, Info};
 use doorway_lab::compare::{self, Plan, Row, Sweep};
 use doorway_lab::numbers::short;
 use doorway_lab::plot::{Plot, Series};
@@ -14,7 +14,7 @@ use doorway_lab::simulate::{Options, Workload};
 use super::print_json;
 use crate::failure::Usage;
 use crate::files;
-use crate::group_args::parse_size;
+use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
 use crate::progress::Progress;
 use crate::replay;
@@ -56,6 +56,8 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     run: RunArgs,
+    #[command(flatten)]
+    shape: ShapeArgs,
 }
 
 /// A figure to compare.
@@ -101,12 +103,13 @@ impl Metric {
 }
 
 /// What the runs of a comparison have in common.
-type OptionsOf<'a> = dyn Fn(&Info, Group) -> Result<Options, String> + Sync + 'a;
+type OptionsOf<'a> = dyn Fn(&Info, usize) -> Result<Options, String> + Sync + 'a;
 
 /// Measure, print and write what was asked for.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let traffic = args.run.traffic()?;
-    let options = |info: &Info, group: Group| {
+    let options = |info: &Info, size: usize| {
+        let group = args.shape.group(info, size).map_err(|error| error.to_string())?;
         let options = args.run.options(&traffic, info, group, args.entries);
         options.map_err(|error| error.to_string())
     };
@@ -171,6 +174,11 @@ impl Args {
         })
     }
 
+    /// The figure of a point; a run that failed has none.
+    fn drawn(&self, row: &Row) -> f64 {
+        if row.report.violation.is_some() { f64::NAN } else { self.metric.of(row) }
+    }
+
     fn plot_of(&self, plan: &Plan<'_>, workload: &Workload, rows: &[Row]) -> Plot {
         let mut series = Vec::new();
         for curve in rows.chunks(plan.points.len()) {
@@ -178,7 +186,7 @@ impl Args {
             let errors = curve.iter().map(|row| row.report.messages_ci);
             series.push(Series {
                 name: curve[0].report.algorithm.to_owned(),
-                points: curve.iter().map(|row| (row.x, self.metric.of(row))).collect(),
+                points: curve.iter().map(|row| (row.x, self.drawn(row))).collect(),
                 errors: if messages { errors.collect() } else { Vec::new() },
                 dashed: false,
             });
@@ -224,9 +232,10 @@ fn print_table(
     let mut table = Table::new(std::iter::once("algorithm".to_owned()).chain(points));
     for curve in rows.chunks(plan.points.len()) {
         let name = curve[0].report.algorithm.to_owned();
-        let values = curve.iter().map(|row| {
-            let value = metric.of(row);
-            if value.is_nan() { "-".to_owned() } else { short(value) }
+        let values = curve.iter().map(|row| match metric.of(row) {
+            _ if row.report.violation.is_some() => "failed".to_owned(),
+            value if value.is_nan() => "-".to_owned(),
+            value => short(value),
         });
         table.row(std::iter::once(name).chain(values));
         let mut texts: Vec<_> = curve.iter().filter_map(|row| row.formula_text.as_ref()).collect();

@@ -23,15 +23,14 @@ use crate::run_args::{RunArgs, parse_entries};
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
-    #[arg(required_unless_present = "script", requires = "nodes")]
+    #[arg(required_unless_present = "script")]
     algorithm: Option<&'static Entry>,
     /// How many nodes there are
     #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
     #[arg(required_unless_present = "script")]
     nodes: Option<usize>,
     /// Play this script, which says itself what it runs
-    #[arg(long, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["algorithm", "nodes", "ShapeArgs", "RunArgs"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ShapeArgs", "RunArgs"])]
     script: Option<PathBuf>,
     /// Where to draw, and how by its name: .svg, .txt, .mmd, .shiviz, or .json for Perfetto
     /// [default: text on the screen]
@@ -69,7 +68,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         None => Format::Text,
     };
     let (trace, failure) = match &args.script {
-        Some(path) => played(path)?,
+        Some(path) => args.played(path)?,
         None => args.simulated()?,
     };
     let picture = diagram::render(&trace, format);
@@ -81,20 +80,27 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     failure.map_or(Ok(()), Err)
 }
 
-/// The story of a script.
-fn played(path: &Path) -> anyhow::Result<Story> {
-    let named = |error| Usage(format!("{}, {error}", path.display()));
-    let trace = script::run(&files::read(path)?).map_err(named)?.trace;
-    let failure = match trace.events.last() {
-        Some(Event { what: What::Violate(violation), .. }) => {
-            Some(anyhow!("{} ends with a violation: {violation}", path.display()))
-        }
-        _ => None,
-    };
-    Ok((trace, failure))
-}
-
 impl Args {
+    /// The story of a script, which must be about what was named besides it.
+    fn played(&self, path: &Path) -> anyhow::Result<Story> {
+        let named = |error| Usage(format!("{}, {error}", path.display()));
+        let trace = script::run(&files::read(path)?).map_err(named)?.trace;
+        let name = trace.title.split(' ').next().unwrap_or_default();
+        let other_name = self.algorithm.is_some_and(|entry| entry.info.name != name);
+        let other_size = self.nodes.is_some_and(|nodes| nodes != trace.size as usize);
+        if other_name || other_size {
+            let reason = format!("{} runs {name} with {} nodes", path.display(), trace.size);
+            return Err(Usage(reason).into());
+        }
+        let failure = match trace.events.last() {
+            Some(Event { what: What::Violate(violation), .. }) => {
+                Some(anyhow!("{} ends with a violation: {violation}", path.display()))
+            }
+            _ => None,
+        };
+        Ok((trace, failure))
+    }
+
     /// The story of a run.
     fn simulated(&self) -> anyhow::Result<Story> {
         let (Some(entry), Some(size)) = (self.algorithm, self.nodes) else {
@@ -103,14 +109,11 @@ impl Args {
         let limit = format!("a diagram has at most {MAX_NODES} nodes, not {size}");
         ensure!(size <= MAX_NODES, Usage(limit));
         let group = self.shape.group(&entry.info, size)?;
-        let entries = self.entries.unwrap_or(ENTRIES);
         let traffic = self.run.traffic()?;
+        let entries = self.entries.unwrap_or_else(|| traffic.entries(ENTRIES));
         let mut options = self.run.options(&traffic, &entry.info, group, entries)?;
-        match &options.workload {
-            _ if self.entries.is_some() => {}
-            _ if !self.run.implies_load() => two_ask(&mut options),
-            Workload::Scripted(all) => options.entries = all.len().max(1) as u64,
-            _ => {}
+        if self.entries.is_none() && !self.run.implies_load() {
+            two_ask(&mut options);
         }
         let (trace, violation) = traced(entry, options)?;
         Ok((trace, violation.map(|violation| replay::failure(violation, self.run.seed))))

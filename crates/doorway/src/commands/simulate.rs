@@ -26,9 +26,9 @@ pub(crate) struct Args {
     algorithm: &'static Entry,
     #[command(flatten)]
     size: SizeArg,
-    /// After how many entries the run ends
-    #[arg(long, value_name = "E", default_value_t = 10_000, value_parser = parse_entries)]
-    entries: u64,
+    /// After how many entries the run ends [default: 10000, or all that --requests has]
+    #[arg(long, value_name = "E", value_parser = parse_entries)]
+    entries: Option<u64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -37,6 +37,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     shape: ShapeArgs,
 }
+
+/// How many entries a run has, unless a number or a file is given.
+const ENTRIES: u64 = 10_000;
 
 #[derive(Serialize)]
 struct Outcome {
@@ -50,7 +53,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let info = &args.algorithm.info;
     let group = args.shape.group(info, args.size.nodes)?;
     let traffic = args.run.traffic()?;
-    let options = args.run.options(&traffic, info, group, args.entries)?;
+    let entries = args.entries.unwrap_or_else(|| traffic.entries(ENTRIES));
+    let options = args.run.options(&traffic, info, group, entries)?;
     let task = Timed(options);
     let (report, seconds) =
         algorithms::with(info.name, task).expect("the parser knows the name")?;
@@ -101,7 +105,7 @@ fn print_report(out: &mut dyn Write, report: &Report, rate: f64) -> anyhow::Resu
         ("response time", optional(r.response_time), "message delays".into()),
         ("longest wait", short(r.longest_wait), "message delays".into()),
         ("throughput", short(r.throughput), "entries per message delay".into()),
-        ("waiting at a time", short(r.queue_mean), "nodes".into()),
+        ("waiting at a time", short(r.queue_mean), "clients".into()),
         ("fairness", short(r.jain), "Jain's index, 1 is even".into()),
         ("longest overtaking", r.overtakes_max.to_string(), "entries".into()),
         (

@@ -71,7 +71,7 @@ fn what_is_said_of_the_load_is_heard() {
 #[test]
 fn a_run_without_end_is_cut() {
     let picture = temporary("cut.svg");
-    let line = "diagram ricart-agrawala -n 3 --entries 2000000000 --think 1";
+    let line = "diagram ricart-agrawala -n 3 --entries 50000000 --think 1";
     assert_eq!(answer(&format!("{line} -o {picture}")), "");
     let text = text_of(&picture);
     assert!(text.contains(">ricart-agrawala, the first 100000 events<"));
