@@ -12,7 +12,7 @@
 //! let group = Group::new(2)?;
 //! let mut first = Member::<RicartAgrawala>::new(NodeId(0), &group, &Start::default());
 //! let mut out = Effects::default();
-//! first.step(&group, Input::Acquire(Mode::Exclusive), &mut out);
+//! assert_eq!(first.step(&group, Input::Acquire(Mode::Exclusive), &mut out), Ok(()));
 //! assert_eq!(out.sends(), [(NodeId(1), Message::Request(1))]);
 //! # Ok::<(), doorway_core::GroupError>(())
 //! ```

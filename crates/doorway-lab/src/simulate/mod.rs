@@ -74,7 +74,7 @@ pub struct Simulation<A: Algorithm> {
     /// How long those stay inside who do not follow the common law.
     stays: BTreeMap<RequestId, u64>,
     crashed: NodeSet,
-    /// How many they are.
+    /// How many they are: the set would have to be counted, at every event.
     crashes: u32,
     /// Events in the queue that are no thinking client: scripted clients, crashes, detections.
     expected: u64,

@@ -7,6 +7,7 @@ mod manners;
 mod misuse;
 mod paper;
 mod quorums;
+mod readme;
 mod simulate;
 
 use std::fs;
