@@ -1,25 +1,25 @@
 //! The coordinator, the permission algorithms and the token broadcasts, exhaustively: that they are
 //! right, how they break without their assumptions, and what the schedules cost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use Channel::{Fifo, Unordered};
-use doorway_core::algorithms::carvalho_roucairol::CarvalhoRoucairol;
-use doorway_core::algorithms::central::Central;
+use doorway_core::algorithms::carvalho_roucairol::{self, CarvalhoRoucairol};
+use doorway_core::algorithms::central::{self, Central};
 use doorway_core::algorithms::lamport::Lamport;
 use doorway_core::algorithms::naimi_trehel::NaimiTrehel;
 use doorway_core::algorithms::readers_writers::ReadersWriters;
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
-use doorway_core::algorithms::ricart_agrawala_token::RicartAgrawalaToken;
+use doorway_core::algorithms::ricart_agrawala_token::{self, RicartAgrawalaToken};
 use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::{Algorithm, Channel, Member, Mode, NodeId, Shape, Start, Wiring};
 use doorway_lab::explore::{Verdict, explore};
 use doorway_lab::{Limits, Violation, World};
 
 mod spoiled;
-use spoiled::{EveryTokenSent, HolderIgnored, NeverAskedBack, Spoiled};
+use spoiled::{Message, Sends, Spoil, Spoiled};
 
 /// More worlds than any test here has.
 const LIMIT: usize = 150_000;
@@ -254,4 +254,71 @@ fn a_ring_that_keeps_order_costs_n_and_one_that_does_not_up_to_2n() {
 #[test]
 fn a_million_nodes_of_naimi_and_trehel_are_small() {
     assert!(size_of::<Member<NaimiTrehel>>() <= 40);
+}
+
+/// Carvalho & Roucairol without rule 4: a permission given back is not asked for again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct NeverAskedBack;
+
+impl Spoil for NeverAskedBack {
+    type Of = CarvalhoRoucairol;
+
+    fn change(&mut self, mut sends: Sends<Self>) -> Sends<Self> {
+        use carvalho_roucairol::Message;
+        if matches!(sends.first(), Some((_, Message::Reply))) {
+            sends.retain(|(_, message)| *message == Message::Reply);
+        }
+        sends
+    }
+}
+
+/// Ricart & Agrawala's token without the end of the scan: all who ask get one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct EveryTokenSent {
+    asked: BTreeMap<NodeId, u64>,
+}
+
+impl Spoil for EveryTokenSent {
+    type Of = RicartAgrawalaToken;
+
+    fn hears(&mut self, from: NodeId, message: Message<Self>) -> Option<Message<Self>> {
+        if let ricart_agrawala_token::Message::Request(number) = message {
+            self.asked.insert(from, number);
+        }
+        Some(message)
+    }
+
+    fn change(&mut self, mut sends: Sends<Self>) -> Sends<Self> {
+        use ricart_agrawala_token::Message;
+        if let Some((first, Message::Token(served))) = sends.first().cloned() {
+            let open = self.asked.iter().filter(|(node, number)| **number > served[node.index()]);
+            let others = open.map(|(node, _)| *node).filter(|node| *node != first);
+            sends.extend(others.map(|node| (node, Message::Token(served.clone()))));
+        }
+        sends
+    }
+}
+
+/// The coordinator that takes a request of the node inside for a mistake.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct HolderIgnored {
+    holder: Option<NodeId>,
+}
+
+impl Spoil for HolderIgnored {
+    type Of = Central;
+
+    fn hears(&mut self, from: NodeId, message: Message<Self>) -> Option<Message<Self>> {
+        if message == central::Message::Release {
+            self.holder = None;
+        }
+        let ignored = message == central::Message::Request && self.holder == Some(from);
+        (!ignored).then_some(message)
+    }
+
+    fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
+        let grant = sends.iter().find(|(_, message)| *message == central::Message::Grant);
+        self.holder = grant.map(|(to, _)| *to).or(self.holder);
+        sends
+    }
 }

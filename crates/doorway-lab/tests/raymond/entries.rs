@@ -5,7 +5,7 @@ use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
 use doorway_core::{Algorithm, Channel, Effects, Group, Holder, Info, Mode, NodeId, Shape, Start};
 use doorway_lab::{Choice, Violation};
 
-use crate::mutant::{Bend, Mutant};
+use crate::spoiled::{Sends, Spoil, Spoiled};
 use crate::{acquire, apply, settle, shortest, world, worlds};
 
 fn permits(permits: u32, seats: u32) -> Shape {
@@ -97,14 +97,21 @@ struct AnyReply {
     present: u64,
 }
 
-impl Bend<RaymondK> for AnyReply {
-    fn sent(&mut self, message: &Message) {
-        if let Message::Request(seq) = message {
-            self.present = *seq;
+impl Spoil for AnyReply {
+    type Of = RaymondK;
+
+    const TOLERANT: bool = true;
+
+    fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
+        for (_, message) in &sends {
+            if let Message::Request(seq) = message {
+                self.present = *seq;
+            }
         }
+        sends
     }
 
-    fn received(&mut self, _from: NodeId, message: Message) -> Option<Message> {
+    fn hears(&mut self, _from: NodeId, message: Message) -> Option<Message> {
         Some(match message {
             Message::Reply { seats, .. } => Message::Reply { seq: self.present, seats },
             request @ Message::Request(_) => request,
@@ -114,7 +121,7 @@ impl Bend<RaymondK> for AnyReply {
 
 #[test]
 fn a_reply_to_an_earlier_request_must_not_count() {
-    let bent = world::<Mutant<RaymondK, AnyReply>>(
+    let bent = world::<Spoiled<AnyReply>>(
         &permits(2, 1),
         &Start::default(),
         Channel::Unordered,

@@ -2,7 +2,8 @@
 
 mod echo;
 mod entries;
-mod mutant;
+#[path = "../spoiled/mod.rs"]
+mod spoiled;
 mod tree;
 mod voting;
 

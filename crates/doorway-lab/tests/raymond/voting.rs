@@ -6,7 +6,7 @@ use doorway_core::algorithms::majority::{Majority, Message, WeightedMajority};
 use doorway_core::{Algorithm, Channel, NodeId, Shape, Start};
 use doorway_lab::{Choice, Violation};
 
-use crate::mutant::{Bend, Mutant};
+use crate::spoiled::{Sends, Spoil, Spoiled};
 use crate::{acquire, apply, settle, shortest, world, worlds};
 
 fn weights(weights: &[u32]) -> Shape {
@@ -72,14 +72,21 @@ struct Overlooks {
     done: BTreeSet<u64>,
 }
 
-impl Bend<Majority> for Overlooks {
-    fn sent(&mut self, message: &Message) {
-        if let Message::Release(clock) = message {
-            self.done.insert(*clock);
+impl Spoil for Overlooks {
+    type Of = Majority;
+
+    const TOLERANT: bool = true;
+
+    fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
+        for (_, message) in &sends {
+            if let Message::Release(clock) = message {
+                self.done.insert(*clock);
+            }
         }
+        sends
     }
 
-    fn received(&mut self, _from: NodeId, message: Message) -> Option<Message> {
+    fn hears(&mut self, _from: NodeId, message: Message) -> Option<Message> {
         let late = |clock| self.done.contains(&clock);
         Some(message).filter(|message| !matches!(message, Message::Yes(clock, _) if late(*clock)))
     }
@@ -87,7 +94,7 @@ impl Bend<Majority> for Overlooks {
 
 #[test]
 fn a_vote_that_comes_late_must_be_given_back() {
-    let bent = world::<Mutant<Majority, Overlooks>>(
+    let bent = world::<Spoiled<Overlooks>>(
         &Shape::default(),
         &Start::default(),
         Channel::Unordered,

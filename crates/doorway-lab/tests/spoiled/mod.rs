@@ -1,10 +1,8 @@
-//! Algorithms with one rule left out, to show that the rule is needed and that its loss is found.
+//! Algorithms with one rule broken, to show that the rule is needed and that its loss is found.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use doorway_core::algorithms::{carvalho_roucairol, central, ricart_agrawala_token};
 use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Start};
 
 /// What is spoiled, with what it must remember to do so.
@@ -12,9 +10,12 @@ pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash {
     /// The sound algorithm.
     type Of: Algorithm;
 
-    /// Is this message heard at all?
-    fn hears(&mut self, _from: NodeId, _message: &Message<Self>) -> bool {
-        true
+    /// Is what the sound algorithm would reject shrugged off?
+    const TOLERANT: bool = false;
+
+    /// What a message is taken for; `None`: it is overlooked.
+    fn hears(&mut self, _from: NodeId, message: Message<Self>) -> Option<Message<Self>> {
+        Some(message)
     }
 
     /// Change what one event made the node send.
@@ -38,6 +39,9 @@ pub(crate) struct Spoiled<S: Spoil> {
 
 impl<S: Spoil> Spoiled<S> {
     fn change(&mut self, out: &mut Effects<Message<S>>) {
+        if S::TOLERANT && out.rejected().is_some() {
+            out.clear();
+        }
         let sends = out.drain().collect();
         for (to, message) in self.spoil.change(sends) {
             out.send(to, message);
@@ -54,6 +58,11 @@ impl<S: Spoil> Algorithm for Spoiled<S> {
         Self { sound: S::Of::new(me, group, start), spoil: S::default() }
     }
 
+    fn start(&mut self, group: &Group, out: &mut Effects<Message<S>>) {
+        self.sound.start(group, out);
+        self.change(out);
+    }
+
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Effects<Message<S>>) {
         self.sound.acquire(group, mode, out);
         self.change(out);
@@ -66,7 +75,7 @@ impl<S: Spoil> Algorithm for Spoiled<S> {
         message: Message<S>,
         out: &mut Effects<Message<S>>,
     ) {
-        if self.spoil.hears(from, &message) {
+        if let Some(message) = self.spoil.hears(from, message) {
             self.sound.receive(group, from, message, out);
             self.change(out);
         }
@@ -83,71 +92,5 @@ impl<S: Spoil> Algorithm for Spoiled<S> {
 
     fn floor(&self) -> Option<u64> {
         None
-    }
-}
-
-/// Carvalho & Roucairol without rule 4: a permission given back is not asked for again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct NeverAskedBack;
-
-impl Spoil for NeverAskedBack {
-    type Of = carvalho_roucairol::CarvalhoRoucairol;
-
-    fn change(&mut self, mut sends: Sends<Self>) -> Sends<Self> {
-        use carvalho_roucairol::Message;
-        if matches!(sends.first(), Some((_, Message::Reply))) {
-            sends.retain(|(_, message)| *message == Message::Reply);
-        }
-        sends
-    }
-}
-
-/// Ricart & Agrawala's token without the end of the scan: all who ask get one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct EveryTokenSent {
-    asked: BTreeMap<NodeId, u64>,
-}
-
-impl Spoil for EveryTokenSent {
-    type Of = ricart_agrawala_token::RicartAgrawalaToken;
-
-    fn hears(&mut self, from: NodeId, message: &Message<Self>) -> bool {
-        if let ricart_agrawala_token::Message::Request(number) = message {
-            self.asked.insert(from, *number);
-        }
-        true
-    }
-
-    fn change(&mut self, mut sends: Sends<Self>) -> Sends<Self> {
-        use ricart_agrawala_token::Message;
-        if let Some((first, Message::Token(served))) = sends.first().cloned() {
-            let open = self.asked.iter().filter(|(node, number)| **number > served[node.index()]);
-            let others = open.map(|(node, _)| *node).filter(|node| *node != first);
-            sends.extend(others.map(|node| (node, Message::Token(served.clone()))));
-        }
-        sends
-    }
-}
-
-/// The coordinator that takes a request of the node inside for a mistake.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct HolderIgnored {
-    holder: Option<NodeId>,
-}
-
-impl Spoil for HolderIgnored {
-    type Of = central::Central;
-
-    fn hears(&mut self, from: NodeId, message: &Message<Self>) -> bool {
-        if *message == central::Message::Release {
-            self.holder = None;
-        }
-        *message != central::Message::Request || self.holder != Some(from)
-    }
-
-    fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
-        let grant = sends.iter().find(|(_, message)| *message == central::Message::Grant);
-        self.holder = grant.map(|(to, _)| *to).or(self.holder);
-        sends
     }
 }
