@@ -7,7 +7,7 @@ use core::hash::Hash;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{BEYOND_LIMIT, CLOCK_LIMIT, Group, GroupError, Info, NodeId, NodeSet};
+use crate::{BEYOND_LIMIT, CLOCK_LIMIT, Group, GroupError, Info, Moment, NodeId, NodeSet};
 
 /// What crosses the network: comparable, so that worlds have one canonical form, and serialisable.
 pub trait Wire: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned {}
@@ -149,6 +149,13 @@ pub trait Algorithm: Clone + Debug + Eq + Hash {
     fn serves(_message: &Self::Message, _from: NodeId, _to: NodeId) -> Option<NodeId> {
         None
     }
+
+    /// Rewrite a whole group at one moment into the simplest one that behaves the same from here
+    /// on. Only checkers ask: numbers that grow with every request would make all their worlds new.
+    ///
+    /// Nothing but the exact will do: whatever the group can do before, it can do after, step by
+    /// step, save that messages which change nothing need not be under way.
+    fn settle(_group: &Group, _moment: &mut Moment<Self>) {}
 }
 
 /// What one event made a node do, in the order in which it did it.

@@ -29,6 +29,7 @@ mod info;
 mod member;
 mod node_set;
 pub mod quorums;
+mod settle;
 pub mod tree;
 
 pub use contract::{Algorithm, Effects, Holder, Mode, Start, Wire};
@@ -37,3 +38,4 @@ pub use group::{Group, GroupError, MAX_NODES, Shape, Wiring};
 pub use info::{Channel, Claim, Formula, Info, Kind, Needs, Per};
 pub use member::{Breach, Input, Member, Phase};
 pub use node_set::{BEYOND_LIMIT, CLOCK_LIMIT, NodeId, NodeSet, Timestamp};
+pub use settle::{Each, Mail, Moment};

@@ -181,6 +181,13 @@ impl<A: Algorithm> Member<A> {
         floor.filter(|floor| *floor < CLOCK_LIMIT)
     }
 
+    /// The same node with another state of its algorithm. For checkers only, which may put a
+    /// simpler state that behaves the same in the place of the one that was reached.
+    #[must_use]
+    pub fn with_algorithm(&self, algorithm: A) -> Self {
+        Self { algorithm, ..*self }
+    }
+
     /// The algorithm's own state, for invariants and for display.
     pub fn algorithm(&self) -> &A {
         &self.algorithm

@@ -20,4 +20,4 @@ mod world;
 
 pub use nodes::{Nodes, Violation};
 pub use trace::Trace;
-pub use world::{Choice, Letter, Limits, Parcel, Step, World};
+pub use world::{Choice, FOREVER, Letter, Limits, Parcel, Step, Victims, World};

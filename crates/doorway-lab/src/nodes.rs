@@ -131,6 +131,12 @@ impl<A: Algorithm> Nodes<A> {
         self.members[node.index()] = Member::new(node, &self.group, &start);
     }
 
+    /// Put another state of the algorithm in the place of a node's own.
+    pub(crate) fn replace(&mut self, node: NodeId, algorithm: A) {
+        let member = &mut self.members[node.index()];
+        *member = member.with_algorithm(algorithm);
+    }
+
     /// The nodes for which `test` holds.
     pub fn who(&self, test: impl Fn(&Member<A>) -> bool) -> Vec<NodeId> {
         self.members.iter().filter(|member| test(member)).map(Member::me).collect()

@@ -10,6 +10,11 @@ use doorway_core::{
 
 use crate::{Nodes, Violation};
 
+mod limits;
+mod settled;
+
+pub use limits::{FOREVER, Limits, Victims};
+
 /// A message under way: the `index`-th from `from` to `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Parcel {
@@ -95,37 +100,6 @@ impl<M> Step<M> {
     }
 }
 
-/// What may happen in a world besides its algorithm.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// How often each node still asks, and how; one entry per node.
-    pub acquires: Vec<(u32, Mode)>,
-    /// How many messages may still be lost.
-    pub losses: u32,
-    /// How many messages may still be doubled.
-    pub duplicates: u32,
-    /// How many nodes may still crash.
-    pub crashes: u32,
-    /// Do survivors learn of a crash?
-    pub detection: bool,
-    /// May idle nodes forget?
-    pub forgetting: bool,
-}
-
-impl Limits {
-    /// Every node asks `acquires` times, exclusively, and nothing fails.
-    pub fn reliable(group: &Group, acquires: u32) -> Self {
-        Self {
-            acquires: vec![(acquires, Mode::Exclusive); group.size() as usize],
-            losses: 0,
-            duplicates: 0,
-            crashes: 0,
-            detection: false,
-            forgetting: false,
-        }
-    }
-}
-
 /// A group, its network, and what may still happen.
 #[derive(Clone, Debug)]
 pub struct World<A: Algorithm> {
@@ -206,7 +180,8 @@ impl<A: Algorithm> World<A> {
         }
         self.network_choices(&mut choices);
         if self.limits.crashes > 0 {
-            choices.extend(live().map(Choice::Crash));
+            let fits = |node: &NodeId| self.limits.victims.fit(self.nodes.member(*node));
+            choices.extend(live().filter(fits).map(Choice::Crash));
         }
         let detect = |&(node, failed): &_| Choice::Detect { node, failed };
         choices.extend(self.undetected.iter().map(detect));
@@ -251,7 +226,7 @@ impl<A: Algorithm> World<A> {
         match choice {
             Choice::Start(_) => unreachable!("a world has started before the first choice"),
             Choice::Acquire(node, mode) => {
-                self.limits.acquires[node.index()].0 -= 1;
+                self.limits.count_acquire(node);
                 self.step_node(node, Input::Acquire(mode), &mut step);
             }
             Choice::Release(node) => self.step_node(node, Input::Release, &mut step),
@@ -321,11 +296,11 @@ impl<A: Algorithm> World<A> {
         &mut self.limits
     }
 
-    /// How many requests live nodes will still make.
+    /// How many requests live nodes will still make: [`FOREVER`] if one of them never stops.
     pub fn wishes(&self) -> u32 {
         let live = |node: &NodeId| !self.crashed.contains(*node);
-        let nodes = self.group().nodes().filter(live);
-        nodes.map(|node| self.limits.acquires[node.index()].0).sum()
+        let wishes = |node: NodeId| self.limits.acquires[node.index()].0;
+        self.group().nodes().filter(live).map(wishes).fold(0, u32::saturating_add)
     }
 
     /// What the nodes did at the start, for those who draw it.

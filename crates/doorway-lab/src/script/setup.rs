@@ -12,7 +12,7 @@ use doorway_core::{
 
 use super::ScriptError;
 use crate::nearest::hint;
-use crate::{Limits, World};
+use crate::{FOREVER, Limits, Victims, World};
 
 /// The largest group of a script: a person reads it.
 pub const MAX_NODES: usize = 100;
@@ -152,10 +152,11 @@ impl<'a> Setup<'a> {
         let start = Start { holders: holders.map(inside).collect(), floor: 0 };
         // The script decides what happens, so nothing is denied to it.
         let limits = Limits {
-            acquires: vec![(u32::MAX, Mode::Exclusive); self.size],
+            acquires: vec![(FOREVER, Mode::Exclusive); self.size],
             losses: u32::MAX,
             duplicates: u32::MAX,
             crashes: u32::MAX,
+            victims: Victims::Anyone,
             detection: true,
             forgetting: true,
         };
