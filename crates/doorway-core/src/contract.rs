@@ -10,9 +10,15 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{BEYOND_LIMIT, CLOCK_LIMIT, Group, GroupError, Info, Moment, NodeId, NodeSet};
 
 /// What crosses the network: comparable, so that worlds have one canonical form, and serialisable.
-pub trait Wire: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned {}
+pub trait Wire:
+    Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned + Send + Sync
+{
+}
 
-impl<T: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned> Wire for T {}
+impl<T> Wire for T where
+    T: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned + Send + Sync
+{
+}
 
 /// How a node wants in.
 #[derive(
@@ -97,7 +103,7 @@ impl Start {
 ///
 /// Handlers are indivisible and cannot fail; what they want done goes into [`Effects`]. The group
 /// is passed in, never kept, so that a state is only what changes.
-pub trait Algorithm: Clone + Debug + Eq + Hash {
+pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync {
     /// The messages, named as in the paper.
     type Message: Wire;
 

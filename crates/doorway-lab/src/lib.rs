@@ -4,6 +4,7 @@
 //! the next [`Choice`]. The lab never opens a socket and never asks the time.
 
 mod canvas;
+pub mod check;
 pub mod compare;
 pub mod diagram;
 pub mod explore;

@@ -5,7 +5,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use doorway_core::{Algorithm, Breach, Effects, Group, Input, Member, Mode, NodeId, Phase, Start};
+use doorway_core::{
+    Algorithm, Breach, Effects, Group, Input, Member, Mode, NodeId, NodeSet, Phase, Start,
+};
 
 /// Something that must never happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,10 @@ pub enum Violation {
     },
     /// Someone waits and nothing can happen any more.
     Stuck(Vec<NodeId>),
+    /// A node can wait for ever, though every message arrives and everyone inside leaves.
+    Starved(NodeId),
+    /// Something that is claimed of every world is not true of this one.
+    Claim(String),
 }
 
 impl fmt::Display for Violation {
@@ -45,8 +51,17 @@ impl fmt::Display for Violation {
                 let (of, wait) = if one { ("node", "waits") } else { ("nodes", "wait") };
                 write!(f, "{of} {} {wait} and nothing can happen any more", list(nodes))
             }
+            Self::Starved(node) => {
+                write!(f, "node {node} waits for ever, though messages arrive and nodes leave")
+            }
+            Self::Claim(what) => f.write_str(what),
         }
     }
+}
+
+/// May so many be inside together, of whom so many are readers?
+pub(crate) fn compatible(group: &Group, inside: u32, readers: u32) -> bool {
+    inside <= group.permits() || readers == inside
 }
 
 /// All members of a group, and who of them is inside.
@@ -86,6 +101,20 @@ impl<A: Algorithm> Nodes<A> {
         Self { group, members, inside: held(None), readers: held(Some(Mode::Shared)) }
     }
 
+    /// These members; what the crashed ones held, they hold no more.
+    pub(crate) fn from_members(
+        group: Arc<Group>,
+        members: Vec<Member<A>>,
+        crashed: &NodeSet,
+    ) -> Self {
+        let mut nodes = Self { group, members, inside: 0, readers: 0 };
+        for member in nodes.members.iter().filter(|member| !crashed.contains(member.me())) {
+            nodes.inside += member.held();
+            nodes.readers += if member.mode() == Mode::Shared { member.held() } else { 0 };
+        }
+        nodes
+    }
+
     /// Let one thing happen to `node`; what it did is in `out`.
     pub fn step(
         &mut self,
@@ -108,8 +137,10 @@ impl<A: Algorithm> Nodes<A> {
         self.inside += 1;
         let shared = self.members[node.index()].mode() == Mode::Shared;
         self.readers += u32::from(shared);
-        let compatible = self.inside <= self.group.permits() || self.readers == self.inside;
-        if compatible { Ok(()) } else { Err(Violation::Together(self.who(|m| m.held() > 0))) }
+        if compatible(&self.group, self.inside, self.readers) {
+            return Ok(());
+        }
+        Err(Violation::Together(self.who(|member| member.held() > 0)))
     }
 
     fn leave(&mut self, node: NodeId) {

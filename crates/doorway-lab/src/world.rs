@@ -11,9 +11,11 @@ use doorway_core::{
 use crate::{Nodes, Violation};
 
 mod limits;
+mod parts;
 mod settled;
 
 pub use limits::{FOREVER, Limits, Victims};
+pub(crate) use parts::{Parts, Place};
 
 /// A message under way: the `index`-th from `from` to `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -289,6 +291,11 @@ impl<A: Algorithm> World<A> {
     /// What its channels do to the order of messages.
     pub fn channel(&self) -> Channel {
         self.channel
+    }
+
+    /// What may still happen.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// What may still happen; a driver may raise it between choices.

@@ -42,7 +42,7 @@ pub enum Message {
 }
 
 /// In which order the members are locked.
-pub trait Order: Clone + core::fmt::Debug + Eq + core::hash::Hash {
+pub trait Order: Clone + core::fmt::Debug + Eq + core::hash::Hash + Send + Sync {
     /// What the variant says of itself.
     const INFO: Info;
     /// Is a node the first that it locks?

@@ -198,7 +198,10 @@ pub(super) fn count(shown: usize, all: usize, noun: &str) -> String {
 pub(super) fn concerned(violation: &Violation) -> Vec<NodeId> {
     let mut concerned = match violation {
         Violation::Together(nodes) | Violation::Stuck(nodes) => nodes.clone(),
-        Violation::Rejected { node, .. } | Violation::Breach { node, .. } => vec![*node],
+        Violation::Rejected { node, .. }
+        | Violation::Breach { node, .. }
+        | Violation::Starved(node) => vec![*node],
+        Violation::Claim(_) => Vec::new(),
     };
     concerned.sort_unstable();
     concerned

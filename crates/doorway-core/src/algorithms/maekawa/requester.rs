@@ -16,7 +16,7 @@ pub struct Deed {
 }
 
 /// One request: how it takes what the members of its quorum say.
-pub trait Requester: Clone + Debug + Eq + Hash {
+pub trait Requester: Clone + Debug + Eq + Hash + Send + Sync {
     /// A requester that is inside, if there is a `number`.
     fn inside(number: Option<u64>) -> Self;
 

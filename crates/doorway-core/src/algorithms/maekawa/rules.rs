@@ -8,7 +8,7 @@ use super::requester::{ByName, Requester};
 use crate::algorithms::prelude::*;
 
 /// Where the variants differ. What is not overridden is right.
-pub trait Rules: Clone + Debug + Eq + Hash {
+pub trait Rules: Clone + Debug + Eq + Hash + Send + Sync {
     /// How a node keeps account of its own request.
     type Requester: Requester;
     /// What the variant says of itself.

@@ -1,0 +1,171 @@
+//! The checker: every world that can be reached, breadth first, on the very code that ships.
+//!
+//! [`Check`] takes a [`World`] at its beginning. It finds the shortest way to something that must
+//! never happen, or shows that there is none: too many inside, a refused message, a broken
+//! contract, a world in which someone waits and nothing can happen, a cycle in which someone waits
+//! for ever though every message arrives and everyone leaves, or a world that a [`Judge`]
+//! rejects. Worlds are told apart by 64-bit fingerprints; [`Report::mix_up`] says how likely it is
+//! that two were taken for one.
+
+mod components;
+mod graph;
+mod model;
+mod pack;
+mod search;
+mod starve;
+mod table;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod trail;
+mod waits;
+
+use doorway_core::{Algorithm, NodeId};
+
+pub use model::{Deed, Model, Successors, Tag};
+use pack::Packed;
+pub use pack::{Judge, Sought};
+use search::Search;
+pub use search::{End, Progress, Scope};
+use waits::Waits;
+
+use crate::{Choice, FOREVER, Violation, World};
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No reachable world violates anything.
+    Holds,
+    /// A shortest way to a violation.
+    Violated {
+        /// What happens, in order.
+        trace: Vec<Choice>,
+        /// What then happens again and again, if the violation is that someone waits for ever.
+        cycle: Vec<Choice>,
+        /// What goes wrong.
+        violation: Violation,
+    },
+    /// The limit was reached, or it was stopped: this says nothing.
+    NotExhausted,
+}
+
+/// What a check found, and how much it looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The answer.
+    pub verdict: Verdict,
+    /// How many worlds and steps there are, how deep, and how much memory they took.
+    pub progress: Progress,
+    /// What was found out about waiting, if it was asked for and everything else holds.
+    pub waiting: Option<Waiting>,
+}
+
+/// What is known about waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// How many entries of others there are at most while a node waits; `None`: any number.
+    pub overtaken: Option<u32>,
+    /// The fewest and the most messages that a run has from beginning to end; `None` if runs do
+    /// not end.
+    pub messages: Option<(u64, u64)>,
+}
+
+impl Report {
+    /// An upper bound for the chance that two worlds had the same fingerprint.
+    pub fn mix_up(&self) -> f64 {
+        let worlds = self.progress.states as f64;
+        worlds * worlds / 2.0 / 2f64.powi(64)
+    }
+}
+
+/// A check to be made.
+pub struct Check<'a, A: Algorithm> {
+    /// The beginning.
+    pub world: &'a World<A>,
+    /// What ends the search.
+    pub sought: Sought,
+    /// Is waiting looked into? It takes the memory of all steps.
+    pub waiting: bool,
+    /// What else must be true of every world.
+    pub judge: Option<&'a Judge<A>>,
+    /// How far to go.
+    pub limit: u64,
+    /// On how many threads.
+    pub threads: usize,
+}
+
+impl<'a, A: Algorithm> Check<'a, A> {
+    /// Everything is looked for, on one thread, in at most so many worlds.
+    pub fn new(world: &'a World<A>, limit: u64) -> Self {
+        Self { world, sought: Sought::default(), waiting: true, judge: None, limit, threads: 1 }
+    }
+
+    /// Only what can be seen in a single world or step.
+    pub fn safety(world: &'a World<A>, limit: u64) -> Self {
+        Self { waiting: false, ..Self::new(world, limit) }
+    }
+
+    /// Make it.
+    pub fn run(&self) -> Report {
+        self.run_watched(&mut |_| true)
+    }
+
+    /// Make it, telling `watch` now and then how it stands, until it says `false`.
+    pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
+        let settling = self.world.limits().acquires.iter().any(|(times, _)| *times == FOREVER);
+        let packed = Packed::new(self.world, self.sought, settling, self.judge);
+        let scope = Scope { limit: self.limit, threads: self.threads, record: self.waiting };
+        let mut search = Search::new(&packed, scope);
+        let end = search.run(watch);
+        let report = |verdict, waiting| Report { verdict, progress: search.progress(), waiting };
+        match end {
+            End::Limit | End::Stopped => report(Verdict::NotExhausted, None),
+            End::Wrong(steps) => {
+                let (world, trace, violation) = packed.trail(self.world, &steps);
+                let violation = violation
+                    .or_else(|| world.stuck().filter(|_| self.sought.stuck))
+                    .or_else(|| self.judge.and_then(|judge| judge(&world)).map(Violation::Claim))
+                    .expect("the search ends where something is wrong");
+                report(Verdict::Violated { trace, cycle: Vec::new(), violation }, None)
+            }
+            End::Exhausted if !self.waiting => report(Verdict::Holds, None),
+            End::Exhausted => {
+                let (verdict, waiting) = self.look_into_waiting(&packed, &search);
+                report(verdict, Some(waiting))
+            }
+        }
+    }
+
+    fn look_into_waiting(
+        &self,
+        packed: &Packed<'_, A>,
+        search: &Search<'_, Packed<'_, A>>,
+    ) -> (Verdict, Waiting) {
+        let graph = search.graph();
+        let first = self.world.live_in(doorway_core::Phase::Waiting);
+        let first = first.iter().fold(0, |bits, node| bits | 1 << node.index());
+        let waiting = waits::waiting(graph, first);
+        let mut overtaken = Some(0);
+        let mut rounds = Vec::new();
+        for node in 0..self.world.group().size() as usize {
+            let waits = Waits::of(node, graph, &waiting);
+            overtaken = overtaken.zip(waits.overtaken).map(|(one, other)| one.max(other));
+            rounds.extend(waits.rounds.into_iter().map(|round| (node, round)));
+        }
+        let waiting = Waiting { overtaken, messages: waits::messages(graph) };
+        let Some(lasso) = starve::starving(search, packed, rounds) else {
+            return (Verdict::Holds, waiting);
+        };
+        let (there, trace, _) = packed.trail(self.world, &search.way(lasso.state));
+        let (_, cycle, _) = packed.trail(&there, &lasso.round);
+        let violation = Violation::Starved(NodeId(lasso.node as u32));
+        (Verdict::Violated { trace, cycle, violation }, waiting)
+    }
+}
+
+/// Search any model for a state or step that it calls broken.
+pub fn search<M: Model>(model: &M, scope: Scope) -> (End, Progress) {
+    let mut search = Search::new(model, scope);
+    let end = search.run(&mut |_| true);
+    (end, search.progress())
+}

@@ -1,0 +1,198 @@
+//! Waiting for ever: a cycle in which a node waits all the time although everyone does his duty.
+//!
+//! The duties are those of weak fairness: a message under way arrives one day, and a node that is
+//! inside leaves one day. On channels that keep order, the first message of each is due; on
+//! others each message is, of which equal ones need not be told apart. Nobody is bound to ask, and
+//! no fault is bound to happen. A set of states that can be gone round keeps all duties if none
+//! is open in all of its states and done in no step between them.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use doorway_core::{Algorithm, Channel, NodeId};
+
+use super::graph::Graph;
+use super::pack::Packed;
+use super::search::Search;
+use crate::trace::kind;
+use crate::{Choice, World};
+
+/// Something that must happen if it stays possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Duty {
+    Leave(NodeId),
+    Deliver(NodeId, NodeId, u64),
+    Detect(NodeId, NodeId),
+}
+
+/// The duty that each choice of a world would do.
+fn duties<A: Algorithm>(packed: &Packed<'_, A>, row: &[u32]) -> Vec<Option<Duty>> {
+    let world = packed.unpack(row);
+    let duty = |choice: Choice| match choice {
+        Choice::Release(node) => Some(Duty::Leave(node)),
+        Choice::Detect { node, failed } => Some(Duty::Detect(node, failed)),
+        Choice::Deliver(parcel) => {
+            let message = match world.channel() {
+                Channel::Fifo => 0,
+                Channel::Unordered => name(packed, &world, &choice),
+            };
+            Some(Duty::Deliver(parcel.from, parcel.to, message))
+        }
+        _ => None,
+    };
+    world.choices().into_iter().map(duty).collect()
+}
+
+/// What tells a message from others of its channel. Where worlds are settled, the numbers in it
+/// change from world to world, and its kind must do: then a message may pass for delivered when
+/// another of its kind was, which can accuse an algorithm wrongly and never clears it wrongly.
+fn name<A: Algorithm>(packed: &Packed<'_, A>, world: &World<A>, choice: &Choice) -> u64 {
+    let Choice::Deliver(sought) = choice else { return 0 };
+    let letter = world.under_way().find(|(parcel, _)| parcel == sought);
+    let mut hasher = DefaultHasher::new();
+    if let Some((_, letter)) = letter {
+        if packed.is_settling() {
+            kind(&format!("{:?}", letter.body)).hash(&mut hasher);
+        } else {
+            letter.body.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+/// A set of states that can be gone round while a node waits.
+struct Round {
+    node: usize,
+    states: Vec<u32>,
+    /// What is open in all states seen so far and done in none of them; `None`: none was seen.
+    owed: Option<BTreeSet<Duty>>,
+}
+
+/// Where a node starves: how to get there, and how to go round for ever.
+pub(super) struct Lasso {
+    pub(super) node: usize,
+    pub(super) state: u32,
+    /// The ordinals of the steps.
+    pub(super) round: Vec<u32>,
+}
+
+/// The first of these rounds, each with its node, in which all duties are done.
+pub(super) fn starving<A: Algorithm>(
+    search: &Search<'_, Packed<'_, A>>,
+    packed: &Packed<'_, A>,
+    rounds: Vec<(usize, Vec<u32>)>,
+) -> Option<Lasso> {
+    if rounds.is_empty() {
+        return None;
+    }
+    let graph = search.graph();
+    let mut rounds: Vec<_> =
+        rounds.into_iter().map(|(node, states)| Round { node, states, owed: None }).collect();
+    rounds.sort_by_key(|round| round.states.iter().min().copied());
+    // For each node, in which round a state is, counted from 1.
+    let mut member: HashMap<usize, Vec<u32>> = HashMap::new();
+    for (nth, round) in (1..).zip(&rounds) {
+        let of_node = member.entry(round.node).or_insert_with(|| vec![0; graph.len() as usize]);
+        for state in &round.states {
+            of_node[*state as usize] = nth;
+        }
+    }
+    search.revisit(|state, row| {
+        let here = member.values().filter(|of_node| of_node[state as usize] != 0);
+        let here: Vec<_> = here.collect();
+        if here.is_empty() {
+            return;
+        }
+        let duties = duties(packed, row);
+        for of_node in here {
+            let nth = of_node[state as usize];
+            let done = graph.steps(state).filter(|(_, target, _)| of_node[*target as usize] == nth);
+            let done: BTreeSet<_> =
+                done.filter_map(|(ordinal, ..)| duties[ordinal as usize]).collect();
+            let open = duties.iter().flatten().copied().filter(|duty| !done.contains(duty));
+            let round = &mut rounds[nth as usize - 1];
+            match &mut round.owed {
+                None => round.owed = Some(open.collect()),
+                Some(owed) => {
+                    let open: BTreeSet<_> = open.collect();
+                    owed.retain(|duty| open.contains(duty));
+                }
+            }
+        }
+    });
+    let kept = |round: &&Round| round.owed.as_ref().is_some_and(BTreeSet::is_empty);
+    let round = rounds.iter().find(kept)?;
+    Some(lasso(search, packed, round))
+}
+
+/// A way round in which every duty is done or not open at some point.
+fn lasso<A: Algorithm>(
+    search: &Search<'_, Packed<'_, A>>,
+    packed: &Packed<'_, A>,
+    round: &Round,
+) -> Lasso {
+    let inside: BTreeSet<u32> = round.states.iter().copied().collect();
+    let mut known: HashMap<u32, Vec<Option<Duty>>> = HashMap::new();
+    search.revisit(|state, row| {
+        if inside.contains(&state) {
+            known.insert(state, duties(packed, row));
+        }
+    });
+    let graph = search.graph();
+    let begin = *inside.first().expect("a round has states");
+    let mut owed: BTreeSet<Duty> = known[&begin].iter().flatten().copied().collect();
+    let mut here = begin;
+    let mut way = Vec::new();
+    loop {
+        // To the nearest step that does something owed, or into a state where it is not open; with
+        // nothing owed, back to the beginning.
+        let wanted = |state: u32, ordinal: u32, target: u32| {
+            let does = known[&state][ordinal as usize].is_some_and(|duty| owed.contains(&duty));
+            let frees = owed.iter().any(|duty| !known[&target].contains(&Some(*duty)));
+            if owed.is_empty() { target == begin } else { does || frees }
+        };
+        let leg = nearest(graph, here, |state| inside.contains(&state), wanted);
+        for (state, ordinal) in leg {
+            way.push(ordinal);
+            here = graph.step(state, ordinal).0;
+            if let Some(duty) = known[&state][ordinal as usize] {
+                owed.remove(&duty);
+            }
+            owed.retain(|duty| known[&here].contains(&Some(*duty)));
+        }
+        if owed.is_empty() && here == begin {
+            return Lasso { node: round.node, state: begin, round: way };
+        }
+    }
+}
+
+/// The shortest way, within some states, that ends with a wanted step.
+fn nearest(
+    graph: &Graph,
+    from: u32,
+    within: impl Fn(u32) -> bool,
+    wanted: impl Fn(u32, u32, u32) -> bool,
+) -> Vec<(u32, u32)> {
+    let mut before: HashMap<u32, (u32, u32)> = HashMap::new();
+    let mut open = VecDeque::from([from]);
+    while let Some(state) = open.pop_front() {
+        for (ordinal, target, _) in graph.steps(state).filter(|(_, target, _)| within(*target)) {
+            if wanted(state, ordinal, target) {
+                let mut way = vec![(state, ordinal)];
+                let mut at = state;
+                while at != from {
+                    let (earlier, ordinal) = before[&at];
+                    way.push((earlier, ordinal));
+                    at = earlier;
+                }
+                way.reverse();
+                return way;
+            }
+            if target != from && !before.contains_key(&target) {
+                before.insert(target, (state, ordinal));
+                open.push_back(target);
+            }
+        }
+    }
+    unreachable!("every state of a round leads to every other")
+}

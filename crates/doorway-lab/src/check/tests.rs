@@ -1,0 +1,88 @@
+//! The packed world is the world: each choice leads to the same, wherever a run may go.
+
+use std::sync::Arc;
+
+use doorway_core::algorithms::{self, ALL, Task};
+use doorway_core::{Algorithm, Channel, Mode, Shape, Start};
+
+use super::model::{Model, NOWHERE, Successors};
+use super::pack::{Packed, Sought};
+use crate::simulate::Dice;
+use crate::{FOREVER, Limits, World};
+
+/// Walk at random, comparing at each world what the two say can happen next.
+struct Compare {
+    channel: Channel,
+    acquires: u32,
+    faults: bool,
+}
+
+impl Task for Compare {
+    type Output = ();
+
+    fn run<A: Algorithm>(self) {
+        let group = Arc::new(A::INFO.group(3, &Shape::default()).expect("three nodes"));
+        let mode = if A::INFO.shared { Mode::Shared } else { Mode::Exclusive };
+        let mut limits = Limits::reliable(&group, self.acquires);
+        limits.acquires[1].1 = mode;
+        if self.faults {
+            (limits.losses, limits.duplicates, limits.crashes) = (2, 2, 1);
+            (limits.detection, limits.forgetting) = (true, true);
+        }
+        let first = World::<A>::new(group, &Start::default(), self.channel, limits);
+        let settling = self.acquires == FOREVER;
+        let packed = Packed::new(&first, Sought::default(), settling, None);
+        for seed in 0..8 {
+            let mut dice = Dice::new(seed);
+            let mut world = packed.settled(&first);
+            for _ in 0..80 {
+                let Some(next) = compare(&packed, &world, &mut dice) else { break };
+                world = next;
+            }
+        }
+    }
+}
+
+/// Compare the successors of one world, and pick one of them.
+fn compare<A: Algorithm>(
+    packed: &Packed<'_, A>,
+    world: &World<A>,
+    dice: &mut Dice,
+) -> Option<World<A>> {
+    let (row, print) = packed.pack(world);
+    assert_eq!(packed.unpack(&row), *world);
+    let mut successors = Successors::default();
+    packed.expand(&row, print, &mut successors);
+    let choices = world.choices();
+    assert_eq!(successors.len(), choices.len(), "{}: {choices:?}", A::INFO.name);
+    let mut wrong = None;
+    let mut sound = Vec::new();
+    for (nth, choice) in choices.iter().enumerate() {
+        let mut next = world.clone();
+        let step = next.apply(*choice);
+        let (there, _, found) = successors.iter(packed.width()).nth(nth).expect("as many");
+        if step.violation.is_some() {
+            wrong = wrong.or(Some(nth as u32));
+            assert_eq!(there, NOWHERE, "{} {choice:?}: {:?}", A::INFO.name, step.violation);
+        } else {
+            let next = packed.settled(&next);
+            assert_eq!((found.to_vec(), there), packed.pack(&next), "{} {choice:?}", A::INFO.name);
+            sound.push(next);
+        }
+    }
+    let stuck = world.stuck().map(|_| None);
+    assert_eq!(successors.wrong(), stuck.or(wrong.map(Some)), "{}", A::INFO.name);
+    (!sound.is_empty()).then(|| sound.swap_remove(dice.below(sound.len())))
+}
+
+#[test]
+fn the_packed_world_is_the_world() {
+    for entry in ALL {
+        for channel in [Channel::Fifo, Channel::Unordered] {
+            for (acquires, faults) in [(2, false), (2, true), (FOREVER, false)] {
+                let compare = Compare { channel, acquires, faults };
+                algorithms::with(entry.info.name, compare).expect("a name of the list");
+            }
+        }
+    }
+}
