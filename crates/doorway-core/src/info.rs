@@ -28,6 +28,29 @@ pub enum Channel {
     Unordered,
 }
 
+/// What may go wrong in a group, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// A message is lost.
+    Loss,
+    /// A message arrives twice.
+    Duplication,
+    /// A node that is neither inside nor waiting stops for ever.
+    CrashOutside,
+    /// A node stops for ever while inside.
+    CrashInside,
+}
+
+impl Fault {
+    /// All of them, with the names by which they are known.
+    pub const ALL: [(&str, Self); 4] = [
+        ("loss", Self::Loss),
+        ("duplication", Self::Duplication),
+        ("crash-outside", Self::CrashOutside),
+        ("crash-inside", Self::CrashInside),
+    ];
+}
+
 /// What an algorithm needs to know of its group besides its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {

@@ -35,7 +35,7 @@ pub mod tree;
 pub use contract::{Algorithm, Effects, Holder, Mode, Start, Wire};
 pub use graph::Graph;
 pub use group::{Group, GroupError, MAX_NODES, Shape, Wiring};
-pub use info::{Channel, Claim, Formula, Info, Kind, Needs, Per};
+pub use info::{Channel, Claim, Fault, Formula, Info, Kind, Needs, Per};
 pub use member::{Breach, Input, Member, Phase};
 pub use node_set::{BEYOND_LIMIT, CLOCK_LIMIT, NodeId, NodeSet, Timestamp};
 pub use settle::{Each, Mail, Moment};

@@ -7,6 +7,7 @@
 //! rejects. Worlds are told apart by 64-bit fingerprints; [`Report::mix_up`] says how likely it is
 //! that two were taken for one.
 
+mod case;
 mod components;
 mod graph;
 mod model;
@@ -22,6 +23,7 @@ mod waits;
 
 use doorway_core::{Algorithm, NodeId};
 
+pub use case::{Case, Property};
 pub use model::{Deed, Model, Successors, Tag};
 use pack::Packed;
 pub use pack::{Judge, Sought};
