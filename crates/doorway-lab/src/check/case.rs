@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Channel, Fault, Group, Info, Mode, Start};
 
-use super::{Check, Progress, Report};
+use super::{Check, Progress, Report, Sought};
 use crate::{Limits, Victims, Violation, World};
 
 /// A group, its network and what may happen to it.
@@ -24,6 +24,8 @@ pub struct Case {
     pub limit: u64,
     /// How many threads work.
     pub threads: usize,
+    /// What ends the search.
+    pub sought: Sought,
     /// Is waiting looked into?
     pub waiting: bool,
 }
@@ -39,6 +41,7 @@ impl Case {
             faults: Vec::new(),
             limit: 10_000_000,
             threads: 1,
+            sought: Sought::default(),
             waiting: true,
         }
     }
@@ -76,6 +79,7 @@ impl Case {
                 let world = case.world::<A>();
                 let check = Check {
                     threads: case.threads,
+                    sought: case.sought,
                     waiting: case.waiting,
                     ..Check::new(&world, case.limit)
                 };

@@ -7,8 +7,10 @@
 //! rejects. Worlds are told apart by 64-bit fingerprints; [`Report::mix_up`] says how likely it is
 //! that two were taken for one.
 
+pub mod assumptions;
 mod case;
 mod components;
+mod duties;
 mod graph;
 mod model;
 mod pack;
@@ -21,7 +23,7 @@ mod tests;
 mod trail;
 mod waits;
 
-use doorway_core::{Algorithm, NodeId};
+use doorway_core::{Algorithm, NodeId, Phase};
 
 pub use case::{Case, Property};
 pub use model::{Deed, Model, Successors, Tag};
@@ -29,7 +31,6 @@ use pack::Packed;
 pub use pack::{Judge, Sought};
 use search::Search;
 pub use search::{End, Progress, Scope};
-use waits::Waits;
 
 use crate::{Choice, FOREVER, Violation, World};
 
@@ -138,24 +139,12 @@ impl<'a, A: Algorithm> Check<'a, A> {
         }
     }
 
-    fn look_into_waiting(
-        &self,
-        packed: &Packed<'_, A>,
-        search: &Search<'_, Packed<'_, A>>,
-    ) -> (Verdict, Waiting) {
-        let graph = search.graph();
-        let first = self.world.live_in(doorway_core::Phase::Waiting);
+    fn look_into_waiting(&self, packed: &Packed<'_, A>, search: &Search<'_>) -> (Verdict, Waiting) {
+        let first = self.world.live_in(Phase::Waiting);
         let first = first.iter().fold(0, |bits, node| bits | 1 << node.index());
-        let waiting = waits::waiting(graph, first);
-        let mut overtaken = Some(0);
-        let mut rounds = Vec::new();
-        for node in 0..self.world.group().size() as usize {
-            let waits = Waits::of(node, graph, &waiting);
-            overtaken = overtaken.zip(waits.overtaken).map(|(one, other)| one.max(other));
-            rounds.extend(waits.rounds.into_iter().map(|round| (node, round)));
-        }
-        let waiting = Waiting { overtaken, messages: waits::messages(graph) };
-        let Some(lasso) = starve::starving(search, packed, rounds) else {
+        let size = self.world.group().size() as usize;
+        let (waiting, rounds) = waits::look(search.graph(), first, size);
+        let Some(lasso) = starve::starving(search, &|row| packed.duties(row), rounds) else {
             return (Verdict::Holds, waiting);
         };
         let (there, trace, _) = packed.trail(self.world, &search.way(lasso.state));
@@ -166,7 +155,7 @@ impl<'a, A: Algorithm> Check<'a, A> {
 }
 
 /// Search any model for a state or step that it calls broken.
-pub fn search<M: Model>(model: &M, scope: Scope) -> (End, Progress) {
+pub fn search(model: &dyn Model, scope: Scope) -> (End, Progress) {
     let mut search = Search::new(model, scope);
     let end = search.run(&mut |_| true);
     (end, search.progress())

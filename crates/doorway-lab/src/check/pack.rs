@@ -32,6 +32,11 @@ impl Default for Sought {
 }
 
 impl Sought {
+    /// Only whether too many are inside, also behind refusals and where someone is stuck.
+    pub fn together() -> Self {
+        Self { together: true, refusals: false, stuck: false }
+    }
+
     /// Does this violation end the search?
     pub fn is(&self, violation: &Violation) -> bool {
         match violation {

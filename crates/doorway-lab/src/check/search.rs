@@ -54,8 +54,8 @@ const CHUNKS_PER_ROUND: usize = 16;
 const MOST_NUMBERS: u64 = u32::MAX as u64 - (((CHUNK * CHUNKS_PER_ROUND) as u64) << 10);
 
 /// A search, and what it has found.
-pub(super) struct Search<'m, M> {
-    model: &'m M,
+pub(super) struct Search<'m> {
+    model: &'m dyn Model,
     scope: Scope,
     shards: Vec<Table>,
     /// From where each state was first reached; the first from itself.
@@ -105,8 +105,8 @@ struct Fresh {
     which: Vec<u32>,
 }
 
-impl<'m, M: Model> Search<'m, M> {
-    pub(super) fn new(model: &'m M, scope: Scope) -> Self {
+impl<'m> Search<'m> {
+    pub(super) fn new(model: &'m dyn Model, scope: Scope) -> Self {
         let shards = (0..SHARDS).map(|_| Table::new()).collect();
         let progress = Progress::default();
         let (parents, layers, graph) = (Vec::new(), Vec::new(), Graph::default());
@@ -276,7 +276,7 @@ impl<'m, M: Model> Search<'m, M> {
     }
 
     /// Go through all states once more, each with its number and its row.
-    pub(super) fn revisit(&self, mut visit: impl FnMut(u32, &[u32])) {
+    pub(super) fn revisit(&self, visit: &mut dyn FnMut(u32, &[u32])) {
         let width = self.model.width();
         let (mut rows, print) = self.model.first();
         let mut prints = vec![print.max(1)];

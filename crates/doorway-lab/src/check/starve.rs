@@ -7,15 +7,11 @@
 //! is open in all of its states and done in no step between them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
-use doorway_core::{Algorithm, Channel, NodeId};
+use doorway_core::NodeId;
 
 use super::graph::Graph;
-use super::pack::Packed;
 use super::search::Search;
-use crate::trace::kind;
-use crate::{Choice, World};
 
 /// Something that must happen if it stays possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,40 +21,8 @@ pub(super) enum Duty {
     Detect(NodeId, NodeId),
 }
 
-/// The duty that each choice of a world would do.
-fn duties<A: Algorithm>(packed: &Packed<'_, A>, row: &[u32]) -> Vec<Option<Duty>> {
-    let world = packed.unpack(row);
-    let duty = |choice: Choice| match choice {
-        Choice::Release(node) => Some(Duty::Leave(node)),
-        Choice::Detect { node, failed } => Some(Duty::Detect(node, failed)),
-        Choice::Deliver(parcel) => {
-            let message = match world.channel() {
-                Channel::Fifo => 0,
-                Channel::Unordered => name(packed, &world, &choice),
-            };
-            Some(Duty::Deliver(parcel.from, parcel.to, message))
-        }
-        _ => None,
-    };
-    world.choices().into_iter().map(duty).collect()
-}
-
-/// What tells a message from others of its channel. Where worlds are settled, the numbers in it
-/// change from world to world, and its kind must do: then a message may pass for delivered when
-/// another of its kind was, which can accuse an algorithm wrongly and never clears it wrongly.
-fn name<A: Algorithm>(packed: &Packed<'_, A>, world: &World<A>, choice: &Choice) -> u64 {
-    let Choice::Deliver(sought) = choice else { return 0 };
-    let letter = world.under_way().find(|(parcel, _)| parcel == sought);
-    let mut hasher = DefaultHasher::new();
-    if let Some((_, letter)) = letter {
-        if packed.is_settling() {
-            kind(&format!("{:?}", letter.body)).hash(&mut hasher);
-        } else {
-            letter.body.hash(&mut hasher);
-        }
-    }
-    hasher.finish()
-}
+/// What tells the duties of a state's steps, by ordinal.
+pub(super) type Duties<'a> = &'a dyn Fn(&[u32]) -> Vec<Option<Duty>>;
 
 /// A set of states that can be gone round while a node waits.
 struct Round {
@@ -77,9 +41,9 @@ pub(super) struct Lasso {
 }
 
 /// The first of these rounds, each with its node, in which all duties are done.
-pub(super) fn starving<A: Algorithm>(
-    search: &Search<'_, Packed<'_, A>>,
-    packed: &Packed<'_, A>,
+pub(super) fn starving(
+    search: &Search<'_>,
+    duties: Duties<'_>,
     rounds: Vec<(usize, Vec<u32>)>,
 ) -> Option<Lasso> {
     if rounds.is_empty() {
@@ -97,13 +61,13 @@ pub(super) fn starving<A: Algorithm>(
             of_node[*state as usize] = nth;
         }
     }
-    search.revisit(|state, row| {
+    search.revisit(&mut |state, row| {
         let here = member.values().filter(|of_node| of_node[state as usize] != 0);
         let here: Vec<_> = here.collect();
         if here.is_empty() {
             return;
         }
-        let duties = duties(packed, row);
+        let duties = duties(row);
         for of_node in here {
             let nth = of_node[state as usize];
             let done = graph.steps(state).filter(|(_, target, _)| of_node[*target as usize] == nth);
@@ -122,20 +86,16 @@ pub(super) fn starving<A: Algorithm>(
     });
     let kept = |round: &&Round| round.owed.as_ref().is_some_and(BTreeSet::is_empty);
     let round = rounds.iter().find(kept)?;
-    Some(lasso(search, packed, round))
+    Some(lasso(search, duties, round))
 }
 
 /// A way round in which every duty is done or not open at some point.
-fn lasso<A: Algorithm>(
-    search: &Search<'_, Packed<'_, A>>,
-    packed: &Packed<'_, A>,
-    round: &Round,
-) -> Lasso {
+fn lasso(search: &Search<'_>, duties: Duties<'_>, round: &Round) -> Lasso {
     let inside: BTreeSet<u32> = round.states.iter().copied().collect();
     let mut known: HashMap<u32, Vec<Option<Duty>>> = HashMap::new();
-    search.revisit(|state, row| {
+    search.revisit(&mut |state, row| {
         if inside.contains(&state) {
-            known.insert(state, duties(packed, row));
+            known.insert(state, duties(row));
         }
     });
     let graph = search.graph();

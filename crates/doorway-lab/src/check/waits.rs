@@ -1,12 +1,27 @@
 //! What can be said of a waiting node from the graph alone: how often it is overtaken, and in which
 //! cycles it might wait for ever.
 
+use super::Waiting;
 use super::components::components;
 use super::graph::Graph;
 use super::model::{Deed, Tag};
 
+/// What the graph says about waiting, and where a node may wait for ever: each time the node, and
+/// states that can be gone round. `first` has a bit for each node that waits in the beginning.
+pub(super) fn look(graph: &Graph, first: u32, size: usize) -> (Waiting, Vec<(usize, Vec<u32>)>) {
+    let waiting = waiting(graph, first);
+    let mut overtaken = Some(0);
+    let mut rounds = Vec::new();
+    for node in 0..size {
+        let waits = Waits::of(node, graph, &waiting);
+        overtaken = overtaken.zip(waits.overtaken).map(|(one, other)| one.max(other));
+        rounds.extend(waits.rounds.into_iter().map(|round| (node, round)));
+    }
+    (Waiting { overtaken, messages: messages(graph) }, rounds)
+}
+
 /// Who waits in each state, a bit for each node.
-pub(super) fn waiting(graph: &Graph, first: u32) -> Vec<u32> {
+fn waiting(graph: &Graph, first: u32) -> Vec<u32> {
     let mut waiting = vec![0; graph.len() as usize];
     waiting[0] = first;
     for state in 0..graph.len() {
@@ -30,11 +45,11 @@ fn after(waiting: u32, tag: Tag) -> u32 {
 
 /// How a node may wait.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
+struct Waits {
     /// How many entries of others there are at most while it waits; `None`: any number.
-    pub(super) overtaken: Option<u32>,
+    overtaken: Option<u32>,
     /// The strongly connected sets of states, in all of which it waits, that can be gone round.
-    pub(super) rounds: Vec<Vec<u32>>,
+    rounds: Vec<Vec<u32>>,
 }
 
 const WITHOUT_END: u32 = u32::MAX;
@@ -42,7 +57,7 @@ const THIS_COMPONENT: u32 = u32::MAX - 1;
 
 impl Waits {
     /// Of this node, given who waits in each state.
-    pub(super) fn of(node: usize, graph: &Graph, waiting: &[u32]) -> Self {
+    fn of(node: usize, graph: &Graph, waiting: &[u32]) -> Self {
         let waits = |state: u32| waiting[state as usize] & 1 << node != 0;
         // The most entries of others from each state on, while the node waits.
         let mut most = vec![0; graph.len() as usize];
@@ -79,7 +94,7 @@ impl Waits {
 
 /// The fewest and the most messages from beginning to end, over all runs; `None` if a run can go
 /// round in a circle.
-pub(super) fn messages(graph: &Graph) -> Option<(u64, u64)> {
+fn messages(graph: &Graph) -> Option<(u64, u64)> {
     let mut extremes = vec![(0, 0); graph.len() as usize];
     let mut circles = false;
     components(

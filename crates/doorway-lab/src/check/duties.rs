@@ -1,0 +1,47 @@
+//! What is due in a world, so that fairness can be told from the unfairness of a schedule.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use doorway_core::{Algorithm, Channel};
+
+use super::pack::Packed;
+use super::starve::Duty;
+use crate::trace::kind;
+use crate::{Choice, World};
+
+impl<A: Algorithm> Packed<'_, A> {
+    /// The duty that each choice of a world would do.
+    pub(super) fn duties(&self, row: &[u32]) -> Vec<Option<Duty>> {
+        let world = self.unpack(row);
+        let duty = |choice: Choice| match choice {
+            Choice::Release(node) => Some(Duty::Leave(node)),
+            Choice::Detect { node, failed } => Some(Duty::Detect(node, failed)),
+            Choice::Deliver(parcel) => {
+                let message = match world.channel() {
+                    Channel::Fifo => 0,
+                    Channel::Unordered => self.name(&world, &choice),
+                };
+                Some(Duty::Deliver(parcel.from, parcel.to, message))
+            }
+            _ => None,
+        };
+        world.choices().into_iter().map(duty).collect()
+    }
+
+    /// What tells a message from others of its channel. Where worlds are settled, the numbers in it
+    /// change from world to world, and its kind must do: then a message may pass for delivered when
+    /// another of its kind was, which can accuse an algorithm wrongly and never clears it wrongly.
+    fn name(&self, world: &World<A>, choice: &Choice) -> u64 {
+        let Choice::Deliver(sought) = choice else { return 0 };
+        let letter = world.under_way().find(|(parcel, _)| parcel == sought);
+        let mut hasher = DefaultHasher::new();
+        if let Some((_, letter)) = letter {
+            if self.is_settling() {
+                kind(&format!("{:?}", letter.body)).hash(&mut hasher);
+            } else {
+                letter.body.hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+}
