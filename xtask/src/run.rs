@@ -6,8 +6,14 @@ use anyhow::{Context as _, ensure};
 
 /// `cargo` with these words.
 pub(crate) fn cargo(words: &str) -> Command {
-    let mut command = Command::new("cargo");
-    command.args(words.split_whitespace());
+    command(&format!("cargo {words}"))
+}
+
+/// The program that the first word names, with the others.
+pub(crate) fn command(words: &str) -> Command {
+    let mut words = words.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
     command
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 
-use crate::run::{cargo, quietly, succeed};
+use crate::run::{cargo, command, quietly, succeed};
 use crate::{docs, files, tidy};
 
 /// How a stage ended, if it did not fail.
@@ -24,10 +24,11 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The quick ones first.
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 12] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("lints", lints),
+    ("Spin, for the tests that ask it", || Ok(spin())),
     ("tests", tests),
     ("examples in the documentation", doctests),
     ("documentation", documentation),
@@ -102,6 +103,25 @@ fn tests() -> anyhow::Result<Outcome> {
     // The same tests, only slower and less well told.
     succeed(&mut cargo("test --workspace --all-targets"))?;
     Ok(Noted("with cargo test, since cargo-nextest is not installed"))
+}
+
+/// Spin is a program of the system, with a C compiler for what it writes. In CI both are brought if
+/// they are not there; a person is told how, and the tests that need them pass without.
+fn spin() -> Outcome {
+    let there = || ["spin -V", "gcc --version"].iter().all(|words| quietly(&mut command(words)));
+    if there() || ci() && install("spin gcc") && there() {
+        return Passed;
+    }
+    Skipped("`apt-get install spin gcc` brings what it needs")
+}
+
+/// Install packages of Debian, as root or by a `sudo` that asks for no password; elsewhere this
+/// fails. A fresh machine has to be told first what there is.
+fn install(packages: &str) -> bool {
+    let sudo = if quietly(&mut command("sudo -n true")) { "sudo -n " } else { "" };
+    let apt = |words: &str| succeed(&mut command(&format!("{sudo}apt-get {words}"))).is_ok();
+    let install = || apt(&format!("install -y {packages}"));
+    install() || apt("update") && install()
 }
 
 fn doctests() -> anyhow::Result<Outcome> {
