@@ -1,6 +1,7 @@
 //! What each algorithm assumes of the network and of its peers, found out: with which channels and
 //! under which fault it holds, and what breaks without.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use doorway_core::algorithms::Entry;
@@ -8,9 +9,9 @@ use doorway_core::{Channel, Fault, Info, Shape};
 
 use super::{Case, Progress, Property, Report, Sought, Verdict};
 
-/// The groups that are tried, the largest first: how many nodes, and how often each asks. What
-/// breaks is sought in the largest; what holds is said of the first that can be exhausted.
-pub const SIZES: [(usize, u32); 3] = [(3, 2), (3, 1), (2, 2)];
+/// The groups that are tried: how many nodes, and how often each asks. What breaks is told with the
+/// fewest steps it takes in any of them; what holds, of the last that can be exhausted.
+pub const SIZES: [(usize, u32); 3] = [(2, 2), (3, 1), (3, 2)];
 
 /// What was found under one assumption.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,15 +39,28 @@ pub enum Finding {
     NotExhausted,
 }
 
+impl Finding {
+    /// Two inside outweigh everything; then counts what else breaks, the sooner the more; then what
+    /// holds.
+    fn weight(self) -> (u8, Reverse<usize>) {
+        match self {
+            Self::Breaks(Property::Exclusion, steps) => (3, Reverse(steps)),
+            Self::Breaks(_, steps) | Self::BreaksAtLeast(_, steps) => (2, Reverse(steps)),
+            Self::Holds(_) => (1, Reverse(0)),
+            Self::NotExhausted => (0, Reverse(0)),
+        }
+    }
+}
+
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.finding {
-            Finding::Holds(_) if self.size == SIZES[0] => write!(f, "holds"),
+            Finding::Holds(_) if self.size == SIZES[2] => write!(f, "holds"),
             Finding::Holds(_) => {
                 let (size, times) = self.size;
                 write!(f, "holds ({size} nodes × {times})")
             }
-            Finding::Breaks(Property::Exclusion, steps) => write!(f, "**two inside**, {steps}"),
+            Finding::Breaks(Property::Exclusion, steps) => write!(f, "**too many inside**, {steps}"),
             Finding::Breaks(property, steps) => write!(f, "{property}, {steps}"),
             Finding::BreaksAtLeast(property, steps) => write!(f, "{property}, {steps} (?)"),
             Finding::NotExhausted => write!(f, "not exhausted"),
@@ -62,18 +76,17 @@ pub fn faults() -> impl Iterator<Item = Option<Fault>> {
 /// What happens to an algorithm over such channels and under such a fault, looking at no more than
 /// `limit` worlds at a time.
 pub fn cell(entry: &Entry, channel: Channel, fault: Option<Fault>, limit: u64) -> Cell {
-    let mut found = None;
-    for size in SIZES {
+    let cells = SIZES.map(|size| {
         let finding = finding(&entry.info, channel, fault, size, limit);
-        let cell = Cell { channel, fault, finding, size };
-        match finding {
-            Finding::Holds(_) | Finding::Breaks(..) => return cell,
-            Finding::BreaksAtLeast(..) => found = found.or(Some(cell)),
-            Finding::NotExhausted => {}
-        }
-    }
-    let finding = Finding::NotExhausted;
-    found.unwrap_or(Cell { channel, fault, finding, size: SIZES[0] })
+        Cell { channel, fault, finding, size }
+    });
+    // The last of equals is the largest group.
+    let [.., telling] = {
+        let mut cells = cells;
+        cells.sort_by_key(|cell| cell.finding.weight());
+        cells
+    };
+    telling
 }
 
 fn finding(
@@ -83,7 +96,9 @@ fn finding(
     (size, times): (usize, u32),
     limit: u64,
 ) -> Finding {
-    let Ok(group) = info.group(size, &Shape::default()) else { return Finding::NotExhausted };
+    // One permit would make it another algorithm.
+    let shape = Shape { permits: info.permits.then_some(2), ..Shape::default() };
+    let Ok(group) = info.group(size, &shape) else { return Finding::NotExhausted };
     let case = Case {
         channel,
         faults: fault.into_iter().collect(),

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::mem::{Discriminant, discriminant};
 
 use doorway_core::Algorithm;
-use doorway_lab::explore::{Verdict, explore};
+use doorway_lab::check::{Check, Verdict};
 use doorway_lab::{Choice, Violation, World};
 use stateright::{Checker, Model, Property};
 
@@ -20,23 +20,26 @@ pub(crate) enum Opinion {
     Violated(usize, Discriminant<Violation>),
 }
 
-/// The opinion of our own explorer: the one place that knows which engine that is.
-pub(crate) fn ours<A: Algorithm>(world: World<A>) -> Opinion {
-    match explore(world, usize::MAX) {
-        Verdict::Holds { worlds } => Opinion::Holds(worlds),
-        Verdict::Violated { trace, violation } => {
+/// The opinion of our own checker, on so many threads, and how many bytes it kept for it.
+pub(crate) fn ours_on<A: Algorithm>(threads: usize, world: &World<A>) -> (Opinion, u64) {
+    let report = Check { threads, ..Check::safety(world, u64::MAX) }.run();
+    let opinion = match report.verdict {
+        Verdict::Holds => Opinion::Holds(report.progress.states as usize),
+        Verdict::Violated { trace, violation, .. } => {
             Opinion::Violated(trace.len(), discriminant(&violation))
         }
         Verdict::NotExhausted => unreachable!("there is no limit"),
-    }
+    };
+    (opinion, report.progress.bytes)
+}
+
+/// The opinion of our own checker.
+pub(crate) fn ours<A: Algorithm>(world: World<A>) -> Opinion {
+    ours_on(1, &world).0
 }
 
 /// The opinion of Stateright, searching breadth first on one thread.
-pub(crate) fn stateright<A>(world: World<A>) -> Opinion
-where
-    A: Algorithm + Send + Sync + 'static,
-    A::Message: Send + Sync,
-{
+pub(crate) fn stateright<A: Algorithm + 'static>(world: World<A>) -> Opinion {
     let checker = Worlds(world).checker().spawn_bfs().join();
     match checker.discovery(SOUND) {
         None => Opinion::Holds(checker.unique_state_count()),
