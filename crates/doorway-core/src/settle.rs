@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::{Algorithm, NodeId};
+use crate::{Algorithm, NodeId, Timestamp};
 
 /// A message under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,15 @@ impl<A: Algorithm> Moment<A> {
         }
         show(&mut |number| *number = renumbered[number]);
     }
+}
+
+/// Show the numbers of all requests in a queue.
+pub(crate) fn each_of_queue(queue: &mut BTreeSet<Timestamp>, each: Each<'_>) {
+    let renumber = |mut request: Timestamp| {
+        each(&mut request.clock);
+        request
+    };
+    *queue = core::mem::take(queue).into_iter().map(renumber).collect();
 }
 
 #[cfg(test)]

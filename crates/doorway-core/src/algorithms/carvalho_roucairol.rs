@@ -156,4 +156,16 @@ impl Algorithm for CarvalhoRoucairol {
         // A request sent after a reply serves its sender, not the node replied to.
         Some(if *message == Message::Reply { to } else { from })
     }
+
+    fn settle(_group: &Group, moment: &mut Moment<Self>) {
+        let of_node = |node: &mut Self, each: Each<'_>| {
+            each(&mut node.highest);
+            node.request.iter_mut().for_each(|request| each(&mut request.clock));
+        };
+        moment.rebase(of_node, |mail, each| {
+            if let Message::Request(clock) = &mut mail.message {
+                each(clock);
+            }
+        });
+    }
 }

@@ -50,6 +50,7 @@ pub mod gate;
 mod message;
 pub mod requester;
 pub mod rules;
+mod settle;
 
 use arbiter::Arbiter;
 pub use message::Message;
@@ -134,6 +135,10 @@ impl<R: Rules> Algorithm for Maekawa<R> {
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         matches!(message, Message::Locked(_)).then_some(to)
+    }
+
+    fn settle(group: &Group, moment: &mut Moment<Self>) {
+        settle::settle(group, moment);
     }
 }
 

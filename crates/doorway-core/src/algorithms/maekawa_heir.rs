@@ -27,6 +27,7 @@ use super::prelude::*;
 
 mod message;
 pub mod offices;
+mod settle;
 
 pub use message::Message;
 use offices::Offices;
@@ -70,19 +71,13 @@ impl Algorithm for MaekawaHeir {
         }
     }
 
-    fn receive(
-        &mut self,
-        group: &Group,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Message>,
-    ) {
+    fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
         if self.offices.crashed(from) {
             return; // It has crashed, and its arbiter is another's.
         }
-        let handled = match message {
-            message if message.clock() >= CLOCK_LIMIT => Err(BEYOND_LIMIT),
-            message if !message.is_of_quorum(group, from, self.me) => Err("an arbiter not asked"),
+        let handled = match msg {
+            msg if msg.clock() >= CLOCK_LIMIT => Err(BEYOND_LIMIT),
+            msg if !msg.is_of_quorum(group, from, self.me) => Err("an arbiter not asked"),
             Message::About(arbiter, message) => self.handle(from, arbiter, &message, out),
             Message::Recover(arbiter, request) => self.recover(group, from, arbiter, request, out),
         };
@@ -126,6 +121,10 @@ impl Algorithm for MaekawaHeir {
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         matches!(message, Message::About(_, Plain::Locked(_))).then_some(to)
+    }
+
+    fn settle(group: &Group, moment: &mut Moment<Self>) {
+        settle::settle(group, moment);
     }
 }
 

@@ -85,4 +85,12 @@ impl Requester for ByCount {
     fn leave(&mut self) {
         self.number = None;
     }
+
+    fn heeds(&self, number: u64) -> bool {
+        self.number == Some(number) && self.missing > 0
+    }
+
+    fn numbers(&mut self, each: Each<'_>) {
+        self.number.iter_mut().for_each(each);
+    }
 }

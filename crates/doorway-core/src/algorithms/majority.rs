@@ -30,22 +30,11 @@ use self::voter::{Say, Voter};
 use super::prelude::*;
 
 mod cost;
+mod message;
+mod settle;
 mod voter;
 
-/// The messages; each begins with the number of the request that it speaks of.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Message {
-    /// Lend me your vote.
-    Request(u64),
-    /// You have my vote. The second number is the highest I have seen, for those that nobody asks.
-    Yes(u64, u64),
-    /// An older request would like the vote.
-    Inquire(u64),
-    /// Here is the vote back, but I still want it.
-    Relinquish(u64),
-    /// I need the vote no longer.
-    Release(u64),
-}
+pub use message::Message;
 
 /// The state of one node, as requester and as voter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -181,6 +170,10 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         matches!(message, Message::Yes(..)).then_some(to)
+    }
+
+    fn settle(group: &Group, moment: &mut Moment<Self>) {
+        settle::settle(group, moment);
     }
 }
 

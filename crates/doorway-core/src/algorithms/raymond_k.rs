@@ -30,6 +30,9 @@
 use super::prelude::*;
 use super::ricart_agrawala::COST;
 
+mod cost;
+mod settle;
+
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
@@ -81,23 +84,13 @@ const PRINTED: Info = Info {
     refuted: None,
     served: true,
     messages: Claim {
-        least: Formula { text: "2N-K-1 if S=1", of: least },
-        most: Formula {
-            text: "2(N-1) if S=1",
-            of: |g| f64::from(g.size() - 1) * f64::from(1 + g.seats()),
-        },
+        least: Formula { text: "2N-K-1 if S=1", of: cost::least },
+        most: Formula { text: "2(N-1) if S=1", of: cost::most },
         per: Per::Run,
         light: Some(COST),
         heavy: None,
     },
 };
-
-/// Requests to all others, and as many replies as it takes to hear of enough seats.
-fn least(group: &Group) -> f64 {
-    let (others, seats) = (u64::from(group.size() - 1), u64::from(group.seats()));
-    let needed = (others * seats + 1).saturating_sub(u64::from(group.permits()));
-    (others + needed.div_ceil(seats)) as f64
-}
 
 impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
     type Message = Message;
@@ -166,6 +159,10 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         matches!(message, Message::Reply { .. }).then_some(to)
+    }
+
+    fn settle(_group: &Group, moment: &mut Moment<Self>) {
+        settle::settle(moment);
     }
 }
 

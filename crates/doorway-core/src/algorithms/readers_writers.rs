@@ -92,6 +92,15 @@ impl Algorithm for ReadersWriters {
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         (*message == Message::Reply).then_some(to)
     }
+
+    fn settle(_group: &Group, moment: &mut Moment<Self>) {
+        let of_node = |node: &mut Self, each: Each<'_>| node.agreement.numbers(each);
+        moment.rebase(of_node, |mail, each| {
+            if let Message::Request(clock, _) = &mut mail.message {
+                each(clock);
+            }
+        });
+    }
 }
 
 impl ReadersWriters {

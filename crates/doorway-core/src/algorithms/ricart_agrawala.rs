@@ -137,12 +137,26 @@ impl Algorithm for RicartAgrawala {
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         (*message == Message::Reply).then_some(to)
     }
+
+    fn settle(_group: &Group, moment: &mut Moment<Self>) {
+        moment.rebase(Self::numbers, |mail, each| {
+            if let Message::Request(clock) = &mut mail.message {
+                each(clock);
+            }
+        });
+    }
 }
 
 impl RicartAgrawala {
     /// A request of this number is under way somewhere: ours will be younger.
     pub(super) fn observe(&mut self, clock: u64) {
         self.highest = self.highest.max(clock);
+    }
+
+    /// The numbers of this node: a family with those in all requests.
+    pub(super) fn numbers(&mut self, each: Each<'_>) {
+        each(&mut self.highest);
+        self.request.iter_mut().for_each(|request| each(&mut request.clock));
     }
 
     fn inside(&self) -> bool {

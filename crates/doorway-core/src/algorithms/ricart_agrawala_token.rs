@@ -27,6 +27,8 @@
 
 use super::prelude::*;
 
+mod settle;
+
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
@@ -141,6 +143,10 @@ impl Algorithm for RicartAgrawalaToken {
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         matches!(message, Message::Token(_)).then_some(to)
+    }
+
+    fn settle(group: &Group, moment: &mut Moment<Self>) {
+        settle::settle(group, moment);
     }
 }
 

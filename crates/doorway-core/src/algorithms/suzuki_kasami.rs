@@ -27,6 +27,7 @@
 use super::prelude::*;
 
 mod cost;
+mod settle;
 
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -152,6 +153,10 @@ impl Algorithm for SuzukiKasami {
     fn serves(message: &Message, _from: NodeId, _to: NodeId) -> Option<NodeId> {
         let Message::Privilege(token) = message else { return None };
         token.queue.first().copied()
+    }
+
+    fn settle(group: &Group, moment: &mut Moment<Self>) {
+        settle::settle(group, moment);
     }
 }
 

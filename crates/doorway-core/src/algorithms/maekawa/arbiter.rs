@@ -2,6 +2,7 @@
 
 use super::{Message, Rules};
 use crate::algorithms::prelude::*;
+use crate::settle::each_of_queue;
 
 /// What an arbiter tells a requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,12 @@ impl Arbiter {
         let ours = |node| group.quorum(node, 0).binary_search(&me).is_ok();
         let holder = start.holders.iter().find(|holder| ours(holder.node));
         Self::locked_for(holder.map(|holder| Timestamp { clock: start.floor, node: holder.node }))
+    }
+
+    /// The numbers of all requests known here.
+    pub fn numbers(&mut self, each: Each<'_>) {
+        self.lock.iter_mut().for_each(|lock| each(&mut lock.clock));
+        each_of_queue(&mut self.queue, each);
     }
 
     /// Is it locked for nobody, so that nobody waits either?

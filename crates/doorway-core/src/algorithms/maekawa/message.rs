@@ -35,6 +35,13 @@ impl Message {
         if let Self::Request(clock) | Self::Locked(clock) = self { *clock } else { 0 }
     }
 
+    /// The numbers in it.
+    pub fn numbers(&mut self, each: Each<'_>) {
+        if let Self::Request(clock) | Self::Locked(clock) | Self::Inquire(clock) = self {
+            each(clock);
+        }
+    }
+
     /// Is it for the receiver's arbiter, and not for its requester?
     pub fn is_for_arbiter(&self) -> bool {
         matches!(self, Self::Request(_) | Self::Relinquish | Self::Release)

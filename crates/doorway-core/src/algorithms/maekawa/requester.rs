@@ -49,6 +49,12 @@ pub trait Requester: Clone + Debug + Eq + Hash + Send + Sync {
 
     /// Leave.
     fn leave(&mut self);
+
+    /// Can an INQUIRE about our request of this `number` still be answered?
+    fn heeds(&self, number: u64) -> bool;
+
+    /// The number of the request.
+    fn numbers(&mut self, each: Each<'_>);
 }
 
 /// Knows the members by name.
@@ -113,6 +119,14 @@ impl Requester for ByName {
 
     fn leave(&mut self) {
         self.number = None;
+    }
+
+    fn heeds(&self, number: u64) -> bool {
+        self.number == Some(number) && !self.missing.is_empty()
+    }
+
+    fn numbers(&mut self, each: Each<'_>) {
+        self.number.iter_mut().for_each(each);
     }
 }
 

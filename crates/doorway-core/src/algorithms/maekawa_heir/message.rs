@@ -24,6 +24,14 @@ impl Message {
         }
     }
 
+    /// The numbers in it.
+    pub fn numbers(&mut self, each: Each<'_>) {
+        match self {
+            Self::About(_, message) => message.numbers(each),
+            Self::Recover(_, request) => request.iter_mut().for_each(|(clock, _)| each(clock)),
+        }
+    }
+
     /// Is its arbiter in a quorum of the node that asks it: of the sender, or of the receiver?
     pub fn is_of_quorum(&self, group: &Group, from: NodeId, to: NodeId) -> bool {
         match self {

@@ -3,6 +3,7 @@
 use crate::algorithms::maekawa::arbiter::{Answer, Arbiter, Reply};
 use crate::algorithms::maekawa::{Message, Repaired, cost};
 use crate::algorithms::prelude::*;
+use crate::settle::each_of_queue;
 
 /// What arbiters that run here have to say, and about which requests.
 pub type Replies = Vec<(Timestamp, Answer)>;
@@ -35,6 +36,14 @@ impl Offices {
     /// Are they as in the beginning?
     pub fn are_fresh(&self) -> bool {
         self.heirs.is_empty() && self.here.values().all(Office::is_free)
+    }
+
+    /// The numbers of all requests known here.
+    pub fn numbers(&mut self, each: Each<'_>) {
+        for office in self.here.values_mut() {
+            office.arbiter.numbers(each);
+            each_of_queue(&mut office.early, each);
+        }
     }
 
     /// A message for an arbiter has come.

@@ -2,7 +2,8 @@
 
 use alloc::collections::BTreeSet;
 
-use crate::Timestamp;
+use crate::settle::each_of_queue;
+use crate::{Each, Timestamp};
 
 /// What a voter says, and to which request.
 pub(super) enum Say {
@@ -66,6 +67,12 @@ impl Voter {
     fn lend_to_oldest(&mut self) -> Option<Say> {
         (self.lent, self.inquired) = (self.queue.pop_first(), false);
         self.lent.map(Say::Yes)
+    }
+
+    /// The numbers of all requests known here.
+    pub(super) fn numbers(&mut self, each: Each<'_>) {
+        self.lent.iter_mut().for_each(|request| each(&mut request.clock));
+        each_of_queue(&mut self.queue, each);
     }
 
     /// Has nobody the vote, so that nobody waits for it either?
