@@ -27,6 +27,8 @@ pub struct Moment<A: Algorithm> {
     pub mail: Vec<Mail<A::Message>>,
     /// How many nodes may still crash.
     pub crashes: u32,
+    /// May nodes outside forget, and start again from their floor?
+    pub forgetting: bool,
 }
 
 /// What is to be done with each number that is shown to it.
@@ -92,7 +94,8 @@ mod tests {
             to: NodeId(1),
             message: Message::Request(*number),
         };
-        Moment { nodes: Vec::new(), mail: numbers.iter().map(mail).collect(), crashes: 0 }
+        let mail = numbers.iter().map(mail).collect();
+        Moment { nodes: Vec::new(), mail, crashes: 0, forgetting: false }
     }
 
     fn number(mail: &mut Mail<Message>, each: Each<'_>) {

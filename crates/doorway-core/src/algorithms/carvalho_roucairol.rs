@@ -157,12 +157,18 @@ impl Algorithm for CarvalhoRoucairol {
         Some(if *message == Message::Reply { to } else { from })
     }
 
-    fn settle(_group: &Group, moment: &mut Moment<Self>) {
+    /// A node that has all permissions enters again and again, and the others do not hear of it. In
+    /// a pair it does not matter how far they lag behind: who lacks the permission gets it for any
+    /// number, unless the other is inside. A third one makes the difference: how often a node that
+    /// lags behind can enter before its next request seems the younger one.
+    fn settle(group: &Group, moment: &mut Moment<Self>) {
+        let pair = group.size() == 2 && !moment.forgetting; // Who forgets loses a permission.
+        let gap = if pair { 2 } else { u64::MAX };
         let of_node = |node: &mut Self, each: Each<'_>| {
             each(&mut node.highest);
             node.request.iter_mut().for_each(|request| each(&mut request.clock));
         };
-        moment.rebase(of_node, |mail, each| {
+        moment.rebase_with_gap(gap, of_node, |mail, each| {
             if let Message::Request(clock) = &mut mail.message {
                 each(clock);
             }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Start};
+use doorway_core::{Algorithm, Effects, Group, Info, Mode, Moment, NodeId, Start};
 
 /// What is spoiled, with what it must remember to do so.
 pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash {
@@ -22,6 +22,9 @@ pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash {
     fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
         sends
     }
+
+    /// Settle a group, wrongly.
+    fn settle(_group: &Group, _moment: &mut Moment<Spoiled<Self>>) {}
 }
 
 /// A message of the sound algorithm.
@@ -33,7 +36,7 @@ pub(crate) type Sends<S> = Vec<(NodeId, Message<S>)>;
 /// The sound algorithm, spoiled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spoiled<S: Spoil> {
-    sound: S::Of,
+    pub(crate) sound: S::Of,
     spoil: S,
 }
 
@@ -92,5 +95,9 @@ impl<S: Spoil> Algorithm for Spoiled<S> {
 
     fn floor(&self) -> Option<u64> {
         None
+    }
+
+    fn settle(group: &Group, moment: &mut Moment<Self>) {
+        S::settle(group, moment);
     }
 }

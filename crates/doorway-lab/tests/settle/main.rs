@@ -1,0 +1,303 @@
+//! Settled worlds do what the worlds they stand for do, and nothing else.
+//!
+//! A world goes its way, and beside it another one that is settled after each step. At every step
+//! both have the same choices, but for messages that the settled one has dropped, and whatever is
+//! chosen, the same node does the same in both. Dropped messages change nothing when they arrive.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
+use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami};
+use doorway_core::algorithms::{self, ALL, Task};
+use doorway_core::{Algorithm, Channel, Group, Moment, NodeId, Shape, Start, Wiring};
+use doorway_lab::{Choice, FOREVER, Limits, World};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+mod pair;
+#[path = "../spoiled/mod.rs"]
+mod spoiled;
+
+use pair::{Pair, fingerprint};
+use spoiled::{Spoil, Spoiled};
+
+/// A group in which each node asks so often.
+#[derive(Clone, Debug)]
+struct Case {
+    shape: Shape,
+    asks: Vec<u32>,
+    channel: Channel,
+    forgetting: bool,
+    crashes: u32,
+}
+
+impl Case {
+    fn new(asks: &[u32], channel: Channel) -> Self {
+        let shape = Shape::default();
+        Self { shape, asks: asks.to_vec(), channel, forgetting: false, crashes: 0 }
+    }
+
+    fn world<A: Algorithm>(&self) -> World<A> {
+        let group = A::INFO.group(self.asks.len(), &self.shape).expect("the shape fits");
+        let group = Arc::new(group);
+        let mut limits = Limits {
+            forgetting: self.forgetting,
+            crashes: self.crashes,
+            detection: true,
+            ..Limits::reliable(&group, 0)
+        };
+        for (limit, asks) in limits.acquires.iter_mut().zip(&self.asks) {
+            limit.0 = *asks;
+        }
+        World::new(group, &Start::default(), self.channel, limits)
+    }
+}
+
+/// Compare the worlds nearest to the beginning, so many of them.
+struct Nearest<'a>(&'a Case, usize);
+
+impl Task for Nearest<'_> {
+    type Output = Result<(), String>;
+
+    fn run<A: Algorithm>(self) -> Result<(), String> {
+        let first = Pair::new(self.0.world::<A>());
+        let mut known = HashSet::from([first.fingerprint()]);
+        let mut open = VecDeque::from([first]);
+        while let Some(pair) = open.pop_front() {
+            pair.check()?;
+            for choice in pair.world.choices() {
+                let Some(next) = pair.step(choice)? else { continue };
+                if known.len() < self.1 && known.insert(next.fingerprint()) {
+                    open.push_back(next);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Compare the worlds on a way that dice choose: so many steps. The first node is in a hurry, so
+/// that the others lag behind.
+struct Walk<'a>(&'a Case, u64, usize);
+
+impl Task for Walk<'_> {
+    type Output = Result<(), String>;
+
+    fn run<A: Algorithm>(self) -> Result<(), String> {
+        let mut dice = ChaCha8Rng::seed_from_u64(self.1);
+        let mut pair = Pair::new(self.0.world::<A>());
+        for _ in 0..self.2 {
+            pair.check()?;
+            let mut choices = pair.world.choices();
+            let others_wait = dice.next_u64() % 8 > 0;
+            let asks = |choice: &Choice| matches!(choice, Choice::Acquire(NodeId(1..), _));
+            if others_wait && !choices.iter().all(asks) {
+                choices.retain(|choice| !asks(choice));
+            }
+            let Some(pick) = (dice.next_u64() as usize).checked_rem(choices.len()) else { break };
+            let Some(next) = pair.step(choices[pick])? else { break };
+            pair = next;
+        }
+        Ok(())
+    }
+}
+
+/// How many settled worlds there are, if no more than `limit` and nothing is violated.
+struct Count<'a>(&'a Case, usize);
+
+impl Task for Count<'_> {
+    type Output = Option<usize>;
+
+    fn run<A: Algorithm>(self) -> Option<usize> {
+        let first = self.0.world::<A>().settled();
+        let mut known = HashSet::from([fingerprint(&first)]);
+        let mut open = vec![first];
+        while let Some(world) = open.pop() {
+            for choice in world.choices() {
+                let mut next = world.clone();
+                if next.apply(choice).violation.is_some() || known.len() > self.1 {
+                    return None;
+                }
+                let next = next.settled();
+                if known.insert(fingerprint(&next)) {
+                    open.push(next);
+                }
+            }
+        }
+        Some(known.len())
+    }
+}
+
+/// The cases with so many nodes that each ask so often, with and without forgetting.
+fn cases(asks: &[u32], needs: Channel) -> Vec<Case> {
+    let mut cases = vec![Case::new(asks, needs)];
+    if needs == Channel::Unordered {
+        cases.push(Case::new(asks, Channel::Fifo));
+    }
+    cases.push(Case { forgetting: true, ..Case::new(asks, needs) });
+    cases
+}
+
+#[test]
+fn near_the_beginning_settled_worlds_do_the_same() {
+    for info in ALL.iter().map(|entry| entry.info) {
+        for asks in [&[3, 3][..], &[1, 1, 1], &[2, 2, 2], &[3, 0, 1]] {
+            for case in cases(asks, info.channel) {
+                let result = algorithms::with(info.name, Nearest(&case, 150)).expect("a name");
+                assert_eq!(result, Ok(()), "{} {case:?}", info.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn after_many_requests_settled_worlds_do_the_same() {
+    for info in ALL.iter().map(|entry| entry.info) {
+        for size in [2, 3] {
+            let asks = vec![FOREVER; size];
+            let mut cases = cases(&asks, info.channel);
+            cases.push(Case { crashes: 1, ..Case::new(&asks, info.channel) });
+            for (seed, case) in cases.iter().enumerate() {
+                let walk = Walk(case, seed as u64, 200);
+                let result = algorithms::with(info.name, walk).expect("a name");
+                assert_eq!(result, Ok(()), "{} {case:?}", info.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn wires_and_permits_change_nothing_of_that() {
+    let wired = |wiring| Shape { wiring: Some(wiring), ..Shape::default() };
+    let permits = |k, seats| Shape { permits: Some(k), seats: Some(seats), ..Shape::default() };
+    for (name, shape) in [
+        ("suzuki-kasami", wired(Wiring::Ring)),
+        ("suzuki-kasami", wired(Wiring::Tree)),
+        ("raymond-k", permits(2, 1)),
+        ("raymond-k", permits(2, 2)),
+    ] {
+        for size in [2, 3] {
+            let case =
+                Case { shape: shape.clone(), ..Case::new(&vec![2; size], Channel::Unordered) };
+            let result = algorithms::with(name, Nearest(&case, 300)).expect("a name");
+            assert_eq!(result, Ok(()), "{name} {case:?}");
+            let case = Case { asks: vec![FOREVER; size], ..case };
+            let result = algorithms::with(name, Walk(&case, 7, 200)).expect("a name");
+            assert_eq!(result, Ok(()), "{name} {case:?}");
+        }
+    }
+}
+
+/// How many settled worlds two and three nodes have that ask for ever.
+const FINITE: [(&str, Channel, usize, usize); 24] = [
+    ("central", Channel::Fifo, 13, 70),
+    ("central", Channel::Unordered, 16, 98),
+    ("ricart-agrawala", Channel::Fifo, 18, 1833),
+    ("ricart-agrawala", Channel::Unordered, 24, 2622),
+    ("readers-writers", Channel::Unordered, 24, 2622),
+    ("ricart-agrawala-token", Channel::Fifo, 14, 192),
+    ("ricart-agrawala-token", Channel::Unordered, 16, 252),
+    ("suzuki-kasami", Channel::Fifo, 14, 240),
+    ("suzuki-kasami", Channel::Unordered, 16, 312),
+    ("naimi-trehel", Channel::Fifo, 14, 282),
+    ("naimi-trehel", Channel::Unordered, 16, 318),
+    ("le-lann", Channel::Unordered, 12, 36),
+    ("maekawa", Channel::Fifo, 51, 8000),
+    ("maekawa-heir", Channel::Fifo, 51, 8000),
+    ("maekawa-eager", Channel::Fifo, 40, 10371),
+    ("maekawa-unordered", Channel::Unordered, 91, 25726),
+    ("maekawa-sequential", Channel::Fifo, 27, 160),
+    ("maekawa-sequential", Channel::Unordered, 34, 223),
+    ("maekawa-cyclic", Channel::Fifo, 27, 160),
+    ("maekawa-cyclic", Channel::Unordered, 34, 223),
+    ("raymond-tree", Channel::Unordered, 16, 110),
+    ("raymond-echo", Channel::Unordered, 28, 682),
+    ("raymond-k", Channel::Fifo, 17, 1804),
+    ("raymond-k", Channel::Unordered, 23, 2562),
+];
+
+#[test]
+fn requests_for_ever_lead_to_finitely_many_settled_worlds() {
+    for (name, channel, two, three) in FINITE {
+        for (size, expected) in [(2, two), (3, three)] {
+            let case = Case::new(&vec![FOREVER; size], channel);
+            let count = algorithms::with(name, Count(&case, 30_000)).expect("a name");
+            assert_eq!(count, Some(expected), "{name} {case:?}");
+        }
+    }
+    for (name, channel, two) in [
+        ("lamport", Channel::Fifo, 182),
+        ("carvalho-roucairol", Channel::Fifo, 67),
+        ("carvalho-roucairol", Channel::Unordered, 71),
+        ("majority", Channel::Fifo, 40),
+        ("majority", Channel::Unordered, 91),
+    ] {
+        let case = Case::new(&[FOREVER; 2], channel);
+        let count = algorithms::with(name, Count(&case, 30_000)).expect("a name");
+        assert_eq!(count, Some(two), "{name} {case:?}");
+    }
+}
+
+/// The numbers in requests under way are replaced by their ranks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Ranked;
+
+impl Spoil for Ranked {
+    type Of = RicartAgrawala;
+
+    fn settle(_group: &Group, moment: &mut Moment<Spoiled<Self>>) {
+        moment.rebase_with_gap(
+            1,
+            |_, _| {},
+            |mail, each| {
+                if let ricart_agrawala::Message::Request(clock) = &mut mail.message {
+                    each(clock);
+                }
+            },
+        );
+    }
+}
+
+/// The numbers of the nodes are rebased, those in requests under way are forgotten.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Forgotten;
+
+impl Spoil for Forgotten {
+    type Of = RicartAgrawala;
+
+    fn settle(group: &Group, moment: &mut Moment<Spoiled<Self>>) {
+        let nodes = moment.nodes.iter().map(|node| node.sound.clone()).collect();
+        let mut silent = Moment { nodes, mail: Vec::new(), crashes: 0, forgetting: false };
+        RicartAgrawala::settle(group, &mut silent);
+        for (node, sound) in moment.nodes.iter_mut().zip(silent.nodes) {
+            node.sound = sound;
+        }
+    }
+}
+
+/// A first request is dropped though nobody has served it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Dropped;
+
+impl Spoil for Dropped {
+    type Of = SuzukiKasami;
+
+    fn settle(_group: &Group, moment: &mut Moment<Spoiled<Self>>) {
+        let first = |message: &_| matches!(message, suzuki_kasami::Message::Request(_, 1));
+        moment.mail.retain(|mail| !first(&mail.message));
+    }
+}
+
+#[test]
+fn settling_wrongly_is_found() {
+    let case = Case::new(&[2, 2], Channel::Unordered);
+    let nearest = || Nearest(&case, 3000);
+    for (spoil, result) in [
+        ("ranked", nearest().run::<Spoiled<Ranked>>()),
+        ("forgotten", nearest().run::<Spoiled<Forgotten>>()),
+        ("dropped", nearest().run::<Spoiled<Dropped>>()),
+    ] {
+        assert!(result.is_err(), "{spoil}");
+    }
+}

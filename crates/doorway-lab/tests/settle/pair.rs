@@ -1,0 +1,118 @@
+//! A world and the settled one that stands for it, side by side.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use doorway_core::Algorithm;
+use doorway_lab::{Choice, Parcel, Step, World};
+
+/// What an onlooker sees of a step: the choice without the place of a message in its channel, who
+/// entered, and what went wrong.
+fn seen<M>(step: &Step<M>) -> String {
+    let choice = match step.choice {
+        Choice::Deliver(parcel) => format!("{} hears {}", parcel.to, parcel.from),
+        choice => format!("{choice:?}"),
+    };
+    format!("{choice}, entered: {}, {:?}", step.entered, step.violation)
+}
+
+/// A world that was never settled, and one that is settled after each step.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair<A: Algorithm> {
+    pub(crate) world: World<A>,
+    settled: World<A>,
+}
+
+impl<A: Algorithm> Pair<A> {
+    pub(crate) fn new(world: World<A>) -> Self {
+        Self { settled: world.settled(), world }
+    }
+
+    pub(crate) fn fingerprint(&self) -> (u64, u64) {
+        (fingerprint(&self.world), fingerprint(&self.settled))
+    }
+
+    fn fail<T>(&self, what: &str) -> Result<T, String> {
+        Err(format!("{what}\n{:#?}\nsettled:\n{:#?}", self.world, self.settled))
+    }
+
+    /// Can the two do the same, once the messages have arrived that change nothing?
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let settled = self.world.settled();
+        if settled.settled() != settled || self.settled.settled() != self.settled {
+            return self.fail("settled twice, it is another world");
+        }
+        let Some(calm) = without_dropped(&self.world) else {
+            return self.fail("a message that matters was dropped");
+        };
+        if calm.choices() != self.settled.choices() || calm.stuck() != self.settled.stuck() {
+            return self.fail("they have different choices");
+        }
+        for choice in calm.choices() {
+            let here = seen(&calm.clone().apply(choice));
+            let there = seen(&self.settled.clone().apply(choice));
+            if here != there {
+                return self.fail(&format!("they do different things: {here}; {there}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Let the same happen in both; `None` once something is violated.
+    pub(crate) fn step(&self, choice: Choice) -> Result<Option<Self>, String> {
+        let mut next = self.clone();
+        let here = next.world.apply(choice);
+        let Some(choice) = in_settled(&self.world, choice) else {
+            let silent = !here.entered && here.violation.is_none();
+            return if silent { Ok(Some(next)) } else { self.fail("a dropped message matters") };
+        };
+        if !self.settled.choices().contains(&choice) {
+            return self.fail(&format!("the settled world has no {choice:?}"));
+        }
+        let there = next.settled.apply(choice);
+        if seen(&here) != seen(&there) {
+            return self.fail(&format!("they do different things: {}", seen(&here)));
+        }
+        next.settled = next.settled.settled();
+        Ok(here.violation.is_none().then_some(next))
+    }
+}
+
+/// The numbers of the messages that are still under way once the world is settled.
+fn kept<A: Algorithm>(world: &World<A>) -> HashSet<u64> {
+    world.settled().under_way().map(|(_, letter)| letter.id).collect()
+}
+
+/// The same choice in the settled world; `None` if it is the arrival of a dropped message.
+fn in_settled<A: Algorithm>(world: &World<A>, choice: Choice) -> Option<Choice> {
+    let Choice::Deliver(parcel) = choice else { return Some(choice) };
+    let kept = kept(world);
+    let channel = |at: &Parcel| (at.from, at.to) == (parcel.from, parcel.to);
+    let up_to = world.under_way().filter(|(at, _)| channel(at) && at.index <= parcel.index);
+    let up_to: Vec<bool> = up_to.map(|(_, letter)| kept.contains(&letter.id)).collect();
+    let index = up_to.iter().filter(|kept| **kept).count().checked_sub(1)?;
+    up_to.last()?.then_some(Choice::Deliver(Parcel { index, ..parcel }))
+}
+
+/// Let dropped messages arrive until there are none. They must not change anything, but for more
+/// messages of their kind.
+fn without_dropped<A: Algorithm>(world: &World<A>) -> Option<World<A>> {
+    let settled = world.settled();
+    let mut world = world.clone();
+    for _ in 0..1000 {
+        let dropped = |choice: &Choice| in_settled(&world, *choice).is_none();
+        let Some(choice) = world.choices().into_iter().find(dropped) else { return Some(world) };
+        let step = world.apply(choice);
+        if step.entered || step.violation.is_some() || world.settled() != settled {
+            return None;
+        }
+    }
+    None
+}
+
+/// Tells worlds apart.
+pub(crate) fn fingerprint<A: Algorithm>(world: &World<A>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    world.hash(&mut hasher);
+    hasher.finish()
+}
