@@ -7,11 +7,12 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use doorway_core::algorithms::carvalho_roucairol::CarvalhoRoucairol;
 use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
 use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami};
 use doorway_core::algorithms::{self, ALL, Task};
-use doorway_core::{Algorithm, Channel, Group, Moment, NodeId, Shape, Start, Wiring};
-use doorway_lab::{Choice, FOREVER, Limits, World};
+use doorway_core::{Algorithm, Channel, Group, Mode, Moment, NodeId, Shape, Start, Wiring};
+use doorway_lab::{Choice, FOREVER, Limits, Parcel, World};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -168,7 +169,7 @@ fn after_many_requests_settled_worlds_do_the_same() {
 }
 
 #[test]
-fn wires_and_permits_change_nothing_of_that() {
+fn wires_permits_and_weights_change_nothing_of_that() {
     let wired = |wiring| Shape { wiring: Some(wiring), ..Shape::default() };
     let permits = |k, seats| Shape { permits: Some(k), seats: Some(seats), ..Shape::default() };
     for (name, shape) in [
@@ -176,17 +177,52 @@ fn wires_and_permits_change_nothing_of_that() {
         ("suzuki-kasami", wired(Wiring::Tree)),
         ("raymond-k", permits(2, 1)),
         ("raymond-k", permits(2, 2)),
+        ("weighted-majority", Shape { weights: Some(vec![1, 1, 0]), ..Shape::default() }),
     ] {
-        for size in [2, 3] {
+        let sizes = if shape.weights.is_some() { 3..=3 } else { 2..=3 };
+        for size in sizes {
             let case =
                 Case { shape: shape.clone(), ..Case::new(&vec![2; size], Channel::Unordered) };
             let result = algorithms::with(name, Nearest(&case, 300)).expect("a name");
             assert_eq!(result, Ok(()), "{name} {case:?}");
             let case = Case { asks: vec![FOREVER; size], ..case };
-            let result = algorithms::with(name, Walk(&case, 7, 200)).expect("a name");
-            assert_eq!(result, Ok(()), "{name} {case:?}");
+            for seed in 0..10 {
+                let result = algorithms::with(name, Walk(&case, seed, 200)).expect("a name");
+                assert_eq!(result, Ok(()), "{name} {case:?}");
+            }
         }
     }
+}
+
+/// Node 1 of three enters `lead` times without a message, and then asks node 2 for its permission.
+/// Before that request arrives, node 2 enters `laps` times, and waits for node 3. Does node 2 defer
+/// its reply to node 1?
+fn defers(lead: u32, laps: u32) -> bool {
+    let mut pair = Pair::new(Case::new(&[FOREVER; 3], Channel::Fifo).world::<CarvalhoRoucairol>());
+    let hears = |to, from| Choice::Deliver(Parcel { from: NodeId(from), to: NodeId(to), index: 0 });
+    let asks = |node| Choice::Acquire(NodeId(node), Mode::Exclusive);
+    let leaves = |node| Choice::Release(NodeId(node));
+    let entry = |node, others: [u32; 2]| {
+        let requests = others.map(|other| hears(other, node));
+        let replies = others.map(|other| hears(node, other));
+        [&[asks(node)][..], &requests, &replies, &[leaves(node)]].concat()
+    };
+    let mut story = entry(0, [1, 2]);
+    story.extend((0..lead).flat_map(|_| [asks(0), leaves(0)]));
+    story.extend(entry(1, [0, 2]));
+    story.push(asks(0));
+    story.extend((0..laps).flat_map(|_| [asks(1), leaves(1)]));
+    story.extend([asks(2), hears(1, 2), asks(1), hears(1, 0)]);
+    for choice in story {
+        pair = pair.step(choice).expect("the same in both").expect("nothing is violated");
+        assert_eq!(pair.check(), Ok(()), "{lead} {laps}");
+    }
+    !pair.world.choices().contains(&hears(0, 1))
+}
+
+#[test]
+fn among_three_it_matters_how_far_one_lags_behind() {
+    assert!(defers(10, 5) && !defers(10, 20) && defers(30, 20));
 }
 
 /// How many settled worlds two and three nodes have that ask for ever.
