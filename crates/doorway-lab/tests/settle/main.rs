@@ -4,7 +4,7 @@
 //! both have the same choices, but for messages that the settled one has dropped, and whatever is
 //! chosen, the same node does the same in both. Dropped messages change nothing when they arrive.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use doorway_core::algorithms::carvalho_roucairol::CarvalhoRoucairol;
@@ -63,7 +63,7 @@ impl Task for Nearest<'_> {
 
     fn run<A: Algorithm>(self) -> Result<(), String> {
         let first = Pair::new(self.0.world::<A>());
-        let mut known = HashSet::from([first.fingerprint()]);
+        let mut known = BTreeSet::from([first.fingerprint()]);
         let mut open = VecDeque::from([first]);
         while let Some(pair) = open.pop_front() {
             pair.check()?;
@@ -112,7 +112,7 @@ impl Task for Count<'_> {
 
     fn run<A: Algorithm>(self) -> Option<usize> {
         let first = self.0.world::<A>().settled();
-        let mut known = HashSet::from([fingerprint(&first)]);
+        let mut known = BTreeSet::from([fingerprint(&first)]);
         let mut open = vec![first];
         while let Some(world) = open.pop() {
             for choice in world.choices() {

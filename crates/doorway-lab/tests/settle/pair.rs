@@ -1,6 +1,6 @@
 //! A world and the settled one that stands for it, side by side.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use doorway_core::Algorithm;
@@ -79,7 +79,7 @@ impl<A: Algorithm> Pair<A> {
 }
 
 /// The numbers of the messages that are still under way once the world is settled.
-fn kept<A: Algorithm>(world: &World<A>) -> HashSet<u64> {
+fn kept<A: Algorithm>(world: &World<A>) -> BTreeSet<u64> {
     world.settled().under_way().map(|(_, letter)| letter.id).collect()
 }
 
