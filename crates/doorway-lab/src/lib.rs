@@ -17,6 +17,7 @@ pub mod random;
 pub mod script;
 pub mod simulate;
 pub mod trace;
+pub mod watch;
 mod world;
 
 pub use nodes::{Nodes, Violation};

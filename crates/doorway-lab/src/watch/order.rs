@@ -1,0 +1,81 @@
+//! The order of requests: who asked before another, as far as anyone can tell by messages.
+//!
+//! A request happened before another if a chain of messages leads from the one to the other, or
+//! both are of one node. Every message carries how many requests of each node its sender knows of,
+//! and a node that asks writes down what it knows. An algorithm keeps the order if nobody is inside
+//! while another still waits with a request that happened before.
+
+use doorway_core::{Algorithm, Group, Mode, NodeId, Phase, Start};
+
+use super::{Event, Watch, Watched, all, inside};
+use crate::World;
+
+/// An algorithm whose requests are known to have happened before each other or not.
+pub type Ordered<A> = Watched<A, Order>;
+
+/// What a node knows of everyone's requests.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Order {
+    me: NodeId,
+    /// How many requests of each node we know of.
+    known: Vec<u32>,
+    /// What we knew when our present request was made; empty outside.
+    request: Vec<u32>,
+}
+
+impl AsRef<Self> for Order {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl<A: Algorithm> Watch<A> for Order {
+    type Note = Vec<u32>;
+
+    fn new(me: NodeId, group: &Group, _start: &Start) -> Self {
+        Self { me, known: vec![0; group.size() as usize], request: Vec::new() }
+    }
+
+    fn happened(&mut self, event: Event<'_, Vec<u32>, A::Message>) {
+        match event {
+            Event::Acquire(_) => {
+                self.known[self.me.index()] += 1;
+                self.request = self.known.clone();
+            }
+            Event::Receive { message, .. } => {
+                for (own, theirs) in self.known.iter_mut().zip(&message.note) {
+                    *own = (*own).max(*theirs);
+                }
+            }
+            Event::Release => self.request.clear(),
+            Event::Start | Event::Failed => {}
+        }
+    }
+
+    fn note(
+        &mut self,
+        _: Event<'_, Vec<u32>, A::Message>,
+        _to: NodeId,
+        _: &A::Message,
+    ) -> Vec<u32> {
+        self.known.clone()
+    }
+}
+
+/// Who is inside before another who asked first? Two readers do not hinder each other.
+pub fn check<A: Algorithm, W: Watch<A> + AsRef<Order>>(
+    world: &World<Watched<A, W>>,
+) -> Option<String> {
+    let waiting = world.live_in(Phase::Waiting);
+    inside(world).filter(|(node, _)| !waiting.contains(node)).find_map(|(node, own)| {
+        let knew = &own.as_ref().request;
+        let reads = world.nodes().member(node).mode() == Mode::Shared;
+        all(world).filter(|(other, _)| waiting.contains(other)).find_map(|(other, theirs)| {
+            let together = reads && world.nodes().member(other).waiting() == Some(Mode::Shared);
+            let asked = theirs.as_ref().known[other.index()];
+            let known = knew.get(other.index()).is_some_and(|known| *known >= asked);
+            (known && !together)
+                .then(|| format!("node {node} is inside, but node {other} asked before and waits"))
+        })
+    })
+}
