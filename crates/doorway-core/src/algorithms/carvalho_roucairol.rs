@@ -175,3 +175,10 @@ impl Algorithm for CarvalhoRoucairol {
         });
     }
 }
+
+impl CarvalhoRoucairol {
+    /// Do we have the permission that we share with `node` (A of the paper)?
+    pub fn permitted_by(&self, node: NodeId) -> bool {
+        node != self.me && !self.missing.contains(node)
+    }
+}

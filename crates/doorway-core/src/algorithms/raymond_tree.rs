@@ -25,6 +25,8 @@
 
 use super::prelude::*;
 
+mod look;
+
 /// The messages of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {

@@ -1,6 +1,6 @@
 //! Every world that can be reached, with a predicate that is asked about each of them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -18,18 +18,6 @@ pub(crate) enum Found {
     NotExhausted,
 }
 
-impl Found {
-    /// The length of the shortest counterexample, if there is one.
-    #[track_caller]
-    pub(crate) fn steps(&self) -> Option<usize> {
-        match self {
-            Self::Holds { .. } => None,
-            Self::Broken { trace, .. } => Some(trace.len()),
-            Self::NotExhausted => panic!("too many worlds to tell"),
-        }
-    }
-}
-
 /// A fresh group in which node i asks `asks[i]` times, exclusively, and nothing fails.
 pub(crate) fn world<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World<A> {
     let group = Arc::new(A::INFO.group(asks.len(), shape).expect("the shape fits"));
@@ -38,6 +26,9 @@ pub(crate) fn world<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World<A> {
     World::new(group, &Start::default(), A::INFO.channel, limits)
 }
 
+/// How each world was first reached, by fingerprints.
+type Seen = BTreeMap<u64, Option<(u64, Choice)>>;
+
 /// Look at every world reachable from `first`, breadth first, giving up beyond `limit` of them.
 /// What a driver calls a violation is as wrong as what `check` complains of.
 pub(crate) fn search<A: Algorithm>(
@@ -45,45 +36,49 @@ pub(crate) fn search<A: Algorithm>(
     limit: usize,
     check: impl Fn(&World<A>) -> Option<String>,
 ) -> Found {
-    let mut seen: HashMap<u64, Option<(u64, Choice)>> = HashMap::new();
-    let way = |seen: &HashMap<u64, Option<(u64, Choice)>>, mut at: u64| {
-        let mut trace = Vec::new();
-        while let Some((before, choice)) = seen[&at] {
-            trace.push(choice);
-            at = before;
-        }
-        trace.reverse();
-        trace
-    };
-    seen.insert(fingerprint(&first), None);
+    let wrong = |world: &World<A>| check(world).or_else(|| Some(world.stuck()?.to_string()));
+    if let Some(why) = wrong(&first) {
+        return Found::Broken { trace: Vec::new(), why };
+    }
+    let mut seen: Seen = BTreeMap::from([(fingerprint(&first), None)]);
     let mut layer = vec![first];
     while !layer.is_empty() {
         let mut next = Vec::new();
         for world in layer {
             let here = fingerprint(&world);
-            if let Some(why) = check(&world).or_else(|| Some(world.stuck()?.to_string())) {
-                return Found::Broken { trace: way(&seen, here), why };
-            }
             for choice in world.choices() {
                 let mut successor = world.clone();
-                if let Some(violation) = successor.apply(choice).violation {
+                let step = successor.apply(choice);
+                let there = fingerprint(&successor);
+                if step.violation.is_none() && seen.contains_key(&there) {
+                    continue;
+                }
+                let violation = step.violation.map(|violation| violation.to_string());
+                if let Some(why) = violation.or_else(|| wrong(&successor)) {
                     let mut trace = way(&seen, here);
                     trace.push(choice);
-                    return Found::Broken { trace, why: violation.to_string() };
+                    return Found::Broken { trace, why };
                 }
-                let there = fingerprint(&successor);
-                if !seen.contains_key(&there) {
-                    if seen.len() >= limit {
-                        return Found::NotExhausted;
-                    }
-                    seen.insert(there, Some((here, choice)));
-                    next.push(successor);
+                if seen.len() >= limit {
+                    return Found::NotExhausted;
                 }
+                seen.insert(there, Some((here, choice)));
+                next.push(successor);
             }
         }
         layer = next;
     }
     Found::Holds { worlds: seen.len() }
+}
+
+fn way(seen: &Seen, mut at: u64) -> Vec<Choice> {
+    let mut trace = Vec::new();
+    while let Some((before, choice)) = seen[&at] {
+        trace.push(choice);
+        at = before;
+    }
+    trace.reverse();
+    trace
 }
 
 fn fingerprint<A: Algorithm>(world: &World<A>) -> u64 {

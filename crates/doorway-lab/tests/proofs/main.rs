@@ -1,0 +1,217 @@
+//! What the papers' own proofs claim, asked of every world of small groups.
+
+mod overtaking;
+#[path = "../spoiled/mod.rs"]
+mod spoiled;
+#[path = "../watching/mod.rs"]
+mod watching;
+
+use std::collections::BTreeSet;
+
+use doorway_core::algorithms::carvalho_roucairol::{self, CarvalhoRoucairol};
+use doorway_core::algorithms::le_lann::{self, LeLann};
+use doorway_core::algorithms::naimi_trehel::{self, NaimiTrehel};
+use doorway_core::algorithms::raymond_echo::{self, RaymondEcho};
+use doorway_core::algorithms::raymond_tree::{self, RaymondTree};
+use doorway_core::algorithms::ricart_agrawala_token::{self, RicartAgrawalaToken};
+use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami};
+use doorway_core::tree::TreeShape;
+use doorway_core::{Algorithm, Group, NodeId, Shape, Start};
+use doorway_lab::watch::{Event, Watch, Watched};
+use doorway_lab::{Letter, Parcel, World};
+
+use spoiled::{Sends, Spoil, Spoiled};
+use watching::{Found, search, world};
+
+const LIMIT: usize = 400_000;
+
+#[track_caller]
+fn holds(found: &Found) {
+    assert!(matches!(found, Found::Holds { .. }), "{found:?}");
+}
+
+/// Something else went wrong than what every driver notices.
+#[track_caller]
+fn broken(found: &Found, complaint: &str) -> usize {
+    match found {
+        Found::Broken { trace, why } if why.contains(complaint) => trace.len(),
+        found => panic!("not {complaint:?}, but {found:?}"),
+    }
+}
+
+/// Raymond 1989, section 5: a queue holds each neighbour once, and pointers lead to the token.
+fn lift(world: &World<RaymondTree>) -> Option<String> {
+    let state = |node: NodeId| world.nodes().member(node).algorithm();
+    let token = |(parcel, letter): (Parcel, &Letter<_>)| {
+        (letter.body == raymond_tree::Message::Privilege).then_some(parcel.to)
+    };
+    // A token under way is where it goes: its sender points there already.
+    let rests = world.group().nodes().filter(|node| state(*node).holder() == *node);
+    let tokens: Vec<NodeId> = rests.chain(world.under_way().filter_map(token)).collect();
+    let [token] = tokens[..] else { return Some(format!("the token is at {tokens:?}")) };
+    world.group().nodes().find_map(|node| {
+        let queue: Vec<NodeId> = state(node).queue().collect();
+        let distinct: BTreeSet<NodeId> = queue.iter().copied().collect();
+        if distinct.len() < queue.len() {
+            return Some(format!("node {node} queues someone twice: {queue:?}"));
+        }
+        let mut at = node;
+        for _ in world.group().nodes() {
+            at = if at == token { at } else { state(at).holder() };
+        }
+        (at != token).then(|| format!("from node {node} the pointers do not lead to the token"))
+    })
+}
+
+#[test]
+fn pointers_lead_to_the_token_and_queues_hold_each_neighbour_once() {
+    for tree in [TreeShape::Chain, TreeShape::Star] {
+        let shape = Shape { tree: Some(tree), ..Shape::default() };
+        holds(&search(world(&shape, &[2; 3]), LIMIT, lift));
+        holds(&search(world(&shape, &[2; 4]), LIMIT, lift));
+        let mut doubled = world(&shape, &[0, 1, 0]);
+        doubled.limits_mut().duplicates = 1;
+        assert_eq!(broken(&search(doubled, LIMIT, lift), "the token is at"), 3);
+    }
+}
+
+/// Has the node ever been inside?
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Visited(bool);
+
+impl<A: Algorithm> Watch<A> for Visited {
+    type Note = ();
+
+    fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
+        Self(start.holder(me).is_some())
+    }
+
+    fn happened(&mut self, _event: Event<'_, (), A::Message>) {}
+
+    fn entered(&mut self, _group: &Group) {
+        self.0 = true;
+    }
+
+    fn note(&mut self, _: Event<'_, (), A::Message>, _to: NodeId, _: &A::Message) {}
+}
+
+/// Carvalho & Roucairol 1983: each pair has one permission, and once one of the two has been
+/// inside, never none.
+fn permissions(world: &World<Watched<CarvalhoRoucairol, Visited>>) -> Option<String> {
+    let state = |node: NodeId| world.nodes().member(node).algorithm();
+    let pairs = world.group().nodes().flat_map(|one| (0..one.0).map(move |two| (one, NodeId(two))));
+    pairs.into_iter().find_map(|(one, two)| {
+        let between = world.under_way().filter(|(parcel, letter)| {
+            let ends = [(one, two), (two, one)].contains(&(parcel.from, parcel.to));
+            ends && letter.body.inner == carvalho_roucairol::Message::Reply
+        });
+        let has = |one, two| usize::from(state(one).algorithm().permitted_by(two));
+        let permissions = between.count() + has(one, two) + has(two, one);
+        let used = state(one).watch().0 || state(two).watch().0;
+        (permissions > 1 || (used && permissions == 0))
+            .then(|| format!("nodes {one} and {two} have {permissions} permissions"))
+    })
+}
+
+#[test]
+fn each_pair_has_one_permission() {
+    let fresh = Shape::default();
+    for asks in [&[3, 3][..], &[2, 2, 2]] {
+        holds(&search(world(&fresh, asks), LIMIT, permissions));
+    }
+    let mut doubled = world(&fresh, &[1, 0]);
+    doubled.limits_mut().duplicates = 1;
+    assert_eq!(broken(&search(doubled, LIMIT, permissions), "have 2 permissions"), 3);
+}
+
+/// Says of a message whether it is the token.
+trait Carries {
+    fn token(&self) -> bool;
+}
+
+macro_rules! tokens {
+    ($($module:ident: $pattern:pat,)+) => {$(
+        impl Carries for $module::Message {
+            fn token(&self) -> bool {
+                use $module::Message;
+                matches!(self, $pattern)
+            }
+        }
+    )+};
+}
+
+tokens! {
+    le_lann: Message::Token,
+    naimi_trehel: Message::Token,
+    raymond_echo: Message::Privilege,
+    raymond_tree: Message::Privilege,
+    ricart_agrawala_token: Message::Token(_),
+    suzuki_kasami: Message::Privilege(_),
+}
+
+/// How many tokens a node has: what it began with and received, less what it sent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Tokens(i8);
+
+impl<A: Algorithm<Message: Carries>> Watch<A> for Tokens {
+    type Note = ();
+
+    fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
+        Self(i8::from(start.token() == me))
+    }
+
+    fn happened(&mut self, event: Event<'_, (), A::Message>) {
+        if let Event::Receive { message, .. } = event {
+            self.0 += i8::from(message.inner.token());
+        }
+    }
+
+    fn note(&mut self, _: Event<'_, (), A::Message>, _to: NodeId, message: &A::Message) {
+        self.0 -= i8::from(message.token());
+    }
+}
+
+/// Who sends a token that it does not have, or is inside without one?
+fn one_token<A: Algorithm<Message: Carries>>(world: &World<Watched<A, Tokens>>) -> Option<String> {
+    world.group().nodes().find_map(|node| {
+        let member = world.nodes().member(node);
+        let tokens = member.algorithm().watch().0;
+        let right = tokens == 1 || (tokens == 0 && member.held() == 0);
+        (!right).then(|| format!("node {node} has {tokens} tokens"))
+    })
+}
+
+fn keeps_one_token<A: Algorithm<Message: Carries>>() {
+    for asks in [&[3, 3][..], &[2, 2, 2]] {
+        holds(&search(world::<Watched<A, Tokens>>(&Shape::default(), asks), LIMIT, one_token));
+    }
+}
+
+#[test]
+fn there_is_one_token() {
+    keeps_one_token::<LeLann>();
+    keeps_one_token::<NaimiTrehel>();
+    keeps_one_token::<RaymondEcho>();
+    keeps_one_token::<RaymondTree>();
+    keeps_one_token::<RicartAgrawalaToken>();
+    keeps_one_token::<SuzukiKasami>();
+}
+
+/// Sends the token twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct TwoTokens;
+
+impl Spoil for TwoTokens {
+    type Of = RicartAgrawalaToken;
+
+    fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
+        let copies: Sends<Self> = sends.iter().filter(|(_, msg)| msg.token()).cloned().collect();
+        sends.into_iter().chain(copies).collect()
+    }
+}
+
+#[test]
+fn a_second_token_is_noticed() {
+    let first = world::<Watched<Spoiled<TwoTokens>, Tokens>>(&Shape::default(), &[1, 1, 1]);
+    broken(&search(first, LIMIT, one_token), "has -1 tokens");
+}

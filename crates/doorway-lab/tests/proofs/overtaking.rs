@@ -1,0 +1,208 @@
+//! How often others go first: what the papers say in their proofs that nobody starves.
+
+use std::sync::Arc;
+
+use doorway_core::algorithms::maekawa::{self, Maekawa};
+use doorway_core::algorithms::raymond_k::{self, RaymondK};
+use doorway_core::quorums::Quorums;
+use doorway_core::{Algorithm, Group, Mode, NodeId, Phase, Shape, Start};
+use doorway_lab::watch::{Event, Watch, Watched};
+use doorway_lab::{Limits, World};
+
+use crate::spoiled::{Spoil, Spoiled};
+use crate::watching::{Found, search, world};
+use crate::{LIMIT, broken, holds};
+
+/// Raymond (K entries) 1989, section 6.3: how often a node has entered since a request arrived.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Arrivals {
+    /// How many requests we have made.
+    made: u32,
+    /// For each node, its last request that has arrived, how often we have entered since, up to
+    /// twice, and whether we have answered it.
+    since: Vec<(u32, u32, bool)>,
+}
+
+impl Watch<RaymondK> for Arrivals {
+    /// How many requests the sender has made.
+    type Note = u32;
+
+    fn new(_me: NodeId, group: &Group, _start: &Start) -> Self {
+        Self { made: 0, since: vec![(0, 0, true); group.size() as usize] }
+    }
+
+    fn happened(&mut self, event: Event<'_, u32, raymond_k::Message>) {
+        match event {
+            Event::Acquire(_) => self.made += 1,
+            Event::Receive { from, message } => {
+                let request = matches!(message.inner, raymond_k::Message::Request(_));
+                if request && message.note > self.since[from.index()].0 {
+                    self.since[from.index()] = (message.note, 0, false);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn entered(&mut self, _group: &Group) {
+        self.since.iter_mut().for_each(|(_, entries, _)| *entries = 2.min(*entries + 1));
+    }
+
+    fn note(
+        &mut self,
+        _: Event<'_, u32, raymond_k::Message>,
+        to: NodeId,
+        message: &raymond_k::Message,
+    ) -> u32 {
+        self.since[to.index()].2 |= matches!(message, raymond_k::Message::Reply { .. });
+        self.made
+    }
+}
+
+/// Who has entered more than `most` times since the request of a waiting node arrived, or, if
+/// `answered` is false, before it answered that request?
+fn overtaken(
+    world: &World<Watched<RaymondK, Arrivals>>,
+    most: u32,
+    answered: bool,
+) -> Option<String> {
+    let watch = |node: NodeId| world.nodes().member(node).algorithm().watch();
+    world.live_in(Phase::Waiting).into_iter().find_map(|waiting| {
+        world.group().others(waiting).find_map(|node| {
+            let (request, entries, replied) = watch(node).since[waiting.index()];
+            let counts = request == watch(waiting).made && (answered || !replied);
+            (counts && entries > most)
+                .then(|| format!("node {node} overtakes node {waiting} {entries} times"))
+        })
+    })
+}
+
+fn overtaking(permits: u32, asks: &[u32], most: u32, answered: bool) -> Found {
+    let shape = Shape { permits: Some(permits), ..Shape::default() };
+    search(world(&shape, asks), LIMIT, |world| overtaken(world, most, answered))
+}
+
+/// The paper says that once a request has arrived at a node, this node enters at most once before
+/// it. With one permit that is so; with more it is so only until the node has answered, for while
+/// the REPLY is under way the node may enter again by the replies of others.
+#[test]
+fn a_node_enters_at_most_once_before_it_answers_a_request() {
+    holds(&overtaking(1, &[3, 3], 1, true));
+    holds(&overtaking(1, &[2, 1, 1], 1, true));
+    for asks in [[2, 1, 0], [1, 2, 0], [0, 2, 2]] {
+        holds(&overtaking(2, &asks, 1, false));
+    }
+    holds(&overtaking(2, &[3, 3], 1, false));
+    assert_eq!(broken(&overtaking(2, &[2, 1, 0], 1, true), "2 times"), 9);
+    // Once it does happen, even so.
+    broken(&overtaking(2, &[1, 1, 1], 0, false), "1 times");
+}
+
+/// Maekawa 1985, section 6.3: at each member, how many requests are served while another waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Served {
+    /// For each node that waits here for the lock: how many were served since its request came.
+    since: Vec<Option<u32>>,
+    /// The most that anyone has had to wait for.
+    most: u32,
+}
+
+impl<A: Algorithm<Message = maekawa::Message>> Watch<A> for Served {
+    type Note = ();
+
+    fn new(_me: NodeId, group: &Group, _start: &Start) -> Self {
+        Self { since: vec![None; group.size() as usize], most: 0 }
+    }
+
+    fn happened(&mut self, event: Event<'_, (), maekawa::Message>) {
+        match event {
+            Event::Receive { from, message } => match message.inner {
+                maekawa::Message::Request(_) => self.since[from.index()] = Some(0),
+                maekawa::Message::Release => self.count(),
+                _ => {}
+            },
+            Event::Release => self.count(),
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, _: Event<'_, (), maekawa::Message>, to: NodeId, message: &maekawa::Message) {
+        if let maekawa::Message::Locked(_) = message {
+            self.since[to.index()] = None;
+        }
+    }
+}
+
+impl Served {
+    fn count(&mut self) {
+        for served in self.since.iter_mut().flatten() {
+            *served += 1;
+            self.most = self.most.max(*served);
+        }
+    }
+}
+
+/// At which member were more than `most` requests served while another waited?
+fn delayed<A: Algorithm<Message = maekawa::Message>>(
+    world: &World<Watched<A, Served>>,
+    most: u32,
+) -> Option<String> {
+    world.group().nodes().find_map(|node| {
+        let served = world.nodes().member(node).algorithm().watch().most;
+        (served > most).then(|| format!("{served} were served at node {node} while another waited"))
+    })
+}
+
+/// Learns numbers only from the requests it receives, as printed: LOCKED carries none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Unlearned;
+
+impl Spoil for Unlearned {
+    type Of = Maekawa;
+
+    fn hears(&mut self, _from: NodeId, message: maekawa::Message) -> Option<maekawa::Message> {
+        Some(match message {
+            maekawa::Message::Locked(_) => maekawa::Message::Locked(0),
+            message => message,
+        })
+    }
+}
+
+fn on_sets<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World<A> {
+    let sets = sets.iter().map(|set| set.iter().map(|node| NodeId(node - 1)).collect()).collect();
+    let quorums = Quorums::from_sets(sets).expect("the sets meet");
+    let group = Group::new(asks.len()).and_then(|group| group.with_quorums(quorums));
+    let group = Arc::new(group.expect("a set for each node"));
+    let acquires = asks.iter().map(|times| (*times, Mode::Exclusive)).collect();
+    let limits = Limits { acquires, ..Limits::reliable(&group, 0) };
+    World::new(group, &Start::default(), A::INFO.channel, limits)
+}
+
+/// The paper says that at most K-1 requests are served at a member while another waits there, as
+/// later ones had larger numbers. These sets have all that it asks of sets, with K = 3.
+#[test]
+fn more_requests_than_claimed_are_served_while_another_waits() {
+    let sets: &[&[u32]] = &[&[1, 2, 3], &[2, 3, 4], &[1, 3, 4], &[1, 2, 4]];
+    let asks = [2, 2, 2, 0];
+    let printed = on_sets::<Watched<Spoiled<Unlearned>, Served>>(sets, &asks);
+    let printed = search(printed, LIMIT, |world| delayed(world, 2));
+    let repaired =
+        search(on_sets::<Watched<Maekawa, Served>>(sets, &asks), LIMIT, |world| delayed(world, 2));
+    for found in [printed, repaired] {
+        assert_eq!(broken(&found, "3 were served at node 3"), 24);
+    }
+}
+
+/// Where nobody asks the busy nodes, they learn of no higher number and come again and again, the
+/// more often the higher the number of the one that waits; unless LOCKED tells them.
+#[test]
+fn those_whom_nobody_asks_overtake_without_bound_unless_they_learn() {
+    let star: &[&[u32]] = &[&[1], &[1, 2], &[1, 3], &[1, 4]];
+    for (asks, most) in [([0, 2, 2, 2], 4), ([0, 3, 3, 3], 6)] {
+        let printed = || on_sets::<Watched<Spoiled<Unlearned>, Served>>(star, &asks);
+        holds(&search(printed(), LIMIT, |world| delayed(world, most)));
+        broken(&search(printed(), LIMIT, |world| delayed(world, most - 1)), "were served");
+        let repaired = on_sets::<Watched<Maekawa, Served>>(star, &asks);
+        holds(&search(repaired, LIMIT, |world| delayed(world, 3)));
+    }
+}
