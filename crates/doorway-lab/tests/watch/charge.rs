@@ -1,0 +1,108 @@
+//! What each request costs, in every schedule.
+
+use doorway_core::algorithms::lamport::{Lamport, Message};
+use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
+use doorway_core::algorithms::{self, Task};
+use doorway_core::{Algorithm, NodeId, Shape, Wiring};
+use doorway_lab::watch::Charged;
+use doorway_lab::watch::charge::check;
+
+use crate::spoiled::{Sends, Spoil, Spoiled};
+use crate::watching::{Found, search, world};
+use crate::{asks, sound, steps};
+
+struct Try(&'static [u32]);
+
+impl Task for Try {
+    type Output = Option<Found>;
+
+    fn run<A: Algorithm>(self) -> Option<Found> {
+        let first = world::<Charged<A>>(&Shape::default(), self.0);
+        // What may cost any number of messages has any number of worlds.
+        let bounded = (A::INFO.messages.most.of)(first.group()).is_finite();
+        bounded.then(|| search(first, 400_000, check))
+    }
+}
+
+#[test]
+fn no_schedule_costs_more_or_less_than_claimed() {
+    let mut unbounded = Vec::new();
+    for info in sound() {
+        for asks in asks(info.name) {
+            let Some(found) = algorithms::with(info.name, Try(asks)).expect("a name of the list")
+            else {
+                unbounded.push(info.name);
+                continue;
+            };
+            println!("{} {asks:?}: {found:?}", info.name);
+            assert_eq!(steps(&found), None, "{} {asks:?}: {found:?}", info.name);
+        }
+    }
+    assert_eq!(unbounded, ["le-lann"; 2]);
+}
+
+#[test]
+fn the_token_that_carries_its_queue_costs_what_its_wires_allow() {
+    for wiring in [Wiring::Mesh, Wiring::Ring, Wiring::Tree] {
+        let shape = Shape { wiring: Some(wiring), ..Shape::default() };
+        let found = search(world::<Charged<SuzukiKasami>>(&shape, &[2, 2, 2]), 400_000, check);
+        assert_eq!(steps(&found), None, "{wiring:?}: {found:?}");
+    }
+}
+
+/// Acknowledges twice, which does no harm.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Chatty;
+
+impl Spoil for Chatty {
+    type Of = Lamport;
+
+    fn change(&mut self, mut sends: Sends<Self>) -> Sends<Self> {
+        if let [ack @ (_, Message::Ack(_))] = &sends[..] {
+            sends.push(ack.clone());
+        }
+        sends
+    }
+}
+
+/// Acknowledges no request that is older than one's own, which says as much.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Laconic {
+    /// The number of our own last request.
+    own: u64,
+    /// The number of the request that has just come, if it is one.
+    heard: u64,
+}
+
+impl Spoil for Laconic {
+    type Of = Lamport;
+
+    fn hears(&mut self, _from: NodeId, message: Message) -> Option<Message> {
+        self.heard = if let Message::Request(clock) = message { clock } else { 0 };
+        Some(message)
+    }
+
+    fn change(&mut self, mut sends: Sends<Self>) -> Sends<Self> {
+        let heard = std::mem::take(&mut self.heard);
+        if let Some((_, Message::Request(clock))) = sends.first() {
+            self.own = *clock;
+        }
+        if self.own > heard {
+            sends.retain(|(_, message)| !matches!(message, Message::Ack(_)));
+        }
+        sends
+    }
+}
+
+#[track_caller]
+fn complains<S: Spoil>(word: &str) {
+    let first = world::<Charged<Spoiled<S>>>(&Shape::default(), &[2, 2]);
+    let Found::Broken { why, .. } = search(first, 100_000, check) else { panic!("no complaint") };
+    assert!(why.contains("pays") && why.contains(word), "{why}");
+}
+
+#[test]
+fn what_costs_more_or_less_than_claimed_is_found() {
+    complains::<Chatty>("at most");
+    complains::<Laconic>("at least");
+}

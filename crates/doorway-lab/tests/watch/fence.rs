@@ -1,0 +1,178 @@
+//! Fences grow from grant to grant.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+use doorway_core::algorithms::central::Central;
+use doorway_core::algorithms::maekawa::Maekawa;
+use doorway_core::algorithms::maekawa_heir::MaekawaHeir;
+use doorway_core::algorithms::majority::WeightedMajority;
+use doorway_core::algorithms::naimi_trehel::NaimiTrehel;
+use doorway_core::algorithms::raymond_k::RaymondK;
+use doorway_core::algorithms::readers_writers::ReadersWriters;
+use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
+use doorway_core::algorithms::{self, Task};
+use doorway_core::{Algorithm, Group, Mode, NodeId, Shape, Start};
+use doorway_lab::watch::fence::{Fences, check};
+use doorway_lab::watch::{Event, Fenced, Watch, Watched};
+
+use crate::watching::{Found, search, world};
+use crate::{asks, sound, steps};
+
+/// What is wrong with a clock; nothing, if nothing is overridden.
+trait Fault: Clone + Debug + Eq + Hash {
+    /// Does who receives a message take the later clock?
+    const HEARS: bool = true;
+    /// Does a node that is forgotten start again from its clock?
+    const KEEPS_CLOCK: bool = true;
+    /// With permits, does each node use readings of its own?
+    const OWN_READINGS: bool = true;
+}
+
+/// Fences with a fault.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Bent<F>(Fences, PhantomData<F>);
+
+impl<F> AsRef<Fences> for Bent<F> {
+    fn as_ref(&self) -> &Fences {
+        &self.0
+    }
+}
+
+impl<A: Algorithm, F: Fault> Watch<A> for Bent<F> {
+    type Note = u64;
+
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        Self(Watch::<A>::new(me, group, start), PhantomData)
+    }
+
+    fn happened(&mut self, event: Event<'_, u64, A::Message>) {
+        if F::HEARS || !matches!(event, Event::Receive { .. }) {
+            Watch::<A>::happened(&mut self.0, event);
+        }
+    }
+
+    fn entered(&mut self, group: &Group) {
+        // In a group of one, every reading is the node's own.
+        let alone = Group::new(1).and_then(|group| group.with_permits(2, 2));
+        let alone = alone.expect("a node may have two seats");
+        Watch::<A>::entered(&mut self.0, if F::OWN_READINGS { group } else { &alone });
+    }
+
+    fn note(&mut self, event: Event<'_, u64, A::Message>, to: NodeId, message: &A::Message) -> u64 {
+        Watch::<A>::note(&mut self.0, event, to, message)
+    }
+
+    fn floor(&self, algorithm: u64) -> Option<u64> {
+        if F::KEEPS_CLOCK { Watch::<A>::floor(&self.0, algorithm) } else { Some(algorithm) }
+    }
+}
+
+/// Two nodes may forget as well; of three there are too many worlds.
+fn find<A: Algorithm, W: Watch<A> + AsRef<Fences>>(asks: &[u32]) -> Found {
+    let mut first = world::<Watched<A, W>>(&Shape::default(), asks);
+    first.limits_mut().forgetting = asks.len() < 3;
+    search(first, 400_000, check)
+}
+
+struct Try(&'static [u32]);
+
+impl Task for Try {
+    type Output = Found;
+
+    fn run<A: Algorithm>(self) -> Found {
+        find::<A, Fences>(self.0)
+    }
+}
+
+#[test]
+fn fences_grow_with_every_algorithm() {
+    for info in sound() {
+        for asks in asks(info.name) {
+            let found = algorithms::with(info.name, Try(asks)).expect("a name of the list");
+            println!("{} {asks:?}: {found:?}", info.name);
+            assert_eq!(steps(&found), None, "{} {asks:?}: {found:?}", info.name);
+        }
+    }
+}
+
+#[test]
+fn writers_exceed_readers_and_readers_exceed_writers() {
+    let (read, reads) = ((1, Mode::Shared), (2, Mode::Shared));
+    let (write, writes) = ((1, Mode::Exclusive), (2, Mode::Exclusive));
+    for asks in [[reads, read, write], [read, read, writes], [read, write, writes]] {
+        let mut first = world::<Fenced<ReadersWriters>>(&Shape::default(), &[0; 3]);
+        first.limits_mut().acquires = asks.to_vec();
+        let found = search(first, 400_000, check);
+        assert_eq!(steps(&found), None, "{found:?}");
+    }
+}
+
+fn permits(permits: u32, seats: u32) -> Shape {
+    Shape { permits: Some(permits), seats: Some(seats), ..Shape::default() }
+}
+
+#[test]
+fn no_two_permits_have_the_same_fence() {
+    for (k, seats, asks) in [(2, 1, &[2, 2][..]), (3, 2, &[2, 2]), (2, 1, &[1, 1, 1])] {
+        let found = search(world::<Fenced<RaymondK>>(&permits(k, seats), asks), 400_000, check);
+        assert_eq!(steps(&found), None, "{found:?}");
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum OneClock {}
+impl Fault for OneClock {
+    const OWN_READINGS: bool = false;
+}
+
+/// Two nodes that know nothing of each other's entry have the same clock.
+#[test]
+fn a_clock_alone_gives_two_permits_one_fence() {
+    let first = world::<Watched<RaymondK, Bent<OneClock>>>(&permits(2, 1), &[1, 1]);
+    let found = search(first, 1_000, check);
+    assert_eq!(steps(&found), Some(2), "{found:?}");
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Deaf {}
+impl Fault for Deaf {
+    const HEARS: bool = false;
+}
+
+#[test]
+fn a_clock_that_is_deaf_breaks_fences() {
+    let permission = find::<RicartAgrawala, Bent<Deaf>>(&[1, 1]);
+    let token = find::<NaimiTrehel, Bent<Deaf>>(&[1, 1]);
+    let quorum = find::<Maekawa, Bent<Deaf>>(&[1, 1]);
+    for found in [permission, token, quorum] {
+        let Found::Broken { why, .. } = found else { panic!("no complaint") };
+        assert!(why.contains("is inside with fence 1, but"), "{why}");
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Forgetful {}
+impl Fault for Forgetful {
+    const KEEPS_CLOCK: bool = false;
+}
+
+/// A floor that is good enough for the algorithm need not be so for its fences: not where one node
+/// knows all grants and has no numbers of its own.
+#[test]
+fn a_clock_that_is_forgotten_breaks_fences() {
+    assert!(steps(&find::<Central, Bent<Forgetful>>(&[2, 2])).is_some());
+    assert!(steps(&find::<WeightedMajority, Bent<Forgetful>>(&[2, 2])).is_some());
+    assert_eq!(steps(&find::<RicartAgrawala, Bent<Forgetful>>(&[2, 2])), None);
+}
+
+/// Who crashes inside takes its last fence along: only a number of the view above the clock helps.
+#[test]
+fn who_crashes_inside_leaves_its_fence_to_the_next() {
+    let mut first = world::<Fenced<MaekawaHeir>>(&Shape::default(), &[1, 1, 1]);
+    let limits = first.limits_mut();
+    (limits.crashes, limits.detection) = (1, true);
+    let found = search(first, 400_000, check);
+    assert_eq!(steps(&found), Some(8), "{found:?}");
+}

@@ -1,0 +1,36 @@
+//! Fences, the order of requests and the price of each, for every algorithm of the list.
+
+mod charge;
+mod fence;
+mod order;
+#[path = "../spoiled/mod.rs"]
+mod spoiled;
+#[path = "../watching/mod.rs"]
+mod watching;
+
+use doorway_core::Info;
+use doorway_core::algorithms::ALL;
+use watching::Found;
+
+/// The algorithms that are right.
+fn sound() -> impl Iterator<Item = &'static Info> {
+    ALL.iter().map(|entry| &entry.info).filter(|info| info.refuted.is_none())
+}
+
+/// Three nodes that each ask twice make too many worlds of these; here each asks once.
+const LARGE: [&str; 3] = ["lamport", "majority", "weighted-majority"];
+
+/// How often each of two and of three nodes asks.
+fn asks(name: &str) -> [&'static [u32]; 2] {
+    [&[2, 2], if LARGE.contains(&name) { &[1, 1, 1] } else { &[2, 2, 2] }]
+}
+
+/// The length of the shortest counterexample, if there is one.
+#[track_caller]
+fn steps(found: &Found) -> Option<usize> {
+    match found {
+        Found::Holds { .. } => None,
+        Found::Broken { trace, .. } => Some(trace.len()),
+        Found::NotExhausted => panic!("too many worlds to tell"),
+    }
+}

@@ -1,0 +1,121 @@
+//! Which algorithms serve requests in the order in which they happened.
+
+use doorway_core::algorithms::lamport::Lamport;
+use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
+use doorway_core::algorithms::{self, Task};
+use doorway_core::{Algorithm, Group, NodeId, Shape, Start};
+use doorway_lab::watch::order::{Order, check};
+use doorway_lab::watch::{Event, Ordered, Watch, Watched};
+
+use crate::watching::{Found, search, world};
+use crate::{asks, sound, steps};
+
+struct Try(&'static [u32]);
+
+impl Task for Try {
+    type Output = Found;
+
+    fn run<A: Algorithm>(self) -> Found {
+        search(world::<Ordered<A>>(&Shape::default(), self.0), 400_000, check)
+    }
+}
+
+/// The shortest way for two and for three nodes, who ask twice, to serve a later request first;
+/// `None` where there is none.
+const OVERTAKES: [(&str, [Option<usize>; 2]); 17] = [
+    ("ricart-agrawala", [None, Some(13)]),
+    ("carvalho-roucairol", [Some(6), Some(8)]),
+    ("readers-writers", [None, Some(13)]),
+    ("ricart-agrawala-token", [None, Some(5)]),
+    ("suzuki-kasami", [None, Some(5)]),
+    ("naimi-trehel", [None, Some(9)]),
+    ("maekawa", [None, Some(16)]),
+    ("maekawa-eager", [None, Some(13)]),
+    ("maekawa-unordered", [None, Some(13)]),
+    ("maekawa-sequential", [Some(9), Some(9)]),
+    ("maekawa-cyclic", [Some(9), Some(9)]),
+    ("maekawa-heir", [None, Some(16)]),
+    ("raymond-tree", [None, Some(9)]),
+    ("raymond-echo", [Some(4), Some(8)]),
+    ("raymond-k", [None, Some(13)]),
+    ("majority", [None, Some(8)]),
+    ("weighted-majority", [Some(6), Some(8)]),
+];
+
+/// Lamport's paper claims it, and it holds. At the coordinator and on the ring nobody can know of a
+/// request before it has its place.
+const KEEP_ORDER: [&str; 3] = ["central", "lamport", "le-lann"];
+
+#[test]
+fn only_these_serve_requests_in_the_order_in_which_they_happened() {
+    for info in sound() {
+        let listed = OVERTAKES.iter().find(|(name, _)| *name == info.name);
+        assert_eq!(listed.is_none(), KEEP_ORDER.contains(&info.name), "{}", info.name);
+        let expected = listed.map_or([None; 2], |(_, steps)| *steps);
+        let twice: [&[u32]; 2] = [&[2, 2], &[2, 2, 2]];
+        let asks = if listed.is_none() { asks(info.name) } else { twice };
+        for (asks, expected) in asks.into_iter().zip(expected) {
+            let found = algorithms::with(info.name, Try(asks)).expect("a name of the list");
+            println!("{} {asks:?}: {found:?}", info.name);
+            assert_eq!(steps(&found), expected, "{} {asks:?}: {found:?}", info.name);
+        }
+    }
+}
+
+/// An order that loses something: its own requests once they are done, or what it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Lossy<const DEAF: bool> {
+    order: Order,
+    me: NodeId,
+    size: u32,
+}
+
+impl<const DEAF: bool> AsRef<Order> for Lossy<DEAF> {
+    fn as_ref(&self) -> &Order {
+        &self.order
+    }
+}
+
+impl<A: Algorithm, const DEAF: bool> Watch<A> for Lossy<DEAF> {
+    type Note = Vec<u32>;
+
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        Self { order: Watch::<A>::new(me, group, start), me, size: group.size() }
+    }
+
+    fn happened(&mut self, event: Event<'_, Vec<u32>, A::Message>) {
+        match event {
+            Event::Receive { .. } if DEAF => {}
+            Event::Release if !DEAF => {
+                let group = Group::new(self.size as usize).expect("as large as it was");
+                self.order = Watch::<A>::new(self.me, &group, &Start::default());
+            }
+            _ => Watch::<A>::happened(&mut self.order, event),
+        }
+    }
+
+    fn note(
+        &mut self,
+        event: Event<'_, Vec<u32>, A::Message>,
+        to: NodeId,
+        message: &A::Message,
+    ) -> Vec<u32> {
+        Watch::<A>::note(&mut self.order, event, to, message)
+    }
+}
+
+/// Who forgets what is done counts the next request under a number that others know already.
+#[test]
+fn an_order_that_forgets_accuses_lamport() {
+    let first = world::<Watched<Lamport, Lossy<false>>>(&Shape::default(), &[2, 2]);
+    let Found::Broken { why, .. } = search(first, 100_000, check) else { panic!("no complaint") };
+    assert!(why.contains("asked before"), "{why}");
+}
+
+/// Of those who do not listen, nobody knows of anybody's request.
+#[test]
+fn an_order_that_is_deaf_notices_nothing() {
+    let first = world::<Watched<RicartAgrawala, Lossy<true>>>(&Shape::default(), &[2, 1, 1]);
+    let found = search(first, 100_000, check);
+    assert_eq!(steps(&found), None, "{found:?}");
+}
