@@ -124,6 +124,9 @@ pub struct Info {
     pub needs: Needs,
     /// For a text that fails as printed: how.
     pub refuted: Option<&'static str>,
+    /// Which faults it survives by itself, each once: everything still holds, and nobody waits for
+    /// ever. Survivors learn of a crash.
+    pub survives: &'static [Fault],
     /// May the lock service offer it? Only what is right, rests while nobody wants in, and gains
     /// something over its plainer kin in a service, where a view replaces crashed nodes.
     pub served: bool,

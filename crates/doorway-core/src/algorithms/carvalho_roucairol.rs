@@ -8,7 +8,7 @@
 //!
 //! # Rules
 //!
-//! 1. To ask: take a sequence number above every number seen and send REQUEST to those whose
+//! 1. To ask: take a sequence number above every number heard and send REQUEST to those whose
 //!    permission is missing; enter when none is.
 //! 2. On REQUEST: defer the reply while inside, or while waiting with an older request.
 //! 3. Else REPLY, and with it goes the permission.
@@ -44,7 +44,8 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CarvalhoRoucairol {
     me: NodeId,
-    /// The highest sequence number in any request sent or received.
+    /// The highest sequence number in any request received. Our own need not count: it is taken
+    /// again only while nobody else can have entered.
     highest: u64,
     /// Our request, from `acquire` to `release`.
     request: Option<Timestamp>,
@@ -68,6 +69,7 @@ impl Algorithm for CarvalhoRoucairol {
         permits: false,
         needs: Needs::Nothing,
         refuted: None,
+        survives: &[],
         served: true,
         messages: Claim {
             least: Formula { text: "0", of: |_| 0.0 },
@@ -87,9 +89,9 @@ impl Algorithm for CarvalhoRoucairol {
     }
 
     fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        self.highest += 1;
-        self.request = Some(Timestamp { clock: self.highest, node: self.me });
-        out.send_all(self.missing.iter(), &Message::Request(self.highest));
+        let request = Timestamp { clock: self.highest + 1, node: self.me };
+        self.request = Some(request);
+        out.send_all(self.missing.iter(), &Message::Request(request.clock));
         if self.missing.is_empty() {
             out.enter();
         }
@@ -157,13 +159,12 @@ impl Algorithm for CarvalhoRoucairol {
         Some(if *message == Message::Reply { to } else { from })
     }
 
-    /// A node that has all permissions enters again and again, and the others do not hear of it. In
-    /// a pair it does not matter how far they lag behind: who lacks the permission gets it for any
-    /// number, unless the other is inside. A third one makes the difference: how often a node that
-    /// lags behind can enter before its next request seems the younger one.
+    /// A number is one above another that was heard, so two nodes are always near the highest.
+    /// Among three, the last may lag behind without bound, and it does not matter how far: its
+    /// requests are one above what it has heard, however often it enters. Two that lag behind
+    /// together would hear each other and come nearer.
     fn settle(group: &Group, moment: &mut Moment<Self>) {
-        let pair = group.size() == 2 && !moment.forgetting; // Who forgets loses a permission.
-        let gap = if pair { 2 } else { u64::MAX };
+        let gap = if group.size() <= 3 { 3 } else { u64::MAX };
         let of_node = |node: &mut Self, each: Each<'_>| {
             each(&mut node.highest);
             node.request.iter_mut().for_each(|request| each(&mut request.clock));

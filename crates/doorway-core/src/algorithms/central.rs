@@ -68,6 +68,7 @@ impl Algorithm for Central {
         permits: false,
         needs: Needs::Nothing,
         refuted: None,
+        survives: &[],
         served: true,
         messages: Claim {
             least: Formula { text: "0 for node 1", of: |_| 0.0 },

@@ -69,6 +69,7 @@ impl Algorithm for Lamport {
         permits: false,
         needs: Needs::Nothing,
         refuted: None,
+        survives: &[],
         served: true,
         messages: Claim {
             least: COST,

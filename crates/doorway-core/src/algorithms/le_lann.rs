@@ -50,6 +50,7 @@ impl Algorithm for LeLann {
         permits: false,
         needs: Needs::Nothing,
         refuted: None,
+        survives: &[],
         served: false,
         messages: Claim {
             least: Formula { text: "1 when all want in", of: |group| f64::from(group.size() > 1) },

@@ -52,6 +52,7 @@ impl Algorithm for MaekawaHeir {
     const INFO: Info = Info {
         name: "maekawa-heir",
         summary: "maekawa where the arbiter of a crashed node is taken over by another",
+        survives: &[Fault::CrashOutside, Fault::CrashInside],
         served: false, // A view replaces a crashed node for every algorithm alike.
         ..Repaired::INFO
     };

@@ -69,6 +69,7 @@ const EQUAL: Info = Info {
     permits: false,
     needs: Needs::Nothing,
     refuted: None,
+    survives: &[],
     served: true,
     messages: claim("N-1", "6(N-1)", "3(N-1)"),
 };

@@ -61,6 +61,7 @@ impl Algorithm for NaimiTrehel {
         permits: false,
         needs: Needs::Nothing,
         refuted: None,
+        survives: &[],
         served: true,
         messages: Claim {
             least: Formula { text: "0", of: |_| 0.0 },

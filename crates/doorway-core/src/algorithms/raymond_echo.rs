@@ -85,6 +85,7 @@ impl Algorithm for RaymondEcho {
         permits: false,
         needs: Needs::Graph,
         refuted: None,
+        survives: &[],
         served: false, // A service knows its nodes, and raymond-tree needs no wave.
         messages: Claim {
             least: Formula { text: "0", of: |_| 0.0 },

@@ -82,6 +82,7 @@ const PRINTED: Info = Info {
     permits: true,
     needs: Needs::Nothing,
     refuted: None,
+    survives: &[],
     served: true,
     messages: Claim {
         least: Formula { text: "2N-K-1 if S=1", of: cost::least },
@@ -100,6 +101,7 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
             name: "raymond-k-scanned",
             summary: "raymond-k with the misprint Z < me: replies of higher nodes do not count",
             refuted: Some("node 1 alone asks and waits for ever: N=3, K=2, 5 steps"),
+            survives: &[],
             served: false,
             ..PRINTED
         }

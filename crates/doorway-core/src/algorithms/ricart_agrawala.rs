@@ -60,6 +60,7 @@ impl Algorithm for RicartAgrawala {
         permits: false,
         needs: Needs::Nothing,
         refuted: None,
+        survives: &[],
         served: true,
         messages: Claim {
             least: COST,

@@ -66,6 +66,7 @@ impl Algorithm for RicartAgrawalaToken {
         permits: false,
         needs: Needs::Nothing,
         refuted: None,
+        survives: &[],
         served: true,
         messages: Claim {
             least: Formula { text: "0", of: |_| 0.0 },

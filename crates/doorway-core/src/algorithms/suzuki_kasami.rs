@@ -72,6 +72,7 @@ impl Algorithm for SuzukiKasami {
         permits: false,
         needs: Needs::Wiring,
         refuted: None,
+        survives: &[],
         served: true,
         messages: Claim {
             least: Formula { text: "0", of: |_| 0.0 },

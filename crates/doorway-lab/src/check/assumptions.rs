@@ -60,7 +60,9 @@ impl fmt::Display for Cell {
                 let (size, times) = self.size;
                 write!(f, "holds ({size} nodes × {times})")
             }
-            Finding::Breaks(Property::Exclusion, steps) => write!(f, "**too many inside**, {steps}"),
+            Finding::Breaks(Property::Exclusion, steps) => {
+                write!(f, "**too many inside**, {steps}")
+            }
             Finding::Breaks(property, steps) => write!(f, "{property}, {steps}"),
             Finding::BreaksAtLeast(property, steps) => write!(f, "{property}, {steps} (?)"),
             Finding::NotExhausted => write!(f, "not exhausted"),

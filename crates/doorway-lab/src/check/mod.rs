@@ -10,6 +10,7 @@
 pub mod assumptions;
 mod case;
 mod components;
+mod convert;
 mod duties;
 mod graph;
 mod model;

@@ -6,13 +6,12 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use doorway_core::{Algorithm, NodeId};
+use doorway_core::Algorithm;
 
 use super::model::{Deed, Model, Successors, Tag};
 use super::tables::{ACQUIRE, Outcome, Question, RELEASE, Tables};
 use crate::nodes::compatible;
-use crate::world::Parts;
-use crate::{Choice, Violation, World};
+use crate::{Violation, World};
 
 /// Which of the things that can go wrong end the search; the others are passed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,25 +51,25 @@ impl Sought {
 pub type Judge<A> = dyn Fn(&World<A>) -> Option<String> + Sync;
 
 /// Where things are in a row.
-const FAULTS: usize = 0;
-const UNDETECTED: usize = 1;
-const PLACES: usize = 2;
+pub(super) const FAULTS: usize = 0;
+pub(super) const UNDETECTED: usize = 1;
+pub(super) const PLACES: usize = 2;
 
 /// A world as a model.
 pub(super) struct Packed<'w, A: Algorithm> {
-    first: &'w World<A>,
-    size: usize,
-    sought: Sought,
+    pub(super) first: &'w World<A>,
+    pub(super) size: usize,
+    pub(super) sought: Sought,
     /// Are worlds rewritten into the simplest that behave alike?
-    settling: bool,
+    pub(super) settling: bool,
     judge: Option<&'w Judge<A>>,
-    tables: RwLock<Tables<A>>,
+    pub(super) tables: RwLock<Tables<A>>,
     /// For each slot of a row, what makes equal numbers in different slots differ.
     keys: Vec<u64>,
 }
 
 /// Why a world could not be expanded at once.
-enum Gap<A: Algorithm> {
+pub(super) enum Gap<A: Algorithm> {
     Question(Question),
     World(Box<World<A>>),
 }
@@ -101,73 +100,8 @@ impl<'w, A: Algorithm> Packed<'w, A> {
         Self { first, size, sought, settling, judge, tables: RwLock::new(tables), keys }
     }
 
-    /// The world of a row.
-    pub(super) fn unpack(&self, row: &[u32]) -> World<A> {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        self.unpack_with(&tables, row)
-    }
-
-    /// The row and the fingerprint of a world.
-    pub(super) fn pack(&self, world: &World<A>) -> (Vec<u32>, u64) {
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        self.keep(&mut tables, world);
-        self.find(&tables, world).expect("what is kept is found")
-    }
-
-    /// The world as it is searched.
-    pub(super) fn settled(&self, world: &World<A>) -> World<A> {
-        if self.settling { world.settled() } else { world.clone() }
-    }
-
-    fn unpack_with(&self, tables: &Tables<A>, row: &[u32]) -> World<A> {
-        let places = &row[PLACES..PLACES + self.size];
-        let mut channels = Vec::new();
-        for (from, to) in self.pairs() {
-            let channel = tables.channels.get(row[self.channel(from, to)]);
-            if !channel.is_empty() {
-                let messages = channel.iter().map(|letter| tables.message(*letter).clone());
-                channels.push((NodeId(from as u32), NodeId(to as u32), messages.collect()));
-            }
-        }
-        self.first.made_of(Parts {
-            places: places.iter().map(|place| tables.places.get(*place).clone()).collect(),
-            channels,
-            undetected: tables.undetected.get(row[UNDETECTED]).clone(),
-            faults: unfold(row[FAULTS]),
-        })
-    }
-
-    fn keep(&self, tables: &mut Tables<A>, world: &World<A>) {
-        let parts = world.parts();
-        for place in parts.places {
-            tables.keep_place(place);
-        }
-        for (from, _, messages) in parts.channels {
-            tables.keep_messages(from, messages);
-        }
-        tables.keep_undetected(parts.undetected);
-    }
-
-    /// The row and the fingerprint of a world, if all its parts are known.
-    fn find(&self, tables: &Tables<A>, world: &World<A>) -> Option<(Vec<u32>, u64)> {
-        let parts = world.parts();
-        let mut row = vec![0; self.width()];
-        row[FAULTS] = fold(parts.faults);
-        row[UNDETECTED] = tables.undetected.find(&parts.undetected)?;
-        for (slot, place) in row[PLACES..].iter_mut().zip(&parts.places) {
-            *slot = tables.places.find(place)?;
-        }
-        for (from, to, messages) in &parts.channels {
-            row[self.channel(from.index(), to.index())] = tables.find_messages(*from, messages)?;
-        }
-        let print = (0..row.len()).fold(0, |print: u64, slot| {
-            print.wrapping_add(self.mix(slot, self.content(tables, slot, row[slot])))
-        });
-        Some((row, print))
-    }
-
     /// The hash of what a number stands for in a slot.
-    fn content(&self, tables: &Tables<A>, slot: usize, number: u32) -> u64 {
+    pub(super) fn content(&self, tables: &Tables<A>, slot: usize, number: u32) -> u64 {
         match slot {
             FAULTS => u64::from(number),
             UNDETECTED => tables.undetected.hash(number),
@@ -177,15 +111,15 @@ impl<'w, A: Algorithm> Packed<'w, A> {
     }
 
     /// A slot's share in the fingerprint, which is the sum of them: so it follows a change of one.
-    fn mix(&self, slot: usize, content: u64) -> u64 {
+    pub(super) fn mix(&self, slot: usize, content: u64) -> u64 {
         scramble(content ^ self.keys[slot])
     }
 
-    fn channel(&self, from: usize, to: usize) -> usize {
+    pub(super) fn channel(&self, from: usize, to: usize) -> usize {
         PLACES + self.size + from * (self.size - 1) + to - usize::from(to > from)
     }
 
-    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<A> {
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<A> {
         let size = self.size;
         let to = move |from| (0..size).filter(move |to| *to != from).map(move |to| (from, to));
         (0..size).flat_map(to)
@@ -322,37 +256,6 @@ impl<'w, A: Algorithm> Packed<'w, A> {
         Ok(())
     }
 
-    /// The choices that are last in [`World::choices`] and rare: the world itself takes them.
-    fn expand_rare(
-        &self,
-        tables: &Tables<A>,
-        row: &[u32],
-        out: &mut Successors,
-    ) -> Result<(), Gap<A>> {
-        let before = self.unpack_with(tables, row);
-        for choice in before.choices() {
-            let (actor, deed) = match choice {
-                Choice::Crash(node) => (node, Deed::Crashed),
-                Choice::Detect { node, .. } | Choice::Forget(node) => (node, Deed::None),
-                _ => continue,
-            };
-            let mut world = before.clone();
-            let step = world.apply(choice);
-            if step.violation.is_some_and(|violation| self.sought.is(&violation)) {
-                out.breaks();
-                continue;
-            }
-            let deed = if step.entered { Deed::Entered } else { deed };
-            let tag = Tag::new(actor.index(), deed, step.sends.len());
-            let world = self.settled(&world);
-            let Some((row, print)) = self.find(tables, &world) else {
-                return Err(Gap::World(Box::new(world)));
-            };
-            out.push(&row, print, tag);
-        }
-        Ok(())
-    }
-
     /// Are worlds rewritten before they are told apart?
     pub(super) fn is_settling(&self) -> bool {
         self.settling
@@ -389,11 +292,11 @@ impl<A: Algorithm> Model for Packed<'_, A> {
 }
 
 /// How many of each fault are still allowed, in one word.
-fn fold([losses, duplicates, crashes]: [u32; 3]) -> u32 {
+pub(super) fn fold([losses, duplicates, crashes]: [u32; 3]) -> u32 {
     losses | duplicates << 10 | crashes << 20
 }
 
-fn unfold(faults: u32) -> [u32; 3] {
+pub(super) fn unfold(faults: u32) -> [u32; 3] {
     [faults & 0x3ff, faults >> 10 & 0x3ff, faults >> 20]
 }
 

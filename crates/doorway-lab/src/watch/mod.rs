@@ -71,7 +71,7 @@ impl<N, M> Clone for Event<'_, N, M> {
 ///
 /// For each event the watch hears what happened, then that the client entered, if it did, and then
 /// of each message that is sent.
-pub trait Watch<A: Algorithm>: Clone + fmt::Debug + Eq + Hash {
+pub trait Watch<A: Algorithm>: Clone + fmt::Debug + Eq + Hash + Send + Sync {
     /// What every message carries.
     type Note: Wire;
 

@@ -194,37 +194,6 @@ fn wires_permits_and_weights_change_nothing_of_that() {
     }
 }
 
-/// Node 1 of three enters `lead` times without a message, and then asks node 2 for its permission.
-/// Before that request arrives, node 2 enters `laps` times, and waits for node 3. Does node 2 defer
-/// its reply to node 1?
-fn defers(lead: u32, laps: u32) -> bool {
-    let mut pair = Pair::new(Case::new(&[FOREVER; 3], Channel::Fifo).world::<CarvalhoRoucairol>());
-    let hears = |to, from| Choice::Deliver(Parcel { from: NodeId(from), to: NodeId(to), index: 0 });
-    let asks = |node| Choice::Acquire(NodeId(node), Mode::Exclusive);
-    let leaves = |node| Choice::Release(NodeId(node));
-    let entry = |node, others: [u32; 2]| {
-        let requests = others.map(|other| hears(other, node));
-        let replies = others.map(|other| hears(node, other));
-        [&[asks(node)][..], &requests, &replies, &[leaves(node)]].concat()
-    };
-    let mut story = entry(0, [1, 2]);
-    story.extend((0..lead).flat_map(|_| [asks(0), leaves(0)]));
-    story.extend(entry(1, [0, 2]));
-    story.push(asks(0));
-    story.extend((0..laps).flat_map(|_| [asks(1), leaves(1)]));
-    story.extend([asks(2), hears(1, 2), asks(1), hears(1, 0)]);
-    for choice in story {
-        pair = pair.step(choice).expect("the same in both").expect("nothing is violated");
-        assert_eq!(pair.check(), Ok(()), "{lead} {laps}");
-    }
-    !pair.world.choices().contains(&hears(0, 1))
-}
-
-#[test]
-fn among_three_it_matters_how_far_one_lags_behind() {
-    assert!(defers(10, 5) && !defers(10, 20) && defers(30, 20));
-}
-
 /// How many settled worlds two and three nodes have that ask for ever.
 const FINITE: [(&str, Channel, usize, usize); 24] = [
     ("central", Channel::Fifo, 13, 70),

@@ -46,6 +46,7 @@ impl Rules for Repaired {
         permits: false,
         needs: Needs::Quorums,
         refuted: None,
+        survives: &[],
         served: true,
         messages: Claim {
             least: cost::LEAST,
@@ -67,6 +68,7 @@ impl Rules for Printed {
         name: "maekawa-printed",
         summary: "maekawa as printed: a displaced request is not told FAILED",
         refuted: Some("deadlock, with three nodes in 8 steps"),
+        survives: &[],
         served: false,
         ..Repaired::INFO
     };
@@ -84,6 +86,7 @@ impl Rules for Textbook {
         name: "maekawa-textbook",
         summary: "maekawa as in textbooks: FAILED only if the lock itself is older",
         refuted: Some("deadlock, with three nodes in 8 steps"),
+        survives: &[],
         served: false,
         ..Repaired::INFO
     };

@@ -1,0 +1,48 @@
+//! What an algorithm declares of itself is what the checker finds: with what it assumes everything
+//! holds, and without any of it something breaks.
+
+use doorway_core::Channel;
+use doorway_core::algorithms::{ALL, Entry};
+use doorway_lab::check::assumptions::{Cell, Finding, cell, faults};
+
+/// Enough for everything that is decided in the small groups.
+const LIMIT: u64 = 100_000;
+
+/// The algorithms that are right.
+fn sound() -> impl Iterator<Item = &'static Entry> {
+    ALL.iter().filter(|entry| entry.info.refuted.is_none())
+}
+
+fn holds(cell: &Cell) -> bool {
+    matches!(cell.finding, Finding::Holds(_))
+}
+
+fn breaks(cell: &Cell) -> bool {
+    matches!(cell.finding, Finding::Breaks(..) | Finding::BreaksAtLeast(..))
+}
+
+#[test]
+fn each_algorithm_needs_the_channels_it_assumes_and_no_better_ones() {
+    for entry in sound() {
+        let name = entry.info.name;
+        let fifo = cell(entry, Channel::Fifo, None, LIMIT);
+        let unordered = cell(entry, Channel::Unordered, None, LIMIT);
+        assert!(holds(&fifo), "{name}, fifo: {fifo}");
+        match entry.info.channel {
+            Channel::Fifo => assert!(breaks(&unordered), "{name}, unordered: {unordered}"),
+            Channel::Unordered => assert!(holds(&unordered), "{name}, unordered: {unordered}"),
+        }
+    }
+}
+
+#[test]
+fn each_algorithm_survives_the_faults_it_says_and_no_others() {
+    for entry in sound() {
+        for fault in faults().flatten() {
+            let cell = cell(entry, entry.info.channel, Some(fault), LIMIT);
+            let survives = entry.info.survives.contains(&fault);
+            let as_said = if survives { holds(&cell) } else { breaks(&cell) };
+            assert!(as_said, "{}, {fault:?}: {cell}, declared {survives}", entry.info.name);
+        }
+    }
+}
