@@ -132,6 +132,11 @@ impl Successors {
         })
     }
 
+    /// The fingerprints of those to be followed.
+    pub(super) fn prints(&self) -> impl Iterator<Item = u64> {
+        self.prints.iter().copied().filter(|print| *print != NOWHERE)
+    }
+
     /// What of it must never happen: `None` for nothing, else the ordinal of the first breaking
     /// step, or `None` again for the state itself.
     pub(super) fn wrong(&self) -> Option<Option<u32>> {

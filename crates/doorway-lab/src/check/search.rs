@@ -1,12 +1,16 @@
 //! Breadth-first search over the states of a [`Model`], on all cores, with the same result on any
 //! number of them: chunks and shards are fixed, and only who works on them differs.
 
-use std::sync::Mutex;
-use std::thread;
+mod share;
+#[cfg(test)]
+mod tests;
+
+use std::hint::black_box;
 
 use super::graph::{self, Graph};
 use super::model::{Model, NOWHERE, Successors, Tag};
 use super::table::Table;
+use share::share;
 
 /// How far to go, and what to keep.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +53,11 @@ pub enum End {
 const SHARDS: usize = 16;
 const CHUNK: usize = 2048;
 const CHUNKS_PER_ROUND: usize = 16;
+
+/// So many states are expanded before their successors are looked up, all at once.
+const GROUP: usize = 32;
+/// So many unknown states are looked up at once before they are put in.
+const AHEAD: usize = 128;
 
 /// States and kept steps have numbers of 32 bits; no round adds more than are spared here.
 const MOST_NUMBERS: u64 = u32::MAX as u64 - (((CHUNK * CHUNKS_PER_ROUND) as u64) << 10);
@@ -199,43 +208,54 @@ impl<'m> Search<'m> {
 
     fn expand(&self, layer: &Layer, begin: usize, end: usize) -> Batch {
         let width = self.model.width();
-        let mut successors = Successors::default();
+        let mut group: [Successors; GROUP] = Default::default();
         let mut batch = Batch::default();
         batch.unknown.resize_with(SHARDS, Unknown::default);
-        for at in begin..end {
-            successors.clear();
-            let number = layer.begin + at as u32;
-            let row = &layer.rows[at * width..(at + 1) * width];
-            self.model.expand(row, layer.prints[at], &mut successors);
-            batch.steps += successors.len() as u64;
-            if let Some(step) = successors.wrong() {
-                let wrong = Some((step, number));
-                batch.wrong = [batch.wrong, wrong].into_iter().flatten().min();
+        for from in (begin..end).step_by(GROUP) {
+            let group = &mut group[..GROUP.min(end - from)];
+            for (at, successors) in (from..).zip(group.iter_mut()) {
+                successors.clear();
+                let row = &layer.rows[at * width..(at + 1) * width];
+                self.model.expand(row, layer.prints[at], successors);
             }
-            for (print, tag, row) in successors.iter(width) {
-                let known = match print {
-                    NOWHERE => Some(graph::NOWHERE),
-                    _ => self.shards[shard(print)].find(print),
-                };
-                if known.is_none() {
-                    let unknown = &mut batch.unknown[shard(print)];
-                    unknown.rows.extend_from_slice(row);
-                    unknown.prints.push(print);
-                    unknown.sources.push(number);
-                    if self.scope.record {
-                        unknown.edges.push(batch.targets.len());
-                    }
-                }
-                if self.scope.record {
-                    batch.targets.push(known.unwrap_or(graph::NOWHERE));
-                    batch.tags.push(tag);
-                }
-            }
-            if self.scope.record {
-                batch.degrees.push(successors.len() as u32);
+            let prints = group.iter().flat_map(Successors::prints);
+            black_box(prints.fold(0, |seen, print| seen ^ self.shards[shard(print)].glance(print)));
+            for (at, successors) in (from..).zip(group.iter()) {
+                self.sort_out(layer.begin + at as u32, successors, &mut batch);
             }
         }
         batch
+    }
+
+    /// Tell the known successors of a state from the unknown.
+    fn sort_out(&self, number: u32, successors: &Successors, batch: &mut Batch) {
+        batch.steps += successors.len() as u64;
+        if let Some(step) = successors.wrong() {
+            let wrong = Some((step, number));
+            batch.wrong = [batch.wrong, wrong].into_iter().flatten().min();
+        }
+        for (print, tag, row) in successors.iter(self.model.width()) {
+            let known = match print {
+                NOWHERE => Some(graph::NOWHERE),
+                _ => self.shards[shard(print)].find(print),
+            };
+            if known.is_none() {
+                let unknown = &mut batch.unknown[shard(print)];
+                unknown.rows.extend_from_slice(row);
+                unknown.prints.push(print);
+                unknown.sources.push(number);
+                if self.scope.record {
+                    unknown.edges.push(batch.targets.len());
+                }
+            }
+            if self.scope.record {
+                batch.targets.push(known.unwrap_or(graph::NOWHERE));
+                batch.tags.push(tag);
+            }
+        }
+        if self.scope.record {
+            batch.degrees.push(successors.len() as u32);
+        }
     }
 
     /// Now that all successors have numbers, write their steps down.
@@ -337,6 +357,10 @@ fn put_in(table: &mut Table, shard: usize, width: usize, batches: &[Batch]) -> F
     };
     for unknown in unknown() {
         for (nth, print) in unknown.prints.iter().enumerate() {
+            if nth % AHEAD == 0 {
+                let ahead = unknown.prints[nth..].iter().take(AHEAD);
+                black_box(ahead.fold(0, |seen, print| seen ^ table.glance(*print)));
+            }
             let number = fresh.sources.len() as u32;
             match table.insert(*print, number) {
                 Ok(place) => fresh.which.push(*table.number(place)),
@@ -357,31 +381,4 @@ fn put_in(table: &mut Table, shard: usize, width: usize, batches: &[Batch]) -> F
 /// The low bits choose the shard; the table goes by the high ones.
 fn shard(print: u64) -> usize {
     print as usize % SHARDS
-}
-
-/// Do the same to every item, on several threads; the results come in the order of the items.
-fn share<T: Send, R: Send>(threads: usize, items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    if threads < 2 || items.len() < 2 {
-        return items.into_iter().map(work).collect();
-    }
-    let workers = threads.min(items.len());
-    let items = Mutex::new(items.into_iter().enumerate());
-    let take = || items.lock().expect("no thread panics").next();
-    let labour = || {
-        let mut done = Vec::new();
-        while let Some((nth, item)) = take() {
-            done.push((nth, work(item)));
-        }
-        done
-    };
-    let mut results = thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(labour)).collect();
-        let mut results = labour();
-        for other in others {
-            results.extend(other.join().expect("no thread panics"));
-        }
-        results
-    });
-    results.sort_unstable_by_key(|(nth, _)| *nth);
-    results.into_iter().map(|(_, result)| result).collect()
 }

@@ -39,6 +39,12 @@ impl Table {
         self.seek(print).ok().map(|at| self.slots[at][2])
     }
 
+    /// Look at where a fingerprint would be. Who looks at many before it finds the first waits for
+    /// the memory once, and not once for each.
+    pub(super) fn glance(&self, print: u64) -> u32 {
+        self.slots[self.home(print)][0]
+    }
+
     /// The place of a fingerprint: `Err` if it is not here, and was now put there with a number.
     pub(super) fn insert(&mut self, print: u64, number: u32) -> Result<usize, usize> {
         self.seek(print).inspect_err(|&at| {
@@ -52,10 +58,14 @@ impl Table {
         &mut self.slots[place][2]
     }
 
+    /// The high bits choose the slot, whatever the number of slots.
+    fn home(&self, print: u64) -> usize {
+        ((u128::from(print) * self.slots.len() as u128) >> 64) as usize
+    }
+
     /// Where it is, or where it would be.
     fn seek(&self, sought: u64) -> Result<usize, usize> {
-        // The high bits choose the slot, whatever the number of slots.
-        let mut at = ((u128::from(sought) * self.slots.len() as u128) >> 64) as usize;
+        let mut at = self.home(sought);
         loop {
             match print(self.slots[at]) {
                 0 => return Err(at),
