@@ -7,12 +7,11 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use doorway_core::algorithms::carvalho_roucairol::CarvalhoRoucairol;
 use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
 use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami};
 use doorway_core::algorithms::{self, ALL, Task};
-use doorway_core::{Algorithm, Channel, Group, Mode, Moment, NodeId, Shape, Start, Wiring};
-use doorway_lab::{Choice, FOREVER, Limits, Parcel, World};
+use doorway_core::{Algorithm, Channel, Group, Moment, NodeId, Shape, Start, Wiring};
+use doorway_lab::{Choice, FOREVER, Limits, World};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 

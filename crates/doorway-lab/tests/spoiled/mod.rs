@@ -6,7 +6,7 @@ use std::hash::Hash;
 use doorway_core::{Algorithm, Effects, Group, Info, Mode, Moment, NodeId, Start};
 
 /// What is spoiled, with what it must remember to do so.
-pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash {
+pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync {
     /// The sound algorithm.
     type Of: Algorithm;
 

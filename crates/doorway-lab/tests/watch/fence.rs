@@ -21,7 +21,7 @@ use crate::watching::{Found, search, world};
 use crate::{asks, sound, steps};
 
 /// What is wrong with a clock; nothing, if nothing is overridden.
-trait Fault: Clone + Debug + Eq + Hash {
+trait Fault: Clone + Debug + Eq + Hash + Send + Sync {
     /// Does who receives a message take the later clock?
     const HEARS: bool = true;
     /// Does a node that is forgotten start again from its clock?
