@@ -4,15 +4,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use doorway_core::{Algorithm, Channel};
 
-use super::pack::Packed;
+use super::machine::Machine;
 use super::starve::Duty;
+use super::tables::Tables;
 use crate::trace::kind;
 use crate::{Choice, World};
 
-impl<A: Algorithm> Packed<'_, A> {
+impl<A: Algorithm> Machine<'_, A> {
     /// The duty that each choice of a world would do.
-    pub(super) fn duties(&self, row: &[u32]) -> Vec<Option<Duty>> {
-        let world = self.unpack(row);
+    pub(super) fn duties(&self, tables: &Tables, row: &[u32]) -> Vec<Option<Duty>> {
+        let world = self.unpack(tables, row);
         let duty = |choice: Choice| match choice {
             Choice::Release(node) => Some(Duty::Leave(node)),
             Choice::Detect { node, failed } => Some(Duty::Detect(node, failed)),
@@ -36,7 +37,7 @@ impl<A: Algorithm> Packed<'_, A> {
         let letter = world.under_way().find(|(parcel, _)| parcel == sought);
         let mut hasher = DefaultHasher::new();
         if let Some((_, letter)) = letter {
-            if self.is_settling() {
+            if self.settling {
                 kind(&format!("{:?}", letter.body)).hash(&mut hasher);
             } else {
                 letter.body.hash(&mut hasher);

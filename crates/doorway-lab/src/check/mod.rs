@@ -10,9 +10,10 @@
 pub mod assumptions;
 mod case;
 mod components;
-mod convert;
 mod duties;
 mod graph;
+mod kept;
+mod machine;
 mod model;
 mod pack;
 mod search;
@@ -27,9 +28,11 @@ mod waits;
 use doorway_core::{Algorithm, NodeId, Phase};
 
 pub use case::{Case, Property};
+pub use machine::Judge;
+use machine::Machine;
 pub use model::{Deed, Model, Successors, Tag};
 use pack::Packed;
-pub use pack::{Judge, Sought};
+pub use pack::Sought;
 use search::Search;
 pub use search::{End, Progress, Scope};
 
@@ -117,7 +120,8 @@ impl<'a, A: Algorithm> Check<'a, A> {
     /// Make it, telling `watch` now and then how it stands, until it says `false`.
     pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
         let settling = self.world.limits().acquires.iter().any(|(times, _)| *times == FOREVER);
-        let packed = Packed::new(self.world, self.sought, settling, self.judge);
+        let machine = Machine::new(self.world, self.sought, settling, self.judge);
+        let packed = machine.packed();
         let scope = Scope { limit: self.limit, threads: self.threads, record: self.waiting };
         let mut search = Search::new(&packed, scope);
         let end = search.run(watch);
@@ -125,7 +129,7 @@ impl<'a, A: Algorithm> Check<'a, A> {
         match end {
             End::Limit | End::Stopped => report(Verdict::NotExhausted, None),
             End::Wrong(steps) => {
-                let (world, trace, violation) = packed.trail(self.world, &steps);
+                let (world, trace, violation) = machine.trail(&packed, self.world, &steps);
                 let violation = violation
                     .or_else(|| world.stuck().filter(|_| self.sought.stuck))
                     .or_else(|| self.judge.and_then(|judge| judge(&world)).map(Violation::Claim))
@@ -134,22 +138,29 @@ impl<'a, A: Algorithm> Check<'a, A> {
             }
             End::Exhausted if !self.waiting => report(Verdict::Holds, None),
             End::Exhausted => {
-                let (verdict, waiting) = self.look_into_waiting(&packed, &search);
+                let (verdict, waiting) = self.look_into_waiting(&machine, &packed, &search);
                 report(verdict, Some(waiting))
             }
         }
     }
 
-    fn look_into_waiting(&self, packed: &Packed<'_, A>, search: &Search<'_>) -> (Verdict, Waiting) {
+    fn look_into_waiting(
+        &self,
+        machine: &Machine<'_, A>,
+        packed: &Packed<'_>,
+        search: &Search<'_>,
+    ) -> (Verdict, Waiting) {
         let first = self.world.live_in(Phase::Waiting);
         let first = first.iter().fold(0, |bits, node| bits | 1 << node.index());
         let size = self.world.group().size() as usize;
         let (waiting, rounds) = waits::look(search.graph(), first, size);
-        let Some(lasso) = starve::starving(search, &|row| packed.duties(row), rounds) else {
+        let Some(lasso) =
+            starve::starving(search, &|row| machine.duties(&packed.tables(), row), rounds)
+        else {
             return (Verdict::Holds, waiting);
         };
-        let (there, trace, _) = packed.trail(self.world, &search.way(lasso.state));
-        let (_, cycle, _) = packed.trail(&there, &lasso.round);
+        let (there, trace, _) = machine.trail(packed, self.world, &search.way(lasso.state));
+        let (_, cycle, _) = machine.trail(packed, &there, &lasso.round);
         let violation = Violation::Starved(NodeId(lasso.node as u32));
         (Verdict::Violated { trace, cycle, violation }, waiting)
     }

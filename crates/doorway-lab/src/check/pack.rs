@@ -1,17 +1,18 @@
-//! A [`World`] as a row of numbers, so that the search can go through millions of them.
+//! A [`World`](crate::World) as a row of numbers, so that the search can go through millions of
+//! them.
 //!
 //! The row holds the faults still allowed, which crashes are unknown, each node's place and each
-//! channel's content; [`Tables`] keeps what the numbers stand for. Steps are in the order of
-//! [`World::choices`].
+//! channel's content; [`Meaning`] knows what the numbers stand for. Steps are in the order of
+//! [`World::choices`](crate::World::choices).
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use doorway_core::Algorithm;
+use doorway_core::Group;
 
 use super::model::{Deed, Model, Successors, Tag};
-use super::tables::{ACQUIRE, Outcome, Question, RELEASE, Tables};
+use super::tables::{ACQUIRE, LETTERS, Meaning, Outcome, RELEASE, Tables};
 use crate::nodes::compatible;
-use crate::{Violation, World};
+use crate::{Limits, Violation};
 
 /// Which of the things that can go wrong end the search; the others are passed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,37 +48,58 @@ impl Sought {
     }
 }
 
-/// What must be true of every world, beyond what is always checked: `Some` says what is not.
-pub type Judge<A> = dyn Fn(&World<A>) -> Option<String> + Sync;
+/// Where things are in a row of a group of this size.
+#[derive(Clone, Copy)]
+pub(super) struct Layout(pub(super) usize);
 
-/// Where things are in a row.
 pub(super) const FAULTS: usize = 0;
 pub(super) const UNDETECTED: usize = 1;
 pub(super) const PLACES: usize = 2;
 
-/// A world as a model.
-pub(super) struct Packed<'w, A: Algorithm> {
-    pub(super) first: &'w World<A>,
-    pub(super) size: usize,
+impl Layout {
+    pub(super) fn width(self) -> usize {
+        PLACES + self.0 * self.0
+    }
+
+    pub(super) fn channel(self, from: usize, to: usize) -> usize {
+        PLACES + self.0 + from * (self.0 - 1) + to - usize::from(to > from)
+    }
+
+    /// All pairs of sender and receiver, in order.
+    pub(super) fn pairs(self) -> impl Iterator<Item = (usize, usize)> {
+        let Self(size) = self;
+        let to = move |from| (0..size).filter(move |to| *to != from).map(move |to| (from, to));
+        (0..size).flat_map(to)
+    }
+}
+
+/// What a search for violations in worlds needs to know besides their meaning.
+pub(super) struct Frame {
+    pub(super) group: Arc<Group>,
+    pub(super) limits: Limits,
     pub(super) sought: Sought,
-    /// Are worlds rewritten into the simplest that behave alike?
     pub(super) settling: bool,
-    judge: Option<&'w Judge<A>>,
-    pub(super) tables: RwLock<Tables<A>>,
+    pub(super) judging: bool,
+}
+
+/// A world as a model.
+pub(super) struct Packed<'m> {
+    meaning: &'m dyn Meaning,
+    frame: Frame,
+    layout: Layout,
+    /// The row of the first world.
+    first: Vec<u32>,
+    tables: RwLock<Tables>,
     /// For each slot of a row, what makes equal numbers in different slots differ.
     keys: Vec<u64>,
 }
 
 /// Why a world could not be expanded at once.
-pub(super) enum Gap<A: Algorithm> {
-    Question(Question),
-    World(Box<World<A>>),
-}
-
-impl<A: Algorithm> From<Question> for Gap<A> {
-    fn from(question: Question) -> Self {
-        Self::Question(question)
-    }
+enum Gap {
+    Step { place: u32, event: u32 },
+    Put { channel: u32, letter: u32 },
+    Settled(Vec<u32>),
+    Rare,
 }
 
 /// A successor in the making.
@@ -86,70 +108,64 @@ struct Draft {
     print: u64,
 }
 
-impl<'w, A: Algorithm> Packed<'w, A> {
+impl<'m> Packed<'m> {
+    /// The worlds from that of row `first` on.
     pub(super) fn new(
-        first: &'w World<A>,
-        sought: Sought,
-        settling: bool,
-        judge: Option<&'w Judge<A>>,
+        meaning: &'m dyn Meaning,
+        frame: Frame,
+        tables: Tables,
+        first: Vec<u32>,
     ) -> Self {
-        let size = first.group().size() as usize;
-        let modes = first.limits().acquires.iter().map(|(_, mode)| *mode).collect();
-        let tables = Tables::new(first.group().clone(), first.channel(), modes);
-        let keys = (0..PLACES + size * size).map(|slot| scramble(slot as u64 + 1)).collect();
-        Self { first, size, sought, settling, judge, tables: RwLock::new(tables), keys }
+        let layout = Layout(frame.group.size() as usize);
+        let keys = (0..layout.width()).map(|slot| scramble(slot as u64 + 1)).collect();
+        Self { meaning, frame, layout, first, tables: RwLock::new(tables), keys }
     }
 
-    /// The hash of what a number stands for in a slot.
-    pub(super) fn content(&self, tables: &Tables<A>, slot: usize, number: u32) -> u64 {
-        match slot {
-            FAULTS => u64::from(number),
-            UNDETECTED => tables.undetected.hash(number),
-            place if place < PLACES + self.size => tables.places.hash(number),
-            _ => tables.channels.hash(number),
-        }
+    pub(super) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tables_mut(&self) -> RwLockWriteGuard<'_, Tables> {
+        self.tables.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The fingerprint of a row.
+    pub(super) fn print(&self, tables: &Tables, row: &[u32]) -> u64 {
+        let shares = (0..row.len()).map(|slot| self.share(tables, slot, row[slot]));
+        shares.fold(0, u64::wrapping_add)
     }
 
     /// A slot's share in the fingerprint, which is the sum of them: so it follows a change of one.
-    pub(super) fn mix(&self, slot: usize, content: u64) -> u64 {
+    fn share(&self, tables: &Tables, slot: usize, number: u32) -> u64 {
+        let content = match slot {
+            FAULTS => u64::from(number),
+            UNDETECTED => tables.undetected.hash(number),
+            place if place < PLACES + self.layout.0 => tables.facts(number).hash,
+            _ => tables.channels.hash(number),
+        };
         scramble(content ^ self.keys[slot])
     }
 
-    pub(super) fn channel(&self, from: usize, to: usize) -> usize {
-        PLACES + self.size + from * (self.size - 1) + to - usize::from(to > from)
-    }
-
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<A> {
-        let size = self.size;
-        let to = move |from| (0..size).filter(move |to| *to != from).map(move |to| (from, to));
-        (0..size).flat_map(to)
-    }
-
-    fn set(&self, tables: &Tables<A>, draft: &mut Draft, slot: usize, number: u32) {
+    fn set(&self, tables: &Tables, draft: &mut Draft, slot: usize, number: u32) {
         let old = std::mem::replace(&mut draft.row[slot], number);
-        let share = |number| self.mix(slot, self.content(tables, slot, number));
-        draft.print = draft.print.wrapping_sub(share(old)).wrapping_add(share(number));
+        let (less, more) = (self.share(tables, slot, old), self.share(tables, slot, number));
+        draft.print = draft.print.wrapping_sub(less).wrapping_add(more);
     }
 
     fn try_expand(
         &self,
-        tables: &Tables<A>,
+        tables: &Tables,
         row: &[u32],
         print: u64,
         out: &mut Successors,
-    ) -> Result<(), Gap<A>> {
-        if let Some(judge) = self.judge
-            && judge(&self.unpack_with(tables, row)).is_some()
-        {
-            out.is_broken();
-        }
+    ) -> Result<(), Gap> {
         let mut draft = Draft { row: row.to_vec(), print };
         let restart = |draft: &mut Draft| {
             draft.row.copy_from_slice(row);
             draft.print = print;
         };
         let (mut waits, mut moves) = (false, row[UNDETECTED] != 0);
-        for node in 0..self.size {
+        for node in 0..self.layout.0 {
             let place = row[PLACES + node];
             let facts = tables.facts(place);
             waits |= facts.waits;
@@ -157,16 +173,17 @@ impl<'w, A: Algorithm> Packed<'w, A> {
             let events = [(facts.acquires, ACQUIRE), (facts.releases, RELEASE)];
             for (_, event) in events.into_iter().filter(|(possible, _)| *possible) {
                 restart(&mut draft);
-                let outcome = tables.step(place, event)?;
+                let outcome = tables.step(place, event).ok_or(Gap::Step { place, event })?;
                 self.follow(tables, &mut draft, node, event == ACQUIRE, outcome, out)?;
             }
         }
         let [losses, duplicates, crashes] = unfold(row[FAULTS]);
-        for (from, to) in self.pairs() {
-            let slot = self.channel(from, to);
+        for (from, to) in self.layout.pairs() {
+            let slot = self.layout.channel(from, to);
             for delivery in tables.deliveries(row[slot]) {
                 moves = true;
-                let outcome = tables.receive(row[PLACES + to], delivery.letter)?;
+                let (place, event) = (row[PLACES + to], delivery.letter + LETTERS);
+                let outcome = tables.step(place, event).ok_or(Gap::Step { place, event })?;
                 restart(&mut draft);
                 self.set(tables, &mut draft, slot, delivery.rest);
                 self.follow(tables, &mut draft, to, false, outcome, out)?;
@@ -185,11 +202,17 @@ impl<'w, A: Algorithm> Packed<'w, A> {
                 }
             }
         }
-        if self.sought.stuck && waits && !moves {
+        let stuck = self.frame.sought.stuck && waits && !moves;
+        if stuck || (self.frame.judging && self.meaning.accuses(tables, row)) {
             out.is_broken();
         }
-        if crashes > 0 || row[UNDETECTED] != 0 || self.first.limits().forgetting {
-            self.expand_rare(tables, row, out)?;
+        if crashes > 0 || row[UNDETECTED] != 0 || self.frame.limits.forgetting {
+            for (tag, found) in self.meaning.rare(tables, row).ok_or(Gap::Rare)? {
+                match found {
+                    None => out.breaks(),
+                    Some(row) => out.push(&row, self.print(tables, &row), tag),
+                }
+            }
         }
         Ok(())
     }
@@ -197,26 +220,27 @@ impl<'w, A: Algorithm> Packed<'w, A> {
     /// Let a node's step change the draft, and push it unless something is wrong with it.
     fn follow(
         &self,
-        tables: &Tables<A>,
+        tables: &Tables,
         draft: &mut Draft,
         node: usize,
         asked: bool,
         outcome: &Outcome,
         out: &mut Successors,
-    ) -> Result<(), Gap<A>> {
-        if outcome.breached || (outcome.refused && self.sought.refusals) {
+    ) -> Result<(), Gap> {
+        if outcome.breached || (outcome.refused && self.frame.sought.refusals) {
             out.breaks();
             return Ok(());
         }
         self.set(tables, draft, PLACES + node, outcome.place);
         for &(to, letter) in &outcome.sends {
             if !tables.facts(draft.row[PLACES + to.index()]).crashed {
-                let slot = self.channel(node, to.index());
-                let longer = tables.put(draft.row[slot], letter)?;
+                let slot = self.layout.channel(node, to.index());
+                let channel = draft.row[slot];
+                let longer = tables.put(channel, letter).ok_or(Gap::Put { channel, letter })?;
                 self.set(tables, draft, slot, longer);
             }
         }
-        if outcome.entered && self.sought.together && !self.compatible(tables, &draft.row) {
+        if outcome.entered && self.frame.sought.together && !self.compatible(tables, &draft.row) {
             out.breaks();
             return Ok(());
         }
@@ -229,63 +253,53 @@ impl<'w, A: Algorithm> Packed<'w, A> {
         self.push(tables, draft, Tag::new(node, deed, outcome.sends.len()), out)
     }
 
-    fn compatible(&self, tables: &Tables<A>, row: &[u32]) -> bool {
-        let places = row[PLACES..PLACES + self.size].iter().map(|place| tables.facts(*place));
+    fn compatible(&self, tables: &Tables, row: &[u32]) -> bool {
+        let places = row[PLACES..PLACES + self.layout.0].iter().map(|place| tables.facts(*place));
         let (inside, readers) = places.fold((0, 0), |(inside, readers), facts| {
             (inside + facts.held, readers + facts.readers)
         });
-        compatible(self.first.group(), inside, readers)
+        compatible(&self.frame.group, inside, readers)
     }
 
     fn push(
         &self,
-        tables: &Tables<A>,
+        tables: &Tables,
         draft: &Draft,
         tag: Tag,
         out: &mut Successors,
-    ) -> Result<(), Gap<A>> {
-        if !self.settling {
+    ) -> Result<(), Gap> {
+        if !self.frame.settling {
             out.push(&draft.row, draft.print, tag);
             return Ok(());
         }
-        let world = self.unpack_with(tables, &draft.row).settled();
-        let Some((row, print)) = self.find(tables, &world) else {
-            return Err(Gap::World(Box::new(world)));
-        };
-        out.push(&row, print, tag);
+        let settled = self.meaning.settled(tables, &draft.row);
+        let row = settled.ok_or_else(|| Gap::Settled(draft.row.clone()))?;
+        out.push(&row, self.print(tables, &row), tag);
         Ok(())
-    }
-
-    /// Are worlds rewritten before they are told apart?
-    pub(super) fn is_settling(&self) -> bool {
-        self.settling
-    }
-
-    /// Does this violation end the search?
-    pub(super) fn seeks(&self, violation: &Violation) -> bool {
-        self.sought.is(violation)
     }
 }
 
-impl<A: Algorithm> Model for Packed<'_, A> {
+impl Model for Packed<'_> {
     fn width(&self) -> usize {
-        PLACES + self.size * self.size
+        self.layout.width()
     }
 
     fn first(&self) -> (Vec<u32>, u64) {
-        self.pack(&self.settled(self.first))
+        (self.first.clone(), self.print(&self.tables(), &self.first))
     }
 
     fn expand(&self, row: &[u32], print: u64, out: &mut Successors) {
         loop {
-            let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+            let tables = self.tables();
             let Err(gap) = self.try_expand(&tables, row, print, out) else { return };
             drop(tables);
             out.clear();
-            let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+            let mut tables = self.tables_mut();
             match gap {
-                Gap::Question(question) => tables.learn(question),
-                Gap::World(world) => self.keep(&mut tables, &world),
+                Gap::Step { place, event } => tables.learn_step(self.meaning, place, event),
+                Gap::Put { channel, letter } => tables.learn_put(self.meaning, channel, letter),
+                Gap::Settled(row) => self.meaning.know_settled(&mut tables, &row),
+                Gap::Rare => self.meaning.know_rare(&mut tables, row),
             }
         }
     }

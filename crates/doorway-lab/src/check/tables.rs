@@ -1,58 +1,22 @@
-//! The parts of worlds, each kept once and named by a number, and what steps make of them.
+//! What steps make of the parts of worlds, all in numbers.
 //!
 //! A node's step depends on nothing but its own state and what happens to it, and a group goes
 //! through far fewer states of single nodes than worlds. So each such step is taken once, by the
-//! shipped code, and looked up from then on.
+//! shipped code, and looked up from then on. What the numbers stand for only [`Meaning`] knows.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
-use doorway_core::{Algorithm, Channel, Effects, Group, Input, Mode, NodeId, Phase};
-use indexmap::IndexSet;
+use doorway_core::{Channel, NodeId};
 use rustc_hash::FxBuildHasher;
 
-use crate::FOREVER;
-use crate::world::Place;
-
-/// Values of a kind, each with a number and a hash that depends on nothing but the value.
-#[derive(Debug)]
-pub(super) struct Kept<T> {
-    values: IndexSet<T, FxBuildHasher>,
-    hashes: Vec<u64>,
-}
-
-impl<T: Hash + Eq> Kept<T> {
-    fn new() -> Self {
-        Self { values: IndexSet::default(), hashes: Vec::new() }
-    }
-
-    fn keep(&mut self, value: T) -> u32 {
-        let (number, new) = self.values.insert_full(value);
-        if new {
-            let mut hasher = DefaultHasher::new();
-            self.values[number].hash(&mut hasher);
-            self.hashes.push(hasher.finish());
-        }
-        number as u32
-    }
-
-    pub(super) fn find(&self, value: &T) -> Option<u32> {
-        self.values.get_index_of(value).map(|number| number as u32)
-    }
-
-    pub(super) fn get(&self, number: u32) -> &T {
-        &self.values[number as usize]
-    }
-
-    pub(super) fn hash(&self, number: u32) -> u64 {
-        self.hashes[number as usize]
-    }
-}
+use super::kept::Kept;
+use super::model::Tag;
 
 /// What can be asked of a place without looking at its state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
+    /// A hash of the place that depends on nothing else.
+    pub(super) hash: u64,
     pub(super) acquires: bool,
     pub(super) releases: bool,
     pub(super) waits: bool,
@@ -72,7 +36,7 @@ pub(super) struct Outcome {
     pub(super) breached: bool,
 }
 
-/// Something that can be delivered from a channel: its index, the letter, and what is left.
+/// Something that can be delivered from a channel: the letter, and the channel without it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
     pub(super) letter: u32,
@@ -82,26 +46,45 @@ pub(super) struct Delivery {
 /// What happens to a place, as a number: one of these two, or a letter after them.
 pub(super) const ACQUIRE: u32 = 0;
 pub(super) const RELEASE: u32 = 1;
-const LETTERS: u32 = 2;
+pub(super) const LETTERS: u32 = 2;
 
-/// A question that was not yet asked.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Question {
-    /// What does this event make of this place?
-    Step { place: u32, event: u32 },
-    /// What is the channel with this letter put in?
-    Put { channel: u32, letter: u32 },
+/// A successor in which rare things happen: what its step did, and its row unless it is wrong.
+pub(super) type Rare = (Tag, Option<Vec<u32>>);
+
+/// What the numbers stand for. Rows whose parts are not all known must be made known first.
+pub(super) trait Meaning: Sync {
+    /// Let the shipped code take a step.
+    fn take(&self, place: u32, event: u32) -> Outcome;
+
+    /// How many places are known.
+    fn places(&self) -> u32;
+
+    /// What is known of one.
+    fn facts(&self, place: u32) -> Facts;
+
+    /// Does the message of a letter come before that of another, or is it equal?
+    fn precedes(&self, letter: u32, other: u32) -> bool;
+
+    /// Is something wrong with the world of this row that only a whole world shows?
+    fn accuses(&self, tables: &Tables, row: &[u32]) -> bool;
+
+    /// The row of the settled world, if all its parts are known.
+    fn settled(&self, tables: &Tables, row: &[u32]) -> Option<Vec<u32>>;
+
+    /// Make those parts known.
+    fn know_settled(&self, tables: &mut Tables, row: &[u32]);
+
+    /// Crashes, detections and forgetting, if all parts of what they lead to are known.
+    fn rare(&self, tables: &Tables, row: &[u32]) -> Option<Vec<Rare>>;
+
+    /// Make those parts known.
+    fn know_rare(&self, tables: &mut Tables, row: &[u32]);
 }
 
 /// Everything seen so far.
-pub(super) struct Tables<A: Algorithm> {
-    group: Arc<Group>,
+pub(super) struct Tables {
     order: Channel,
-    modes: Vec<Mode>,
-    pub(super) places: Kept<Place<A>>,
     facts: Vec<Facts>,
-    /// Messages with their senders.
-    letters: Kept<(NodeId, A::Message)>,
     pub(super) channels: Kept<Vec<u32>>,
     deliveries: Vec<Vec<Delivery>>,
     pub(super) undetected: Kept<Vec<(NodeId, NodeId)>>,
@@ -110,15 +93,11 @@ pub(super) struct Tables<A: Algorithm> {
     puts: HashMap<u64, u32, FxBuildHasher>,
 }
 
-impl<A: Algorithm> Tables<A> {
-    pub(super) fn new(group: Arc<Group>, order: Channel, modes: Vec<Mode>) -> Self {
+impl Tables {
+    pub(super) fn new(order: Channel) -> Self {
         let mut tables = Self {
-            group,
             order,
-            modes,
-            places: Kept::new(),
             facts: Vec::new(),
-            letters: Kept::new(),
             channels: Kept::new(),
             deliveries: Vec::new(),
             undetected: Kept::new(),
@@ -132,123 +111,55 @@ impl<A: Algorithm> Tables<A> {
         tables
     }
 
-    pub(super) fn facts(&self, place: u32) -> Facts {
-        self.facts[place as usize]
+    pub(super) fn facts(&self, place: u32) -> &Facts {
+        &self.facts[place as usize]
     }
 
     pub(super) fn deliveries(&self, channel: u32) -> &[Delivery] {
         &self.deliveries[channel as usize]
     }
 
-    pub(super) fn message(&self, letter: u32) -> &A::Message {
-        &self.letters.get(letter).1
+    /// What an event makes of a place, if it was learnt.
+    pub(super) fn step(&self, place: u32, event: u32) -> Option<&Outcome> {
+        let outcome = self.steps.get(&key(place, event))?;
+        Some(&self.outcomes[*outcome as usize])
     }
 
-    /// What an event makes of a place.
-    pub(super) fn step(&self, place: u32, event: u32) -> Result<&Outcome, Question> {
-        let outcome = self.steps.get(&key(place, event));
-        let found = outcome.map(|outcome| &self.outcomes[*outcome as usize]);
-        found.ok_or(Question::Step { place, event })
+    /// The channel with a letter put in, if it was learnt.
+    pub(super) fn put(&self, channel: u32, letter: u32) -> Option<u32> {
+        self.puts.get(&key(channel, letter)).copied()
     }
 
-    /// What a letter makes of a place.
-    pub(super) fn receive(&self, place: u32, letter: u32) -> Result<&Outcome, Question> {
-        self.step(place, letter + LETTERS)
+    pub(super) fn learn_step(&mut self, meaning: &dyn Meaning, place: u32, event: u32) {
+        let outcome = meaning.take(place, event);
+        self.steps.insert(key(place, event), self.outcomes.len() as u32);
+        self.outcomes.push(outcome);
+        self.learn_facts(meaning);
     }
 
-    /// The channel with a letter put in.
-    pub(super) fn put(&self, channel: u32, letter: u32) -> Result<u32, Question> {
-        self.puts.get(&key(channel, letter)).copied().ok_or(Question::Put { channel, letter })
-    }
-
-    /// Answer a question for ever.
-    pub(super) fn learn(&mut self, question: Question) {
-        match question {
-            Question::Step { place, event } => {
-                let outcome = self.take(place, event);
-                self.steps.insert(key(place, event), self.outcomes.len() as u32);
-                self.outcomes.push(outcome);
-            }
-            Question::Put { channel, letter } => {
-                let mut letters = self.channels.get(channel).clone();
-                let at = match self.order {
-                    Channel::Fifo => letters.len(),
-                    Channel::Unordered => {
-                        let new = self.message(letter);
-                        letters.partition_point(|other| self.message(*other) <= new)
-                    }
-                };
-                letters.insert(at, letter);
-                let longer = self.keep_channel(letters);
-                self.puts.insert(key(channel, letter), longer);
-            }
-        }
-    }
-
-    /// Let the shipped code take a step.
-    fn take(&mut self, place: u32, event: u32) -> Outcome {
-        let mut after: Place<A> = self.places.get(place).clone();
-        let input = match event {
-            ACQUIRE => {
-                after.wishes -= u32::from(after.wishes != FOREVER);
-                Input::Acquire(self.modes[after.member.me().index()])
-            }
-            RELEASE => Input::Release,
-            letter => {
-                let (from, message) = self.letters.get(letter - LETTERS).clone();
-                Input::Receive { from, message }
-            }
+    pub(super) fn learn_put(&mut self, meaning: &dyn Meaning, channel: u32, letter: u32) {
+        let mut letters = self.channels.get(channel).clone();
+        let at = match self.order {
+            Channel::Fifo => letters.len(),
+            Channel::Unordered => letters.partition_point(|other| meaning.precedes(*other, letter)),
         };
-        let mut effects = Effects::default();
-        let breached = after.member.step(&self.group, input, &mut effects).is_err();
-        let (entered, refused) = (effects.entered(), effects.rejected().is_some());
-        let me = after.member.me();
-        let sends = effects.drain().map(|(to, message)| (to, self.letters.keep((me, message))));
-        let sends = sends.collect();
-        Outcome { place: self.keep_place(after), sends, entered, refused, breached }
+        letters.insert(at, letter);
+        let longer = self.keep_channel(letters);
+        self.puts.insert(key(channel, letter), longer);
     }
 
-    pub(super) fn keep_place(&mut self, place: Place<A>) -> u32 {
-        let number = self.places.keep(place);
-        if number as usize == self.facts.len() {
-            let Place { member, wishes, crashed } = self.places.get(number);
-            let mode = self.modes[member.me().index()];
-            let shared = member.mode() == Mode::Shared;
-            let held = if *crashed { 0 } else { member.held() };
-            self.facts.push(Facts {
-                acquires: !crashed && *wishes > 0 && member.may_acquire(&self.group, mode),
-                releases: !crashed && member.may_release(),
-                waits: !crashed && member.phase() == Phase::Waiting,
-                crashed: *crashed,
-                held,
-                readers: if shared { held } else { 0 },
-            });
-        }
-        number
+    /// Learn what there is to know of places that were added.
+    pub(super) fn learn_facts(&mut self, meaning: &dyn Meaning) {
+        let new = self.facts.len() as u32..meaning.places();
+        self.facts.extend(new.map(|place| meaning.facts(place)));
     }
 
-    /// Keep a channel by its messages, all of one sender.
-    pub(super) fn keep_messages(&mut self, from: NodeId, messages: Vec<A::Message>) -> u32 {
-        let letters = messages.into_iter().map(|message| self.letters.keep((from, message)));
-        let letters = letters.collect();
-        self.keep_channel(letters)
-    }
-
-    pub(super) fn find_messages(&self, from: NodeId, messages: &[A::Message]) -> Option<u32> {
-        let letter = |message: &A::Message| self.letters.find(&(from, message.clone()));
-        self.channels.find(&messages.iter().map(letter).collect::<Option<_>>()?)
-    }
-
-    pub(super) fn keep_undetected(&mut self, undetected: Vec<(NodeId, NodeId)>) -> u32 {
-        self.undetected.keep(undetected)
-    }
-
-    fn keep_channel(&mut self, letters: Vec<u32>) -> u32 {
+    pub(super) fn keep_channel(&mut self, letters: Vec<u32>) -> u32 {
         if let Some(known) = self.channels.find(&letters) {
             return known;
         }
-        let reachable =
-            if self.order == Channel::Fifo { letters.len().min(1) } else { letters.len() };
+        let fifo = self.order == Channel::Fifo;
+        let reachable = if fifo { letters.len().min(1) } else { letters.len() };
         let mut deliveries = Vec::new();
         for index in 0..reachable {
             // Equal messages of an unordered channel are one choice.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Channel, Mode, Shape, Start};
 
+use super::machine::Machine;
 use super::model::{Model, NOWHERE, Successors};
 use super::pack::{Packed, Sought};
 use crate::simulate::Dice;
@@ -31,12 +32,13 @@ impl Task for Compare {
         }
         let first = World::<A>::new(group, &Start::default(), self.channel, limits);
         let settling = self.acquires == FOREVER;
-        let packed = Packed::new(&first, Sought::default(), settling, None);
+        let machine = Machine::new(&first, Sought::default(), settling, None);
+        let packed = machine.packed();
         for seed in 0..8 {
             let mut dice = Dice::new(seed);
-            let mut world = packed.settled(&first);
+            let mut world = machine.as_searched(&first);
             for _ in 0..80 {
-                let Some(next) = compare(&packed, &world, &mut dice) else { break };
+                let Some(next) = compare(&machine, &packed, &world, &mut dice) else { break };
                 world = next;
             }
         }
@@ -45,12 +47,18 @@ impl Task for Compare {
 
 /// Compare the successors of one world, and pick one of them.
 fn compare<A: Algorithm>(
-    packed: &Packed<'_, A>,
+    machine: &Machine<'_, A>,
+    packed: &Packed<'_>,
     world: &World<A>,
     dice: &mut Dice,
 ) -> Option<World<A>> {
-    let (row, print) = packed.pack(world);
-    assert_eq!(packed.unpack(&row), *world);
+    let pack = |world: &World<A>| {
+        let row = machine.pack(&mut packed.tables_mut(), world);
+        let print = packed.print(&packed.tables(), &row);
+        (row, print)
+    };
+    let (row, print) = pack(world);
+    assert_eq!(machine.unpack(&packed.tables(), &row), *world);
     let mut successors = Successors::default();
     packed.expand(&row, print, &mut successors);
     let choices = world.choices();
@@ -65,8 +73,8 @@ fn compare<A: Algorithm>(
             wrong = wrong.or(Some(nth as u32));
             assert_eq!(there, NOWHERE, "{} {choice:?}: {:?}", A::INFO.name, step.violation);
         } else {
-            let next = packed.settled(&next);
-            assert_eq!((found.to_vec(), there), packed.pack(&next), "{} {choice:?}", A::INFO.name);
+            let next = machine.as_searched(&next);
+            assert_eq!((found.to_vec(), there), pack(&next), "{} {choice:?}", A::INFO.name);
             sound.push(next);
         }
     }

@@ -1,0 +1,45 @@
+//! Values by number, and numbers by value.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+
+/// Values of a kind, each with a number and a hash that depends on nothing but the value.
+#[derive(Debug)]
+pub(super) struct Kept<T> {
+    values: IndexSet<T, FxBuildHasher>,
+    hashes: Vec<u64>,
+}
+
+impl<T: Hash + Eq> Kept<T> {
+    pub(super) fn new() -> Self {
+        Self { values: IndexSet::default(), hashes: Vec::new() }
+    }
+
+    pub(super) fn keep(&mut self, value: T) -> u32 {
+        let (number, new) = self.values.insert_full(value);
+        if new {
+            let mut hasher = DefaultHasher::new();
+            self.values[number].hash(&mut hasher);
+            self.hashes.push(hasher.finish());
+        }
+        number as u32
+    }
+
+    pub(super) fn find(&self, value: &T) -> Option<u32> {
+        self.values.get_index_of(value).map(|number| number as u32)
+    }
+
+    pub(super) fn get(&self, number: u32) -> &T {
+        &self.values[number as usize]
+    }
+
+    pub(super) fn hash(&self, number: u32) -> u64 {
+        self.hashes[number as usize]
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.hashes.len() as u32
+    }
+}

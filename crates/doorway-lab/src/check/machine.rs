@@ -1,0 +1,236 @@
+//! What the numbers of a packed world stand for: the one part of the checker that is built for each
+//! algorithm.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use doorway_core::{Algorithm, Effects, Input, Mode, NodeId, Phase};
+
+use super::kept::Kept;
+use super::model::{Deed, Tag};
+use super::pack::{FAULTS, Frame, Layout, PLACES, Packed, Sought, UNDETECTED, fold, unfold};
+use super::tables::{ACQUIRE, Facts, LETTERS, Meaning, Outcome, RELEASE, Rare, Tables};
+use crate::world::{Parts, Place};
+use crate::{Choice, FOREVER, World};
+
+/// What must be true of every world, beyond what is always checked: `Some` says what is not.
+pub type Judge<A> = dyn Fn(&World<A>) -> Option<String> + Sync;
+
+/// A group of an algorithm, whose states and messages are numbered as they are met.
+pub(super) struct Machine<'w, A: Algorithm> {
+    pub(super) first: &'w World<A>,
+    pub(super) layout: Layout,
+    pub(super) sought: Sought,
+    /// Are worlds rewritten into the simplest that behave alike?
+    pub(super) settling: bool,
+    pub(super) judge: Option<&'w Judge<A>>,
+    known: RwLock<Known<A>>,
+}
+
+struct Known<A: Algorithm> {
+    places: Kept<Place<A>>,
+    /// Messages with their senders.
+    letters: Kept<(NodeId, A::Message)>,
+}
+
+impl<'w, A: Algorithm> Machine<'w, A> {
+    pub(super) fn new(
+        first: &'w World<A>,
+        sought: Sought,
+        settling: bool,
+        judge: Option<&'w Judge<A>>,
+    ) -> Self {
+        let layout = Layout(first.group().size() as usize);
+        let known = RwLock::new(Known { places: Kept::new(), letters: Kept::new() });
+        Self { first, layout, sought, settling, judge, known }
+    }
+
+    /// The worlds from the first on, as the search sees them.
+    pub(super) fn packed(&self) -> Packed<'_> {
+        let frame = Frame {
+            group: self.first.group().clone(),
+            limits: self.first.limits().clone(),
+            sought: self.sought,
+            settling: self.settling,
+            judging: self.judge.is_some(),
+        };
+        let mut tables = Tables::new(self.first.channel());
+        let first = self.pack(&mut tables, &self.as_searched(self.first));
+        Packed::new(self, frame, tables, first)
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known<A>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known_mut(&self) -> RwLockWriteGuard<'_, Known<A>> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The world as it is searched.
+    pub(super) fn as_searched(&self, world: &World<A>) -> World<A> {
+        if self.settling { world.settled() } else { world.clone() }
+    }
+
+    /// The world of a row.
+    pub(super) fn unpack(&self, tables: &Tables, row: &[u32]) -> World<A> {
+        let Layout(size) = self.layout;
+        let known = self.known();
+        let places = &row[PLACES..PLACES + size];
+        let mut channels = Vec::new();
+        for (from, to) in self.layout.pairs() {
+            let channel = tables.channels.get(row[self.layout.channel(from, to)]);
+            if !channel.is_empty() {
+                let messages = channel.iter().map(|letter| known.letters.get(*letter).1.clone());
+                channels.push((NodeId(from as u32), NodeId(to as u32), messages.collect()));
+            }
+        }
+        self.first.made_of(Parts {
+            places: places.iter().map(|place| known.places.get(*place).clone()).collect(),
+            channels,
+            undetected: tables.undetected.get(row[UNDETECTED]).clone(),
+            faults: unfold(row[FAULTS]),
+        })
+    }
+
+    /// The row of a world, if all its parts are known.
+    fn find(&self, tables: &Tables, world: &World<A>) -> Option<Vec<u32>> {
+        let known = self.known();
+        let parts = world.parts();
+        let mut row = vec![0; self.layout.width()];
+        row[FAULTS] = fold(parts.faults);
+        row[UNDETECTED] = tables.undetected.find(&parts.undetected)?;
+        for (slot, place) in row[PLACES..].iter_mut().zip(&parts.places) {
+            *slot = known.places.find(place)?;
+        }
+        for (from, to, messages) in parts.channels {
+            let letter = |message| known.letters.find(&(from, message));
+            let letters = messages.into_iter().map(letter).collect::<Option<_>>()?;
+            row[self.layout.channel(from.index(), to.index())] = tables.channels.find(&letters)?;
+        }
+        Some(row)
+    }
+
+    /// Make all parts of a world known.
+    fn know(&self, tables: &mut Tables, world: &World<A>) {
+        let parts = world.parts();
+        let mut known = self.known_mut();
+        for place in parts.places {
+            known.places.keep(place);
+        }
+        for (from, _, messages) in parts.channels {
+            let letters = messages.into_iter().map(|message| known.letters.keep((from, message)));
+            tables.keep_channel(letters.collect());
+        }
+        tables.undetected.keep(parts.undetected);
+        drop(known);
+        tables.learn_facts(self);
+    }
+
+    /// The row of a world.
+    pub(super) fn pack(&self, tables: &mut Tables, world: &World<A>) -> Vec<u32> {
+        self.know(tables, world);
+        self.find(tables, world).expect("what is known is found")
+    }
+
+    /// The choices that are last in [`World::choices`] and rare, and the worlds they lead to unless
+    /// something is wrong with them.
+    fn rare_steps(&self, tables: &Tables, row: &[u32]) -> Vec<(Tag, Option<World<A>>)> {
+        let before = self.unpack(tables, row);
+        let mut steps = Vec::new();
+        for choice in before.choices() {
+            let (actor, deed) = match choice {
+                Choice::Crash(node) => (node, Deed::Crashed),
+                Choice::Detect { node, .. } | Choice::Forget(node) => (node, Deed::None),
+                _ => continue,
+            };
+            let mut world = before.clone();
+            let step = world.apply(choice);
+            let deed = if step.entered { Deed::Entered } else { deed };
+            let tag = Tag::new(actor.index(), deed, step.sends.len());
+            let wrong = step.violation.is_some_and(|violation| self.sought.is(&violation));
+            steps.push((tag, (!wrong).then(|| self.as_searched(&world))));
+        }
+        steps
+    }
+}
+
+impl<A: Algorithm> Meaning for Machine<'_, A> {
+    fn take(&self, place: u32, event: u32) -> Outcome {
+        let mut known = self.known_mut();
+        let mut after: Place<A> = known.places.get(place).clone();
+        let me = after.member.me();
+        let input = match event {
+            ACQUIRE => {
+                after.wishes -= u32::from(after.wishes != FOREVER);
+                Input::Acquire(self.first.limits().acquires[me.index()].1)
+            }
+            RELEASE => Input::Release,
+            letter => {
+                let (from, message) = known.letters.get(letter - LETTERS).clone();
+                Input::Receive { from, message }
+            }
+        };
+        let mut effects = Effects::default();
+        let breached = after.member.step(self.first.group(), input, &mut effects).is_err();
+        let (entered, refused) = (effects.entered(), effects.rejected().is_some());
+        let sends = effects.drain().map(|(to, message)| (to, known.letters.keep((me, message))));
+        let sends = sends.collect();
+        Outcome { place: known.places.keep(after), sends, entered, refused, breached }
+    }
+
+    fn places(&self) -> u32 {
+        self.known().places.len()
+    }
+
+    fn facts(&self, place: u32) -> Facts {
+        let known = self.known();
+        let Place { member, wishes, crashed } = known.places.get(place);
+        let mode = self.first.limits().acquires[member.me().index()].1;
+        let held = if *crashed { 0 } else { member.held() };
+        let wants = *wishes > 0 && member.may_acquire(self.first.group(), mode);
+        Facts {
+            hash: known.places.hash(place),
+            acquires: !crashed && wants,
+            releases: !crashed && member.may_release(),
+            waits: !crashed && member.phase() == Phase::Waiting,
+            crashed: *crashed,
+            held,
+            readers: if member.mode() == Mode::Shared { held } else { 0 },
+        }
+    }
+
+    fn precedes(&self, letter: u32, other: u32) -> bool {
+        let known = self.known();
+        known.letters.get(letter).1 <= known.letters.get(other).1
+    }
+
+    fn accuses(&self, tables: &Tables, row: &[u32]) -> bool {
+        self.judge.is_some_and(|judge| judge(&self.unpack(tables, row)).is_some())
+    }
+
+    fn settled(&self, tables: &Tables, row: &[u32]) -> Option<Vec<u32>> {
+        self.find(tables, &self.unpack(tables, row).settled())
+    }
+
+    fn know_settled(&self, tables: &mut Tables, row: &[u32]) {
+        let settled = self.unpack(tables, row).settled();
+        self.know(tables, &settled);
+    }
+
+    fn rare(&self, tables: &Tables, row: &[u32]) -> Option<Vec<Rare>> {
+        let steps = self.rare_steps(tables, row).into_iter();
+        let found = steps.map(|(tag, world)| match world {
+            None => Some((tag, None)),
+            Some(world) => Some((tag, Some(self.find(tables, &world)?))),
+        });
+        found.collect()
+    }
+
+    fn know_rare(&self, tables: &mut Tables, row: &[u32]) {
+        for (_, world) in self.rare_steps(tables, row) {
+            if let Some(world) = world {
+                self.know(tables, &world);
+            }
+        }
+    }
+}
