@@ -71,6 +71,12 @@ fn commands_that_make_no_sense_now_are_explained() {
         ("----\n1 waits\nacquire 2", "4: 'acquire 2' stands among effects; a blank line ends them"),
         ("----\n# Hello.", "3: a comment among effects; put it above a command"),
         ("\n----", "3: '----' stands below a command"),
+        ("again", "2: 'again' without 'round' above it"),
+        (
+            "round\nacquire 1\nagain",
+            "4: the world is not what it was at 'round', so this cannot go on for ever",
+        ),
+        ("round\nagain", "3: nothing happens between 'round' and 'again'"),
     ] {
         let text = format!("run ricart-agrawala n=3\n{commands}");
         assert_eq!(error(&text), expected, "{text:?}");

@@ -7,7 +7,7 @@ use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Channel, Fault, Group, Info, Mode, Start};
 
 use super::{Check, Progress, Report, Sought};
-use crate::{Limits, Victims, Violation, World};
+use crate::{Choice, Limits, Victims, Violation, World, script};
 
 /// A group, its network and what may happen to it.
 #[derive(Clone, Debug)]
@@ -87,6 +87,27 @@ impl Case {
             }
         }
         algorithms::with(name, Run(self, watch))
+    }
+
+    /// The commands of a script that make the choices of a counterexample, first those that lead to
+    /// it and then those of its cycle. `None` if there is no such algorithm.
+    pub fn tell(
+        &self,
+        name: &str,
+        trace: &[Choice],
+        cycle: &[Choice],
+    ) -> Option<(Vec<String>, Vec<String>)> {
+        struct Tell<'a>(&'a Case, &'a [Choice], &'a [Choice]);
+        impl Task for Tell<'_> {
+            type Output = (Vec<String>, Vec<String>);
+
+            fn run<A: Algorithm>(self) -> Self::Output {
+                let Self(case, trace, cycle) = self;
+                let (trace, there) = script::tell(&case.world::<A>(), trace);
+                (trace, script::tell(&there, cycle).0)
+            }
+        }
+        algorithms::with(name, Tell(self, trace, cycle))
     }
 }
 

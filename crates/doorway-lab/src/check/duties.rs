@@ -8,41 +8,45 @@ use super::machine::Machine;
 use super::starve::Duty;
 use super::tables::Tables;
 use crate::trace::kind;
-use crate::{Choice, World};
+use crate::{Choice, Parcel, World};
 
 impl<A: Algorithm> Machine<'_, A> {
     /// The duty that each choice of a world would do.
     pub(super) fn duties(&self, tables: &Tables, row: &[u32]) -> Vec<Option<Duty>> {
         let world = self.unpack(tables, row);
-        let duty = |choice: Choice| match choice {
-            Choice::Release(node) => Some(Duty::Leave(node)),
-            Choice::Detect { node, failed } => Some(Duty::Detect(node, failed)),
-            Choice::Deliver(parcel) => {
-                let message = match world.channel() {
-                    Channel::Fifo => 0,
-                    Channel::Unordered => self.name(&world, &choice),
-                };
-                Some(Duty::Deliver(parcel.from, parcel.to, message))
-            }
-            _ => None,
-        };
+        let duty = |choice| duty(&world, choice, self.settling);
         world.choices().into_iter().map(duty).collect()
     }
+}
 
-    /// What tells a message from others of its channel. Where worlds are settled, the numbers in it
-    /// change from world to world, and its kind must do: then a message may pass for delivered when
-    /// another of its kind was, which can accuse an algorithm wrongly and never clears it wrongly.
-    fn name(&self, world: &World<A>, choice: &Choice) -> u64 {
-        let Choice::Deliver(sought) = choice else { return 0 };
-        let letter = world.under_way().find(|(parcel, _)| parcel == sought);
-        let mut hasher = DefaultHasher::new();
-        if let Some((_, letter)) = letter {
-            if self.settling {
-                kind(&format!("{:?}", letter.body)).hash(&mut hasher);
-            } else {
-                letter.body.hash(&mut hasher);
-            }
+/// The duty that a choice of a world would do; `settling` says whether worlds are settled.
+pub(super) fn duty<A: Algorithm>(world: &World<A>, choice: Choice, settling: bool) -> Option<Duty> {
+    match choice {
+        Choice::Release(node) => Some(Duty::Leave(node)),
+        Choice::Detect { node, failed } => Some(Duty::Detect(node, failed)),
+        Choice::Deliver(parcel) => {
+            let message = match world.channel() {
+                Channel::Fifo => 0,
+                Channel::Unordered => name(world, parcel, settling),
+            };
+            Some(Duty::Deliver(parcel.from, parcel.to, message))
         }
-        hasher.finish()
+        _ => None,
     }
+}
+
+/// What tells a message from others of its channel. Where worlds are settled, the numbers in it
+/// change from world to world, and its kind must do: then a message may pass for delivered when
+/// another of its kind was, which can accuse an algorithm wrongly and never clears it wrongly.
+fn name<A: Algorithm>(world: &World<A>, sought: Parcel, settling: bool) -> u64 {
+    let letter = world.under_way().find(|(parcel, _)| *parcel == sought);
+    let mut hasher = DefaultHasher::new();
+    if let Some((_, letter)) = letter {
+        if settling {
+            kind(&format!("{:?}", letter.body)).hash(&mut hasher);
+        } else {
+            letter.body.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
 }

@@ -16,6 +16,7 @@ mod kept;
 mod machine;
 mod model;
 mod pack;
+mod round;
 mod search;
 mod starve;
 mod table;
@@ -33,10 +34,14 @@ use machine::Machine;
 pub use model::{Deed, Model, Successors, Tag};
 use pack::Packed;
 pub use pack::Sought;
+pub use round::starved_by;
 use search::Search;
 pub use search::{End, Progress, Scope};
 
 use crate::{Choice, FOREVER, Violation, World};
+
+/// The largest group that can be checked: a step is kept with its node in a few bits.
+pub const MAX_NODES: usize = Tag::ACTORS;
 
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]

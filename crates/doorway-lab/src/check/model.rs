@@ -35,7 +35,7 @@ pub enum Deed {
 }
 
 impl Tag {
-    const ACTORS: usize = 32;
+    pub(super) const ACTORS: usize = 32;
 
     /// The tag of a step of node `actor`, counted from 0, that sent so many messages.
     pub fn new(actor: usize, deed: Deed, sends: usize) -> Self {

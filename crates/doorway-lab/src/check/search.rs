@@ -58,6 +58,9 @@ const CHUNKS_PER_ROUND: usize = 16;
 const GROUP: usize = 32;
 /// So many unknown states are looked up at once before they are put in.
 const AHEAD: usize = 128;
+/// A state has up to about as many successors as its row has words, and all those of a round are
+/// kept at once: so many words of a chunk at most, 256 megabytes of a round.
+const CHUNK_WORDS: usize = 1 << 22;
 
 /// States and kept steps have numbers of 32 bits; no round adds more than are spared here.
 const MOST_NUMBERS: u64 = u32::MAX as u64 - (((CHUNK * CHUNKS_PER_ROUND) as u64) << 10);
@@ -135,7 +138,7 @@ impl<'m> Search<'m> {
             let begin = layer.begin + layer.prints.len() as u32;
             let mut next = Layer { begin, ..Layer::default() };
             let mut wrong: Option<(Option<u32>, u32)> = None;
-            for from in (0..layer.prints.len()).step_by(CHUNK * CHUNKS_PER_ROUND) {
+            for from in (0..layer.prints.len()).step_by(self.chunk() * CHUNKS_PER_ROUND) {
                 let found = self.round(&layer, from, &mut next);
                 // A wrong state is nearer than a wrong step of its layer.
                 wrong = [wrong, found].into_iter().flatten().min();
@@ -159,6 +162,11 @@ impl<'m> Search<'m> {
         }
     }
 
+    /// How many states are expanded in one go.
+    fn chunk(&self) -> usize {
+        (CHUNK_WORDS / self.model.width().pow(2).max(1)).clamp(1, CHUNK)
+    }
+
     fn is_beyond_limit(&self) -> bool {
         self.progress.states > self.scope.limit.min(MOST_NUMBERS)
             || (self.scope.record && self.progress.steps > MOST_NUMBERS)
@@ -171,8 +179,9 @@ impl<'m> Search<'m> {
         from: usize,
         next: &mut Layer,
     ) -> Option<(Option<u32>, u32)> {
-        let to = layer.prints.len().min(from + CHUNK * CHUNKS_PER_ROUND);
-        let chunks: Vec<_> = (from..to).step_by(CHUNK).map(|at| (at, to.min(at + CHUNK))).collect();
+        let chunk = self.chunk();
+        let to = layer.prints.len().min(from + chunk * CHUNKS_PER_ROUND);
+        let chunks: Vec<_> = (from..to).step_by(chunk).map(|at| (at, to.min(at + chunk))).collect();
         let threads = if chunks.len() == 1 { 1 } else { self.scope.threads };
         let mut batches = share(threads, chunks, |(begin, end)| self.expand(layer, begin, end));
 

@@ -32,25 +32,41 @@
 //! | `stabilize [quietly]` | deliver everything, oldest first, until nothing is under way; quietly: without a line for each message |
 //! | `show`, `show 2` | what is under way; the state of a node |
 //! | `count` | how many messages have been sent |
+//! | `round`, `again` | what stands between them goes on for ever: `again` says who then never gets in |
 
 mod parse;
 mod setup;
 mod stage;
+mod tell;
 
 use std::fmt;
 
 use doorway_core::algorithms;
 
-use crate::Trace;
+use crate::{Trace, Violation};
 pub use setup::{MAX_NODES, OPTIONS};
+pub use tell::{compose, tell};
 
 /// What became of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The script with the effects that it really had.
     pub text: String,
+    /// Each command and what it did.
+    pub steps: Vec<Told>,
     /// What happened, step by step, for every printer of diagrams.
     pub trace: Trace,
+    /// What is wrong where the script ends.
+    pub violation: Option<Violation>,
+}
+
+/// A command and what it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The command as written.
+    pub command: String,
+    /// What it did, a line each.
+    pub effects: Vec<String>,
 }
 
 /// Why a script cannot be played.

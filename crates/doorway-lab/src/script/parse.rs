@@ -7,6 +7,7 @@ use doorway_core::{Mode, NodeId};
 use super::ScriptError;
 use super::setup::{Setup, node};
 use crate::nearest::hint;
+use crate::trace::kind;
 
 /// A script as read: where it begins, and its lines.
 pub(super) struct Script<'a> {
@@ -34,6 +35,9 @@ pub(super) enum Command {
     },
     Show(Option<NodeId>),
     Count,
+    /// What follows, up to `Again`, can be done again and again.
+    Round,
+    Again,
 }
 
 /// A choice that may turn out not to be there.
@@ -63,7 +67,30 @@ pub(super) enum Which {
     Called(String),
 }
 
-const COMMANDS: [&str; 13] = [
+impl Which {
+    /// Read what stands behind the two nodes of a message.
+    pub(super) fn read(text: &str) -> Self {
+        match text.parse() {
+            Ok(number) => Self::Number(number),
+            Err(_) if text.is_empty() => Self::Oldest,
+            Err(_) => Self::Called(text.to_owned()),
+        }
+    }
+
+    /// Which of these messages it is, given in the order of sending.
+    pub(super) fn find(&self, texts: &[String]) -> Option<usize> {
+        let at = match self {
+            Self::Oldest => Some(0),
+            Self::Number(number) => number.checked_sub(1),
+            Self::Called(name) => {
+                texts.iter().position(|text| text == name || kind(text) == name.as_str())
+            }
+        };
+        at.filter(|at| *at < texts.len())
+    }
+}
+
+const COMMANDS: [&str; 15] = [
     "run",
     "quorum",
     "acquire",
@@ -77,6 +104,8 @@ const COMMANDS: [&str; 13] = [
     "stabilize",
     "show",
     "count",
+    "round",
+    "again",
 ];
 
 /// Read a script.
@@ -152,6 +181,8 @@ fn command<'a>(line: &'a str, number: usize, setup: &mut Setup<'a>) -> Result<Co
     let command = match verb {
         "stabilize" => Command::Stabilize { quietly: words.quietly()? },
         "count" => Command::Count,
+        "round" => Command::Round,
+        "again" => Command::Again,
         "show" if words.words.clone().next().is_none() => Command::Show(None),
         "show" => Command::Show(Some(words.node("show 1")?)),
         _ => Command::Act(words.act(verb)?),
@@ -210,11 +241,7 @@ impl Words<'_> {
     fn message(&mut self, fate: Fate) -> Result<Act, String> {
         let (from, to) = (self.node("deliver 1 2")?, self.node("deliver 1 2")?);
         let rest = self.words.by_ref().collect::<Vec<_>>().join(" ");
-        let which = match rest.parse() {
-            Ok(number) => Which::Number(number),
-            Err(_) if rest.is_empty() => Which::Oldest,
-            Err(_) => Which::Called(rest),
-        };
+        let which = Which::read(&rest);
         Ok(Act::Message { fate, from, to, which })
     }
 }

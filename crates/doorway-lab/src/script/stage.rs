@@ -7,7 +7,8 @@ use doorway_core::algorithms::Task;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Phase};
 
 use super::parse::{Act, Command, Fate, Line, Script, Which};
-use super::{Outcome, ScriptError};
+use super::{Outcome, ScriptError, Told};
+use crate::check::starved_by;
 use crate::explore::fingerprint;
 use crate::trace::{What, kind};
 use crate::{Choice, Letter, Parcel, Step, Trace, Violation, World};
@@ -25,6 +26,9 @@ impl Task for Play<'_> {
         let Script { setup, lines } = self.0;
         let mut stage = Stage::<A>::new(setup.world()?, setup.title);
         let mut text = Vec::new();
+        let mut steps = Vec::new();
+        // How many of the effects that have no place yet are told.
+        let mut told = 0;
         for line in lines {
             match line {
                 Line::Verbatim(line) => text.push(line.to_owned()),
@@ -32,14 +36,19 @@ impl Task for Play<'_> {
                     let wrong = |message: String| ScriptError::new(number, message);
                     stage.play(&command).map_err(wrong)?;
                     text.push(line.to_owned());
+                    let effects = stage.effects[told..].to_vec();
+                    told = stage.effects.len();
+                    steps.push(Told { command: line.to_owned(), effects });
                 }
                 Line::Effects => {
                     text.push("----".to_owned());
                     text.append(&mut stage.effects);
+                    told = 0;
                 }
             }
         }
-        Ok(Outcome { text: text.join("\n") + "\n", trace: stage.trace })
+        let text = text.join("\n") + "\n";
+        Ok(Outcome { text, steps, trace: stage.trace, violation: stage.violation })
     }
 }
 
@@ -57,6 +66,10 @@ struct Stage<A: Algorithm> {
     over: bool,
     /// Was the world stuck after the last step?
     stuck: bool,
+    /// What is wrong where the story has come to.
+    violation: Option<Violation>,
+    /// The world at the last `round`, and what has happened since.
+    round: Option<(World<A>, Vec<Choice>)>,
 }
 
 impl<A: Algorithm> Stage<A> {
@@ -69,6 +82,8 @@ impl<A: Algorithm> Stage<A> {
             sent: BTreeMap::new(),
             over: false,
             stuck: false,
+            violation: None,
+            round: None,
         };
         for step in stage.world.opening().to_vec() {
             stage.record(&step);
@@ -89,6 +104,8 @@ impl<A: Algorithm> Stage<A> {
                 let choice = self.choice(act)?;
                 self.step(choice);
             }
+            Command::Round => self.round = Some((self.world.clone(), Vec::new())),
+            Command::Again => self.again()?,
         }
         Ok(())
     }
@@ -168,13 +185,7 @@ impl<A: Algorithm> Stage<A> {
     fn parcel(&self, from: NodeId, to: NodeId, which: &Which) -> Result<Parcel, String> {
         let parcels = self.between(from, to);
         let texts: Vec<_> = parcels.iter().map(|(_, letter)| plain(&letter.body)).collect();
-        let at = match which {
-            Which::Oldest => Some(0),
-            Which::Number(number) => number.checked_sub(1),
-            Which::Called(name) => {
-                texts.iter().position(|text| text == name || kind(text) == name.as_str())
-            }
-        };
+        let at = which.find(&texts);
         let Some((parcel, _)) = at.and_then(|at| parcels.get(at)).copied() else {
             let there = if texts.is_empty() { "nothing".into() } else { texts.join(", ") };
             return Err(format!("from {from} to {to}, {there} is under way"));
@@ -218,8 +229,12 @@ impl<A: Algorithm> Stage<A> {
 
     fn step(&mut self, choice: Choice) {
         self.time += 1;
+        if let Some((_, choices)) = &mut self.round {
+            choices.push(choice);
+        }
         let step = self.world.apply(choice);
         self.record(&step);
+        self.violation = step.violation;
         let stuck = self.world.stuck();
         if let Some(Violation::Stuck(waiting)) = stuck.as_ref().filter(|_| !self.stuck) {
             let violation = Violation::Stuck(waiting.clone());
@@ -227,6 +242,28 @@ impl<A: Algorithm> Stage<A> {
             self.trace.push(f64::from(self.time), waiting[0], What::Violate(violation));
         }
         self.stuck = stuck.is_some();
+        self.violation = self.violation.take().or(stuck);
+    }
+
+    /// What happened since `round` happens again and again: say who then never gets in.
+    fn again(&mut self) -> Result<(), String> {
+        let (world, choices) = self.round.take().ok_or("'again' without 'round' above it")?;
+        if choices.is_empty() {
+            return Err("nothing happens between 'round' and 'again'".into());
+        }
+        let starved = starved_by(&world, &choices)
+            .ok_or("the world is not what it was at 'round', so this cannot go on for ever")?;
+        self.effects.push("and so on for ever".into());
+        for node in &starved {
+            let violation = Violation::Starved(*node);
+            self.effects.push(format!("starved: {violation}"));
+            self.trace.push(f64::from(self.time), *node, What::Violate(violation));
+        }
+        // To wait for ever is what the story is about, even where nobody need move.
+        if let Some(node) = starved.first() {
+            self.violation = Some(Violation::Starved(*node));
+        }
+        Ok(())
     }
 
     fn record(&mut self, step: &Step<A::Message>) {
@@ -317,6 +354,6 @@ fn describe<M: Debug>(step: &Step<M>) -> Vec<String> {
 }
 
 /// A value as one line.
-fn plain(value: &impl Debug) -> String {
+pub(super) fn plain(value: &impl Debug) -> String {
     format!("{value:?}")
 }

@@ -1,0 +1,71 @@
+//! From the choices of a world back to the commands of a script.
+
+use doorway_core::{Algorithm, Channel, Mode};
+
+use super::parse::Which;
+use super::stage::plain;
+use crate::{Choice, Parcel, World};
+
+/// The commands by which a script makes these choices, one for each, and the world in which they
+/// end.
+pub fn tell<A: Algorithm>(world: &World<A>, choices: &[Choice]) -> (Vec<String>, World<A>) {
+    let mut world = world.clone();
+    let mut commands = Vec::new();
+    for choice in choices {
+        commands.push(command(&world, *choice));
+        world.apply(*choice);
+    }
+    (commands, world)
+}
+
+/// A script of these commands, each with room for its effects: what `run` begins with, what is said
+/// of it above, and what goes on for ever in the end, if anything does.
+pub fn compose(comment: &str, setup: &str, commands: &[String], cycle: &[String]) -> String {
+    let mut lines = vec![format!("# {comment}"), format!("run {setup}")];
+    let blocks = |commands: &[String]| {
+        commands.iter().flat_map(|command| [String::new(), command.clone()]).collect::<Vec<_>>()
+    };
+    lines.extend(blocks(commands));
+    if !cycle.is_empty() {
+        lines.extend(["", "# And again and again:", "round"].map(str::to_owned));
+        lines.extend(blocks(cycle));
+        lines.extend(["", "again"].map(str::to_owned));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn command<A: Algorithm>(world: &World<A>, choice: Choice) -> String {
+    match choice {
+        Choice::Start(_) => unreachable!("a world has started before the first choice"),
+        Choice::Acquire(node, Mode::Exclusive) => format!("acquire {node}"),
+        Choice::Acquire(node, Mode::Shared) => format!("acquire {node} shared"),
+        Choice::Release(node) => format!("release {node}"),
+        Choice::Deliver(parcel) => message(world, "deliver", parcel),
+        Choice::Drop(parcel) => message(world, "drop", parcel),
+        Choice::Duplicate(parcel) => message(world, "duplicate", parcel),
+        Choice::Crash(node) => format!("crash {node}"),
+        Choice::Detect { node, failed } => format!("detect {node} {failed}"),
+        Choice::Forget(node) => format!("forget {node}"),
+    }
+}
+
+/// A message is called by its text, or by its number where that text would find another one. On
+/// channels that keep order, it is the first.
+fn message<A: Algorithm>(world: &World<A>, verb: &str, parcel: Parcel) -> String {
+    let Parcel { from, to, .. } = parcel;
+    let command = format!("{verb} {from} {to}");
+    if world.channel() == Channel::Fifo {
+        return command;
+    }
+    let mut letters: Vec<_> = world.under_way().collect();
+    letters.retain(|(other, _)| (other.from, other.to) == (from, to));
+    letters.sort_by_key(|(_, letter)| letter.id);
+    let at = letters.iter().position(|(other, _)| *other == parcel).unwrap_or_default();
+    let texts: Vec<_> = letters.iter().map(|(_, letter)| plain(&letter.body)).collect();
+    let found = Which::read(&texts[at]).find(&texts);
+    match found {
+        _ if texts.len() == 1 => command,
+        Some(found) if found == at => format!("{command} {}", texts[at]),
+        _ => format!("{command} {}", at + 1),
+    }
+}
