@@ -5,10 +5,10 @@ use std::io::Write;
 use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    compare, completions, diagram, explain, list, man, paper, quorums, simulate,
+    check, compare, completions, diagram, explain, list, man, paper, quorums, replay, simulate,
 };
 
-/// Distributed mutual exclusion: the classical algorithms, simulated, drawn and compared.
+/// Distributed mutual exclusion: the classical algorithms, checked, simulated, drawn and compared.
 #[derive(Parser)]
 #[command(name = "doorway", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -36,6 +36,8 @@ impl Cli {
 pub(crate) enum Command {
     List(list::Args),
     Explain(explain::Args),
+    Check(check::Args),
+    Replay(replay::Args),
     Simulate(simulate::Args),
     Diagram(diagram::Args),
     Compare(compare::Args),
@@ -51,6 +53,8 @@ impl Command {
         match self {
             Self::List(args) => list::run(args, out),
             Self::Explain(args) => explain::run(args, out),
+            Self::Check(args) => check::run(args, out),
+            Self::Replay(args) => replay::run(args, out),
             Self::Simulate(args) => simulate::run(args, out),
             Self::Diagram(args) => diagram::run(args, out),
             Self::Compare(args) => compare::run(args, out),

@@ -19,10 +19,30 @@ impl fmt::Display for Usage {
 
 impl Error for Usage {}
 
-/// 2 for what the person can mend by asking differently, 1 for everything else.
+/// A check came to no end: one line that says why, exit code 3.
+#[derive(Debug)]
+pub(crate) struct NotExhausted(pub(crate) String);
+
+impl fmt::Display for NotExhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for NotExhausted {}
+
+/// 2 for what the person can mend by asking differently, 3 for what is left open, 1 for everything
+/// else.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
     let misused = error.chain().any(|cause| cause.is::<Usage>() || cause.is::<GroupError>());
-    ExitCode::from(if misused { 2 } else { 1 })
+    let open = error.chain().any(|cause| cause.is::<NotExhausted>());
+    ExitCode::from(if misused {
+        2
+    } else if open {
+        3
+    } else {
+        1
+    })
 }
 
 /// Did the reader of our output close it?
@@ -66,5 +86,7 @@ mod tests {
         assert_eq!(code(Usage("no".into()).into()), two);
         assert_eq!(code(anyhow::Error::from(GroupError::new("no")).context("while asking")), two);
         assert_ne!(code(io::Error::other("disk").into()), two);
+        let three = format!("{:?}", ExitCode::from(3));
+        assert_eq!(code(NotExhausted("stopped".into()).into()), three);
     }
 }

@@ -65,6 +65,28 @@ impl ShapeArgs {
         };
         info.group(size, &shape)
     }
+
+    /// What was chosen here, as the options of a script's `run`, each after a blank.
+    pub(crate) fn script_options(&self, size: usize) -> String {
+        let list = |items: Vec<String>| items.join(",");
+        let weights = self.weights.as_ref();
+        let weights = weights.map(|all| list(all.iter().map(u32::to_string).collect()));
+        let initiators = self.initiators.as_ref();
+        let initiators = initiators.map(|all| list(all.iter().map(NodeId::to_string).collect()));
+        let topology = self.topology.and_then(|topology| topology.to_possible_value());
+        let options = [
+            ("permits", self.permits.map(|permits| permits.to_string())),
+            ("seats", self.seats.map(|seats| seats.to_string())),
+            ("quorums", self.quorums.map(|kind| kind.to_string())),
+            ("weights", weights),
+            ("tree", self.tree.map(|tree| tree.to_string())),
+            ("topology", topology.map(|name| name.get_name().to_owned())),
+            ("graph", self.graph.as_ref().and_then(|graph| graph.script_option(size))),
+            ("initiators", initiators),
+        ];
+        let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        given.map(|(name, value)| format!(" {name}={value}")).collect()
+    }
 }
 
 /// The wirings by name.
@@ -106,14 +128,29 @@ impl GraphShape {
                 Err(GroupError::new(reason))
             }
             Self::Mesh => Ok(Graph::mesh(size)),
-            Self::Tree(shape) => {
-                let tree = Tree::new(*shape, size)?;
-                let edge = |node| tree.parent(node).map(|parent| (node, parent));
-                Graph::new(size, (0..size).map(NodeId::at).filter_map(edge))
-            }
+            Self::Tree(shape) => Graph::new(size, tree_edges(*shape, size)?),
             Self::Edges(edges) => Graph::new(size, edges.iter().copied()),
         }
     }
+
+    /// The same for a script, which knows no trees here; nothing for a lone node, which has no
+    /// edges to be written.
+    fn script_option(&self, size: usize) -> Option<String> {
+        let edges = match self {
+            Self::Ring => return Some("ring".to_owned()),
+            Self::Mesh => return Some("mesh".to_owned()),
+            Self::Tree(shape) => tree_edges(*shape, size).ok()?,
+            Self::Edges(edges) => edges.clone(),
+        };
+        let edges: Vec<_> = edges.iter().map(|(one, other)| format!("{one}-{other}")).collect();
+        (!edges.is_empty()).then(|| edges.join(","))
+    }
+}
+
+fn tree_edges(shape: TreeShape, size: usize) -> Result<Vec<(NodeId, NodeId)>, GroupError> {
+    let tree = Tree::new(shape, size)?;
+    let edge = |node| tree.parent(node).map(|parent| (node, parent));
+    Ok((0..size).map(NodeId::at).filter_map(edge).collect())
 }
 
 impl FromStr for GraphShape {

@@ -1,6 +1,7 @@
 //! The `doorway` command: parse, run, and turn what went wrong into one line and an exit code.
 //!
-//! Exit codes: 0 all went well; 1 a run failed or found a violation; 2 the command was misused.
+//! Exit codes: 0 all went well; 1 a run failed or found a violation; 2 the command was misused; 3 a
+//! check came to no end.
 
 use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
@@ -10,16 +11,20 @@ use clap::error::ErrorKind;
 use cli::Cli;
 use failure::Usage;
 
+mod check_args;
+mod checking;
 mod cli;
 mod commands;
 mod failure;
 mod files;
+mod finding;
 mod group_args;
 mod header;
 mod names;
 mod progress;
 mod replay;
 mod run_args;
+mod story;
 mod table;
 
 fn main() -> ExitCode {

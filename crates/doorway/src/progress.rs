@@ -1,6 +1,6 @@
 //! Progress on standard error for what takes long, where a person looks.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -28,5 +28,45 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// A line that changes, for work of unknown length: it appears after two seconds and is gone at the
+/// end.
+pub(crate) struct Meter {
+    begin: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Meter {
+    /// A meter of work that begins now.
+    pub(crate) fn new() -> Self {
+        Self { begin: Instant::now(), bar: None }
+    }
+
+    /// How long the work has taken.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+
+    /// This is how it stands. Nothing is drawn unless standard error is a terminal.
+    pub(crate) fn tell(&mut self, how: impl FnOnce() -> String) {
+        if self.begin.elapsed() >= Duration::from_secs(2) {
+            self.bar.get_or_insert_with(spinner).set_message(how());
+        }
+    }
+}
+
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
     }
 }

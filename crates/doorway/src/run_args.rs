@@ -67,10 +67,20 @@ pub(crate) struct RunArgs {
     warmup: u64,
 }
 
+/// The channels by name.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ChannelName {
+pub(crate) enum ChannelName {
     Fifo,
     Unordered,
+}
+
+impl ChannelName {
+    pub(crate) fn channel(self) -> Channel {
+        match self {
+            Self::Fifo => Channel::Fifo,
+            Self::Unordered => Channel::Unordered,
+        }
+    }
 }
 
 /// What files may say of a run: read once, however many runs there are.
@@ -111,11 +121,7 @@ impl RunArgs {
         options.inside = self.inside.clone();
         options.shared = self.shared.unwrap_or(options.shared);
         options.hot = self.hot.unwrap_or(options.hot);
-        options.channel = match self.channel {
-            None => options.channel,
-            Some(ChannelName::Fifo) => Channel::Fifo,
-            Some(ChannelName::Unordered) => Channel::Unordered,
-        };
+        options.channel = self.channel.map_or(options.channel, ChannelName::channel);
         (options.loss, options.duplicate) = (self.loss, self.duplicate);
         options.crashes.clone_from(&self.crash);
         options.detect = self.detect;

@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{anyhow, ensure};
+use anyhow::ensure;
 use doorway_core::algorithms::{self, Entry, Task};
 use doorway_core::{Algorithm, Group};
+use doorway_lab::Trace;
 use doorway_lab::diagram::{self, Format};
+use doorway_lab::script::Outcome;
 use doorway_lab::simulate::{Arrival, Options, Simulation, Workload};
-use doorway_lab::trace::{Event, What};
-use doorway_lab::{Trace, script};
 
 use crate::failure::Usage;
 use crate::files;
@@ -17,6 +17,7 @@ use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
 use crate::replay;
 use crate::run_args::{RunArgs, parse_entries};
+use crate::story;
 
 /// Draw a run: two nodes that ask shortly after each other, a load with a seed, or a script
 #[derive(clap::Args)]
@@ -83,8 +84,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 impl Args {
     /// The story of a script, which must be about what was named besides it.
     fn played(&self, path: &Path) -> anyhow::Result<Story> {
-        let named = |error| Usage(format!("{}, {error}", path.display()));
-        let trace = script::run(&files::read(path)?).map_err(named)?.trace;
+        let Outcome { trace, violation, .. } = story::play(path)?;
         let name = trace.title.split(' ').next().unwrap_or_default();
         let other_name = self.algorithm.is_some_and(|entry| entry.info.name != name);
         let other_size = self.nodes.is_some_and(|nodes| nodes != trace.size as usize);
@@ -92,13 +92,7 @@ impl Args {
             let reason = format!("{} runs {name} with {} nodes", path.display(), trace.size);
             return Err(Usage(reason).into());
         }
-        let failure = match trace.events.last() {
-            Some(Event { what: What::Violate(violation), .. }) => {
-                Some(anyhow!("{} ends with a violation: {violation}", path.display()))
-            }
-            _ => None,
-        };
-        Ok((trace, failure))
+        Ok((trace, violation.map(|violation| story::failure(path, &violation))))
     }
 
     /// The story of a run.

@@ -122,7 +122,8 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-fn channel(channel: Channel) -> &'static str {
+/// The name of a channel.
+pub(crate) fn channel(channel: Channel) -> &'static str {
     match channel {
         Channel::Fifo => "fifo",
         Channel::Unordered => "unordered",

@@ -1,5 +1,6 @@
 //! One file for each command: its arguments, and what it does with them.
 
+pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod diagram;
@@ -8,6 +9,7 @@ pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod paper;
 pub(crate) mod quorums;
+pub(crate) mod replay;
 pub(crate) mod simulate;
 
 use std::io::{self, IsTerminal as _, Write};

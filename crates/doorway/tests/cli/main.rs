@@ -1,5 +1,6 @@
 //! The command as its users meet it: what it prints, where, and with which exit code.
 
+mod check;
 mod compare;
 mod diagram;
 mod list;
@@ -8,6 +9,7 @@ mod misuse;
 mod paper;
 mod quorums;
 mod readme;
+mod replay;
 mod simulate;
 
 use std::fs;

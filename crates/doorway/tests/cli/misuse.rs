@@ -146,3 +146,39 @@ fn impossible_comparisons_are_refused_in_one_line() {
     ];
     refused(cases.map(|(options, why)| (format!("compare lamport {options}"), why)));
 }
+
+#[test]
+fn impossible_checks_are_refused_in_one_line() {
+    let sizes = ["0", "-3", "33", "16777217", "99999999999999999999", "many"];
+    refused(sizes.map(|size| (format!("check lamport -n {size}"), "1 to 32 nodes")));
+    let cases = [
+        ("check lamprot -n 3", "'lamport'"),
+        ("check lamport", "-n <N>"),
+        ("check -n 3", "<ALGORITHM"),
+        ("check lamport --all", "--all"),
+        ("check lamport -n 3 --acquires 0", "1 to 1000, or forever"),
+        ("check lamport -n 3 --acquires 4294967295", "1 to 1000, or forever"),
+        ("check lamport -n 3 --acquires often", "1 to 1000, or forever"),
+        ("check lamport -n 3 --acquires forever --loss", "together with faults"),
+        ("check --all --acquires forever --crash=outside", "together with faults"),
+        ("check lamport -n 3 --limit 0", "1 to 4000000000 worlds"),
+        ("check lamport -n 3 --limit 4000000001", "1 to 4000000000 worlds"),
+        ("check lamport -n 3 --memory 0", "gigabytes"),
+        ("check lamport -n 3 --threads 0", "1 to 1024 threads"),
+        ("check lamport -n 3 --channel slow", "fifo, unordered"),
+        ("check lamport -n 3 --crash=often", "outside, inside, any"),
+        ("check lamport -n 3 --requesters 4", "there is no node 4"),
+        ("check lamport -n 3 --requesters 0", "from 1"),
+        ("check lamport -n 3 --readers 1", "no shared mode"),
+        ("check readers-writers -n 3 --readers 4", "there is no node 4"),
+        ("check readers-writers -n 3 --readers 1 --requesters 2", "node 1 is to read"),
+        ("check lamport -n 3 --permits 2", "no use for permits"),
+        ("check maekawa -n 4 --quorums projective-plane", "4"),
+        ("check raymond-echo -n 32 --graph 1-33", "two different nodes"),
+        ("check lamport -n 3 --diagram picture.bmp", ".svg"),
+        ("check --all --save story.txt", "--save"),
+        ("check --all -n 2 --permits 0", "no algorithm can be checked so"),
+        ("replay", "<FILE>"),
+    ];
+    refused(cases.map(|(line, why)| (line.to_owned(), why)));
+}

@@ -1,0 +1,151 @@
+//! The arguments that describe a check.
+
+use clap::{Args, ValueEnum};
+use doorway_core::{Fault, Group, Info, Mode, NodeId};
+use doorway_lab::FOREVER;
+use doorway_lab::check::{Case, MAX_NODES};
+
+use crate::failure::Usage;
+use crate::group_args::parse_node;
+use crate::run_args::ChannelName;
+
+/// Who asks how often, how messages travel, what fails, and how far to look.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Case")]
+pub(crate) struct CaseArgs {
+    /// How often each node asks: a number, or 'forever', which shows more and takes longer
+    #[arg(long, value_name = "K|forever", default_value = "2", value_parser = parse_acquires)]
+    acquires: u32,
+    /// Only these nodes ask, as in 1,3 [default: all]
+    #[arg(long, value_name = "NODES", value_delimiter = ',', value_parser = parse_node)]
+    requesters: Option<Vec<NodeId>>,
+    /// These nodes ask for shared mode, where the algorithm serves it [default: none]
+    #[arg(long, value_name = "NODES", value_delimiter = ',', value_parser = parse_node)]
+    readers: Option<Vec<NodeId>>,
+    /// Whether messages keep their order [default: as the algorithm assumes]
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<ChannelName>,
+    /// One message may be lost
+    #[arg(long)]
+    loss: bool,
+    /// One message may arrive twice
+    #[arg(long)]
+    duplicate: bool,
+    /// One node may crash, of which the others learn: one that is outside, one that is inside, or
+    /// any
+    #[arg(long, value_name = "WHERE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "any")]
+    crash: Option<Victim>,
+    /// Give up beyond so many different worlds: a check that does so has shown nothing
+    #[arg(long, value_name = "WORLDS", default_value_t = 20_000_000, value_parser = parse_limit)]
+    pub(crate) limit: u64,
+    /// Give up when the worlds take more memory than this, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 4, value_parser = parse_memory)]
+    pub(crate) memory: u64,
+    /// How many threads work [default: one for each core]
+    #[arg(long, value_name = "T", value_parser = parse_threads)]
+    threads: Option<usize>,
+}
+
+/// Who may crash.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Victim {
+    Outside,
+    Inside,
+    Any,
+}
+
+/// A check of more requests would not end in a lifetime, unless it is without end altogether.
+const MOST_ACQUIRES: u32 = 1000;
+
+/// Worlds are numbered in 32 bits.
+const MOST_WORLDS: u64 = 4_000_000_000;
+
+impl CaseArgs {
+    /// Refuse what no algorithm can be checked with.
+    pub(crate) fn ensure_possible(&self, size: usize) -> Result<(), Usage> {
+        let asks = |node: &NodeId| self.requesters.as_ref().is_none_or(|all| all.contains(node));
+        let readers = || self.readers.iter().flatten();
+        let mut named = self.requesters.iter().flatten().chain(readers());
+        if let Some(node) = named.find(|node| node.index() >= size) {
+            return Err(Usage(format!("there is no node {node}; they are numbered 1 to {size}")));
+        }
+        if let Some(node) = readers().find(|node| !asks(node)) {
+            return Err(Usage(format!("node {node} is to read, but is no requester")));
+        }
+        if self.acquires == FOREVER && !self.faults().is_empty() {
+            let reason = "requests for ever cannot be checked together with faults: such worlds are \
+                          told apart exactly only while nothing fails; say how often nodes ask";
+            return Err(Usage(reason.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The case for an algorithm, if it can be one.
+    pub(crate) fn case(&self, info: &Info, group: Group) -> Result<Case, Usage> {
+        if self.readers.is_some() && !info.shared {
+            return Err(Usage(format!("{} serves no shared mode", info.name)));
+        }
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let mut case = Case::new(info, group, self.acquires);
+        for (node, (times, mode)) in case.group.nodes().zip(&mut case.acquires) {
+            if self.requesters.as_ref().is_some_and(|all| !all.contains(&node)) {
+                *times = 0;
+            }
+            if self.readers.iter().flatten().any(|reader| *reader == node) {
+                *mode = Mode::Shared;
+            }
+        }
+        case.channel = self.channel.map_or(case.channel, ChannelName::channel);
+        case.faults = self.faults();
+        case.limit = self.limit;
+        case.threads = self.threads.unwrap_or_else(cores);
+        Ok(case)
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        let crashes: &[Fault] = match self.crash {
+            None => &[],
+            Some(Victim::Outside) => &[Fault::CrashOutside],
+            Some(Victim::Inside) => &[Fault::CrashInside],
+            Some(Victim::Any) => &[Fault::CrashOutside, Fault::CrashInside],
+        };
+        let loss = self.loss.then_some(Fault::Loss);
+        let double = self.duplicate.then_some(Fault::Duplication);
+        loss.into_iter().chain(double).chain(crashes.iter().copied()).collect()
+    }
+
+    /// How often each node asks that asks at all.
+    pub(crate) fn acquires(&self) -> u32 {
+        self.acquires
+    }
+}
+
+/// A size that can be checked, so that nothing is built for one that cannot.
+pub(crate) fn parse_checked_size(text: &str) -> Result<usize, String> {
+    let size = text.parse::<usize>().ok().filter(|size| (1..=MAX_NODES).contains(size));
+    size.ok_or_else(|| format!("a check has 1 to {MAX_NODES} nodes"))
+}
+
+fn parse_acquires(text: &str) -> Result<u32, String> {
+    if text == "forever" {
+        return Ok(FOREVER);
+    }
+    let number = text.parse().ok().filter(|number| (1..=MOST_ACQUIRES).contains(number));
+    number.ok_or_else(|| format!("say 1 to {MOST_ACQUIRES}, or forever"))
+}
+
+fn parse_limit(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_WORLDS).contains(number));
+    number.ok_or_else(|| format!("say 1 to {MOST_WORLDS} worlds"))
+}
+
+fn parse_memory(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (1..=1_000_000).contains(number));
+    number.ok_or_else(|| "say 1 to 1000000 gigabytes".to_owned())
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=1024).contains(number));
+    number.ok_or_else(|| "say 1 to 1024 threads".to_owned())
+}

@@ -1,0 +1,250 @@
+//! `doorway check`: every world that a group can come into, and whether something is wrong in one.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{anyhow, ensure};
+use doorway_core::Info;
+use doorway_core::algorithms::{ALL, Entry};
+use doorway_lab::check::Verdict;
+use doorway_lab::diagram::{self, Format};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::print_json;
+use crate::check_args::{CaseArgs, parse_checked_size};
+use crate::checking::{self, Interrupt};
+use crate::failure::{NotExhausted, Usage};
+use crate::files;
+use crate::finding::{Finding, Record, Story};
+use crate::group_args::ShapeArgs;
+use crate::names;
+use crate::replay::{quoted, with_option};
+use crate::story;
+use crate::table::Table;
+
+/// Check every world that a group can come into: exclusion, refusals, standstill, starvation
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The algorithm
+    #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    algorithm: Option<&'static Entry>,
+    /// How many nodes there are [default with --all: 3]
+    #[arg(short = 'n', value_name = "N", value_parser = parse_checked_size)]
+    #[arg(required_unless_present = "all")]
+    nodes: Option<usize>,
+    /// Check every algorithm, the refuted ones too, and print a line for each
+    #[arg(long)]
+    all: bool,
+    /// Draw the counterexample, in the format that the name asks for: .svg, .txt, .mmd, .shiviz,
+    /// or .json for Perfetto
+    #[arg(long, value_name = "FILE", conflicts_with = "all")]
+    diagram: Option<PathBuf>,
+    /// Write the counterexample as a script, which `doorway replay` plays
+    #[arg(long, value_name = "FILE", conflicts_with = "all")]
+    save: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    case: CaseArgs,
+    #[command(flatten)]
+    shape: ShapeArgs,
+}
+
+/// How many nodes there are when all algorithms are checked, unless a number is given.
+const NODES: usize = 3;
+
+/// Check it; a violation is a failure, and so is a check without an end.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    args.case.ensure_possible(args.size())?;
+    match args.algorithm {
+        Some(entry) => one(args, &entry.info, out),
+        None => all(args, out),
+    }
+}
+
+impl Args {
+    fn size(&self) -> usize {
+        self.nodes.unwrap_or(NODES)
+    }
+
+    /// Check an algorithm, unless there is no such group of it.
+    fn check(&self, info: &'static Info, interrupt: &Interrupt) -> anyhow::Result<Finding> {
+        let group = self.shape.group(info, self.size())?;
+        let case = self.case.case(info, group)?;
+        let checked = checking::check(info.name, &case, self.case.memory, interrupt);
+        let options = self.shape.script_options(self.size());
+        Finding::new(info, case, self.case.acquires(), checked, &options)
+    }
+
+    /// Write the files that were asked for.
+    fn write(&self, story: &Story) -> anyhow::Result<()> {
+        if let Some(path) = &self.diagram {
+            let format = Format::from_path(path).map_err(|error| Usage(error.to_string()))?;
+            files::write(path, &diagram::render(&story.played.trace, format))?;
+        }
+        if let Some(path) = &self.save {
+            files::write(path, &story.played.text)?;
+        }
+        Ok(())
+    }
+
+    fn print(&self, finding: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
+        finding.print(out)?;
+        let Some(story) = &finding.story else {
+            for path in self.diagram.iter().chain(&self.save) {
+                writeln!(out, "\nNothing is violated, so {} is not written.", path.display())?;
+            }
+            return Ok(());
+        };
+        writeln!(out)?;
+        story::print(out, &story.played.steps)?;
+        writeln!(out)?;
+        let mut hints = Table::new([]);
+        if self.diagram.is_none() {
+            hints.row(["to draw it:".to_owned(), with_option("--diagram out.svg")]);
+        }
+        let script = match &self.save {
+            Some(path) => quoted(&path.display().to_string()),
+            None => {
+                hints.row(["to save it:".to_owned(), with_option("--save out.txt")]);
+                "out.txt".to_owned()
+            }
+        };
+        hints.row(["then to see it again:".to_owned(), format!("doorway replay {script}")]);
+        Ok(hints.print_body(out, 0)?)
+    }
+}
+
+fn one(args: &Args, info: &'static Info, out: &mut dyn Write) -> anyhow::Result<()> {
+    if let Some(path) = &args.diagram {
+        Format::from_path(path).map_err(|error| Usage(error.to_string()))?;
+    }
+    for path in args.diagram.iter().chain(&args.save) {
+        files::ensure_writable(path)?;
+    }
+    let finding = args.check(info, &Interrupt::listen()?)?;
+    if let Some(story) = &finding.story {
+        args.write(story)?;
+    }
+    if args.json {
+        print_json(out, &finding.record())?;
+    } else {
+        args.print(&finding, out)?;
+    }
+    out.flush()?;
+    if let Some(violation) = finding.violation() {
+        return Err(anyhow!("{}: violated: {}", info.name, story::violated(violation)));
+    }
+    match finding.stop() {
+        Some(stop) => Err(NotExhausted(format!("not exhausted: {stop}")).into()),
+        None => Ok(()),
+    }
+}
+
+/// What came of one of all algorithms.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Line<'a> {
+    Checked(Record<'a>),
+    Impossible { algorithm: &'static str, n: usize, verdict: &'static str, reason: String },
+}
+
+/// A group that an algorithm cannot have.
+const NO_GROUP: &str = "no such group";
+
+fn all(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let interrupt = Interrupt::listen()?;
+    let mut findings = Vec::new();
+    for Entry { info, .. } in ALL {
+        let found = match args.check(info, &interrupt) {
+            Err(error) if !is_refusal(&error) => return Err(error),
+            found => found,
+        };
+        findings.push((info, found));
+    }
+    let possible = findings.iter().any(|(_, found)| found.is_ok());
+    if let (false, Some((_, Err(reason)))) = (possible, findings.first()) {
+        return Err(Usage(format!("no algorithm can be checked so: {reason}")).into());
+    }
+    if args.json {
+        let lines = findings.iter().map(|(info, found)| match found {
+            Ok(finding) => Line::Checked(finding.record()),
+            Err(reason) => Line::Impossible {
+                algorithm: info.name,
+                n: args.size(),
+                verdict: NO_GROUP,
+                reason: reason.to_string(),
+            },
+        });
+        print_json(out, &lines.collect::<Vec<_>>())?;
+    } else {
+        print_all(out, &findings)?;
+    }
+    out.flush()?;
+    judge(&findings)
+}
+
+type Findings = [(&'static Info, anyhow::Result<Finding>)];
+
+/// Is it that there is no such group, which the table says?
+fn is_refusal(error: &anyhow::Error) -> bool {
+    error.is::<Usage>() || error.is::<doorway_core::GroupError>()
+}
+
+fn print_all(out: &mut dyn Write, findings: &Findings) -> anyhow::Result<()> {
+    let heading = ["algorithm", "verdict", "worlds", "depth", "seconds", "overtaking", ""];
+    let mut table = Table::new(heading.map(str::to_owned));
+    for (info, found) in findings {
+        let finding = match found {
+            Ok(finding) => finding,
+            Err(reason) => {
+                let blanks = std::iter::repeat_n(String::new(), 4);
+                let opening = [info.name.to_owned(), NO_GROUP.to_owned()].into_iter();
+                table.row(opening.chain(blanks).chain([reason.to_string()]));
+                continue;
+            }
+        };
+        let progress = finding.checked.report.progress;
+        table.row([
+            info.name.to_owned(),
+            finding.verdict().to_owned(),
+            HumanCount(progress.states).to_string(),
+            progress.depth.to_string(),
+            format!("{:.2}", finding.checked.seconds),
+            finding.overtaking().unwrap_or_else(|| "-".to_owned()),
+            remark(info, finding),
+        ]);
+    }
+    Ok(table.print(out, 0)?)
+}
+
+fn remark(info: &Info, finding: &Finding) -> String {
+    let refuted = info.refuted.is_some();
+    match (&finding.checked.report.verdict, finding.violation()) {
+        (Verdict::Violated { trace, cycle, .. }, Some(violation)) => {
+            let steps = trace.len() + cycle.len();
+            let known = if refuted { "refuted: " } else { "" };
+            format!("{known}{} after {steps} steps", story::violated(violation))
+        }
+        (Verdict::Holds, _) if refuted => "refuted, but not at this size".to_owned(),
+        _ => finding.stop().unwrap_or_default(),
+    }
+}
+
+/// A violation by an algorithm that is not refuted is the worst, then what is left open.
+fn judge(findings: &Findings) -> anyhow::Result<()> {
+    let found = || findings.iter().filter_map(|(_, found)| found.as_ref().ok());
+    let names = |of: &dyn Fn(&Finding) -> bool| {
+        let names = found().filter(|finding| of(finding)).map(|finding| finding.info.name);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let wrong = |one: &Finding| one.violation().is_some() && one.info.refuted.is_none();
+    let wrong = names(&wrong);
+    ensure!(wrong.is_empty(), "violated: {wrong}");
+    let open = names(&|finding| finding.stop().is_some());
+    ensure!(open.is_empty(), NotExhausted(format!("not exhausted: {open}")));
+    Ok(())
+}

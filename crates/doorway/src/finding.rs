@@ -1,0 +1,262 @@
+//! What a check found, for a person and as JSON.
+
+use std::io::{self, Write};
+
+use doorway_core::{Fault, Formula, Info};
+use doorway_lab::check::{Case, Property, Verdict, Waiting};
+use doorway_lab::numbers::short;
+use doorway_lab::script::{self, Outcome};
+use doorway_lab::{FOREVER, Violation};
+use indicatif::{HumanBytes, HumanCount};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::checking::{Checked, Stop};
+use crate::commands::list::channel;
+use crate::story;
+use crate::table::Table;
+
+/// What was checked, and what came of it.
+pub(crate) struct Finding {
+    pub(crate) info: &'static Info,
+    pub(crate) case: Case,
+    /// How often each node asks that asks at all.
+    pub(crate) acquires: u32,
+    pub(crate) checked: Checked,
+    /// How it comes to the violation.
+    pub(crate) story: Option<Story>,
+}
+
+/// A counterexample as a script, and the script played.
+pub(crate) struct Story {
+    pub(crate) trace: Vec<String>,
+    pub(crate) cycle: Vec<String>,
+    pub(crate) played: Outcome,
+}
+
+/// The figures under the names that scripts rely on.
+#[derive(Serialize)]
+pub(crate) struct Record<'a> {
+    algorithm: &'static str,
+    n: u32,
+    acquires: Value,
+    channel: &'static str,
+    faults: Vec<&'static str>,
+    verdict: &'static str,
+    property: Option<String>,
+    worlds: u64,
+    transitions: u64,
+    depth: u32,
+    seconds: f64,
+    memory_bytes: u64,
+    overtaking: Value,
+    messages: Value,
+    mix_up: f64,
+    trace: &'a [String],
+    cycle: &'a [String],
+}
+
+impl Finding {
+    /// Put together what was found; `options` are those of the group, for the script.
+    pub(crate) fn new(
+        info: &'static Info,
+        case: Case,
+        acquires: u32,
+        checked: Checked,
+        options: &str,
+    ) -> anyhow::Result<Self> {
+        let mut finding = Self { info, case, acquires, checked, story: None };
+        finding.story = finding.told(options)?;
+        Ok(finding)
+    }
+
+    fn told(&self, options: &str) -> anyhow::Result<Option<Story>> {
+        let Verdict::Violated { trace, cycle, violation } = &self.checked.report.verdict else {
+            return Ok(None);
+        };
+        let name = self.info.name;
+        let (trace, cycle) = self.case.tell(name, trace, cycle).expect("a name of the list");
+        let (size, channel) = (self.case.group.size(), channel(self.case.channel));
+        let setup = format!("{name} n={size} channel={channel}{options}");
+        let comment = format!("violated: {}.", story::violated(violation));
+        let played = script::run(&script::compose(&comment, &setup, &trace, &cycle))?;
+        let same = played.violation.as_ref() == Some(violation);
+        anyhow::ensure!(same, "the script of '{violation}' shows {:?}", played.violation);
+        Ok(Some(Story { trace, cycle, played }))
+    }
+
+    /// In a word.
+    pub(crate) fn verdict(&self) -> &'static str {
+        match self.checked.report.verdict {
+            Verdict::Holds => "holds",
+            Verdict::Violated { .. } => "violated",
+            Verdict::NotExhausted => "not exhausted",
+        }
+    }
+
+    /// What goes wrong.
+    pub(crate) fn violation(&self) -> Option<&Violation> {
+        match &self.checked.report.verdict {
+            Verdict::Violated { violation, .. } => Some(violation),
+            _ => None,
+        }
+    }
+
+    /// Why it came to no end.
+    pub(crate) fn stop(&self) -> Option<String> {
+        let limit = self.case.limit;
+        Some(match self.checked.stop? {
+            Stop::Person => "stopped by Ctrl-C".to_owned(),
+            Stop::Memory => "the worlds take more memory than --memory allows".to_owned(),
+            Stop::Worlds if self.checked.report.progress.states > limit => {
+                format!("there are more than {} worlds, the --limit", HumanCount(limit))
+            }
+            Stop::Worlds => "there are more steps than can be numbered".to_owned(),
+        })
+    }
+
+    /// How many entries of others a node sees at most while it waits.
+    pub(crate) fn overtaking(&self) -> Option<String> {
+        let overtaken = self.checked.report.waiting?.overtaken;
+        Some(overtaken.map_or_else(|| "any number".to_owned(), |most| most.to_string()))
+    }
+
+    pub(crate) fn record(&self) -> Record<'_> {
+        let Checked { report, seconds, .. } = &self.checked;
+        let name = |fault: &Fault| Fault::ALL.iter().find(|(_, known)| known == fault);
+        let waiting = report.waiting;
+        let messages = waiting.and_then(|waiting| waiting.messages);
+        let (trace, cycle) = match &self.story {
+            Some(Story { trace, cycle, .. }) => (trace.as_slice(), cycle.as_slice()),
+            None => (&[][..], &[][..]),
+        };
+        let forever = self.acquires == FOREVER;
+        Record {
+            algorithm: self.info.name,
+            n: self.case.group.size(),
+            acquires: if forever { json!("forever") } else { json!(self.acquires) },
+            channel: channel(self.case.channel),
+            faults: self.case.faults.iter().filter_map(name).map(|(name, _)| *name).collect(),
+            verdict: self.verdict(),
+            property: self.violation().map(|what| Property::violated_by(what).to_string()),
+            worlds: report.progress.states,
+            transitions: report.progress.steps,
+            depth: report.progress.depth,
+            seconds: *seconds,
+            memory_bytes: report.progress.bytes,
+            overtaking: waiting.map_or(Value::Null, |waiting| {
+                waiting.overtaken.map_or(json!("unbounded"), |most| json!(most))
+            }),
+            messages: messages
+                .map_or(Value::Null, |(least, most)| json!({ "least": least, "most": most })),
+            mix_up: report.mix_up(),
+            trace,
+            cycle,
+        }
+    }
+
+    /// Print the verdict and the figures.
+    pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Checked { report, seconds, .. } = &self.checked;
+        writeln!(out, "{}: {}", self.verdict(), self.subject())?;
+        let progress = report.progress;
+        let (states, steps) = (HumanCount(progress.states), HumanCount(progress.steps));
+        let rate = HumanCount((progress.states as f64 / seconds.max(1e-9)) as u64);
+        let memory = HumanBytes(progress.bytes);
+        let mut rows = vec![
+            ("checked", "exclusion, refusal, stuck, starvation".to_owned()),
+            ("worlds", format!("{states}, {steps} transitions, depth {}", progress.depth)),
+            ("took", format!("{seconds:.2} s, {rate} worlds a second, {memory}")),
+        ];
+        if let Some(waiting) = report.waiting {
+            let entries = match waiting.overtaken {
+                None => "any number of entries".to_owned(),
+                Some(1) => "at most 1 entry".to_owned(),
+                Some(most) => format!("at most {most} entries"),
+            };
+            rows.push(("overtaking", format!("{entries} of others while one waits")));
+            rows.push(("messages", self.messages(waiting)));
+        }
+        if report.verdict == Verdict::Holds {
+            let chance = report.mix_up();
+            let told = "worlds are told apart by 64-bit fingerprints";
+            let text = format!("{told}; two were taken for one with a chance below {chance:.0e}");
+            rows.push(("certainty", text));
+        }
+        rows.extend(self.stop().map(|stop| ("no answer", format!("{stop}; nothing is shown"))));
+        rows.extend(self.violation().map(|what| ("violated", story::violated(what))));
+        let mut table = Table::new([]);
+        for (what, text) in rows {
+            table.row([what.to_owned(), text]);
+        }
+        table.print_body(out, 2)
+    }
+
+    /// Who was checked, and under which circumstances.
+    fn subject(&self) -> String {
+        let size = self.case.group.size();
+        let asks = match self.acquires {
+            FOREVER => "asks for ever".to_owned(),
+            1 => "asks once".to_owned(),
+            2 => "asks twice".to_owned(),
+            times => format!("asks {times} times"),
+        };
+        let askers: Vec<_> = self.case.group.nodes().zip(&self.case.acquires).collect();
+        let who = if askers.iter().all(|(_, (times, _))| *times > 0) {
+            "each".to_owned()
+        } else {
+            let some = askers.iter().filter(|(_, (times, _))| *times > 0);
+            let some: Vec<_> = some.map(|(node, _)| node.to_string()).collect();
+            format!("each of {}", some.join(", "))
+        };
+        let channel = channel(self.case.channel);
+        let nodes = if size == 1 { "node" } else { "nodes" };
+        let name = self.info.name;
+        format!("{name}, {size} {nodes}, {who} {asks}, {channel} channels, {}", self.troubles())
+    }
+
+    /// What may fail.
+    fn troubles(&self) -> String {
+        let may = |fault| self.case.faults.contains(&fault);
+        let crash = match (may(Fault::CrashOutside), may(Fault::CrashInside)) {
+            (true, true) => Some("a crash of any node"),
+            (true, false) => Some("a crash outside"),
+            (false, true) => Some("a crash inside"),
+            (false, false) => None,
+        };
+        let loss = may(Fault::Loss).then_some("a loss");
+        let double = may(Fault::Duplication).then_some("a duplication");
+        let troubles: Vec<_> = [loss, double, crash].into_iter().flatten().collect();
+        match troubles.as_slice() {
+            [] => "nothing fails".to_owned(),
+            some => format!("with {}", some.join(" and ")),
+        }
+    }
+
+    /// What the runs cost, beside what is claimed.
+    fn messages(&self, waiting: Waiting) -> String {
+        let Some((least, most)) = waiting.messages else {
+            return "runs do not end, so theirs are not counted".to_owned();
+        };
+        let range = |least: f64, most: f64| {
+            let (least, most) = (short(least), short(most));
+            if least == most { least } else { format!("{least} to {most}") }
+        };
+        let run = range(least as f64, most as f64);
+        let entries: u64 = self.case.acquires.iter().map(|(times, _)| u64::from(*times)).sum();
+        if entries == 0 || !self.case.faults.is_empty() {
+            return format!("{run} a run");
+        }
+        let share = |messages: u64| messages as f64 / entries as f64;
+        let claim = &self.info.messages;
+        let group = &self.case.group;
+        let value = |formula: &Formula| short((formula.of)(group));
+        let claimed = if claim.least.text == claim.most.text {
+            format!("{} = {}", claim.least.text, value(&claim.least))
+        } else {
+            let (least, most) = (value(&claim.least), value(&claim.most));
+            format!("{} .. {} = {least} to {most}", claim.least.text, claim.most.text)
+        };
+        format!("{run} a run, {} an entry; claimed: {claimed}", range(share(least), share(most)))
+    }
+}

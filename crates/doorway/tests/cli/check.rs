@@ -1,0 +1,201 @@
+//! `doorway check`.
+
+use serde_json::Value;
+
+use crate::{NOWHERE, answer, failing, json, parsed, temporary, text_of};
+
+#[test]
+fn a_verdict_comes_with_its_figures() {
+    let text = answer("check ricart-agrawala -n 3 --acquires 1");
+    let opening =
+        "holds: ricart-agrawala, 3 nodes, each asks once, unordered channels, nothing fails";
+    assert!(text.starts_with(opening), "{text}");
+    for words in [
+        "exclusion, refusal, stuck, starvation",
+        "2,822, 9,005 transitions, depth 18",
+        " worlds a second, ",
+        "at most 2 entries of others",
+        "12 a run, 4 an entry; claimed: 2(N-1) = 4",
+        "64-bit fingerprints; two were taken for one with a chance below 2e-13",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let without_end = answer("check le-lann -n 2");
+    assert!(without_end.contains("runs do not end"), "{without_end}");
+    assert!(answer("check central -n 3 --acquires forever").contains("any number of entries"));
+    let some = answer("check readers-writers -n 3 --requesters 1,3 --readers 3 --threads 1");
+    assert!(some.contains("each of 1, 3 asks twice"), "{some}");
+    let shared = json("check readers-writers -n 2 --readers 1,2");
+    assert_ne!(shared["worlds"], json("check readers-writers -n 2")["worlds"], "readers differ");
+}
+
+#[test]
+fn nothing_is_written_for_what_holds() {
+    let (picture, story) = (temporary("holds.svg"), temporary("holds.txt"));
+    let text = answer(&format!("check central -n 2 --diagram {picture} --save {story}"));
+    assert_eq!(text.matches(" is not written.").count(), 2, "{text}");
+    assert!(!std::path::Path::new(&picture).exists() && !std::path::Path::new(&story).exists());
+}
+
+#[test]
+fn a_violation_is_told_step_by_step() {
+    let (text, reason) = failing("check lamport -n 2 --channel unordered", 1);
+    let violated = "violated: exclusion: nodes 1, 2 are inside together";
+    assert_eq!(reason, format!("doorway: lamport: {violated}\n"));
+    assert!(text.starts_with("violated: lamport, 2 nodes, each asks twice, unordered channels"));
+    assert!(text.contains("     4  deliver 1 2 Ack(2)  2 <- 1 Ack(2); 2 enters; violation: "));
+    let hint = "doorway check --save out.txt lamport -n 2 --channel unordered\n";
+    assert!(text.contains(hint), "{text}");
+    assert!(text.ends_with("doorway replay out.txt\n"), "{text}");
+}
+
+#[test]
+fn a_check_without_an_end_is_never_shown_as_one_that_holds() {
+    let (text, reason) = failing("check lamport -n 3 --limit 1000", 3);
+    assert!(text.starts_with("not exhausted: lamport, 3 nodes"), "{text}");
+    assert!(!text.contains("holds") && !text.contains("fingerprints"), "{text}");
+    assert!(reason.contains("not exhausted: there are more than 1,000 worlds"), "{reason}");
+    let (text, _) = failing("check lamport -n 3 --limit 1000 --json", 3);
+    let found = parsed(&text);
+    assert_eq!((&found["verdict"], &found["property"]), (&"not exhausted".into(), &Value::Null));
+    assert_eq!((&found["overtaking"], &found["messages"]), (&Value::Null, &Value::Null));
+}
+
+const KEYS: [&str; 17] = [
+    "acquires",
+    "algorithm",
+    "channel",
+    "cycle",
+    "depth",
+    "faults",
+    "memory_bytes",
+    "messages",
+    "mix_up",
+    "n",
+    "overtaking",
+    "property",
+    "seconds",
+    "trace",
+    "transitions",
+    "verdict",
+    "worlds",
+];
+
+#[test]
+fn figures_are_there_for_programs() {
+    let found = json("check ricart-agrawala -n 3 --acquires 1");
+    assert_eq!(found.as_object().unwrap().keys().collect::<Vec<_>>(), KEYS);
+    assert_eq!((&found["worlds"], &found["n"]), (&2822.into(), &3.into()));
+    assert_eq!((&found["verdict"], &found["overtaking"]), (&"holds".into(), &2.into()));
+    assert_eq!(found["messages"]["least"], found["messages"]["most"]);
+    assert_eq!(found["trace"], Value::Array(Vec::new()));
+    let forever = json("check central -n 3 --acquires forever");
+    assert_eq!(forever["acquires"], "forever");
+    assert_eq!((&forever["overtaking"], &forever["messages"]), (&"unbounded".into(), &Value::Null));
+    let line = "check le-lann -n 2 --loss --duplicate --crash --json";
+    let found = parsed(&failing(line, 1).0);
+    let faults = ["loss", "duplication", "crash-outside", "crash-inside"];
+    assert_eq!(found["faults"], Value::from(faults.to_vec()));
+    assert_eq!((&found["verdict"], &found["property"]), (&"violated".into(), &"stuck".into()));
+    assert_eq!(found["trace"].as_array().unwrap().len(), 2, "{found}");
+}
+
+#[test]
+fn all_algorithms_have_a_line() {
+    let text = answer("check --all -n 2 --acquires 1");
+    let algorithms = crate::algorithms();
+    assert_eq!(text.lines().count(), algorithms.len() + 1, "{text}");
+    for algorithm in &algorithms {
+        let name = algorithm["name"].as_str().unwrap();
+        let line = text.lines().find(|line| line.split(' ').next() == Some(name));
+        let verdict = line.unwrap_or_else(|| panic!("no {name} in {text}"));
+        let known = algorithm["refuted"] == true;
+        assert!(known || verdict.contains(" holds "), "{verdict}");
+        assert!(!known || verdict.contains("refuted"), "{verdict}");
+    }
+    assert!(
+        text.contains("refuted: stuck: nodes 1, 2 wait and nothing can happen any more after 4")
+    );
+    assert!(text.contains("refuted, but not at this size"), "{text}");
+
+    let (text, reason) = failing("check --all -n 2 --acquires 1 --channel unordered", 1);
+    assert!(text.contains("exclusion: nodes 1, 2 are inside together after 4 steps"), "{text}");
+    assert!(reason.contains("violated: lamport"), "{reason}");
+    let (_, reason) = failing("check --all -n 2 --limit 100", 3);
+    assert!(reason.contains("not exhausted: lamport, "), "{reason}");
+}
+
+#[test]
+fn groups_that_some_cannot_have_are_reported() {
+    let line = "check --all -n 3 --acquires 1 --permits 2";
+    let text = answer(&format!("{line} --requesters 1,2"));
+    assert!(text.contains("no such group") && text.contains("no use for permits"), "{text}");
+    let found = json(&format!("{line} --requesters 1,2"));
+    let found = found.as_array().unwrap();
+    assert_eq!(found.len(), crate::algorithms().len());
+    let checked = found.iter().filter(|one| one["verdict"] != "no such group").count();
+    assert_eq!(checked, 2, "only two serve permits");
+    assert!(found[0]["reason"].as_str().unwrap().contains("no use for permits"));
+}
+
+#[test]
+fn files_that_cannot_be_written_are_failures_before_any_work() {
+    for option in ["--diagram", "--save"] {
+        let line = format!("check lamport -n 9 --acquires 900 {option} {NOWHERE}");
+        let (answer, reason) = failing(&line, 1);
+        assert!(answer.is_empty());
+        assert!(reason.starts_with(&format!("doorway: cannot write {NOWHERE}: ")), "{reason}");
+    }
+}
+
+#[test]
+fn a_large_group_comes_to_an_end_too() {
+    let (text, _) = failing("check suzuki-kasami -n 32 --acquires 1 --limit 2000", 3);
+    assert!(text.starts_with("not exhausted: suzuki-kasami, 32 nodes"), "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_ends_a_check_with_what_is_known() {
+    use std::process::{Command, Stdio};
+    use std::{fs, thread, time::Duration};
+
+    let mut command = crate::doorway("check lamport -n 5 --acquires 100");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let pid = child.id().to_string();
+    // The process listens once the interrupt, signal 2, is among those that it catches.
+    let listens = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        caught.is_none_or(|mask| mask & 2 != 0)
+    };
+    while !listens() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Command::new("kill").args(["-INT", &pid]).status().expect("a signal is sent");
+    assert!(sent.success());
+    let done = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(3), "{text}");
+    assert!(text.starts_with("not exhausted: lamport, 5 nodes"), "{text}");
+    assert!(text.contains(" transitions, depth ") && text.contains("stopped by Ctrl-C"), "{text}");
+}
+
+#[test]
+fn a_counterexample_is_drawn_in_every_format() {
+    for (name, mark) in [
+        ("check.svg", "✗ nodes 1, 2 are inside together"),
+        ("check.txt", "VIOLATION: nodes 1, 2 are inside together"),
+        ("check.mmd", "sequenceDiagram"),
+        ("check.shiviz", "(?<host>"),
+        ("check.json", "traceEvents"),
+    ] {
+        let path = temporary(name);
+        failing(&format!("check lamport -n 2 --channel unordered --diagram {path}"), 1);
+        assert!(text_of(&path).contains(mark), "{name}");
+    }
+    let path = temporary("check-stuck.svg");
+    failing(&format!("check le-lann -n 2 --loss --diagram {path}"), 1);
+    assert!(text_of(&path).contains("✗ node 1 waits and nothing can happen any more"));
+}
