@@ -66,7 +66,7 @@ fn a_starvation_is_told_with_its_cycle() {
     let (commands, there) = script::tell(&world, &trace);
     assert_eq!(commands.len(), trace.len());
     assert_eq!(starved_by(&there, &cycle), Some(vec![NodeId(1)]));
-    assert_eq!(starved_by(&there, &cycle[1..]), None, "it does not come back");
+    assert_eq!(starved_by(&there, &cycle[..cycle.len() - 1]), None, "it does not come back");
     assert_eq!(starved_by(&there, &[]), None, "nothing goes round");
     assert_eq!(script::tell(&there, &cycle).1, there, "it comes back");
 }

@@ -74,8 +74,8 @@ impl CaseArgs {
             return Err(Usage(format!("node {node} is to read, but is no requester")));
         }
         if self.acquires == FOREVER && !self.faults().is_empty() {
-            let reason = "requests for ever cannot be checked together with faults: such worlds are \
-                          told apart exactly only while nothing fails; say how often nodes ask";
+            let reason = "requests for ever cannot be checked together with faults: endless worlds \
+                          are settled exactly only while nothing fails; say how often nodes ask";
             return Err(Usage(reason.to_owned()));
         }
         Ok(())

@@ -35,7 +35,7 @@ impl Error for NotExhausted {}
 /// else.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
     let misused = error.chain().any(|cause| cause.is::<Usage>() || cause.is::<GroupError>());
-    let open = error.chain().any(|cause| cause.is::<NotExhausted>());
+    let open = error.chain().any(<dyn Error>::is::<NotExhausted>);
     ExitCode::from(if misused {
         2
     } else if open {

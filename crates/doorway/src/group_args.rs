@@ -85,7 +85,7 @@ impl ShapeArgs {
             ("initiators", initiators),
         ];
         let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        given.map(|(name, value)| format!(" {name}={value}")).collect()
+        given.map(|(name, value)| format!(" {name}={value}")).collect::<Vec<_>>().concat()
     }
 }
 

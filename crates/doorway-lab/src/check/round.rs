@@ -43,8 +43,8 @@ fn open<A: Algorithm>(world: &World<A>, settling: bool) -> BTreeSet<Duty> {
     world.choices().into_iter().filter_map(|choice| duty(world, choice, settling)).collect()
 }
 
-/// The choice as `here`, the settled form of `world`, knows it; `None` if it delivers what no longer
-/// counts there. A message keeps its number when a world is settled, and may change its place.
+/// The choice as `here`, the settled form of `world`, knows it; `None` if it delivers what no
+/// longer counts there. A settled message keeps its number, and may change its place.
 fn seen_in<A: Algorithm>(here: &World<A>, world: &World<A>, choice: Choice) -> Option<Choice> {
     let Choice::Deliver(parcel) = choice else { return Some(choice) };
     let (_, letter) = world.under_way().find(|(other, _)| *other == parcel)?;

@@ -106,12 +106,11 @@ impl Args {
         if self.diagram.is_none() {
             hints.row(["to draw it:".to_owned(), with_option("--diagram out.svg")]);
         }
-        let script = match &self.save {
-            Some(path) => quoted(&path.display().to_string()),
-            None => {
-                hints.row(["to save it:".to_owned(), with_option("--save out.txt")]);
-                "out.txt".to_owned()
-            }
+        let script = if let Some(path) = &self.save {
+            quoted(&path.display().to_string())
+        } else {
+            hints.row(["to save it:".to_owned(), with_option("--save out.txt")]);
+            "out.txt".to_owned()
         };
         hints.row(["then to see it again:".to_owned(), format!("doorway replay {script}")]);
         Ok(hints.print_body(out, 0)?)
@@ -148,7 +147,7 @@ fn one(args: &Args, info: &'static Info, out: &mut dyn Write) -> anyhow::Result<
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Line<'a> {
-    Checked(Record<'a>),
+    Checked(Box<Record<'a>>),
     Impossible { algorithm: &'static str, n: usize, verdict: &'static str, reason: String },
 }
 
@@ -171,7 +170,7 @@ fn all(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     if args.json {
         let lines = findings.iter().map(|(info, found)| match found {
-            Ok(finding) => Line::Checked(finding.record()),
+            Ok(finding) => Line::Checked(Box::new(finding.record())),
             Err(reason) => Line::Impossible {
                 algorithm: info.name,
                 n: args.size(),
