@@ -1,8 +1,8 @@
 //! What a script says to a person who made a mistake, and what it leaves for those who draw it.
 
 use doorway_core::{Mode, NodeId};
-use doorway_lab::script;
 use doorway_lab::trace::{Event, What};
+use doorway_lab::{Violation, script};
 
 /// The error of a script, as `line: message`.
 fn error(text: &str) -> String {
@@ -103,6 +103,39 @@ fn a_loss_leaves_the_waiting_stuck() {
     let text = script::run("run ricart-agrawala n=2\nacquire 1\ndrop 1 2\n").unwrap().text;
     let stuck = "lost: 1 -> 2 Request(1)\nstuck: node 1 waits and nothing can happen any more\n";
     assert!(text.ends_with(stuck), "{text}");
+}
+
+/// The request of node 2 is lost, and the token goes to and fro between the others.
+const TO_AND_FRO: &str = "run suzuki-kasami n=3
+acquire 2
+drop 2 1
+drop 2 3
+acquire 3
+round
+deliver 3 2
+deliver 3 1
+deliver 1 3
+acquire 1
+deliver 1 2
+deliver 1 3
+release 3
+deliver 3 1
+acquire 3
+release 1
+again
+";
+
+#[test]
+fn what_goes_on_for_ever_may_count() {
+    let played = script::run(TO_AND_FRO).unwrap();
+    assert_eq!(played.violation, Some(Violation::Starved(NodeId(1))), "{}", played.text);
+    let starved = "starved: node 2 waits for ever, though messages arrive and nodes leave";
+    let again = played.steps.last().unwrap();
+    assert_eq!(again.effects, ["and so on for ever", starved]);
+    assert_eq!(again.command, "again");
+    // A request under way arrives one day: only the schedule is to blame then.
+    let blameless = TO_AND_FRO.replace("drop 2 3\n", "");
+    assert_eq!(script::run(&blameless).unwrap().violation, None);
 }
 
 #[test]

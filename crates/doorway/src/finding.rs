@@ -183,7 +183,7 @@ impl Finding {
             let text = format!("{told}; two were taken for one with a chance below {chance:.0e}");
             rows.push(("certainty", text));
         }
-        rows.extend(self.stop().map(|stop| ("no answer", format!("{stop}; nothing is shown"))));
+        rows.extend(self.stop().map(|stop| ("no answer", format!("{stop}; this shows nothing"))));
         rows.extend(self.violation().map(|what| ("violated", story::violated(what))));
         let mut table = Table::new([]);
         for (what, text) in rows {
