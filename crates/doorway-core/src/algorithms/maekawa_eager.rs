@@ -63,6 +63,7 @@ impl Rules for SlidesPrinted {
         ..Eager::INFO
     };
     const EAGER: bool = true;
+    const IGNORE_STALE: bool = false;
     const GUARDED: bool = false;
     const REQUEUE_OWNER: bool = false;
     const INQUIRE_EACH_TIME: bool = true;

@@ -105,7 +105,7 @@ impl Requester for ByName {
 
     fn inquire<R: Rules>(&mut self, member: NodeId, number: u64) -> bool {
         let stale = self.number != Some(number) || self.missing.contains(member);
-        if self.missing.is_empty() || (stale && R::GUARDED) {
+        if self.missing.is_empty() || (stale && R::IGNORE_STALE) {
             return false; // RELEASE is the answer, or was.
         }
         let yields = R::EAGER || !self.refused.is_empty();

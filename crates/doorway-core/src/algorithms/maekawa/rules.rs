@@ -15,7 +15,9 @@ pub trait Rules: Clone + Debug + Eq + Hash + Send + Sync {
     const INFO: Info;
     /// Tell the oldest queued request FAILED when a still older one displaces it.
     const TELL_DISPLACED: bool = true;
-    /// Ignore an INQUIRE about another request, refuse a RELINQUISH of another's lock.
+    /// Ignore an INQUIRE about another request.
+    const IGNORE_STALE: bool = true;
+    /// Refuse a RELINQUISH of another's lock.
     const GUARDED: bool = true;
     /// On any RELINQUISH, the request that has the lock waits again, whoever sent it.
     const REQUEUE_OWNER: bool = true;
@@ -73,6 +75,7 @@ impl Rules for Printed {
         ..Repaired::INFO
     };
     const TELL_DISPLACED: bool = false;
+    const IGNORE_STALE: bool = false;
     const GUARDED: bool = false;
 }
 
