@@ -6,13 +6,16 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::run::{cargo, output};
+use crate::run::{cargo, output, succeed};
 
 /// Pictures, and the commands that draw them.
 const PICTURES: [(&str, &str); 2] = [
     ("docs/space-time.svg", "diagram maekawa -n 7 -o"),
     ("docs/compare.svg", "compare --sweep n --serial --think 1000 --plot"),
 ];
+
+/// The test that finds the flaws also writes the page about them, with `UPDATE=1`.
+const FLAWS: &str = "test --quiet --package doorway-lab --test flaws";
 
 /// Where the table of algorithms goes in the README.
 const TABLE_BEGIN: &str = "<!-- algorithms: written by `cargo xtask docs` -->\n";
@@ -29,7 +32,7 @@ pub(crate) fn write() -> anyhow::Result<()> {
             println!("wrote {path}");
         }
     }
-    Ok(())
+    succeed(cargo(FLAWS).env("UPDATE", "1"))
 }
 
 /// Is every generated document as it would be written now?
@@ -40,7 +43,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         documents.iter().filter(|(path, text)| !fresh(path, text)).map(|(path, _)| *path).collect();
     ensure!(stale.is_empty(), "stale: {}; `cargo xtask docs` writes them", stale.join(", "));
     println!("{} documents are fresh", documents.len());
-    Ok(())
+    succeed(&mut cargo(FLAWS))
 }
 
 /// Every generated document, by path.

@@ -7,7 +7,6 @@ mod canvas;
 pub mod check;
 pub mod compare;
 pub mod diagram;
-pub mod explore;
 pub mod nearest;
 mod nodes;
 pub mod numbers;

@@ -92,7 +92,7 @@ fn the_walk_through_works_to_the_letter() {
         text
     };
     let small = run("small", false);
-    assert!(small.contains("relay Exhaust"), "the newcomer is explored:\n{small}");
+    assert!(small.contains("relay Exhaust"), "the newcomer is checked:\n{small}");
     run("scripts", true);
     let story = copied.join("crates/doorway-lab/tests/scripts/relay/handover.txt");
     let story = fs::read_to_string(story).expect("the story is there");

@@ -1,13 +1,14 @@
 //! Section 9 of Maekawa's paper: the arbiter of a crashed node is taken over by its heir.
 
 mod figures;
+mod verdicts;
 
 use doorway_core::algorithms::maekawa_heir::{MaekawaHeir, Message};
 use doorway_core::{Channel, Group, Start};
-use doorway_lab::explore::{Verdict, explore};
 use doorway_lab::{Choice, Limits, Violation, World};
 
 use figures::*;
+use verdicts::{holds, violation};
 
 /// A world in which so many nodes crash, and survivors learn it each in its own time.
 fn world(sets: &[&[u32]], asks: &[u32], crashes: u32, detection: bool) -> World<MaekawaHeir> {
@@ -19,18 +20,14 @@ fn world(sets: &[&[u32]], asks: &[u32], crashes: u32, detection: bool) -> World<
 #[test]
 fn survivors_stay_safe_and_get_in_whenever_a_node_crashes() {
     for (sets, asks) in [(TRIANGLE, [2, 1, 1]), (STAIRS, [1, 1, 1]), (FULL, [0, 1, 1])] {
-        let verdict = explore(world(sets, &asks, 1, true), 1_000_000);
-        assert!(matches!(verdict, Verdict::Holds { .. }), "{verdict:?}");
+        holds(&world(sets, &asks, 1, true));
     }
 }
 
 #[test]
 fn without_word_of_the_crash_they_wait_for_ever() {
-    let verdict = explore(world(TRIANGLE, &[1, 1, 1], 1, false), 1_000_000);
-    assert!(
-        matches!(&verdict, Verdict::Violated { violation: Violation::Stuck(_), .. }),
-        "{verdict:?}"
-    );
+    let (_, found) = violation(&world(TRIANGLE, &[1, 1, 1], 1, false));
+    assert!(matches!(found, Violation::Stuck(_)), "{found}");
 }
 
 /// Who knows something of the arbiter of `crashed` and has to tell `heir`.

@@ -7,7 +7,7 @@ use doorway_core::{
     Algorithm, CLOCK_LIMIT, Group, Holder, Info, Mode, Needs, NodeId, NodeSet, Phase, Shape, Start,
     Wiring,
 };
-use doorway_lab::explore::{Verdict, explore};
+use doorway_lab::check::{Check, Verdict};
 use doorway_lab::{Choice, Limits, World};
 
 /// A group and who is inside when it starts.
@@ -109,7 +109,7 @@ impl Task for Exhaust {
         let group = self.case.group::<A>();
         let limits = Limits::reliable(&group, self.acquires);
         let world = World::<A>::new(group, &self.case.start(), A::INFO.channel, limits);
-        explore(world, 20_000)
+        Check::safety(&world, 20_000).run().verdict
     }
 }
 

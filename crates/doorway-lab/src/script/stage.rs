@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use doorway_core::algorithms::Task;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Phase};
@@ -9,7 +10,6 @@ use doorway_core::{Algorithm, Channel, Mode, NodeId, Phase};
 use super::parse::{Act, Command, Fate, Line, Script, Which};
 use super::{Outcome, ScriptError, Told};
 use crate::check::starved_by;
-use crate::explore::fingerprint;
 use crate::trace::{What, kind};
 use crate::{Choice, Letter, Parcel, Step, Trace, Violation, World};
 
@@ -351,6 +351,14 @@ fn describe<M: Debug>(step: &Step<M>) -> Vec<String> {
     lines.extend(sends.map(|(to, letter)| format!("{node} -> {to} {}", plain(&letter.body))));
     lines.extend(step.violation.iter().map(|violation| format!("violation: {violation}")));
     lines
+}
+
+/// What tells a world from others that the same run comes to: a hash, since one of many nodes is
+/// too large to be kept ten thousand times.
+fn fingerprint<A: Algorithm>(world: &World<A>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    world.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A value as one line.

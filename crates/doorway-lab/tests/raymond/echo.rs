@@ -21,7 +21,7 @@ fn on_graph(graph: Graph, initiators: &[u32]) -> Shape {
     Shape { graph: Some(graph), initiators: Some(initiators), ..Shape::default() }
 }
 
-fn count(graph: Graph, initiators: &[u32], start: &Start, acquires: &[u32]) -> usize {
+fn count(graph: Graph, initiators: &[u32], start: &Start, acquires: &[u32]) -> u64 {
     worlds::<RaymondEcho>(&on_graph(graph, initiators), start, Channel::Unordered, acquires)
 }
 

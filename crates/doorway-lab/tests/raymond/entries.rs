@@ -1,12 +1,11 @@
 //! K entries at once.
 
-use doorway_core::algorithms::raymond_k::{Message, RaymondK, RaymondKScanned};
+use doorway_core::algorithms::raymond_k::{Message, RaymondK};
 use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
 use doorway_core::{Algorithm, Channel, Effects, Group, Holder, Info, Mode, NodeId, Shape, Start};
-use doorway_lab::{Choice, Violation};
+use doorway_lab::Choice;
 
-use crate::spoiled::{Sends, Spoil, Spoiled};
-use crate::{acquire, apply, settle, shortest, world, worlds};
+use crate::{acquire, apply, settle, world, worlds};
 
 fn permits(permits: u32, seats: u32) -> Shape {
     Shape { permits: Some(permits), seats: Some(seats), ..Shape::default() }
@@ -22,7 +21,7 @@ fn holders(permits: &[u32]) -> Start {
     Start { holders: inside.map(holder).collect(), floor: 5 }
 }
 
-fn count(k: u32, seats: u32, start: &Start, channel: Channel, acquires: &[u32]) -> usize {
+fn count(k: u32, seats: u32, start: &Start, channel: Channel, acquires: &[u32]) -> u64 {
     worlds::<RaymondK>(&permits(k, seats), start, channel, acquires)
 }
 
@@ -61,14 +60,6 @@ fn k_entries_may_begin_with_several_holders_of_several_permits() {
     assert_eq!(count(4, &[2, 1, 1], &[1, 1, 0]), 8_452);
 }
 
-#[test]
-fn the_misprint_of_the_scan_leaves_node_one_waiting() {
-    let quiet = Start::default();
-    let scanned = world::<RaymondKScanned>(&permits(2, 1), &quiet, Channel::Unordered, &[1, 1, 1]);
-    // It asks alone, both others reply, and that is all that will ever happen.
-    assert_eq!(shortest(scanned), (5, Violation::Stuck(vec![NodeId(0)])));
-}
-
 /// The story of section 3: X stays inside while Y enters m times, at three messages each, and one
 /// reply of X answers them all.
 #[test]
@@ -89,46 +80,6 @@ fn k_entries_save_messages_while_someone_stays_inside() {
         sent += apply(&mut world, Choice::Release(x)) + settle(&mut world);
         assert_eq!(sent, if m == 0 { 4 } else { 3 * m + 5 });
     }
-}
-
-/// Takes any reply for one to the present request, as the paper warns not to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct AnyReply {
-    present: u64,
-}
-
-impl Spoil for AnyReply {
-    type Of = RaymondK;
-
-    const TOLERANT: bool = true;
-
-    fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
-        for (_, message) in &sends {
-            if let Message::Request(seq) = message {
-                self.present = *seq;
-            }
-        }
-        sends
-    }
-
-    fn hears(&mut self, _from: NodeId, message: Message) -> Option<Message> {
-        Some(match message {
-            Message::Reply { seats, .. } => Message::Reply { seq: self.present, seats },
-            request @ Message::Request(_) => request,
-        })
-    }
-}
-
-#[test]
-fn a_reply_to_an_earlier_request_must_not_count() {
-    let bent = world::<Spoiled<AnyReply>>(
-        &permits(2, 1),
-        &Start::default(),
-        Channel::Unordered,
-        &[2, 2, 1],
-    );
-    let everyone = (0..3).map(NodeId).collect();
-    assert_eq!(shortest(bent), (13, Violation::Together(everyone)));
 }
 
 /// Two algorithms side by side, which must do the same.

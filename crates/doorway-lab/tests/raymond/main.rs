@@ -2,16 +2,15 @@
 
 mod echo;
 mod entries;
-#[path = "../spoiled/mod.rs"]
-mod spoiled;
 mod tree;
+#[path = "../verdicts/mod.rs"]
+mod verdicts;
 mod voting;
 
 use std::sync::Arc;
 
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
-use doorway_lab::explore::{Verdict, explore};
-use doorway_lab::{Choice, Limits, Violation, World};
+use doorway_lab::{Choice, Limits, World};
 
 /// A world in which node i asks `acquires[i]` times and forgets when it may.
 pub(crate) fn world<A: Algorithm>(
@@ -27,34 +26,15 @@ pub(crate) fn world<A: Algorithm>(
     World::new(group, start, channel, limits)
 }
 
-pub(crate) fn check<A: Algorithm>(
-    shape: &Shape,
-    start: &Start,
-    channel: Channel,
-    acquires: &[u32],
-) -> Verdict {
-    explore(world::<A>(shape, start, channel, acquires), 2_000_000)
-}
-
 /// How many worlds there are, none of which violates anything.
+#[track_caller]
 pub(crate) fn worlds<A: Algorithm>(
     shape: &Shape,
     start: &Start,
     channel: Channel,
     acquires: &[u32],
-) -> usize {
-    match check::<A>(shape, start, channel, acquires) {
-        Verdict::Holds { worlds } => worlds,
-        verdict => panic!("{} {shape:?} {channel:?} {acquires:?}: {verdict:?}", A::INFO.name),
-    }
-}
-
-/// The length of the shortest way to a violation, and the violation.
-pub(crate) fn shortest<A: Algorithm>(first: World<A>) -> (usize, Violation) {
-    match explore(first, 2_000_000) {
-        Verdict::Violated { trace, violation } => (trace.len(), violation),
-        verdict => panic!("{}: {verdict:?}", A::INFO.name),
-    }
+) -> u64 {
+    verdicts::holds(&world::<A>(shape, start, channel, acquires))
 }
 
 /// Let everything under way arrive, in a fixed order; returns how many messages were sent.

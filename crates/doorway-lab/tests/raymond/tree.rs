@@ -5,8 +5,8 @@ use doorway_core::tree::TreeShape;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
 use doorway_lab::{Choice, Violation};
 
-use crate::spoiled::{Spoil, Spoiled};
-use crate::{acquire, apply, settle, shortest, world, worlds};
+use crate::verdicts::{together, violation};
+use crate::{acquire, apply, settle, world, worlds};
 
 fn on_tree(shape: TreeShape) -> Shape {
     Shape { tree: Some(shape), ..Shape::default() }
@@ -85,27 +85,13 @@ fn a_saturated_tree_costs_four_messages_an_entry_less_a_fraction() {
     }
 }
 
-/// Breaks no rule but to shrug off what should be rejected.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Careless;
-
-impl Spoil for Careless {
-    type Of = RaymondTree;
-
-    const TOLERANT: bool = true;
-}
-
 /// Most duplicates are noticed, but not one that comes when the node has asked again.
 #[test]
 fn a_doubled_message_is_noticed_or_lets_two_in() {
     let (chain, quiet) = (on_tree(TreeShape::Chain), Start::default());
     let mut strict = world::<RaymondTree>(&chain, &quiet, Channel::Unordered, &[2; 3]);
     strict.limits_mut().duplicates = 1;
-    let (steps, violation) = shortest(strict);
-    assert!(steps == 3 && matches!(violation, Violation::Rejected { .. }), "{steps} {violation}");
-
-    let mut careless = world::<Spoiled<Careless>>(&chain, &quiet, Channel::Unordered, &[2; 3]);
-    careless.limits_mut().duplicates = 1;
-    let (steps, violation) = shortest(careless);
-    assert!(steps == 9 && matches!(violation, Violation::Together(_)), "{steps} {violation}");
+    let (steps, found) = violation(&strict);
+    assert!(steps == 3 && matches!(found, Violation::Rejected { .. }), "{steps} {found}");
+    assert_eq!(together(&strict), Some(9));
 }

@@ -1,13 +1,10 @@
 //! Votes.
 
-use std::collections::BTreeSet;
-
-use doorway_core::algorithms::majority::{Majority, Message, WeightedMajority};
+use doorway_core::algorithms::majority::{Majority, WeightedMajority};
 use doorway_core::{Algorithm, Channel, NodeId, Shape, Start};
-use doorway_lab::{Choice, Violation};
+use doorway_lab::Choice;
 
-use crate::spoiled::{Sends, Spoil, Spoiled};
-use crate::{acquire, apply, settle, shortest, world, worlds};
+use crate::{acquire, apply, settle, world, worlds};
 
 fn weights(weights: &[u32]) -> Shape {
     Shape { weights: Some(weights.to_vec()), ..Shape::default() }
@@ -64,51 +61,4 @@ fn a_lone_request_costs_three_messages_a_voter() {
     assert_eq!(alone::<WeightedMajority>(&weights(&[3, 0, 1, 1, 0]), 5), 3 * 6 + 2 * 9);
     // All weight at one node: a central coordinator, free for itself.
     assert_eq!(alone::<WeightedMajority>(&weights(&[0, 0, 9, 0]), 4), 3 * 3);
-}
-
-/// Overlooks a YES to a request that is done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Overlooks {
-    done: BTreeSet<u64>,
-}
-
-impl Spoil for Overlooks {
-    type Of = Majority;
-
-    const TOLERANT: bool = true;
-
-    fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
-        for (_, message) in &sends {
-            if let Message::Release(clock) = message {
-                self.done.insert(*clock);
-            }
-        }
-        sends
-    }
-
-    fn hears(&mut self, _from: NodeId, message: Message) -> Option<Message> {
-        let late = |clock| self.done.contains(&clock);
-        Some(message).filter(|message| !matches!(message, Message::Yes(clock, _) if late(*clock)))
-    }
-}
-
-#[test]
-fn a_vote_that_comes_late_must_be_given_back() {
-    let bent = world::<Spoiled<Overlooks>>(
-        &Shape::default(),
-        &Start::default(),
-        Channel::Unordered,
-        &[1, 1, 1],
-    );
-    let (steps, violation) = shortest(bent);
-    assert!(steps == 17 && matches!(violation, Violation::Stuck(_)), "{steps} {violation}");
-}
-
-#[test]
-fn a_doubled_vote_lets_two_in() {
-    let (equal, quiet) = (Shape::default(), Start::default());
-    let mut doubled = world::<Majority>(&equal, &quiet, Channel::Fifo, &[1, 1, 1]);
-    doubled.limits_mut().duplicates = 1;
-    let (steps, violation) = shortest(doubled);
-    assert!(steps == 7 && matches!(violation, Violation::Together(_)), "{steps} {violation}");
 }

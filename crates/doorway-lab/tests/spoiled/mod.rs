@@ -1,5 +1,7 @@
 //! Algorithms with one rule broken, to show that the rule is needed and that its loss is found.
 
+pub(crate) mod any_reply;
+
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -13,9 +15,17 @@ pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync {
     /// Is what the sound algorithm would reject shrugged off?
     const TOLERANT: bool = false;
 
+    /// From where a node that has forgotten starts again, rightly or not.
+    const FLOOR: Option<u64> = None;
+
     /// What a message is taken for; `None`: it is overlooked.
     fn hears(&mut self, _from: NodeId, message: Message<Self>) -> Option<Message<Self>> {
         Some(message)
+    }
+
+    /// Does the client go inside on this message, whatever the sound algorithm says?
+    fn enters(&mut self, _message: &Message<Self>) -> bool {
+        false
     }
 
     /// Change what one event made the node send.
@@ -25,6 +35,11 @@ pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync {
 
     /// Settle a group, wrongly.
     fn settle(_group: &Group, _moment: &mut Moment<Spoiled<Self>>) {}
+
+    /// The same where the event was that the client left.
+    fn leave(&mut self, sends: Sends<Self>) -> Sends<Self> {
+        self.change(sends)
+    }
 }
 
 /// A message of the sound algorithm.
@@ -46,9 +61,13 @@ impl<S: Spoil> Spoiled<S> {
             out.clear();
         }
         let sends = out.drain().collect();
-        for (to, message) in self.spoil.change(sends) {
-            out.send(to, message);
-        }
+        send(self.spoil.change(sends), out);
+    }
+}
+
+fn send<M>(sends: Vec<(NodeId, M)>, out: &mut Effects<M>) {
+    for (to, message) in sends {
+        out.send(to, message);
     }
 }
 
@@ -78,15 +97,20 @@ impl<S: Spoil> Algorithm for Spoiled<S> {
         message: Message<S>,
         out: &mut Effects<Message<S>>,
     ) {
+        let enters = self.spoil.enters(&message);
         if let Some(message) = self.spoil.hears(from, message) {
             self.sound.receive(group, from, message, out);
-            self.change(out);
+        }
+        self.change(out);
+        if enters {
+            out.enter();
         }
     }
 
     fn release(&mut self, group: &Group, out: &mut Effects<Message<S>>) {
         self.sound.release(group, out);
-        self.change(out);
+        let sends = out.drain().collect();
+        send(self.spoil.leave(sends), out);
     }
 
     fn wanted(&self) -> bool {
@@ -94,7 +118,7 @@ impl<S: Spoil> Algorithm for Spoiled<S> {
     }
 
     fn floor(&self) -> Option<u64> {
-        None
+        S::FLOOR
     }
 
     fn settle(group: &Group, moment: &mut Moment<Self>) {

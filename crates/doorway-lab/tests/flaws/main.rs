@@ -1,0 +1,110 @@
+//! Every flaw that was found in a text or that a reader may make of one: the checker refutes the
+//! wrong version by its shortest story, and finds nothing wrong with the right one.
+//!
+//! `docs/flaws.md` and its pictures are written from this table: `cargo xtask docs` does it, or
+//! `UPDATE=1 cargo test -p doorway-lab --test flaws`.
+
+mod drowsy;
+#[path = "../figures/mod.rs"]
+mod figures;
+mod page;
+mod permissions;
+mod quorums;
+#[path = "../spoiled/mod.rs"]
+mod spoiled;
+mod tokens;
+#[path = "../verdicts/mod.rs"]
+mod verdicts;
+mod worlds;
+
+use doorway_lab::check::{Property, Report, Verdict};
+use doorway_lab::{Trace, Violation};
+
+/// A flaw, and what refutes it.
+#[derive(Clone)]
+pub(crate) struct Flaw {
+    pub(crate) name: &'static str,
+    /// What is wrong.
+    pub(crate) what: &'static str,
+    /// What happens then, for the reader of the page.
+    pub(crate) story: &'static str,
+    /// The version without the flaw.
+    pub(crate) cure: &'static str,
+    /// What it breaks.
+    pub(crate) breaks: Property,
+    /// How many steps the shortest story has.
+    pub(crate) steps: usize,
+    /// How many it has in a model made from the texts alone, before there was any code.
+    pub(crate) listed: usize,
+    /// Why the two differ; empty if they do not.
+    pub(crate) remark: &'static str,
+    /// Look for the violation in the wrong version.
+    pub(crate) wrong: fn() -> Finding,
+    /// Look for any violation in the right one.
+    pub(crate) right: fn() -> Finding,
+}
+
+/// Why some stories are shorter than expected.
+pub(crate) const EARLY: &str = "\
+    a world counts as stuck here as soon as nothing but new requests can happen, and the model \
+    went on until nobody could ask any more.";
+
+/// What the checker says of a world.
+pub(crate) struct Finding {
+    pub(crate) report: Report,
+    /// The world in words.
+    pub(crate) setting: String,
+    /// The story: nothing but the opening if there is no violation.
+    pub(crate) trace: Trace,
+}
+
+/// All of them, in the order of the page.
+fn flaws() -> impl Iterator<Item = Flaw> {
+    quorums::flaws().into_iter().chain(permissions::flaws()).chain(tokens::flaws())
+}
+
+impl Finding {
+    pub(crate) fn violation(&self) -> Option<&Violation> {
+        match &self.report.verdict {
+            Verdict::Violated { violation, .. } => Some(violation),
+            Verdict::Holds | Verdict::NotExhausted => None,
+        }
+    }
+}
+
+/// What is not as the table says.
+fn complaints(flaw: &Flaw, wrong: &Finding, right: &Finding) -> Vec<String> {
+    let Flaw { name, steps, listed, breaks, .. } = flaw;
+    let mut complaints = Vec::new();
+    match &wrong.report.verdict {
+        Verdict::Violated { trace, violation, .. } => {
+            let broken = Property::violated_by(violation);
+            if (trace.len(), broken) != (*steps, *breaks) {
+                let found = trace.len();
+                complaints.push(format!("{name}: {broken} in {found} steps, not {breaks} {steps}"));
+            }
+        }
+        verdict => complaints.push(format!("{name}: {verdict:?}")),
+    }
+    if (steps == listed) != flaw.remark.is_empty() {
+        complaints.push(format!("{name}: {steps} steps and not {listed}, why?"));
+    }
+    if right.report.verdict != Verdict::Holds {
+        complaints.push(format!("{name} without the flaw: {:?}", right.report.verdict));
+    }
+    complaints
+}
+
+#[test]
+fn every_flaw_is_found_its_cure_holds_and_the_page_says_so() {
+    let found = flaws().map(|flaw| {
+        let (wrong, right) = ((flaw.wrong)(), (flaw.right)());
+        (flaw, wrong, right)
+    });
+    let found: Vec<_> = found.collect();
+    let complaints: Vec<String> =
+        found.iter().flat_map(|(flaw, wrong, right)| complaints(flaw, wrong, right)).collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    let stale = page::stale(&found);
+    assert!(stale.is_empty(), "stale: {}; `cargo xtask docs` writes them", stale.join(", "));
+}

@@ -1,0 +1,116 @@
+//! The worlds in which flaws are looked for, and the stories that are found.
+
+use std::sync::Arc;
+
+use doorway_core::{Algorithm, Channel, Mode, Needs, NodeId, Phase, Shape, Start};
+use doorway_lab::check::{Check, Report, Sought, Verdict};
+use doorway_lab::trace::What;
+use doorway_lab::{Limits, Trace, Violation, World};
+
+use crate::{Finding, figures, verdicts};
+
+/// Node i asks `asks[i]` times, nothing fails, and channels are as the algorithm wants them.
+pub(crate) fn plain<A: Algorithm>(asks: &[u32]) -> World<A> {
+    shaped(&Shape::default(), asks)
+}
+
+/// The same for a group of a shape.
+pub(crate) fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World<A> {
+    let group = Arc::new(A::INFO.group(asks.len(), shape).expect("small groups exist"));
+    let mut limits = Limits::reliable(&group, 0);
+    limits.acquires = asks.iter().map(|times| (*times, Mode::Exclusive)).collect();
+    World::new(group, &Start::default(), A::INFO.channel, limits)
+}
+
+/// The same for a group with these quorums.
+pub(crate) fn voting<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World<A> {
+    let group = figures::group(sets);
+    let limits = figures::limits(&group, asks);
+    World::new(group, &Start::default(), A::INFO.channel, limits)
+}
+
+/// The same world with channels that keep no order.
+pub(crate) fn unordered<A: Algorithm>(world: &World<A>) -> World<A> {
+    let (group, limits) = (world.group().clone(), world.limits().clone());
+    World::new(group, &Start::default(), Channel::Unordered, limits)
+}
+
+/// The same world, in which a node begins inside.
+pub(crate) fn begun_by<A: Algorithm>(node: NodeId, world: &World<A>) -> World<A> {
+    let (group, limits) = (world.group().clone(), world.limits().clone());
+    World::new(group, &Start::with_holder(node), world.channel(), limits)
+}
+
+/// The same world in which one message may arrive twice.
+pub(crate) fn doubling<A: Algorithm>(mut world: World<A>) -> World<A> {
+    world.limits_mut().duplicates = 1;
+    world
+}
+
+/// The same world in which one message may be lost.
+pub(crate) fn losing<A: Algorithm>(mut world: World<A>) -> World<A> {
+    world.limits_mut().losses = 1;
+    world
+}
+
+/// The shortest story that ends with what is sought.
+pub(crate) fn seek<A: Algorithm>(world: &World<A>, sought: Sought) -> Finding {
+    finding(world, verdicts::seek(world, sought))
+}
+
+/// Whatever goes wrong in a world, waiting for ever included.
+pub(crate) fn judge<A: Algorithm>(world: &World<A>) -> Finding {
+    finding(world, Check::new(world, 1_000_000).run())
+}
+
+fn finding<A: Algorithm>(world: &World<A>, report: Report) -> Finding {
+    Finding { setting: setting(world), trace: story(world, &report), report }
+}
+
+/// Play what was found.
+fn story<A: Algorithm>(first: &World<A>, report: &Report) -> Trace {
+    let mut drawn = Trace::new(A::INFO.name, first.group().size());
+    for step in first.opening() {
+        drawn.record(0.0, step);
+    }
+    let Verdict::Violated { trace, violation, .. } = &report.verdict else { return drawn };
+    let mut world = first.clone();
+    for (time, choice) in (1..).zip(trace) {
+        drawn.record(f64::from(time), &world.apply(*choice));
+    }
+    if let Violation::Stuck(waiting) = violation {
+        drawn.push(trace.len() as f64, waiting[0], What::Violate(violation.clone()));
+    }
+    drawn
+}
+
+/// A world in words.
+fn setting<A: Algorithm>(world: &World<A>) -> String {
+    let (group, limits) = (world.group(), world.limits());
+    let mut words = vec![format!("{} nodes", group.size())];
+    if A::INFO.needs == Needs::Quorums {
+        let set = |node| {
+            let names = group.quorum(node, 0).iter().map(ToString::to_string);
+            format!("{{{}}}", names.collect::<Vec<_>>().join(","))
+        };
+        let sets: Vec<_> = group.nodes().map(set).collect();
+        words.push(format!("quorums {}", sets.join(" ")));
+    }
+    if group.permits() > 1 {
+        words.push(format!("{} permits", group.permits()));
+    }
+    for node in world.live_in(Phase::Inside) {
+        words.push(format!("node {node} begins inside"));
+    }
+    let asks: Vec<_> = limits.acquires.iter().map(|(times, _)| times.to_string()).collect();
+    words.push(format!("asking {} times", asks.join(", ")));
+    let order = if world.channel() == Channel::Fifo { "FIFO" } else { "unordered" };
+    words.push(format!("{order} channels"));
+    if limits.losses > 0 {
+        words.push("one message lost".to_owned());
+    }
+    if limits.duplicates > 0 {
+        words.push("one message doubled".to_owned());
+    }
+    words.join("; ")
+}
