@@ -1,0 +1,111 @@
+//! A coordinator that serves whom it likes.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+use doorway_core::algorithms::central::{Central, Message};
+use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Start};
+
+/// How a coordinator treats those who wait.
+pub(crate) trait Manners: Clone + Debug + Eq + Hash + Send + Sync {
+    /// Is the last who came served first?
+    const LAST_FIRST: bool = false;
+    /// Does its own client keep the right to enter on leaving, in case it wants in again?
+    const GREEDY: bool = false;
+}
+
+/// Whoever comes first is served first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Fair {}
+
+impl Manners for Fair {}
+
+/// The queue is a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LastFirst {}
+
+impl Manners for LastFirst {
+    const LAST_FIRST: bool = true;
+}
+
+/// What the coordinator has, it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Greedy {}
+
+impl Manners for Greedy {
+    const GREEDY: bool = true;
+}
+
+/// Node 1 is the coordinator.
+const DESK: NodeId = NodeId(0);
+
+/// The state of one node; only that of the coordinator changes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Desk<M> {
+    me: NodeId,
+    busy: bool,
+    queue: Vec<NodeId>,
+    manners: PhantomData<M>,
+}
+
+impl<M: Manners> Desk<M> {
+    fn serve(&mut self, out: &mut Effects<Message>) {
+        if self.busy || self.queue.is_empty() {
+            return;
+        }
+        let at = if M::LAST_FIRST { self.queue.len() - 1 } else { 0 };
+        let next = self.queue.remove(at);
+        self.busy = true;
+        if next == DESK { out.enter() } else { out.send(next, Message::Grant) }
+    }
+}
+
+impl<M: Manners> Algorithm for Desk<M> {
+    type Message = Message;
+
+    const INFO: Info = Central::INFO;
+
+    fn new(me: NodeId, _group: &Group, _start: &Start) -> Self {
+        Self { me, busy: false, queue: Vec::new(), manners: PhantomData }
+    }
+
+    fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        if self.me != DESK {
+            return out.send(DESK, Message::Request);
+        }
+        if M::GREEDY && !self.busy {
+            self.busy = true;
+            return out.enter();
+        }
+        self.queue.push(DESK);
+        self.serve(out);
+    }
+
+    fn receive(&mut self, _group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
+        match msg {
+            Message::Grant => return out.enter(),
+            Message::Request => self.queue.push(from),
+            Message::Release => self.busy = false,
+        }
+        self.serve(out);
+    }
+
+    fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
+        if self.me != DESK {
+            return out.send(DESK, Message::Release);
+        }
+        self.busy = false;
+        if !M::GREEDY {
+            self.serve(out);
+        }
+    }
+
+    fn wanted(&self) -> bool {
+        true
+    }
+
+    fn floor(&self) -> Option<u64> {
+        None
+    }
+}

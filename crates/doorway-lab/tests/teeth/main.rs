@@ -1,0 +1,150 @@
+//! The checker bites: whatever is broken on purpose is found on every run, as what it is; and what
+//! only looks broken is not.
+
+mod desk;
+#[path = "../spoiled/mod.rs"]
+mod spoiled;
+mod spoils;
+#[path = "../verdicts/mod.rs"]
+mod verdicts;
+
+use std::sync::Arc;
+
+use desk::{Desk, Fair, Greedy, LastFirst};
+use doorway_core::algorithms::central::Central;
+use doorway_core::algorithms::le_lann::LeLann;
+use doorway_core::algorithms::maekawa::Maekawa;
+use doorway_core::algorithms::naimi_trehel::NaimiTrehel;
+use doorway_core::algorithms::raymond_tree::RaymondTree;
+use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
+use doorway_lab::check::{Check, Property, Report, Sought, Verdict};
+use doorway_lab::{Choice, FOREVER, Limits, Violation, World};
+use spoiled::Spoiled;
+use spoiled::any_reply::AnyReply;
+use spoils::{
+    DroppedDeferral, EarlyEntry, ForgottenClock, ForgottenRequest, LostRelease, PassedBy,
+    TwoTokens, WrongNode,
+};
+
+/// Node i asks `asks[i]` times, over channels as the algorithm wants them.
+fn world<A: Algorithm>(asks: &[u32]) -> World<A> {
+    shaped(&Shape::default(), asks)
+}
+
+fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World<A> {
+    over(A::INFO.channel, shape, asks)
+}
+
+fn over<A: Algorithm>(channel: Channel, shape: &Shape, asks: &[u32]) -> World<A> {
+    let group = Arc::new(A::INFO.group(asks.len(), shape).expect("a small group"));
+    let mut limits = Limits::reliable(&group, 0);
+    limits.acquires = asks.iter().map(|times| (*times, Mode::Exclusive)).collect();
+    World::new(group, &Start::default(), channel, limits)
+}
+
+/// What the checker says if it looks at everything.
+fn verdict<A: Algorithm>(world: &World<A>) -> Verdict {
+    Check::new(world, 500_000).run().verdict
+}
+
+/// The property that is violated, and the length of the shortest way there.
+#[track_caller]
+fn bites<A: Algorithm>(world: &World<A>) -> (Property, usize) {
+    match verdict(world) {
+        Verdict::Violated { trace, violation, .. } => {
+            (Property::violated_by(&violation), trace.len())
+        }
+        verdict => panic!("{}: {verdict:?}", A::INFO.name),
+    }
+}
+
+#[test]
+fn too_many_inside() {
+    let mut forgetful = world::<Spoiled<ForgottenClock>>(&[2, 1]);
+    verdicts::holds(&forgetful);
+    forgetful.limits_mut().forgetting = true;
+    let two = Shape { permits: Some(2), ..Shape::default() };
+    let found = [
+        bites(&forgetful),
+        bites(&world::<Spoiled<EarlyEntry>>(&[1, 1, 1])),
+        bites(&shaped::<Spoiled<AnyReply>>(&two, &[2, 2, 1])),
+    ];
+    assert_eq!(found, [7, 6, 13].map(|steps| (Property::Exclusion, steps)));
+    // The second of two tokens is refused where the first still is, which is noticed before.
+    let doubled = world::<Spoiled<TwoTokens>>(&[1, 1, 1]);
+    assert_eq!(bites(&doubled), (Property::Refusal, 3));
+    assert_eq!(verdicts::together(&doubled), Some(5));
+}
+
+#[test]
+fn a_wait_without_end_in_a_world_that_stands_still() {
+    let found = [
+        bites(&world::<Spoiled<DroppedDeferral>>(&[1, 1])),
+        bites(&world::<Spoiled<LostRelease>>(&[0, 1, 1])),
+        bites(&world::<Spoiled<ForgottenRequest>>(&[1, 1])),
+    ];
+    assert_eq!(found, [6, 6, 2].map(|steps| (Property::Stuck, steps)));
+}
+
+fn play<A: Algorithm>(world: &mut World<A>, choices: &[Choice]) {
+    for choice in choices {
+        world.apply(*choice);
+    }
+}
+
+/// A wait without end in a world that goes on: only a cycle shows it.
+#[track_caller]
+fn starves<A: Algorithm>(world: &World<A>) -> NodeId {
+    let sought = Sought { stuck: false, ..Sought::default() };
+    assert_eq!(verdicts::way_to(world, sought), None, "no single world or step shows it");
+    let Report { verdict, .. } = Check { sought, ..Check::new(world, 500_000) }.run();
+    let Verdict::Violated { trace, cycle, violation } = verdict else {
+        panic!("{}: {verdict:?}", A::INFO.name);
+    };
+    let Violation::Starved(node) = violation else { panic!("{violation}") };
+    // Played again and again, the cycle brings the world back to where it was.
+    let mut played = world.clone();
+    play(&mut played, &trace);
+    let begin = played.clone();
+    assert!(played.live_in(doorway_core::Phase::Waiting).contains(&node));
+    play(&mut played, &cycle);
+    assert!(!cycle.is_empty() && played == begin, "{cycle:?}");
+    node
+}
+
+#[test]
+fn a_wait_without_end_in_a_world_that_goes_on() {
+    assert_eq!(starves(&world::<Spoiled<PassedBy>>(&[1, 1, 1])), NodeId(1));
+    assert_eq!(starves(&world::<Desk<Greedy>>(&[FOREVER, 1])), NodeId(1));
+    // Of three clients any two can keep the third out; this one is found first.
+    let stack = world::<Desk<LastFirst>>(&[0, FOREVER, FOREVER, FOREVER]);
+    assert_eq!(starves(&stack), NodeId(2));
+}
+
+#[test]
+fn a_driver_that_errs() {
+    // What is sent to one node arrives at another.
+    assert_eq!(bites(&world::<Spoiled<WrongNode>>(&[1, 1, 1])), (Property::Refusal, 3));
+    // A channel is said to keep order and does not.
+    assert_eq!(verdict(&world::<Maekawa>(&[1, 1, 1])), Verdict::Holds);
+    let unordered = over::<Maekawa>(Channel::Unordered, &Shape::default(), &[1, 1, 1]);
+    assert_eq!(bites(&unordered), (Property::Refusal, 8));
+}
+
+/// Someone may be overtaken for as long as a message is withheld, or wait for as long as the token
+/// is elsewhere. But messages arrive, so this is not starvation.
+#[test]
+fn an_unfair_schedule_is_no_starvation() {
+    #[track_caller]
+    fn overtaken<A: Algorithm>(asks: &[u32]) -> Option<u32> {
+        let report = Check::new(&world::<A>(asks), 500_000).run();
+        assert_eq!(report.verdict, Verdict::Holds, "{}", A::INFO.name);
+        report.waiting.expect("it was looked into").overtaken
+    }
+    let often = [FOREVER; 3];
+    assert_eq!(overtaken::<LeLann>(&often), Some(2));
+    assert_eq!(overtaken::<Central>(&often), None);
+    assert_eq!(overtaken::<Desk<Fair>>(&often), None);
+    assert_eq!(overtaken::<NaimiTrehel>(&often), None);
+    assert_eq!(overtaken::<RaymondTree>(&often), None);
+}
