@@ -3,8 +3,9 @@
 use doorway_core::algorithms::carvalho_roucairol::{CarvalhoRoucairol, Message};
 use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, NodeSet, Start};
 
-/// That no permission is missing only wakes the client, which goes inside together with the next thing that
-/// happens at its node, after it, and does not look again whether all permissions are still there.
+/// That no permission is missing only wakes the client, which goes inside together with the next
+/// thing that happens at its node, after it, and does not look again whether all permissions are
+/// still there.
 ///
 /// The sound algorithm cannot be spoiled from outside here: it has no state between the two.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -13,7 +13,7 @@ use doorway_lab::check::{Property, Sought};
 use crate::drowsy::Drowsy;
 use crate::spoiled::any_reply::AnyReply;
 use crate::spoiled::{Message, Sends, Spoil, Spoiled};
-use crate::verdicts::TOGETHER;
+use crate::verdicts::{TOGETHER, holds};
 use crate::worlds::{begun_by, doubling, judge, losing, plain, seek, shaped, unordered};
 use crate::{EARLY, Flaw};
 
@@ -219,7 +219,7 @@ fn votes() -> [Flaw; 2] {
 
 /// Carvalho & Roucairol without rule 4: a permission given back is not asked for again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct NeverAskedBack;
+struct NeverAskedBack;
 
 impl Spoil for NeverAskedBack {
     type Of = CarvalhoRoucairol;
@@ -303,4 +303,9 @@ impl Spoil for Overlooks {
         let overlooked = matches!(message, majority::Message::Yes(clock, _) if late(clock));
         (!overlooked).then_some(message)
     }
+}
+
+#[test]
+fn two_nodes_do_not_show_the_need_for_rule_4() {
+    holds(&plain::<Spoiled<NeverAskedBack>>(&[4, 4]));
 }

@@ -8,12 +8,12 @@ use doorway_core::algorithms::raymond_tree::RaymondTree;
 use doorway_core::algorithms::ricart_agrawala_token::{self, RicartAgrawalaToken};
 use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::tree::TreeShape;
-use doorway_core::{NodeId, Shape};
+use doorway_core::{Channel, NodeId, Shape};
 use doorway_lab::check::{Property, Sought};
 
 use crate::spoiled::{Message, Sends, Spoil, Spoiled};
-use crate::verdicts::TOGETHER;
-use crate::worlds::{doubling, judge, plain, seek, shaped};
+use crate::verdicts::{TOGETHER, holds};
+use crate::worlds::{doubling, judge, over, plain, seek, shaped};
 use crate::{EARLY, Flaw};
 
 pub(crate) fn flaws() -> Vec<Flaw> {
@@ -134,4 +134,9 @@ impl Spoil for HolderIgnored {
         self.holder = grant.map(|(to, _)| *to).or(self.holder);
         sends
     }
+}
+
+#[test]
+fn channels_that_keep_order_hide_a_coordinator_that_drops_requests() {
+    holds(&over(Channel::Fifo, &plain::<Spoiled<HolderIgnored>>(&[0, 3, 3])));
 }

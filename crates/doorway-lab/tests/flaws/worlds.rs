@@ -31,8 +31,13 @@ pub(crate) fn voting<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World<A> {
 
 /// The same world with channels that keep no order.
 pub(crate) fn unordered<A: Algorithm>(world: &World<A>) -> World<A> {
+    over(Channel::Unordered, world)
+}
+
+/// The same world with other channels.
+pub(crate) fn over<A: Algorithm>(channel: Channel, world: &World<A>) -> World<A> {
     let (group, limits) = (world.group().clone(), world.limits().clone());
-    World::new(group, &Start::default(), Channel::Unordered, limits)
+    World::new(group, &Start::default(), channel, limits)
 }
 
 /// The same world, in which a node begins inside.
