@@ -125,7 +125,7 @@ pub struct Info {
     /// For a text that fails as printed: how.
     pub refuted: Option<&'static str>,
     /// Which faults it survives by itself, each once: everything still holds, and nobody waits for
-    /// ever. Survivors learn of a crash.
+    /// ever. Survivors learn of a crash; where there are permits, there are two.
     pub survives: &'static [Fault],
     /// May the lock service offer it? Only what is right, rests while nobody wants in, and gains
     /// something over its plainer kin in a service, where a view replaces crashed nodes.

@@ -3,10 +3,12 @@
 use clap::{Args, ValueEnum};
 use doorway_core::{Fault, Group, Info, Mode, NodeId};
 use doorway_lab::FOREVER;
-use doorway_lab::check::{Case, MAX_NODES};
+use doorway_lab::check::{Case, History, MAX_NODES};
 
+use crate::checking::cores;
 use crate::failure::Usage;
 use crate::group_args::parse_node;
+use crate::names;
 use crate::run_args::ChannelName;
 
 /// Who asks how often, how messages travel, what fails, and how far to look.
@@ -36,6 +38,10 @@ pub(crate) struct CaseArgs {
     #[arg(long, value_name = "WHERE", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "any")]
     crash: Option<Victim>,
+    /// Let the nodes write down what they know, and check one thing more: that fences grow, that
+    /// requests are served in the order in which they happened, or that each costs what is claimed
+    #[arg(long, value_name = "WHAT", value_parser = names::histories())]
+    history: Option<History>,
     /// Give up beyond so many different worlds: a check that does so has shown nothing
     #[arg(long, value_name = "WORLDS", default_value_t = 20_000_000, value_parser = parse_limit)]
     pub(crate) limit: u64,
@@ -78,6 +84,10 @@ impl CaseArgs {
                           are settled exactly only while nothing fails; say how often nodes ask";
             return Err(Usage(reason.to_owned()));
         }
+        if self.acquires == FOREVER && self.history.is_some() {
+            let reason = "a history of requests for ever has no end; say how often nodes ask";
+            return Err(Usage(reason.to_owned()));
+        }
         Ok(())
     }
 
@@ -86,7 +96,6 @@ impl CaseArgs {
         if self.readers.is_some() && !info.shared {
             return Err(Usage(format!("{} serves no shared mode", info.name)));
         }
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let mut case = Case::new(info, group, self.acquires);
         for (node, (times, mode)) in case.group.nodes().zip(&mut case.acquires) {
             if self.requesters.as_ref().is_some_and(|all| !all.contains(&node)) {
@@ -98,6 +107,7 @@ impl CaseArgs {
         }
         case.channel = self.channel.map_or(case.channel, ChannelName::channel);
         case.faults = self.faults();
+        case.history = self.history;
         case.limit = self.limit;
         case.threads = self.threads.unwrap_or_else(cores);
         Ok(case)

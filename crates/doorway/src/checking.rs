@@ -3,6 +3,7 @@
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use anyhow::Context as _;
 use doorway_lab::check::{Case, Progress, Report, Verdict};
@@ -50,6 +51,11 @@ pub(crate) struct Checked {
     pub(crate) seconds: f64,
     /// Set where the verdict is that it was not exhausted.
     pub(crate) stop: Option<Stop>,
+}
+
+/// How many threads can work at once.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Check the algorithm of this name in at most so many gigabytes.

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::checking::{Checked, Stop};
 use crate::commands::list::channel;
-use crate::story;
 use crate::table::Table;
 
 /// What was checked, and what came of it.
@@ -78,9 +77,10 @@ impl Finding {
         let (trace, cycle) = self.case.tell(name, trace, cycle).expect("a name of the list");
         let (size, channel) = (self.case.group.size(), channel(self.case.channel));
         let setup = format!("{name} n={size} channel={channel}{options}");
-        let comment = format!("violated: {}.", story::violated(violation));
+        let comment = format!("violated: {}.", self.violated().unwrap_or_default());
         let played = script::run(&script::compose(&comment, &setup, &trace, &cycle))?;
-        let same = played.violation.as_ref() == Some(violation);
+        // A history is not played, so neither is what is wrong with it.
+        let same = self.case.history.is_some() || played.violation.as_ref() == Some(violation);
         anyhow::ensure!(same, "the script of '{violation}' shows {:?}", played.violation);
         Ok(Some(Story { trace, cycle, played }))
     }
@@ -100,6 +100,18 @@ impl Finding {
             Verdict::Violated { violation, .. } => Some(violation),
             _ => None,
         }
+    }
+
+    /// The name of what is violated.
+    fn property(&self) -> Option<String> {
+        let property = Property::violated_by(self.violation()?);
+        let claim = self.case.history.filter(|_| property == Property::Claim);
+        Some(claim.map_or_else(|| property.to_string(), |history| history.name().to_owned()))
+    }
+
+    /// Which property is violated, and how.
+    pub(crate) fn violated(&self) -> Option<String> {
+        Some(format!("{}: {}", self.property()?, self.violation()?))
     }
 
     /// Why it came to no end.
@@ -138,7 +150,7 @@ impl Finding {
             channel: channel(self.case.channel),
             faults: self.case.faults.iter().filter_map(name).map(|(name, _)| *name).collect(),
             verdict: self.verdict(),
-            property: self.violation().map(|what| Property::violated_by(what).to_string()),
+            property: self.property(),
             worlds: report.progress.states,
             transitions: report.progress.steps,
             depth: report.progress.depth,
@@ -164,7 +176,7 @@ impl Finding {
         let rate = HumanCount((progress.states as f64 / seconds.max(1e-9)) as u64);
         let memory = HumanBytes(progress.bytes);
         let mut rows = vec![
-            ("checked", "exclusion, refusal, stuck, starvation".to_owned()),
+            ("checked", self.properties()),
             ("worlds", format!("{states}, {steps} transitions, depth {}", progress.depth)),
             ("took", format!("{seconds:.2} s, {rate} worlds a second, {memory}")),
         ];
@@ -184,7 +196,7 @@ impl Finding {
             rows.push(("certainty", text));
         }
         rows.extend(self.stop().map(|stop| ("no answer", format!("{stop}; this shows nothing"))));
-        rows.extend(self.violation().map(|what| ("violated", story::violated(what))));
+        rows.extend(self.violated().map(|what| ("violated", what)));
         let mut table = Table::new([]);
         for (what, text) in rows {
             table.row([what.to_owned(), text]);
@@ -230,6 +242,14 @@ impl Finding {
         match troubles.as_slice() {
             [] => "nothing fails".to_owned(),
             some => format!("with {}", some.join(" and ")),
+        }
+    }
+
+    /// What was checked.
+    fn properties(&self) -> String {
+        match self.case.history {
+            None => "exclusion, refusal, stuck, starvation".to_owned(),
+            Some(history) => format!("exclusion, refusal, stuck, {}", history.name()),
         }
     }
 

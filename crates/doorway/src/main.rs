@@ -21,6 +21,7 @@ mod finding;
 mod group_args;
 mod header;
 mod names;
+mod pages;
 mod progress;
 mod replay;
 mod run_args;

@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_core::quorums;
+use doorway_lab::check::History;
 use doorway_lab::{nearest, papers};
 
 use crate::commands::paper;
@@ -31,6 +32,11 @@ pub(crate) fn algorithms() -> Named<&'static Entry> {
 pub(crate) fn quorum_kinds() -> Named<quorums::Kind> {
     let all = quorums::Kind::ALL.map(|kind| (kind.name(), kind)).into();
     Named { what: "quorum construction", shown_by: "doorway help quorums", all }
+}
+
+/// What can be asked of a history.
+pub(crate) fn histories() -> Named<History> {
+    Named { what: "history", shown_by: "doorway help check", all: History::ALL.into() }
 }
 
 /// The tables of the papers.

@@ -82,7 +82,8 @@ const PRINTED: Info = Info {
     permits: true,
     needs: Needs::Nothing,
     refuted: None,
-    survives: &[],
+    // With two permits or more: each fault takes one away.
+    survives: &[Fault::Loss, Fault::CrashOutside, Fault::CrashInside],
     served: true,
     messages: Claim {
         least: Formula { text: "2N-K-1 if S=1", of: cost::least },

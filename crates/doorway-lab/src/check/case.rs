@@ -6,7 +6,8 @@ use std::sync::Arc;
 use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Channel, Fault, Group, Info, Mode, Start};
 
-use super::{Check, Progress, Report, Sought};
+use super::{Check, Judge, Progress, Report, Sought};
+use crate::watch::{Charged, Fenced, Ordered, charge, fence, order};
 use crate::{Choice, Limits, Victims, Violation, World, script};
 
 /// A group, its network and what may happen to it.
@@ -28,6 +29,35 @@ pub struct Case {
     pub sought: Sought,
     /// Is waiting looked into?
     pub waiting: bool,
+    /// What nodes write down, and what is then asked of it.
+    pub history: Option<History>,
+}
+
+/// What can be asked of worlds whose nodes write a history: it multiplies the worlds, so each has a
+/// check of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// Do the fences of grants grow?
+    Fences,
+    /// Is a request served before all those that happened after it?
+    Order,
+    /// Does each request cost what is claimed?
+    Price,
+}
+
+impl History {
+    /// All of them, with the names by which they are known.
+    pub const ALL: [(&str, Self); 3] =
+        [("fences", Self::Fences), ("order", Self::Order), ("price", Self::Price)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fences => "fences",
+            Self::Order => "order",
+            Self::Price => "price",
+        }
+    }
 }
 
 impl Case {
@@ -43,6 +73,7 @@ impl Case {
             threads: 1,
             sought: Sought::default(),
             waiting: true,
+            history: None,
         }
     }
 
@@ -76,17 +107,38 @@ impl Case {
 
             fn run<A: Algorithm>(self) -> Report {
                 let Self(case, watch) = self;
-                let world = case.world::<A>();
-                let check = Check {
-                    threads: case.threads,
-                    sought: case.sought,
-                    waiting: case.waiting,
-                    ..Check::new(&world, case.limit)
-                };
-                check.run_watched(watch)
+                match case.history {
+                    None => case.check::<A>(None, watch),
+                    Some(History::Fences) => {
+                        case.check::<Fenced<A>>(Some(&|world| fence::check(world)), watch)
+                    }
+                    Some(History::Order) => {
+                        case.check::<Ordered<A>>(Some(&|world| order::check(world)), watch)
+                    }
+                    Some(History::Price) => {
+                        case.check::<Charged<A>>(Some(&|world| charge::check(world)), watch)
+                    }
+                }
             }
         }
         algorithms::with(name, Run(self, watch))
+    }
+
+    fn check<A: Algorithm>(
+        &self,
+        judge: Option<&Judge<A>>,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Report {
+        let world = self.world::<A>();
+        let check = Check {
+            threads: self.threads,
+            sought: self.sought,
+            // Whoever waits for ever does so without a history too.
+            waiting: self.waiting && judge.is_none(),
+            judge,
+            ..Check::new(&world, self.limit)
+        };
+        check.run_watched(watch)
     }
 
     /// The commands of a script that make the choices of a counterexample, first those that lead to

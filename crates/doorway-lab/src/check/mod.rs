@@ -9,6 +9,7 @@
 
 pub mod assumptions;
 mod case;
+pub mod census;
 mod components;
 mod duties;
 mod graph;
@@ -28,7 +29,7 @@ mod waits;
 
 use doorway_core::{Algorithm, NodeId, Phase};
 
-pub use case::{Case, Property};
+pub use case::{Case, History, Property};
 pub use machine::Judge;
 use machine::Machine;
 pub use model::{Deed, Model, Successors, Tag};

@@ -26,10 +26,10 @@ pub use order::Ordered;
 /// A message with a note of the watch.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Noted<N, M> {
+    /// The message of the algorithm: first, so that channels sort watched messages like others.
+    pub inner: M,
     /// What the watch of the sender wrote on it.
     pub note: N,
-    /// The message of the algorithm.
-    pub inner: M,
 }
 
 /// The message first, since pictures know a message by its first word.

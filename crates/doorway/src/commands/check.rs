@@ -19,6 +19,7 @@ use crate::files;
 use crate::finding::{Finding, Record, Story};
 use crate::group_args::ShapeArgs;
 use crate::names;
+use crate::pages;
 use crate::replay::{quoted, with_option};
 use crate::story;
 use crate::table::Table;
@@ -28,21 +29,30 @@ use crate::table::Table;
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    #[arg(required_unless_present_any = ["all", "table", "assumptions"])]
+    #[arg(conflicts_with_all = ["all", "table", "assumptions"])]
     algorithm: Option<&'static Entry>,
     /// How many nodes there are [default with --all: 3]
     #[arg(short = 'n', value_name = "N", value_parser = parse_checked_size)]
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present_any = ["all", "table", "assumptions"])]
     nodes: Option<usize>,
     /// Check every algorithm, the refuted ones too, and print a line for each
     #[arg(long)]
     all: bool,
+    /// Check every algorithm at the largest sizes that fit, and print the page docs/checked.md;
+    /// this takes a quarter of an hour
+    #[arg(long, conflicts_with_all = ["all", "nodes", "json", "CaseArgs", "ShapeArgs"])]
+    table: bool,
+    /// Check every algorithm over both kinds of channels and with every fault, and print the page
+    /// docs/assumptions.md; this takes a minute
+    #[arg(long, conflicts_with_all = ["all", "table", "nodes", "json", "CaseArgs", "ShapeArgs"])]
+    assumptions: bool,
     /// Draw the counterexample, in the format that the name asks for: .svg, .txt, .mmd, .shiviz,
     /// or .json for Perfetto
-    #[arg(long, value_name = "FILE", conflicts_with = "all")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     diagram: Option<PathBuf>,
     /// Write the counterexample as a script, which `doorway replay` plays
-    #[arg(long, value_name = "FILE", conflicts_with = "all")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     save: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -58,6 +68,12 @@ const NODES: usize = 3;
 
 /// Check it; a violation is a failure, and so is a check without an end.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    if args.table {
+        return pages::checked(out, &Interrupt::listen()?);
+    }
+    if args.assumptions {
+        return Ok(pages::assumed(out)?);
+    }
     args.case.ensure_possible(args.size())?;
     match args.algorithm {
         Some(entry) => one(args, &entry.info, out),
@@ -134,8 +150,8 @@ fn one(args: &Args, info: &'static Info, out: &mut dyn Write) -> anyhow::Result<
         args.print(&finding, out)?;
     }
     out.flush()?;
-    if let Some(violation) = finding.violation() {
-        return Err(anyhow!("{}: violated: {}", info.name, story::violated(violation)));
+    if let Some(violated) = finding.violated() {
+        return Err(anyhow!("{}: violated: {violated}", info.name));
     }
     match finding.stop() {
         Some(stop) => Err(NotExhausted(format!("not exhausted: {stop}")).into()),
@@ -222,11 +238,11 @@ fn print_all(out: &mut dyn Write, findings: &Findings) -> anyhow::Result<()> {
 
 fn remark(info: &Info, finding: &Finding) -> String {
     let refuted = info.refuted.is_some();
-    match (&finding.checked.report.verdict, finding.violation()) {
-        (Verdict::Violated { trace, cycle, .. }, Some(violation)) => {
+    match (&finding.checked.report.verdict, finding.violated()) {
+        (Verdict::Violated { trace, cycle, .. }, Some(violated)) => {
             let steps = trace.len() + cycle.len();
             let known = if refuted { "refuted: " } else { "" };
-            format!("{known}{} after {steps} steps", story::violated(violation))
+            format!("{known}{violated} after {steps} steps")
         }
         (Verdict::Holds, _) if refuted => "refuted, but not at this size".to_owned(),
         _ => finding.stop().unwrap_or_default(),

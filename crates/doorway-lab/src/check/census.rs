@@ -1,0 +1,94 @@
+//! Which groups of each algorithm are checked for the great table: the largest that fit.
+
+use doorway_core::{Group, GroupError, Info, Mode, Needs, NodeId, Shape, quorums};
+
+use super::{Case, History};
+use crate::FOREVER;
+
+/// A group to be checked, and who asks how often in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// How many nodes there are.
+    pub size: usize,
+    /// How often each of them asks that asks; [`FOREVER`] for ever.
+    pub times: u32,
+    /// How many of them ask.
+    pub askers: usize,
+    /// How many nodes before the first that asks do not.
+    pub idle: usize,
+}
+
+impl Attempt {
+    const fn all(size: usize, times: u32) -> Self {
+        Self { size, times, askers: size, idle: 0 }
+    }
+
+    const fn some(size: usize, idle: usize, askers: usize) -> Self {
+        Self { size, times: 1, askers, idle }
+    }
+
+    /// The case of an algorithm, in at most so many worlds.
+    pub fn case(&self, info: &Info, limit: u64) -> Result<Case, GroupError> {
+        let mut case = Case { limit, ..Case::new(info, self.group(info)?, self.times) };
+        for (node, asks) in case.acquires.iter_mut().enumerate() {
+            if !(self.idle..self.idle + self.askers).contains(&node) {
+                *asks = (0, Mode::Exclusive);
+            }
+        }
+        Ok(case)
+    }
+
+    /// Groups are as they are by default, but for two permits where there are permits, and for the
+    /// seven nodes of Maekawa's figure.
+    fn group(&self, info: &Info) -> Result<Group, GroupError> {
+        let plane = info.needs == Needs::Quorums && self.size == 7;
+        let shape = Shape {
+            permits: info.permits.then_some(2),
+            quorums: plane.then_some(quorums::Kind::ProjectivePlane),
+            ..Shape::default()
+        };
+        info.group(self.size, &shape)
+    }
+
+    /// In words: who asks how often.
+    pub fn requests(&self) -> String {
+        let times = match self.times {
+            FOREVER => "for ever".to_owned(),
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            times => format!("{times} times"),
+        };
+        if self.askers == self.size {
+            return times;
+        }
+        let node = |at: usize| NodeId(at as u32);
+        let (first, last) = (node(self.idle), node(self.idle + self.askers - 1));
+        format!("{times} ({first} to {last})")
+    }
+}
+
+/// In each row the attempts from the largest to the smallest: the first that can be exhausted ends
+/// it.
+pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
+    let mut rows = vec![
+        vec![Attempt::all(2, FOREVER)],
+        vec![Attempt::all(3, FOREVER)],
+        vec![Attempt::all(3, 3), Attempt::all(3, 2), Attempt::all(3, 1)],
+        vec![
+            Attempt::all(4, 2),
+            Attempt::all(4, 1),
+            Attempt::some(4, 0, 3),
+            Attempt::some(4, 0, 2),
+        ],
+    ];
+    if info.needs == Needs::Quorums {
+        rows.push(vec![Attempt::some(7, 1, 4)]);
+    }
+    rows
+}
+
+/// What is asked of histories, in which groups.
+pub fn histories() -> impl Iterator<Item = (History, Attempt)> {
+    let groups = [Attempt::all(2, 2), Attempt::all(3, 1)];
+    History::ALL.into_iter().flat_map(move |(_, what)| groups.map(|group| (what, group)))
+}
