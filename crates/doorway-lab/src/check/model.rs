@@ -76,6 +76,24 @@ impl Tag {
     }
 }
 
+/// What must never happen: a state itself, which is nearer and so comes first, or one of its steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wrong {
+    State,
+    /// By its ordinal.
+    Step(u32),
+}
+
+impl Wrong {
+    /// The ordinal of the step, if it takes one.
+    pub(super) fn step(self) -> Option<u32> {
+        match self {
+            Self::State => None,
+            Self::Step(ordinal) => Some(ordinal),
+        }
+    }
+}
+
 /// The successors of one state, and whether something in it or behind it must never happen.
 #[derive(Debug, Default)]
 pub struct Successors {
@@ -137,10 +155,9 @@ impl Successors {
         self.prints.iter().copied().filter(|print| *print != NOWHERE)
     }
 
-    /// What of it must never happen: `None` for nothing, else the ordinal of the first breaking
-    /// step, or `None` again for the state itself.
-    pub(super) fn wrong(&self) -> Option<Option<u32>> {
-        if self.broken { Some(None) } else { self.breaking.map(Some) }
+    /// What of it must never happen.
+    pub(super) fn wrong(&self) -> Option<Wrong> {
+        if self.broken { Some(Wrong::State) } else { self.breaking.map(Wrong::Step) }
     }
 
     /// How many there are, followed or not.

@@ -8,7 +8,7 @@ mod tests;
 use std::hint::black_box;
 
 use super::graph::{self, Graph};
-use super::model::{Model, NOWHERE, Successors, Tag};
+use super::model::{Model, NOWHERE, Successors, Tag, Wrong};
 use super::table::Table;
 use share::share;
 
@@ -94,8 +94,8 @@ struct Batch {
     targets: Vec<u32>,
     tags: Vec<Tag>,
     unknown: Vec<Unknown>,
-    /// A state, and the ordinal of the wrong step or none if it is wrong itself.
-    wrong: Option<(Option<u32>, u32)>,
+    /// What is wrong, and at which state.
+    wrong: Option<(Wrong, u32)>,
 }
 
 /// Successors in one shard that were unknown when their chunk began.
@@ -137,7 +137,7 @@ impl<'m> Search<'m> {
         loop {
             let begin = layer.begin + layer.prints.len() as u32;
             let mut next = Layer { begin, ..Layer::default() };
-            let mut wrong: Option<(Option<u32>, u32)> = None;
+            let mut wrong: Option<(Wrong, u32)> = None;
             for from in (0..layer.prints.len()).step_by(self.chunk() * CHUNKS_PER_ROUND) {
                 let found = self.round(&layer, from, &mut next);
                 // A wrong state is nearer than a wrong step of its layer.
@@ -150,8 +150,8 @@ impl<'m> Search<'m> {
                     return End::Limit;
                 }
             }
-            if let Some((step, state)) = wrong {
-                return End::Wrong(self.way(state).into_iter().chain(step).collect());
+            if let Some((what, state)) = wrong {
+                return End::Wrong(self.way(state).into_iter().chain(what.step()).collect());
             }
             if next.prints.is_empty() {
                 return End::Exhausted;
@@ -173,12 +173,7 @@ impl<'m> Search<'m> {
     }
 
     /// Expand the chunks of a layer that begin at `from`.
-    fn round(
-        &mut self,
-        layer: &Layer,
-        from: usize,
-        next: &mut Layer,
-    ) -> Option<(Option<u32>, u32)> {
+    fn round(&mut self, layer: &Layer, from: usize, next: &mut Layer) -> Option<(Wrong, u32)> {
         let chunk = self.chunk();
         let to = layer.prints.len().min(from + chunk * CHUNKS_PER_ROUND);
         let chunks: Vec<_> = (from..to).step_by(chunk).map(|at| (at, to.min(at + chunk))).collect();
@@ -239,8 +234,8 @@ impl<'m> Search<'m> {
     /// Tell the known successors of a state from the unknown.
     fn sort_out(&self, number: u32, successors: &Successors, batch: &mut Batch) {
         batch.steps += successors.len() as u64;
-        if let Some(step) = successors.wrong() {
-            let wrong = Some((step, number));
+        if let Some(what) = successors.wrong() {
+            let wrong = Some((what, number));
             batch.wrong = [batch.wrong, wrong].into_iter().flatten().min();
         }
         for (print, tag, row) in successors.iter(self.model.width()) {
@@ -294,8 +289,8 @@ impl<'m> Search<'m> {
             successors.clear();
             self.model.expand(&row, print, &mut successors);
             let is_stop = |print: u64| self.shards[shard(print)].find(print) == Some(stop);
-            let mut steps = (0..).zip(successors.iter(self.model.width()));
-            let (ordinal, (there, _, found)) = steps
+            let mut numbered = (0..).zip(successors.iter(self.model.width()));
+            let (ordinal, (there, _, found)) = numbered
                 .find(|(_, (print, ..))| is_stop(*print))
                 .expect("a parent leads to its child");
             way.push(ordinal);

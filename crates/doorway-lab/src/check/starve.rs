@@ -6,7 +6,7 @@
 //! no fault is bound to happen. A set of states that can be gone round keeps all duties if none
 //! is open in all of its states and done in no step between them.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use doorway_core::NodeId;
 
@@ -54,7 +54,7 @@ pub(super) fn starving(
         rounds.into_iter().map(|(node, states)| Round { node, states, owed: None }).collect();
     rounds.sort_by_key(|round| round.states.iter().min().copied());
     // For each node, in which round a state is, counted from 1.
-    let mut member: HashMap<usize, Vec<u32>> = HashMap::new();
+    let mut member: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for (nth, round) in (1..).zip(&rounds) {
         let of_node = member.entry(round.node).or_insert_with(|| vec![0; graph.len() as usize]);
         for state in &round.states {
@@ -92,7 +92,7 @@ pub(super) fn starving(
 /// A way round in which every duty is done or not open at some point.
 fn lasso(search: &Search<'_>, duties: Duties<'_>, round: &Round) -> Lasso {
     let inside: BTreeSet<u32> = round.states.iter().copied().collect();
-    let mut known: HashMap<u32, Vec<Option<Duty>>> = HashMap::new();
+    let mut known: BTreeMap<u32, Vec<Option<Duty>>> = BTreeMap::new();
     search.revisit(&mut |state, row| {
         if inside.contains(&state) {
             known.insert(state, duties(row));
@@ -133,7 +133,7 @@ fn nearest(
     within: impl Fn(u32) -> bool,
     wanted: impl Fn(u32, u32, u32) -> bool,
 ) -> Vec<(u32, u32)> {
-    let mut before: HashMap<u32, (u32, u32)> = HashMap::new();
+    let mut before: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
     let mut open = VecDeque::from([from]);
     while let Some(state) = open.pop_front() {
         for (ordinal, target, _) in graph.steps(state).filter(|(_, target, _)| within(*target)) {

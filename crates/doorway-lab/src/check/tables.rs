@@ -4,16 +4,15 @@
 //! through far fewer states of single nodes than worlds. So each such step is taken once, by the
 //! shipped code, and looked up from then on. What the numbers stand for only [`Meaning`] knows.
 
-use std::collections::HashMap;
-
 use doorway_core::{Channel, NodeId};
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
 use super::kept::Kept;
 use super::model::Tag;
 
 /// What can be asked of a place without looking at its state.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is asked on its own")]
 pub(super) struct Facts {
     /// A hash of the place that depends on nothing else.
     pub(super) hash: u64,
@@ -88,9 +87,9 @@ pub(super) struct Tables {
     pub(super) channels: Kept<Vec<u32>>,
     deliveries: Vec<Vec<Delivery>>,
     pub(super) undetected: Kept<Vec<(NodeId, NodeId)>>,
-    steps: HashMap<u64, u32, FxBuildHasher>,
+    steps: FxHashMap<u64, u32>,
     outcomes: Vec<Outcome>,
-    puts: HashMap<u64, u32, FxBuildHasher>,
+    puts: FxHashMap<u64, u32>,
 }
 
 impl Tables {
@@ -101,9 +100,9 @@ impl Tables {
             channels: Kept::new(),
             deliveries: Vec::new(),
             undetected: Kept::new(),
-            steps: HashMap::default(),
+            steps: FxHashMap::default(),
             outcomes: Vec::new(),
-            puts: HashMap::default(),
+            puts: FxHashMap::default(),
         };
         // Number 0 is the empty channel, and nothing undetected.
         tables.keep_channel(Vec::new());

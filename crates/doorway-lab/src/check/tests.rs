@@ -6,7 +6,7 @@ use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Channel, Mode, Shape, Start};
 
 use super::machine::Machine;
-use super::model::{Model, NOWHERE, Successors};
+use super::model::{Model, NOWHERE, Successors, Wrong};
 use super::pack::{Packed, Sought};
 use crate::simulate::Dice;
 use crate::{FOREVER, Limits, World};
@@ -78,8 +78,8 @@ fn compare<A: Algorithm>(
             sound.push(next);
         }
     }
-    let stuck = world.stuck().map(|_| None);
-    assert_eq!(successors.wrong(), stuck.or(wrong.map(Some)), "{}", A::INFO.name);
+    let stuck = world.stuck().map(|_| Wrong::State);
+    assert_eq!(successors.wrong(), stuck.or(wrong.map(Wrong::Step)), "{}", A::INFO.name);
     (!sound.is_empty()).then(|| sound.swap_remove(dice.below(sound.len())))
 }
 
