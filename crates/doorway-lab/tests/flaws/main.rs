@@ -4,6 +4,8 @@
 //! `docs/flaws.md` and its pictures are written from this table: `cargo xtask docs` does it, or
 //! `UPDATE=1 cargo test -p doorway-lab --test flaws`.
 
+#[path = "../spoiled/any_reply.rs"]
+mod any_reply;
 mod drowsy;
 #[path = "../figures/mod.rs"]
 mod figures;

@@ -10,8 +10,8 @@ use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{NodeId, Shape};
 use doorway_lab::check::{Property, Sought};
 
+use crate::any_reply::AnyReply;
 use crate::drowsy::Drowsy;
-use crate::spoiled::any_reply::AnyReply;
 use crate::spoiled::{Message, Sends, Spoil, Spoiled};
 use crate::verdicts::{TOGETHER, holds};
 use crate::worlds::{begun_by, doubling, judge, losing, plain, seek, shaped, unordered};

@@ -3,7 +3,7 @@
 use doorway_core::NodeId;
 use doorway_core::algorithms::raymond_k::{Message, RaymondK};
 
-use super::{Sends, Spoil};
+use crate::spoiled::{Sends, Spoil};
 
 /// Takes any reply for one to the present request, as the paper warns not to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

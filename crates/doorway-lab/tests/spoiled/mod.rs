@@ -1,7 +1,5 @@
 //! Algorithms with one rule broken, to show that the rule is needed and that its loss is found.
 
-pub(crate) mod any_reply;
-
 use std::fmt::Debug;
 use std::hash::Hash;
 

@@ -1,6 +1,8 @@
 //! The checker bites: whatever is broken on purpose is found on every run, as what it is; and what
 //! only looks broken is not.
 
+#[path = "../spoiled/any_reply.rs"]
+mod any_reply;
 mod desk;
 #[path = "../spoiled/mod.rs"]
 mod spoiled;
@@ -10,6 +12,7 @@ mod verdicts;
 
 use std::sync::Arc;
 
+use any_reply::AnyReply;
 use desk::{Desk, Fair, Greedy, LastFirst};
 use doorway_core::algorithms::central::Central;
 use doorway_core::algorithms::le_lann::LeLann;
@@ -20,7 +23,6 @@ use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
 use doorway_lab::check::{Check, Property, Report, Sought, Verdict};
 use doorway_lab::{Choice, FOREVER, Limits, Violation, World};
 use spoiled::Spoiled;
-use spoiled::any_reply::AnyReply;
 use spoils::{
     DroppedDeferral, EarlyEntry, ForgottenClock, ForgottenRequest, LostRelease, PassedBy,
     TwoTokens, WrongNode,
