@@ -1,4 +1,4 @@
-//! Worlds a second of our own explorer, beside Stateright searching the same worlds breadth first
+//! Worlds a second of our own checker, beside Stateright searching the same worlds breadth first
 //! on one thread, in one run.
 //!
 //! `cargo bench --bench check` takes a minute; `-- --smoke` runs everything at toy size.

@@ -1,5 +1,5 @@
 //! A second opinion from Stateright: searching the same worlds, it finds as many of them as our
-//! explorer does, and the same shortest way to everything that is known to go wrong.
+//! checker does, and the same shortest way to everything that is known to go wrong.
 
 use std::mem::discriminant;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Two opinions on the same world: that of our own explorer, and that of Stateright, a model
+//! Two opinions on the same world: that of our own checker, and that of Stateright, a model
 //! checker that others wrote.
 
 #![allow(dead_code, reason = "each test takes what it needs")]

@@ -2,7 +2,7 @@
  *
  * One step here is one step of a world: a client asks, a client leaves, or the first message of a
  * link arrives, each with all that its node does about it (`d_step`). So the states can be counted
- * against the worlds of the explorer.
+ * against the worlds of the checker.
  *
  * ASKS=k lets each client ask k times. FOREVER lets all ask again and again; numbers then go round
  * in a circle of NUMBERS, so that there are finitely many states.
