@@ -48,7 +48,11 @@ pub(crate) fn check() -> anyhow::Result<()> {
 
 /// Every generated document, by path.
 fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
-    let mut documents = vec![("README.md", readme()?), ("docs/commands.md", commands()?)];
+    let mut documents = vec![
+        ("README.md", readme()?),
+        ("docs/commands.md", commands()?),
+        ("docs/assumptions.md", doorway("check --assumptions")?),
+    ];
     for (path, command) in PICTURES {
         documents.push((path, picture(path, command)?));
     }

@@ -1,0 +1,81 @@
+//! The page docs/checked.md says what the checker says: every row of it that is small is checked
+//! again.
+
+use std::fs;
+
+use doorway_core::algorithms::ALL;
+use doorway_core::{Channel, Info};
+use doorway_lab::check::census::{Attempt, plan};
+use doorway_lab::check::{Case, Property, Report, Verdict};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/checked.md");
+
+/// Rows with more worlds are left to `doorway check --table`.
+const SMALL: u64 = 20_000;
+
+/// The cells of the row of this attempt, if the page has one.
+fn row<'a>(page: &'a str, info: &Info, attempt: &Attempt) -> Option<Vec<&'a str>> {
+    let head = format!("| `{}` | {} | {} |", info.name, attempt.size, attempt.requests());
+    let line = page.lines().find(|line| line.starts_with(&head))?;
+    Some(line.trim_matches('|').split('|').map(str::trim).collect())
+}
+
+/// What the page would say of the report, but for the time and the memory it took.
+fn cells(info: &Info, attempt: &Attempt, report: &Report) -> Vec<String> {
+    use Property::{Exclusion, Refusal, Starvation, Stuck};
+    let channel = if info.channel == Channel::Fifo { "fifo" } else { "unordered" };
+    let properties =
+        [Exclusion, Refusal, Stuck, Starvation].map(|property| match &report.verdict {
+            Verdict::Holds => "holds".to_owned(),
+            Verdict::NotExhausted => "not exhausted".to_owned(),
+            Verdict::Violated { trace, cycle, violation } => {
+                let broken = Property::violated_by(violation) == property;
+                if broken {
+                    format!("**no**, {}", trace.len() + cycle.len())
+                } else {
+                    String::new()
+                }
+            }
+        });
+    let overtaken = report.waiting.map(|waiting| {
+        waiting.overtaken.map_or_else(|| "any number".to_owned(), |most| most.to_string())
+    });
+    let messages = report.waiting.and_then(|waiting| waiting.messages).map(|(least, most)| {
+        if least == most { least.to_string() } else { format!("{least} to {most}") }
+    });
+    let progress = report.progress;
+    let head = [format!("`{}`", info.name), attempt.size.to_string(), attempt.requests()];
+    head.into_iter()
+        .chain([channel.to_owned()])
+        .chain(properties)
+        .chain([overtaken.unwrap_or_default(), messages.unwrap_or_default()])
+        .chain([progress.states.to_string(), progress.steps.to_string()])
+        .chain([progress.depth.to_string()])
+        .collect()
+}
+
+#[test]
+fn the_page_says_what_the_checker_says() {
+    let page = fs::read_to_string(PAGE).expect("docs/checked.md is there");
+    let mut small = 0;
+    for info in ALL.iter().map(|entry| &entry.info) {
+        let attempts: Vec<Attempt> = plan(info).into_iter().flatten().collect();
+        let said = |attempt| Some((attempt, row(&page, info, attempt)?));
+        let rows: Vec<_> = attempts.iter().filter_map(said).collect();
+        assert!(rows.len() >= 4, "{} has a row for each kind of group", info.name);
+        for (attempt, said) in rows {
+            let worlds: u64 = said[10].replace(',', "").parse().expect("a number of worlds");
+            if worlds > SMALL {
+                continue;
+            }
+            small += 1;
+            let case = attempt.case(info, 2 * SMALL).expect("a group of the plan");
+            let report = Case { threads: 2, ..case }.run(info.name, &mut |_| true);
+            let found = cells(info, attempt, &report.expect("a name of the list"));
+            let said: Vec<_> = said[..13].iter().map(|cell| cell.replace(',', "")).collect();
+            let found: Vec<_> = found.iter().map(|cell| cell.replace(',', "")).collect();
+            assert_eq!(said, found, "{} {attempt:?}", info.name);
+        }
+    }
+    assert!(small >= 50, "{small} rows are small enough to be checked again");
+}
