@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use doorway_core::algorithms::central::Central;
+use doorway_core::algorithms::lamport::Lamport;
+use doorway_core::algorithms::raymond_k::RaymondK;
+use doorway_core::algorithms::readers_writers::ReadersWriters;
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{
     Algorithm, CLOCK_LIMIT, Group, Holder, Info, Mode, Needs, NodeId, NodeSet, Phase, Shape, Start,
@@ -253,24 +257,22 @@ fn sequences(size: usize, length: u32) -> Vec<Vec<NodeId>> {
 
 #[test]
 fn a_start_that_cannot_be_is_refused() {
-    let info = |name| ALL.iter().map(|entry| entry.info).find(|info| info.name == name).unwrap();
     let holder = |node, mode, permits| Holder { node: NodeId(node), mode, permits };
     let (alone, reader) =
         (|node| holder(node, Mode::Exclusive, 1), |node| holder(node, Mode::Shared, 1));
-    let check = |name, shape: &Shape, holders: &[Holder], floor| {
-        let info = info(name);
+    let check = |info: &Info, shape: &Shape, holders: &[Holder], floor| {
         let group = info.group(3, shape).expect("small groups exist");
-        Start { holders: holders.to_vec(), floor }.check(&info, &group).is_ok()
+        Start { holders: holders.to_vec(), floor }.check(info, &group).is_ok()
     };
     let plain = Shape::default();
-    let central = |holders: &[Holder]| check("central", &plain, holders, 0);
+    let central = |holders: &[Holder]| check(&Central::INFO, &plain, holders, 0);
     assert!(central(&[]) && central(&[alone(2)]));
     assert!(!central(&[alone(3)]), "a stranger");
     assert!(!central(&[alone(1), alone(2)]), "two inside");
     assert!(!central(&[holder(1, Mode::Exclusive, 0)]), "inside with nothing");
     assert!(!central(&[reader(1)]), "a mode not served");
 
-    let shared = |holders: &[Holder]| check("readers-writers", &plain, holders, 0);
+    let shared = |holders: &[Holder]| check(&ReadersWriters::INFO, &plain, holders, 0);
     assert!(shared(&[reader(0), reader(1), reader(2)]));
     assert!(!shared(&[reader(0), reader(0)]), "named twice");
     assert!(!shared(&[reader(0), alone(1)]), "a reader and a writer");
@@ -278,12 +280,12 @@ fn a_start_that_cannot_be_is_refused() {
     let three = Shape { permits: Some(3), seats: Some(2), ..Shape::default() };
     let permits = |holders: &[(u32, u32)]| {
         let holders: Vec<_> = holders.iter().map(|h| holder(h.0, Mode::Exclusive, h.1)).collect();
-        check("raymond-k", &three, &holders, 0)
+        check(&RaymondK::INFO, &three, &holders, 0)
     };
     assert!(permits(&[(0, 2), (1, 1)]));
     assert!(!permits(&[(0, 3)]), "more than a node has seats");
     assert!(!permits(&[(0, 2), (1, 2)]), "more than there are permits");
 
-    assert!(check("lamport", &plain, &[], CLOCK_LIMIT - 1));
-    assert!(!check("lamport", &plain, &[], CLOCK_LIMIT));
+    assert!(check(&Lamport::INFO, &plain, &[], CLOCK_LIMIT - 1));
+    assert!(!check(&Lamport::INFO, &plain, &[], CLOCK_LIMIT));
 }
