@@ -1,0 +1,158 @@
+//! What a node answers when it is asked: does anybody wait for it, and may it be forgotten?
+
+use std::sync::Arc;
+
+use doorway_core::algorithms::{self, ALL, Task};
+use doorway_core::quorums::Kind;
+use doorway_core::{Algorithm, Info, Member, Mode, Needs, NodeId, Phase, Shape, Start};
+use doorway_lab::simulate::Dice;
+use doorway_lab::{Limits, World};
+
+fn sound() -> impl Iterator<Item = &'static Info> {
+    ALL.iter().map(|entry| &entry.info).filter(|info| info.refuted.is_none())
+}
+
+/// Groups of four, with every number of permits that leaves someone waiting, and with one quorum
+/// for each node, so that none has to remember whose turn it is.
+fn shapes(info: &Info) -> Vec<Shape> {
+    let permits = |permits| Shape { permits: Some(permits), ..Shape::default() };
+    let quorums = (info.needs == Needs::Quorums).then_some(Kind::Grid);
+    if info.permits {
+        vec![permits(1), permits(2), permits(3)]
+    } else {
+        vec![Shape { quorums, ..Shape::default() }]
+    }
+}
+
+/// Worlds of four nodes that each ask twice, under random schedules.
+fn worlds<A: Algorithm>(check: impl Fn(&World<A>)) {
+    for shape in shapes(&A::INFO) {
+        let group = Arc::new(A::INFO.group(4, &shape).expect("a group of four"));
+        for seed in 0..100 {
+            let mut limits = Limits::reliable(&group, 2);
+            if A::INFO.shared {
+                limits.acquires[1].1 = Mode::Shared;
+                limits.acquires[2].1 = Mode::Shared;
+            }
+            let start = Start::default();
+            let mut world = World::<A>::new(group.clone(), &start, A::INFO.channel, limits);
+            let mut dice = Dice::new(seed);
+            // A token that never rests is watched for a while only.
+            for _ in 0..1000 {
+                let choices = world.choices();
+                if choices.is_empty() {
+                    break;
+                }
+                assert_eq!(world.apply(choices[dice.below(choices.len())]).violation, None);
+                check(&world);
+            }
+        }
+    }
+}
+
+fn is_quiet<A: Algorithm>(world: &World<A>) -> bool {
+    world.under_way().next().is_none()
+}
+
+/// Those whose node inside learns of every request, and so knows when nobody waits.
+const KNOWING: [&str; 11] = [
+    "carvalho-roucairol",
+    "lamport",
+    "majority",
+    "naimi-trehel",
+    "raymond-echo",
+    "raymond-k",
+    "raymond-tree",
+    "readers-writers",
+    "ricart-agrawala",
+    "ricart-agrawala-token",
+    "suzuki-kasami",
+];
+
+/// Can this node, while inside, know that nobody waits? A coordinator can. Of several permits
+/// another may have become free for who asked us.
+fn can_know(info: &Info, permits: u32, node: NodeId) -> bool {
+    let coordinates = info.name == "central" && node == NodeId(0);
+    coordinates || KNOWING.contains(&info.name) && permits == 1
+}
+
+struct Wanted;
+
+impl Task for Wanted {
+    type Output = ();
+
+    fn run<A: Algorithm>(self) {
+        worlds::<A>(|world| {
+            // A request under way may have reached the node inside or not: both answers are right.
+            if !is_quiet(world) {
+                return;
+            }
+            for node in world.live_in(Phase::Inside) {
+                let waits = !world.live_in(Phase::Waiting).is_empty();
+                let wanted = world.nodes().member(node).wanted();
+                assert!(wanted || !waits, "{}: {node} is wanted: {world:?}", A::INFO.name);
+                let right = wanted == waits || !can_know(&A::INFO, world.group().permits(), node);
+                assert!(right, "{}: nobody wants {node}: {world:?}", A::INFO.name);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_node_inside_says_whether_it_is_wanted() {
+    for info in sound() {
+        algorithms::with(info.name, Wanted);
+    }
+}
+
+/// Those whose state is of no use while everyone is idle, but for a number.
+const FORGETTING: [&str; 14] = [
+    "carvalho-roucairol",
+    "central",
+    "lamport",
+    "maekawa",
+    "maekawa-cyclic",
+    "maekawa-eager",
+    "maekawa-heir",
+    "maekawa-sequential",
+    "maekawa-unordered",
+    "majority",
+    "raymond-k",
+    "readers-writers",
+    "ricart-agrawala",
+    "weighted-majority",
+];
+
+/// A permission kept is good for the next entry: the one thing worth remembering besides a number.
+const REMEMBERING: &str = "carvalho-roucairol";
+
+struct Forgotten;
+
+impl Task for Forgotten {
+    type Output = ();
+
+    fn run<A: Algorithm>(self) {
+        worlds::<A>(|world| {
+            let idle = world.live_in(Phase::Outside).len() == world.group().size() as usize;
+            if !idle || !is_quiet(world) {
+                return;
+            }
+            for node in world.group().nodes() {
+                let member = world.nodes().member(node);
+                let floor = member.floor().expect("it may be forgotten");
+                let start = Start { holders: Vec::new(), floor };
+                let fresh = Member::<A>::new(node, world.group(), &start);
+                assert!(*member == fresh || A::INFO.name == REMEMBERING, "{member:?} {fresh:?}");
+            }
+        });
+    }
+}
+
+/// That forgetting does no harm is explored elsewhere. Here it must be possible at all, and a node
+/// that might as well be forgotten must not remember what has no meaning any more.
+#[test]
+fn where_all_are_idle_they_may_be_forgotten() {
+    for info in sound().filter(|info| FORGETTING.contains(&info.name)) {
+        algorithms::with(info.name, Forgotten);
+    }
+}
