@@ -1,0 +1,69 @@
+//! What each algorithm declares of itself, and what its formulas come to.
+
+use doorway_core::algorithms::ALL;
+use doorway_core::{Formula, Info, Needs, Shape, Wiring};
+
+/// Groups of every kind that a formula tells apart.
+fn shapes(info: &Info) -> Vec<(&'static str, Shape)> {
+    let shape = Shape::default;
+    let permits = |permits, seats| Shape { permits: Some(permits), seats: Some(seats), ..shape() };
+    let wired = |wiring| Shape { wiring: Some(wiring), ..shape() };
+    let mut shapes = vec![("", shape())];
+    if info.needs == Needs::Wiring {
+        shapes.extend([(", ring", wired(Wiring::Ring)), (", tree", wired(Wiring::Tree))]);
+    }
+    if info.permits {
+        shapes.extend([(", K=3 S=1", permits(3, 1)), (", K=3 S=2", permits(3, 2))]);
+    }
+    if info.needs == Needs::Weights {
+        let weights = Some(vec![3, 0, 1, 0, 1]);
+        shapes.push((", two without a vote", Shape { weights, ..shape() }));
+    }
+    shapes
+}
+
+/// All that an algorithm declares, with what its formulas come to at several sizes.
+fn declared(info: &Info) -> String {
+    let Info { name, summary, paper, year, kind, channel, shared, permits, needs, .. } = *info;
+    let Info { refuted, served, messages, .. } = *info;
+    let mut text = format!(
+        "\n{name}: {summary}\n  {paper}, {year}\n  {kind:?}, {channel:?}, needs {needs:?}, \
+         shared {shared}, permits {permits}, served {served}, per {:?}, refuted {refuted:?}\n",
+        messages.per
+    );
+    for (label, shape) in shapes(info) {
+        let formulas = [
+            ("least", Some(messages.least)),
+            ("most", Some(messages.most)),
+            ("light", messages.light),
+            ("heavy", messages.heavy),
+        ];
+        for (bound, formula) in formulas {
+            let Some(Formula { text: formula, of }) = formula else { continue };
+            let value = |size| {
+                let group = info.group(size, &shape);
+                group.map_or(" -".to_owned(), |group| format!(" {:.2}", of(&group) + 0.0))
+            };
+            let values = [1, 2, 3, 5, 8, 16].map(value).concat();
+            text.extend(["  ", bound, label, ", ", formula, ":", &values, "\n"]);
+        }
+    }
+    text
+}
+
+/// What no run touches, such as a title or a generous bound, could say anything: here a change is
+/// seen. `UPDATE=1 cargo test -p doorway-lab --test declared` writes the table.
+#[test]
+fn what_is_declared_changes_only_on_purpose() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/declared.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        let all: String = ALL.iter().map(|entry| declared(&entry.info)).collect();
+        std::fs::write(path, format!("N = 1, 2, 3, 5, 8, 16\n{all}")).unwrap();
+    }
+    let table = std::fs::read_to_string(path).unwrap();
+    for entry in ALL {
+        let declared = declared(&entry.info);
+        let new = !table.contains(&format!("\n\n{}: ", entry.info.name));
+        assert!(new || table.contains(&declared), "UPDATE=1 would write:\n{declared}");
+    }
+}
