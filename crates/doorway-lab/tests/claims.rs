@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use doorway_core::algorithms::ALL;
-use doorway_core::{Group, Per, Shape};
-use doorway_lab::simulate::{self, Delay, Law, Report, Workload};
+use doorway_core::{Group, NodeId, Per, Shape};
+use doorway_lab::simulate::{self, Arrival, Delay, Law, Report, Workload};
 
 /// A run, and the group it ran on.
 fn run(
@@ -95,4 +95,41 @@ fn heavy_load_costs_the_formula() {
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// What the cheaper and the dearer of two entries cost.
+const TWO: [(&str, u32, u32); 18] = [
+    ("carvalho-roucairol", 8, 8),
+    ("central", 3, 3),
+    ("lamport", 12, 12),
+    ("maekawa", 3, 7), // Quorums of two and of three, and one FAILED.
+    ("maekawa-cyclic", 3, 5),
+    ("maekawa-eager", 3, 6),
+    ("maekawa-heir", 3, 7),
+    ("maekawa-sequential", 3, 6),
+    ("maekawa-unordered", 3, 6),
+    ("majority", 12, 12),
+    ("naimi-trehel", 2, 3),
+    ("raymond-k", 8, 8),
+    ("raymond-tree", 2, 4),
+    ("readers-writers", 8, 8),
+    ("ricart-agrawala", 8, 8),
+    ("ricart-agrawala-token", 5, 5),
+    ("suzuki-kasami", 5, 5),
+    ("weighted-majority", 12, 12),
+];
+
+/// Node 2 of 5 is inside when node 3 asks, and leaves: what then lets node 3 in is for node 3 to
+/// pay, though it is the leaving of node 2 that sends it.
+#[test]
+fn who_waits_pays_for_what_lets_it_in() {
+    for (name, least, most) in TWO {
+        if ALL.iter().all(|entry| entry.info.name != name) {
+            continue; // A tree in which only some are listed.
+        }
+        let arrivals = vec![Arrival::new(0.0, NodeId(1)), Arrival::new(50.0, NodeId(2))];
+        let usual = (Law::Constant(1.0), 100.0, 2);
+        let (report, _) = run(name, 5, Workload::Scripted(arrivals), usual);
+        assert_eq!((report.messages_min, report.messages_max), (least, most), "{name}");
+    }
 }
