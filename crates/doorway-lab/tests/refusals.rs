@@ -6,13 +6,19 @@ use doorway_core::algorithms::carvalho_roucairol::{self, CarvalhoRoucairol};
 use doorway_core::algorithms::central::{self, Central};
 use doorway_core::algorithms::lamport::{self, Lamport};
 use doorway_core::algorithms::le_lann::{self, LeLann};
+use doorway_core::algorithms::maekawa::{self, Maekawa};
+use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
 use doorway_core::algorithms::majority::{self, Majority, WeightedMajority};
 use doorway_core::algorithms::naimi_trehel::{self, NaimiTrehel};
+use doorway_core::algorithms::raymond_echo::{self, RaymondEcho};
 use doorway_core::algorithms::raymond_k::{self, RaymondK};
+use doorway_core::algorithms::raymond_tree::{self, RaymondTree};
 use doorway_core::algorithms::readers_writers::{self, ReadersWriters};
 use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
 use doorway_core::algorithms::ricart_agrawala_token::{self, RicartAgrawalaToken};
 use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami, Token};
+use doorway_core::quorums::Kind;
+use doorway_core::tree::TreeShape;
 use doorway_core::{
     Algorithm, CLOCK_LIMIT, Effects, Group, Input, Member, Mode, NodeId, Phase, Shape, Start,
     Wiring,
@@ -38,21 +44,32 @@ impl<A: Algorithm> Node<A> {
 
     /// Node `me`, which has just asked.
     fn waiting(me: u32) -> Self {
-        let mut node = Self::outside(me);
-        node.step(Input::Acquire(Mode::Exclusive));
-        node
+        Self::outside(me).asks()
     }
 
-    fn step(&mut self, input: Input<A::Message>) -> Option<&'static str> {
+    fn asks(mut self) -> Self {
+        self.step(Input::Acquire(Mode::Exclusive));
+        self
+    }
+
+    fn step(&mut self, input: Input<A::Message>) -> Effects<A::Message> {
         let mut out = Effects::default();
         self.member.step(&self.group, input, &mut out).expect("the contract is kept");
-        out.rejected()
+        out
     }
 
     /// Hears a message that a correct peer may send.
     #[track_caller]
     fn hears(mut self, from: u32, message: A::Message) -> Self {
-        assert_eq!(self.step(Input::Receive { from: NodeId(from), message }), None);
+        assert_eq!(self.step(Input::Receive { from: NodeId(from), message }).rejected(), None);
+        self
+    }
+
+    /// Hears a message that a correct peer may send, and says nothing about it for now.
+    #[track_caller]
+    fn defers(mut self, from: u32, message: A::Message) -> Self {
+        let out = self.step(Input::Receive { from: NodeId(from), message });
+        assert!(out.rejected().is_none() && out.sends().is_empty(), "{:?}", out.sends());
         self
     }
 
@@ -63,8 +80,8 @@ impl<A: Algorithm> Node<A> {
         A: Debug,
     {
         let before = self.member.clone();
-        let reason = self.step(Input::Receive { from: NodeId(from), message });
-        assert!(reason.is_some(), "refused");
+        let out = self.step(Input::Receive { from: NodeId(from), message });
+        assert!(out.rejected().is_some(), "refused");
         assert_eq!(self.member, before);
         self
     }
@@ -111,7 +128,7 @@ fn a_number_after_which_none_is_higher() {
     // The last number there is leaves room for the next, and is not forgotten.
     let mut node = Node::<Lamport>::outside(1).hears(0, lamport::Message::Request(last));
     assert_eq!(node.member.floor(), None);
-    assert_eq!(node.step(Input::Acquire(Mode::Exclusive)), None);
+    assert_eq!(node.step(Input::Acquire(Mode::Exclusive)).rejected(), None);
 }
 
 #[test]
@@ -134,10 +151,14 @@ fn le_lann() {
 
 #[test]
 fn majority() {
-    use majority::Message::{Request, Yes};
+    use majority::Message::{Inquire, Request, Yes};
     let shape = Shape { weights: Some(vec![1, 0, 1]), ..Shape::default() };
     Node::<WeightedMajority>::wired(1, &shape).refuses(0, Request(1));
     Node::<Majority>::waiting(1).refuses(0, Yes(2, 2)).hears(0, Yes(1, 1));
+    Node::<Majority>::waiting(1).refuses(0, Inquire(2)).hears(0, Inquire(1));
+    // A vote that nobody called back stays where it is.
+    let lent = || Node::<Majority>::outside(1).hears(0, Request(1));
+    assert_eq!(lent().defers(0, majority::Message::Relinquish(1)).member, lent().member);
     // One node cannot fill a voter's memory: of its requests the last one waits.
     let often = (2..100).fold(Node::<Majority>::waiting(1), |voter, clock| {
         voter.hears(0, Request(clock)).hears(2, majority::Message::Release(clock))
@@ -146,11 +167,56 @@ fn majority() {
 }
 
 #[test]
+fn raymond_k() {
+    use raymond_k::Message::{Reply, Request};
+    Node::<RaymondK>::outside(1).refuses(0, Reply { seq: 1, seats: 1 });
+    let waiting = || Node::<RaymondK>::waiting(1).refuses(0, Reply { seq: 1, seats: 2 });
+    let one = Reply { seq: 1, seats: 1 };
+    waiting().hears(0, one.clone()).refuses(0, one);
+    waiting().hears(2, Request(1)).refuses(2, Request(1));
+    // An older request of the same node comes late, and is satisfied long since.
+    let newer = waiting().hears(2, Request(3));
+    let before = newer.member.clone();
+    assert_eq!(newer.defers(2, Request(2)).member, before);
+}
+
+#[test]
+fn raymond_tree() {
+    use raymond_tree::Message::{Privilege, Request};
+    let chain = Shape { tree: Some(TreeShape::Chain), ..Shape::default() };
+    let middle = || Node::<RaymondTree>::wired(1, &chain);
+    middle().refuses(0, Privilege).hears(2, Request).refuses(2, Request);
+    middle().asks().refuses(2, Privilege).hears(0, Privilege).refuses(0, Privilege);
+    Node::<RaymondTree>::wired(0, &chain).refuses(2, Request);
+}
+
+#[test]
+fn raymond_echo() {
+    use raymond_echo::Message::{Echo, Explore, Go, Privilege, Request};
+    let wave = |node| Explore(NodeId(node));
+    // The wave of node 1 comes from there, and from node 3 when it has been there too.
+    let fresh = Node::<RaymondEcho>::outside(1).refuses(0, Echo(NodeId(0))).refuses(0, wave(3));
+    let fresh = fresh.refuses(0, Go).refuses(0, Request).refuses(0, Privilege);
+    let reached = fresh.hears(0, wave(0)).refuses(0, wave(0)).refuses(0, Go);
+    let done = reached.hears(2, wave(0)).refuses(2, wave(0)).refuses(2, Go).refuses(0, Request);
+    done.hears(0, Go).refuses(0, Go).refuses(2, Request).hears(0, Request);
+    // A better wave that comes when the tree stands is none.
+    let second = Node::<RaymondEcho>::outside(1).hears(2, wave(2)).hears(0, wave(2));
+    second.hears(2, Go).refuses(0, wave(0));
+}
+
+#[test]
 fn permissions() {
     use carvalho_roucairol::Message::{Reply, Request};
     Node::<CarvalhoRoucairol>::outside(1).refuses(0, Reply);
     Node::<CarvalhoRoucairol>::waiting(1).hears(0, Reply).refuses(0, Reply);
     Node::<CarvalhoRoucairol>::waiting(1).hears(2, Request(1)).refuses(2, Request(1));
+    // Nobody gets in beside us by a number that is too low.
+    let inside = Node::<CarvalhoRoucairol>::waiting(1).hears(0, Reply).hears(2, Reply);
+    inside.defers(0, Request(0));
+    let (ask, agree) = (ricart_agrawala::Message::Request(0), ricart_agrawala::Message::Reply);
+    let inside = Node::<RicartAgrawala>::waiting(1).hears(0, agree.clone()).hears(2, agree);
+    inside.defers(0, ask);
     let shared = readers_writers::Message::Request(1, Mode::Shared);
     Node::<ReadersWriters>::outside(1).refuses(0, readers_writers::Message::Reply);
     Node::<ReadersWriters>::waiting(1).hears(2, shared.clone()).refuses(2, shared);
@@ -163,6 +229,24 @@ fn ricart_agrawala_token() {
     Node::<RicartAgrawalaToken>::outside(1).refuses(0, Token(vec![0; 3]));
     let waiting = Node::<RicartAgrawalaToken>::waiting(1);
     waiting.refuses(0, Token(vec![0; 2])).refuses(0, Token(vec![0; 4])).hears(0, Token(vec![0; 3]));
+}
+
+#[test]
+fn maekawa() {
+    use maekawa::Message::{Failed, Inquire, Locked, Release, Relinquish, Request};
+    // Node 2 asks itself and node 3, and is asked by node 1.
+    let pairs = Shape { quorums: Some(Kind::Majority), ..Shape::default() };
+    let outside = || Node::<Maekawa>::wired(1, &pairs);
+    outside().refuses(0, Relinquish).refuses(0, Release);
+    outside().hears(0, Request(1)).refuses(0, Request(1)).refuses(0, Request(2));
+    let waiting = || outside().asks().refuses(0, Relinquish).refuses(0, Release);
+    waiting().hears(2, Locked(1)).refuses(2, Locked(1)).refuses(2, Failed).defers(2, Inquire(1));
+    // About a lock that we do not have, as if it had overtaken LOCKED.
+    let before = waiting().member;
+    assert_eq!(waiting().defers(2, Inquire(1)).member, before);
+    // Where messages keep no order, the next request may overtake the release; not so the same.
+    let unordered = Node::<MaekawaUnordered>::wired(1, &pairs).hears(0, Request(1));
+    unordered.refuses(0, Request(1)).hears(0, Request(2)).refuses(0, Request(3));
 }
 
 #[test]
