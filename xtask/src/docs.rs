@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
+use crate::mutants;
 use crate::run::{cargo, output, succeed};
 
 /// Pictures, and the commands that draw them.
@@ -52,6 +53,7 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
         ("README.md", readme()?),
         ("docs/commands.md", commands()?),
         ("docs/assumptions.md", doorway("check --assumptions")?),
+        ("docs/mutants.md", mutants::document()?),
     ];
     for (path, command) in PICTURES {
         documents.push((path, picture(path, command)?));

@@ -1,7 +1,7 @@
 //! The files of the repository.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A text file.
 pub(crate) struct File {
@@ -20,8 +20,13 @@ impl File {
 
 /// Every text file of the repository, by path. Build output and what git keeps are left out.
 pub(crate) fn all() -> anyhow::Result<Vec<File>> {
+    below(Path::new("."))
+}
+
+/// The same for a copy of the repository with this root.
+pub(crate) fn below(root: &Path) -> anyhow::Result<Vec<File>> {
     let mut files = Vec::new();
-    let mut open = vec![PathBuf::from(".")];
+    let mut open = vec![root.to_path_buf()];
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(&directory)? {
             let entry = entry?;
@@ -32,7 +37,7 @@ pub(crate) fn all() -> anyhow::Result<Vec<File>> {
             if entry.file_type()?.is_dir() {
                 open.push(path);
             } else if let Ok(text) = fs::read_to_string(&path) {
-                files.push(File { path: name(&path), text });
+                files.push(File { path: name(path.strip_prefix(root)?), text });
             }
         }
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 mod docs;
 mod files;
 mod functions;
+mod mutants;
 mod run;
 mod test;
 mod tidy;
@@ -18,6 +19,7 @@ Usage: cargo xtask TASK
   tidy            the rules of style that no other tool knows
   fmt             format every file, also those that cargo fmt does not find
   docs [--check]  write the generated documents, or say which are stale
+  mutants [FILE]  change the algorithms in small ways and see the tests fail; takes hours
 ";
 
 fn main() -> ExitCode {
@@ -35,6 +37,8 @@ fn main() -> ExitCode {
         ["fmt"] => test::format(false),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["mutants"] => mutants::run(None),
+        ["mutants", file] => mutants::run(Some(file)),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);

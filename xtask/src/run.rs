@@ -41,7 +41,7 @@ pub(crate) fn quietly(command: &mut Command) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

@@ -73,7 +73,7 @@ fn ci() -> bool {
 
 /// Is this cargo tool at hand? In CI it is brought if it is not; a person is not made to wait for
 /// that.
-fn have(tool: &str) -> bool {
+pub(crate) fn have(tool: &str) -> bool {
     let there = || quietly(&mut cargo(&format!("{tool} --version")));
     there() || ci() && succeed(&mut cargo(&format!("install cargo-{tool} --locked"))).is_ok()
 }

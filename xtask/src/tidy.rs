@@ -26,7 +26,7 @@ const LEFTOVERS: [(&str, &str); 4] =
 const MACHINE_PATHS: [(&str, &str); 4] =
     [("/ro", "ot/"), ("/ho", "me/"), ("/wo", "rk/"), ("/Us", "ers/")];
 /// Where the algorithms live, one file each.
-const ALGORITHMS: &str = "crates/doorway-core/src/algorithms/";
+pub(crate) const ALGORITHMS: &str = "crates/doorway-core/src/algorithms/";
 /// Drivers run every algorithm and know none of them by name.
 const DRIVERS: [&str; 2] = ["crates/doorway-lab/src/", "crates/doorway/src/"];
 

@@ -1,0 +1,109 @@
+//! The modules of the algorithms, and which tests concern them.
+
+use crate::files::File;
+use crate::tidy::ALGORITHMS;
+
+/// Where the tests are that run algorithms.
+const TESTS: &str = "crates/doorway-lab/tests/";
+
+/// An algorithm's file, and those in the folder of its name.
+pub(super) struct Module<'a> {
+    pub(super) name: &'a str,
+    pub(super) files: Vec<&'a File>,
+}
+
+impl<'a> Module<'a> {
+    /// Every module, the small ones first.
+    pub(super) fn all(files: &'a [File]) -> Vec<Self> {
+        let mut modules: Vec<Module<'a>> = Vec::new();
+        for file in files.iter().filter(|file| file.is_source()) {
+            let Some(inner) = file.path.strip_prefix(ALGORITHMS) else { continue };
+            let name = inner.split('/').next().unwrap_or(inner).trim_end_matches(".rs");
+            match modules.iter_mut().find(|module| module.name == name) {
+                Some(module) => module.files.push(file),
+                None if name == "mod" => {}
+                None => modules.push(Self { name, files: vec![file] }),
+            }
+        }
+        modules.sort_by_key(|module| module.texts().map(str::len).sum::<usize>());
+        modules
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &'a str> {
+        self.files.iter().map(|file| file.text.as_str())
+    }
+
+    /// Does its code contain this?
+    pub(super) fn says(&self, what: &str) -> bool {
+        self.texts().any(|text| text.contains(what))
+    }
+
+    /// Its name, and those of the modules that build upon it.
+    pub(super) fn with_users(&self, modules: &[Self]) -> Vec<&'a str> {
+        let path = format!("{}::", self.name);
+        let users = modules.iter().filter(|other| other.name == self.name || other.says(&path));
+        users.map(|module| module.name).collect()
+    }
+
+    /// A number that changes with its code (FNV-1a).
+    pub(super) fn fingerprint(&self) -> String {
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        let hash = self.texts().flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325, step);
+        format!("{hash:016x}")
+    }
+
+    /// The tests that name it.
+    pub(super) fn own_tests(&self, files: &'a [File]) -> Vec<&'a str> {
+        let path = format!("{}::", self.name);
+        let named = files.iter().filter(|file| file.text.contains(&path));
+        let mut targets: Vec<&str> = named.filter_map(|file| target(file, files)).collect();
+        targets.dedup();
+        targets
+    }
+}
+
+/// The test program that a file is part of.
+fn target<'a>(file: &'a File, files: &[File]) -> Option<&'a str> {
+    let inner = file.path.strip_prefix(TESTS)?;
+    match inner.split_once('/') {
+        None => inner.strip_suffix(".rs"),
+        Some((folder, _)) => {
+            let main = format!("{TESTS}{folder}/main.rs");
+            files.iter().any(|file| file.path == main).then_some(folder)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> File {
+        File { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_module_is_its_file_and_its_folder() {
+        let core = |path: &str, text| file(&format!("{ALGORITHMS}{path}"), text);
+        let test = |path: &str, text| file(&format!("{TESTS}{path}"), text);
+        let files = [
+            core("long.rs", "use super::short::X; // and more"),
+            core("mod.rs", ""),
+            core("short.rs", "x"),
+            core("short/part.rs", "y"),
+            test("helper/mod.rs", "short::"),
+            test("many/main.rs", ""),
+            test("many/one.rs", "short::"),
+            test("other.rs", "long::"),
+            test("some.rs", "short::"),
+        ];
+        let modules = Module::all(&files);
+        let names: Vec<_> =
+            modules.iter().map(|module| (module.name, module.files.len())).collect();
+        assert_eq!(names, [("short", 2), ("long", 1)]);
+        assert_eq!(modules[0].with_users(&modules), ["short", "long"]);
+        assert_eq!(modules[1].with_users(&modules), ["long"]);
+        assert_eq!(modules[0].own_tests(&files), ["many", "some"]);
+        assert_ne!(modules[0].fingerprint(), modules[1].fingerprint());
+    }
+}

@@ -1,0 +1,101 @@
+//! The copy of the tree in which mutants live: only one module and its users are on the list of
+//! algorithms, which makes a build ten times faster, and `mod` lines lead cargo-mutants to them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use super::DIRECTORY;
+use super::module::Module;
+use crate::files::{self, File};
+use crate::tidy::ALGORITHMS;
+
+/// Where the stories are, in folders by the names of algorithms.
+const STORIES: &str = "crates/doorway-lab/tests/scripts/";
+/// How the list of algorithms opens, and how it declares their modules.
+const LIST: &str = "\nalgorithms! {\n";
+const DECLARATION: &str = "$(pub mod $module;)+";
+
+/// The root of the copy.
+pub(super) fn root() -> String {
+    format!("{DIRECTORY}/tree")
+}
+
+/// Make the copy for these modules. A file that is there already is left alone, so that no build
+/// takes it for a new one.
+pub(super) fn lay_out(files: &[File], kept: &[&Module<'_>]) -> anyhow::Result<()> {
+    let list = format!("{ALGORITHMS}mod.rs");
+    let mut wanted = BTreeMap::new();
+    for file in files.iter().filter(|file| concerns(file, kept)) {
+        let text = if file.path == list { pared(&file.text, kept)? } else { file.text.clone() };
+        wanted.insert(file.path.as_str(), text);
+    }
+    let root = root();
+    fs::create_dir_all(&root)?;
+    for File { path, text } in files::below(Path::new(&root))? {
+        match wanted.get(path.as_str()) {
+            None => fs::remove_file(Path::new(&root).join(path))?,
+            Some(same) if *same == text => drop(wanted.remove(path.as_str())),
+            Some(_) => {}
+        }
+    }
+    for (path, text) in wanted {
+        let path = Path::new(&root).join(path);
+        fs::create_dir_all(path.parent().unwrap_or(Path::new(&root)))?;
+        fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+/// Stories of algorithms that are not there could not be played.
+fn concerns(file: &File, kept: &[&Module<'_>]) -> bool {
+    let story = file.path.strip_prefix(STORIES).and_then(|story| story.split_once('/'));
+    story.is_none_or(|(name, _)| {
+        let declared = format!("name: \"{name}\"");
+        kept.iter().any(|module| module.says(&declared))
+    })
+}
+
+/// The list with these modules only; the others are there, but nothing is built for them.
+fn pared(list: &str, kept: &[&Module<'_>]) -> anyhow::Result<String> {
+    let (head, lines) = list.split_once(LIST).context("the list of algorithms is gone")?;
+    let (start, end) = head.split_once(DECLARATION).context("the list declares no modules")?;
+    let mut pared = format!("{start}{end}");
+    let (mut declared, mut listed) = (String::new(), String::new());
+    for line in lines.lines() {
+        let Some((name, _)) = line.trim().split_once(':') else { continue };
+        declared.extend(["pub mod ", name, ";\n"]);
+        if kept.iter().any(|module| module.name == name) {
+            listed.extend([line, "\n"]);
+        }
+    }
+    pared.extend([LIST, &listed, "}\n\n", &declared]);
+    Ok(pared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_pared_to_what_is_kept() {
+        let list =
+            "macro {\n$(pub mod $module;)+\n}\n\nalgorithms! {\n    a: A;\n    b: B, C;\n}\n";
+        let kept = Module { name: "b", files: Vec::new() };
+        let expected = "macro {\n\n}\n\nalgorithms! {\n    b: B, C;\n}\n\npub mod a;\npub mod b;\n";
+        assert_eq!(pared(list, &[&kept]).unwrap(), expected);
+        assert!(pared("algorithms! {}\n", &[&kept]).is_err());
+    }
+
+    #[test]
+    fn only_stories_of_what_is_kept_are_told() {
+        let code = File { path: "a.rs".to_owned(), text: "name: \"a-b\",".to_owned() };
+        let kept = Module { name: "a", files: vec![&code] };
+        let told =
+            |path: &str| concerns(&File { path: path.to_owned(), text: String::new() }, &[&kept]);
+        assert!(told(&format!("{STORIES}a-b/x.txt")) && told("README.md"));
+        assert!(!told(&format!("{STORIES}a/x.txt")));
+    }
+}

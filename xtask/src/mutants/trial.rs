@@ -1,0 +1,135 @@
+//! One module's mutants, tried by cargo-mutants against the tests.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::ensure;
+
+use super::module::Module;
+use super::{DIRECTORY, tree};
+use crate::files::File;
+use crate::run::{cargo, shown, succeed};
+
+/// The tests that find most mutants in the least time: few, for building one takes a second, and
+/// none that takes longer than that to run.
+const FIRST: [&str; 4] = ["answers", "declared", "refusals", "scripts"];
+/// The other tests that go through the list of algorithms.
+const SECOND: [&str; 4] = ["claims", "random", "small", "starts"];
+/// cargo-mutants' lists of mutants that need not be tried again.
+const SETTLED: [&str; 3] = ["caught.txt", "timeout.txt", "unviable.txt"];
+/// What cargo-mutants exits with if all went as it should: all caught, some missed, some too slow.
+const FINE: [i32; 3] = [0, 2, 3];
+/// Seconds that a test run may take at least: the machine may be busy with something else.
+const PATIENCE: u64 = 20;
+
+/// What became of the mutants, by their names.
+pub(super) struct Outcome {
+    pub(super) caught: usize,
+    pub(super) timeouts: usize,
+    pub(super) unviable: usize,
+    pub(super) survivors: Vec<String>,
+}
+
+impl Outcome {
+    pub(super) fn mutants(&self) -> usize {
+        self.caught + self.timeouts + self.unviable + self.survivors.len()
+    }
+}
+
+/// Try the mutants of a module: all of them against the first tests, those that survive against the
+/// second, and what is left then against the tests that name the module.
+pub(super) fn run(
+    module: &Module<'_>,
+    modules: &[Module<'_>],
+    files: &[File],
+) -> anyhow::Result<Outcome> {
+    let names = module.with_users(modules);
+    let kept: Vec<_> = modules.iter().filter(|module| names.contains(&module.name)).collect();
+    tree::lay_out(files, &kept)?;
+    // Its own place for each state of the code: names of mutants are told apart by line numbers.
+    let folder = format!("{}-{}", module.name, module.fingerprint());
+    let record = Record(env::current_dir()?.join(DIRECTORY).join(folder));
+    let mut own = module.own_tests(files);
+    own.retain(|test| !FIRST.contains(test) && !SECOND.contains(test));
+    let mut survivors = record.pass(module, &FIRST)?;
+    for tests in [&SECOND[..], &own] {
+        if !survivors.is_empty() && !tests.is_empty() {
+            survivors = record.pass(module, tests)?;
+        }
+    }
+    let [caught, timeouts, unviable] = SETTLED.map(|list| record.settled(list).len());
+    Ok(Outcome { caught, timeouts, unviable, survivors })
+}
+
+/// The folder in which the results for one state of a module are kept.
+struct Record(PathBuf);
+
+impl Record {
+    /// Try all mutants that are not settled; which survive?
+    fn pass(&self, module: &Module<'_>, tests: &[&str]) -> anyhow::Result<Vec<String>> {
+        let targets = tests.join(" --test ");
+        let test = format!("test --quiet --profile mutants -p doorway-lab --test {targets}");
+        succeed(in_tree(&mut cargo(&format!("{test} --no-run"))))?;
+        let begin = Instant::now();
+        succeed(in_tree(&mut cargo(&test)))?;
+        let timeout = PATIENCE.max(5 * begin.elapsed().as_secs());
+
+        self.absorb()?;
+        let out = self.0.join("mutants.out");
+        fs::create_dir_all(&out)?;
+        let settled: Vec<String> = SETTLED.iter().flat_map(|list| self.settled(list)).collect();
+        fs::write(out.join("caught.txt"), settled.join("\n"))?;
+        let mut command = cargo(
+            "mutants --in-place --baseline=skip --iterate --cap-lints=false \
+             --package doorway-core --test-package doorway-lab --profile mutants",
+        );
+        command.arg(format!("--timeout={timeout}")).arg("--output").arg(&self.0);
+        command.args(module.files.iter().map(|file| format!("--file={}", file.path)));
+        command.args(tests.iter().map(|test| format!("--cargo-arg=--test={test}")));
+        let shown = shown(&command);
+        println!("$ {shown}");
+        let status = in_tree(&mut command).status()?;
+        ensure!(status.code().is_some_and(|code| FINE.contains(&code)), "`{shown}` failed");
+        let missed = lines(&out.join("missed.txt"));
+        self.absorb()?;
+        Ok(missed.into_iter().collect())
+    }
+
+    /// Take over what the last run of cargo-mutants settled, also if it was interrupted.
+    fn absorb(&self) -> anyhow::Result<()> {
+        let out = self.0.join("mutants.out");
+        if !out.exists() {
+            return Ok(());
+        }
+        // Before its first mutant, our own list of settled ones is all there is.
+        if out.join("mutants.json").exists() {
+            for list in SETTLED {
+                let mut settled = self.settled(list);
+                settled.extend(lines(&out.join(list)));
+                let text = settled.into_iter().collect::<Vec<_>>().join("\n");
+                fs::write(self.0.join(list), text)?;
+            }
+        }
+        fs::remove_dir_all(out)?;
+        Ok(())
+    }
+
+    fn settled(&self, list: &str) -> BTreeSet<String> {
+        lines(&self.0.join(list))
+    }
+}
+
+/// The lines of a file, or none if it is not there.
+fn lines(path: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// In the copy, and with what is built for it kept there.
+fn in_tree(command: &mut Command) -> &mut Command {
+    command.current_dir(tree::root()).env_remove("CARGO_TARGET_DIR")
+}
