@@ -17,25 +17,28 @@ use doorway_core::algorithms::ricart_agrawala_token::{self, RicartAgrawalaToken}
 use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami};
 use doorway_core::tree::TreeShape;
 use doorway_core::{Algorithm, Group, NodeId, Shape, Start};
+use doorway_lab::check::Verdict;
 use doorway_lab::watch::{Event, Watch, Watched};
-use doorway_lab::{Letter, Parcel, World};
+use doorway_lab::{Letter, Parcel, Violation, World};
 
 use spoiled::{Sends, Spoil, Spoiled};
-use watching::{Found, search, world};
-
-const LIMIT: usize = 400_000;
+use watching::{search, world};
 
 #[track_caller]
-fn holds(found: &Found) {
-    assert!(matches!(found, Found::Holds { .. }), "{found:?}");
+fn holds(verdict: &Verdict) {
+    assert_eq!(*verdict, Verdict::Holds);
 }
 
 /// Something else went wrong than what every driver notices.
 #[track_caller]
-fn broken(found: &Found, complaint: &str) -> usize {
-    match found {
-        Found::Broken { trace, why } if why.contains(complaint) => trace.len(),
-        found => panic!("not {complaint:?}, but {found:?}"),
+fn broken(verdict: &Verdict, complaint: &str) -> usize {
+    match verdict {
+        Verdict::Violated { trace, violation: Violation::Claim(why), .. }
+            if why.contains(complaint) =>
+        {
+            trace.len()
+        }
+        verdict => panic!("not {complaint:?}, but {verdict:?}"),
     }
 }
 
@@ -67,11 +70,11 @@ fn lift(world: &World<RaymondTree>) -> Option<String> {
 fn pointers_lead_to_the_token_and_queues_hold_each_neighbour_once() {
     for tree in [TreeShape::Chain, TreeShape::Star] {
         let shape = Shape { tree: Some(tree), ..Shape::default() };
-        holds(&search(world(&shape, &[2; 3]), LIMIT, lift));
-        holds(&search(world(&shape, &[2; 4]), LIMIT, lift));
+        holds(&search(&world(&shape, &[2; 3]), lift));
+        holds(&search(&world(&shape, &[2; 4]), lift));
         let mut doubled = world(&shape, &[0, 1, 0]);
         doubled.limits_mut().duplicates = 1;
-        assert_eq!(broken(&search(doubled, LIMIT, lift), "the token is at"), 3);
+        assert_eq!(broken(&search(&doubled, lift), "the token is at"), 3);
     }
 }
 
@@ -117,11 +120,11 @@ fn permissions(world: &World<Watched<CarvalhoRoucairol, Visited>>) -> Option<Str
 fn each_pair_has_one_permission() {
     let fresh = Shape::default();
     for asks in [&[3, 3][..], &[2, 2, 2]] {
-        holds(&search(world(&fresh, asks), LIMIT, permissions));
+        holds(&search(&world(&fresh, asks), permissions));
     }
     let mut doubled = world(&fresh, &[1, 0]);
     doubled.limits_mut().duplicates = 1;
-    assert_eq!(broken(&search(doubled, LIMIT, permissions), "have 2 permissions"), 3);
+    assert_eq!(broken(&search(&doubled, permissions), "have 2 permissions"), 3);
 }
 
 /// Says of a message whether it is the token.
@@ -183,7 +186,8 @@ fn one_token<A: Algorithm<Message: Carries>>(world: &World<Watched<A, Tokens>>) 
 
 fn keeps_one_token<A: Algorithm<Message: Carries>>() {
     for asks in [&[3, 3][..], &[2, 2, 2]] {
-        holds(&search(world::<Watched<A, Tokens>>(&Shape::default(), asks), LIMIT, one_token));
+        let first = world::<Watched<A, Tokens>>(&Shape::default(), asks);
+        holds(&search(&first, |world| one_token(world)));
     }
 }
 
@@ -213,5 +217,5 @@ impl Spoil for TwoTokens {
 #[test]
 fn a_second_token_is_noticed() {
     let first = world::<Watched<Spoiled<TwoTokens>, Tokens>>(&Shape::default(), &[1, 1, 1]);
-    broken(&search(first, LIMIT, one_token), "has -1 tokens");
+    broken(&search(&first, one_token), "has -1 tokens");
 }

@@ -6,12 +6,13 @@ use doorway_core::algorithms::maekawa::{self, Maekawa};
 use doorway_core::algorithms::raymond_k::{self, RaymondK};
 use doorway_core::quorums::Quorums;
 use doorway_core::{Algorithm, Group, Mode, NodeId, Phase, Shape, Start};
+use doorway_lab::check::Verdict;
 use doorway_lab::watch::{Event, Watch, Watched};
 use doorway_lab::{Limits, World};
 
 use crate::spoiled::{Spoil, Spoiled};
-use crate::watching::{Found, search, world};
-use crate::{LIMIT, broken, holds};
+use crate::watching::{search, world};
+use crate::{broken, holds};
 
 /// Raymond (K entries) 1989, section 6.3: how often a node has entered since a request arrived.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -77,9 +78,9 @@ fn overtaken(
     })
 }
 
-fn overtaking(permits: u32, asks: &[u32], most: u32, answered: bool) -> Found {
+fn overtaking(permits: u32, asks: &[u32], most: u32, answered: bool) -> Verdict {
     let shape = Shape { permits: Some(permits), ..Shape::default() };
-    search(world(&shape, asks), LIMIT, |world| overtaken(world, most, answered))
+    search(&world(&shape, asks), move |world| overtaken(world, most, answered))
 }
 
 /// The paper says that once a request has arrived at a node, this node enters at most once before
@@ -185,9 +186,9 @@ fn more_requests_than_claimed_are_served_while_another_waits() {
     let sets: &[&[u32]] = &[&[1, 2, 3], &[2, 3, 4], &[1, 3, 4], &[1, 2, 4]];
     let asks = [2, 2, 2, 0];
     let printed = on_sets::<Watched<Spoiled<Unlearned>, Served>>(sets, &asks);
-    let printed = search(printed, LIMIT, |world| delayed(world, 2));
+    let printed = search(&printed, |world| delayed(world, 2));
     let repaired =
-        search(on_sets::<Watched<Maekawa, Served>>(sets, &asks), LIMIT, |world| delayed(world, 2));
+        search(&on_sets::<Watched<Maekawa, Served>>(sets, &asks), |world| delayed(world, 2));
     for found in [printed, repaired] {
         assert_eq!(broken(&found, "3 were served at node 3"), 24);
     }
@@ -200,9 +201,9 @@ fn those_whom_nobody_asks_overtake_without_bound_unless_they_learn() {
     let star: &[&[u32]] = &[&[1], &[1, 2], &[1, 3], &[1, 4]];
     for (asks, most) in [([0, 2, 2, 2], 4), ([0, 3, 3, 3], 6)] {
         let printed = || on_sets::<Watched<Spoiled<Unlearned>, Served>>(star, &asks);
-        holds(&search(printed(), LIMIT, |world| delayed(world, most)));
-        broken(&search(printed(), LIMIT, |world| delayed(world, most - 1)), "were served");
+        holds(&search(&printed(), move |world| delayed(world, most)));
+        broken(&search(&printed(), move |world| delayed(world, most - 1)), "were served");
         let repaired = on_sets::<Watched<Maekawa, Served>>(star, &asks);
-        holds(&search(repaired, LIMIT, |world| delayed(world, 3)));
+        holds(&search(&repaired, |world| delayed(world, 3)));
     }
 }

@@ -10,7 +10,7 @@ mod watching;
 
 use doorway_core::Info;
 use doorway_core::algorithms::ALL;
-use watching::Found;
+use doorway_lab::check::Verdict;
 
 /// The algorithms that are right.
 fn sound() -> impl Iterator<Item = &'static Info> {
@@ -27,10 +27,19 @@ fn asks(name: &str) -> [&'static [u32]; 2] {
 
 /// The length of the shortest counterexample, if there is one.
 #[track_caller]
-fn steps(found: &Found) -> Option<usize> {
-    match found {
-        Found::Holds { .. } => None,
-        Found::Broken { trace, .. } => Some(trace.len()),
-        Found::NotExhausted => panic!("too many worlds to tell"),
+fn steps(verdict: &Verdict) -> Option<usize> {
+    match verdict {
+        Verdict::Holds => None,
+        Verdict::Violated { trace, .. } => Some(trace.len()),
+        Verdict::NotExhausted => panic!("too many worlds to tell"),
+    }
+}
+
+/// What is wrong at the end of the shortest counterexample.
+#[track_caller]
+fn complaint(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Violated { violation, .. } => violation.to_string(),
+        verdict => panic!("no complaint, but {verdict:?}"),
     }
 }
