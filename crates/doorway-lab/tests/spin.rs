@@ -117,7 +117,7 @@ impl Checker {
 fn ours<A: Algorithm>(asks: u32) -> Opinion {
     let group = Arc::new(A::INFO.group(3, &Shape::default()).expect("small groups exist"));
     let limits = Limits::reliable(&group, asks);
-    opinions::ours(World::<A>::new(group, &Start::default(), Channel::Fifo, limits))
+    opinions::ours(&World::<A>::new(group, &Start::default(), Channel::Fifo, limits))
 }
 
 /// Is the model as safe as our worlds, and are its states as many?

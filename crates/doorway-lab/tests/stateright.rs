@@ -56,7 +56,7 @@ where
     A: Algorithm + Send + Sync + 'static,
     A::Message: Send + Sync,
 {
-    let (name, opinion) = (A::INFO.name, ours(world.clone()));
+    let (name, opinion) = (A::INFO.name, ours(&world));
     println!("{name}: {opinion:?}");
     assert!(matches!(opinion, Opinion::Holds(_)), "{name}: {opinion:?}");
     assert_eq!(opinion, stateright(world), "{name}");
@@ -70,7 +70,7 @@ where
     A::Message: Send + Sync,
 {
     let known = Opinion::Violated(steps, discriminant(&violation(Vec::new())));
-    for opinion in [ours(world.clone()), stateright(world)] {
+    for opinion in [ours(&world), stateright(world)] {
         assert_eq!(opinion, known, "{}", A::INFO.name);
     }
 }

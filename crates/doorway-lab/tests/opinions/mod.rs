@@ -34,8 +34,8 @@ pub(crate) fn ours_on<A: Algorithm>(threads: usize, world: &World<A>) -> (Opinio
 }
 
 /// The opinion of our own checker.
-pub(crate) fn ours<A: Algorithm>(world: World<A>) -> Opinion {
-    ours_on(1, &world).0
+pub(crate) fn ours<A: Algorithm>(world: &World<A>) -> Opinion {
+    ours_on(1, world).0
 }
 
 /// The opinion of Stateright, searching breadth first on one thread.
