@@ -27,8 +27,6 @@ pub struct Moment<A: Algorithm> {
     pub mail: Vec<Mail<A::Message>>,
     /// How many nodes may still crash.
     pub crashes: u32,
-    /// May nodes outside forget, and start again from their floor?
-    pub forgetting: bool,
 }
 
 /// What is to be done with each number that is shown to it.
@@ -95,7 +93,7 @@ mod tests {
             message: Message::Request(*number),
         };
         let mail = numbers.iter().map(mail).collect();
-        Moment { nodes: Vec::new(), mail, crashes: 0, forgetting: false }
+        Moment { nodes: Vec::new(), mail, crashes: 0 }
     }
 
     fn number(mail: &mut Mail<Message>, each: Each<'_>) {

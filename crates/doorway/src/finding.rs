@@ -190,9 +190,9 @@ impl Finding {
             rows.push(("messages", self.messages(waiting)));
         }
         if report.verdict == Verdict::Holds {
-            let chance = report.mix_up();
+            let chance = above(report.mix_up());
             let told = "worlds are told apart by 64-bit fingerprints";
-            let text = format!("{told}; two were taken for one with a chance below {chance:.0e}");
+            let text = format!("{told}; two were taken for one with a chance below {chance}");
             rows.push(("certainty", text));
         }
         rows.extend(self.stop().map(|stop| ("no answer", format!("{stop}; this shows nothing"))));
@@ -279,4 +279,10 @@ impl Finding {
         };
         format!("{run} a run, {} an entry; claimed: {claimed}", range(share(least), share(most)))
     }
+}
+
+/// A small number, rounded up to one digit.
+fn above(chance: f64) -> String {
+    let size = 10f64.powf(chance.log10().floor());
+    format!("{:.0e}", (chance / size).ceil() * size)
 }

@@ -78,16 +78,22 @@ pub fn faults() -> impl Iterator<Item = Option<Fault>> {
 /// What happens to an algorithm over such channels and under such a fault, looking at no more than
 /// `limit` worlds at a time.
 pub fn cell(entry: &Entry, channel: Channel, fault: Option<Fault>, limit: u64) -> Cell {
-    let cells = SIZES.map(|size| {
+    let mut cells = SIZES.map(|size| {
         let finding = finding(&entry.info, channel, fault, size, limit);
         Cell { channel, fault, finding, size }
     });
+    // Exclusion holds beside what breaks only if it does in every group.
+    let doubt = cells
+        .iter()
+        .any(|cell| matches!(cell.finding, Finding::BreaksAtLeast(..) | Finding::NotExhausted));
     // The last of equals is the largest group.
-    let [.., telling] = {
-        let mut cells = cells;
-        cells.sort_by_key(|cell| cell.finding.weight());
-        cells
-    };
+    cells.sort_by_key(|cell| cell.finding.weight());
+    let [.., mut telling] = cells;
+    if let (true, Finding::Breaks(property, steps)) = (doubt, telling.finding)
+        && property != Property::Exclusion
+    {
+        telling.finding = Finding::BreaksAtLeast(property, steps);
+    }
     telling
 }
 
@@ -120,7 +126,7 @@ fn finding(
     // Something milder broke first. Is it still safe beyond that?
     let safety = Case { sought: Sought::together(), waiting: false, ..case };
     match run(&safety).as_ref().map(breaks) {
-        Some(Err((exclusion, steps))) => Finding::Breaks(exclusion, steps),
+        Some(Err((Property::Exclusion, steps))) => Finding::Breaks(Property::Exclusion, steps),
         Some(Ok(true)) => Finding::Breaks(property, steps),
         _ => Finding::BreaksAtLeast(property, steps),
     }
@@ -131,8 +137,8 @@ fn breaks(report: &Report) -> Result<bool, (Property, usize)> {
     match &report.verdict {
         Verdict::Holds => Ok(true),
         Verdict::NotExhausted => Ok(false),
-        Verdict::Violated { trace, violation, .. } => {
-            Err((Property::violated_by(violation), trace.len()))
+        Verdict::Violated { trace, cycle, violation } => {
+            Err((Property::violated_by(violation), trace.len() + cycle.len()))
         }
     }
 }

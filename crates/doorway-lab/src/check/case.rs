@@ -41,7 +41,7 @@ pub enum History {
     Fences,
     /// Is a request served before all those that happened after it?
     Order,
-    /// Does each request cost what is claimed?
+    /// Do the requests of each node cost together what is claimed for each?
     Price,
 }
 

@@ -37,7 +37,9 @@ pub(super) fn duty<A: Algorithm>(world: &World<A>, choice: Choice, settling: boo
 
 /// What tells a message from others of its channel. Where worlds are settled, the numbers in it
 /// change from world to world, and its kind must do: then a message may pass for delivered when
-/// another of its kind was, which can accuse an algorithm wrongly and never clears it wrongly.
+/// another of its kind was, which can accuse an algorithm wrongly. (It would clear one wrongly only
+/// if mail of a kind were dropped again and again while other mail of that kind lies there for
+/// ever.)
 fn name<A: Algorithm>(world: &World<A>, sought: Parcel, settling: bool) -> u64 {
     let letter = world.under_way().find(|(parcel, _)| *parcel == sought);
     let mut hasher = DefaultHasher::new();

@@ -48,7 +48,7 @@ impl<'w, A: Algorithm> Machine<'w, A> {
     pub(super) fn packed(&self) -> Packed<'_> {
         let frame = Frame {
             group: self.first.group().clone(),
-            limits: self.first.limits().clone(),
+            forgetting: self.first.limits().forgetting,
             sought: self.sought,
             settling: self.settling,
             judging: self.judge.is_some(),

@@ -33,8 +33,8 @@ pub use case::{Case, History, Property};
 pub use machine::Judge;
 use machine::Machine;
 pub use model::{Deed, Model, Successors, Tag};
-use pack::Packed;
 pub use pack::Sought;
+use pack::{MAX_FAULTS, Packed};
 pub use round::starved_by;
 use search::Search;
 pub use search::{End, Progress, Scope};
@@ -125,7 +125,12 @@ impl<'a, A: Algorithm> Check<'a, A> {
 
     /// Make it, telling `watch` now and then how it stands, until it says `false`.
     pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
-        let settling = self.world.limits().acquires.iter().any(|(times, _)| *times == FOREVER);
+        let limits = self.world.limits();
+        let settling = limits.acquires.iter().any(|(times, _)| *times == FOREVER);
+        let faults = limits.losses.max(limits.duplicates);
+        assert!(!settling || faults == 0, "worlds are settled exactly while no message fails");
+        assert!(faults.max(limits.crashes) < MAX_FAULTS, "at most {MAX_FAULTS} faults of a kind");
+        assert!(self.world.group().size() as usize <= MAX_NODES, "at most {MAX_NODES} nodes");
         let machine = Machine::new(self.world, self.sought, settling, self.judge);
         let packed = machine.packed();
         let scope = Scope { limit: self.limit, threads: self.threads, record: self.waiting };
@@ -135,8 +140,9 @@ impl<'a, A: Algorithm> Check<'a, A> {
         match end {
             End::Limit | End::Stopped => report(Verdict::NotExhausted, None),
             End::Wrong(steps) => {
-                let (world, trace, violation) = machine.trail(&packed, self.world, &steps);
+                let (world, trace, violation) = machine.trail(self.world, &steps);
                 let violation = violation
+                    .filter(|violation| self.sought.is(violation))
                     .or_else(|| world.stuck().filter(|_| self.sought.stuck))
                     .or_else(|| self.judge.and_then(|judge| judge(&world)).map(Violation::Claim))
                     .expect("the search ends where something is wrong");
@@ -144,31 +150,41 @@ impl<'a, A: Algorithm> Check<'a, A> {
             }
             End::Exhausted if !self.waiting => report(Verdict::Holds, None),
             End::Exhausted => {
-                let (verdict, waiting) = self.look_into_waiting(&machine, &packed, &search);
-                report(verdict, Some(waiting))
+                let progress = search.progress();
+                let mut go_on = || watch(&progress);
+                match self.look_into_waiting(&machine, &packed, &search, &mut go_on) {
+                    None => report(Verdict::NotExhausted, None),
+                    Some((verdict, waiting)) => report(verdict, Some(waiting)),
+                }
             }
         }
     }
 
+    /// What there is to say about waiting, unless it is stopped.
     fn look_into_waiting(
         &self,
         machine: &Machine<'_, A>,
         packed: &Packed<'_>,
         search: &Search<'_>,
-    ) -> (Verdict, Waiting) {
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<(Verdict, Waiting)> {
         let first = self.world.live_in(Phase::Waiting);
         let first = first.iter().fold(0, |bits, node| bits | 1 << node.index());
         let size = self.world.group().size() as usize;
-        let (waiting, rounds) = waits::look(search.graph(), first, size);
-        let Some(lasso) =
-            starve::starving(search, &|row| machine.duties(&packed.tables(), row), rounds)
-        else {
-            return (Verdict::Holds, waiting);
+        let (mut waiting, rounds) = waits::look(search.graph(), first, size, go_on)?;
+        let limits = self.world.limits();
+        if limits.losses + limits.duplicates + limits.crashes > 0 {
+            // A run may end before what can still fail has failed.
+            waiting.messages = None;
+        }
+        let duties = |row: &[u32]| machine.duties(&packed.tables(), row);
+        let Some(lasso) = starve::starving(search, &duties, rounds) else {
+            return Some((Verdict::Holds, waiting));
         };
-        let (there, trace, _) = machine.trail(packed, self.world, &search.way(lasso.state));
-        let (_, cycle, _) = machine.trail(packed, &there, &lasso.round);
+        let (there, trace, _) = machine.trail(self.world, &search.way(lasso.state));
+        let (_, cycle, _) = machine.trail(&there, &lasso.round);
         let violation = Violation::Starved(NodeId(lasso.node as u32));
-        (Verdict::Violated { trace, cycle, violation }, waiting)
+        Some((Verdict::Violated { trace, cycle, violation }, waiting))
     }
 }
 

@@ -108,7 +108,7 @@ pub struct Successors {
 pub(super) const NOWHERE: u64 = 0;
 
 impl Successors {
-    /// A successor to be followed. Its row is the last `width` words of what `rows` got.
+    /// A successor to be followed.
     pub fn push(&mut self, row: &[u32], print: u64, tag: Tag) {
         self.rows.extend_from_slice(row);
         self.prints.push(print.max(1));

@@ -11,8 +11,8 @@ use doorway_core::Group;
 
 use super::model::{Deed, Model, Successors, Tag};
 use super::tables::{ACQUIRE, LETTERS, Meaning, Outcome, RELEASE, Tables};
+use crate::Violation;
 use crate::nodes::compatible;
-use crate::{Limits, Violation};
 
 /// Which of the things that can go wrong end the search; the others are passed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Layout {
 /// What a search for violations in worlds needs to know besides their meaning.
 pub(super) struct Frame {
     pub(super) group: Arc<Group>,
-    pub(super) limits: Limits,
+    pub(super) forgetting: bool,
     pub(super) sought: Sought,
     pub(super) settling: bool,
     pub(super) judging: bool,
@@ -206,7 +206,7 @@ impl<'m> Packed<'m> {
         if stuck || (self.frame.judging && self.meaning.accuses(tables, row)) {
             out.is_broken();
         }
-        if crashes > 0 || row[UNDETECTED] != 0 || self.frame.limits.forgetting {
+        if crashes > 0 || row[UNDETECTED] != 0 || self.frame.forgetting {
             for (tag, found) in self.meaning.rare(tables, row).ok_or(Gap::Rare)? {
                 match found {
                     None => out.breaks(),
@@ -304,6 +304,9 @@ impl Model for Packed<'_> {
         }
     }
 }
+
+/// One more than the faults of a kind that fit into [`fold`].
+pub(super) const MAX_FAULTS: u32 = 1 << 10;
 
 /// How many of each fault are still allowed, in one word.
 pub(super) fn fold([losses, duplicates, crashes]: [u32; 3]) -> u32 {

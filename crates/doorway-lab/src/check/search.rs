@@ -32,7 +32,7 @@ pub struct Progress {
     pub steps: u64,
     /// How many steps the farthest state is from the first.
     pub depth: u32,
-    /// How many bytes are kept.
+    /// How many bytes were kept at most.
     pub bytes: u64,
 }
 
@@ -142,13 +142,21 @@ impl<'m> Search<'m> {
                 let found = self.round(&layer, from, &mut next);
                 // A wrong state is nearer than a wrong step of its layer.
                 wrong = [wrong, found].into_iter().flatten().min();
-                self.progress.bytes = self.bytes(&layer, &next);
-                if !watch(&self.progress) {
-                    return End::Stopped;
+                self.progress.bytes = self.progress.bytes.max(self.bytes(&layer, &next));
+                let end = if !watch(&self.progress) {
+                    End::Stopped
+                } else if self.is_beyond_limit() {
+                    End::Limit
+                } else if matches!(wrong, Some((Wrong::State, _))) {
+                    break; // Nothing is nearer.
+                } else {
+                    continue;
+                };
+                // What was found is told even if something may be one step nearer.
+                if wrong.is_none() {
+                    return end;
                 }
-                if wrong.is_none() && self.is_beyond_limit() {
-                    return End::Limit;
-                }
+                break;
             }
             if let Some((what, state)) = wrong {
                 return End::Wrong(self.way(state).into_iter().chain(what.step()).collect());

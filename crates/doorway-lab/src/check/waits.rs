@@ -8,16 +8,25 @@ use super::model::{Deed, Tag};
 
 /// What the graph says about waiting, and where a node may wait for ever: each time the node, and
 /// states that can be gone round. `first` has a bit for each node that waits in the beginning.
-pub(super) fn look(graph: &Graph, first: u32, size: usize) -> (Waiting, Vec<(usize, Vec<u32>)>) {
+/// `None` if it was stopped.
+pub(super) fn look(
+    graph: &Graph,
+    first: u32,
+    size: usize,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<(Waiting, Vec<(usize, Vec<u32>)>)> {
     let waiting = waiting(graph, first);
     let mut overtaken = Some(0);
     let mut rounds = Vec::new();
     for node in 0..size {
+        if !go_on() {
+            return None;
+        }
         let waits = Waits::of(node, graph, &waiting);
         overtaken = overtaken.zip(waits.overtaken).map(|(one, other)| one.max(other));
         rounds.extend(waits.rounds.into_iter().map(|round| (node, round)));
     }
-    (Waiting { overtaken, messages: messages(graph) }, rounds)
+    Some((Waiting { overtaken, messages: messages(graph) }, rounds))
 }
 
 /// Who waits in each state, a bit for each node.

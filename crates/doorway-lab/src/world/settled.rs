@@ -31,7 +31,6 @@ impl<A: Algorithm> World<A> {
             nodes: live.iter().map(state).collect(),
             mail: mail.collect(),
             crashes: self.limits.crashes,
-            forgetting: self.limits.forgetting,
         };
         A::settle(self.group(), &mut moment);
         for (node, algorithm) in live.into_iter().zip(moment.nodes) {

@@ -260,7 +260,7 @@ impl Spoil for Forgotten {
 
     fn settle(group: &Group, moment: &mut Moment<Spoiled<Self>>) {
         let nodes = moment.nodes.iter().map(|node| node.sound.clone()).collect();
-        let mut silent = Moment { nodes, mail: Vec::new(), crashes: 0, forgetting: false };
+        let mut silent = Moment { nodes, mail: Vec::new(), crashes: 0 };
         RicartAgrawala::settle(group, &mut silent);
         for (node, sound) in moment.nodes.iter_mut().zip(silent.nodes) {
             node.sound = sound;
