@@ -39,7 +39,7 @@ pub(crate) struct CaseArgs {
     #[arg(default_missing_value = "any")]
     crash: Option<Victim>,
     /// Let the nodes write down what they know, and check one thing more: that fences grow, that
-    /// requests are served in the order in which they happened, or that each costs what is claimed
+    /// requests are served in the order in which they happened, or that they cost what is claimed
     #[arg(long, value_name = "WHAT", value_parser = names::histories())]
     history: Option<History>,
     /// Give up beyond so many different worlds: a check that does so has shown nothing

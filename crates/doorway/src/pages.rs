@@ -44,9 +44,9 @@ const HISTORIES: &str = "
 
 The nodes write down what they know, which multiplies the worlds. *Fences*: between exclusive
 grants they grow. *Order*: nobody is inside while another waits whose request happened before.
-*Price*: the
-requests of a node cost together what is claimed for each. What does not hold is told with the steps of the
-shortest counterexample: `doorway check ALGORITHM -n N --history WHAT` shows it.
+*Price*: the requests of a node cost together what is claimed for each. What does not hold is told
+with the steps of the shortest counterexample: `doorway check ALGORITHM -n N --history WHAT` shows
+it.
 
 ";
 
