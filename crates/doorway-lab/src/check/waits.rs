@@ -6,6 +6,9 @@ use super::components::components;
 use super::graph::Graph;
 use super::model::{Deed, Tag};
 
+/// A node, and states that can be gone round while it waits.
+pub(super) type Round = (usize, Vec<u32>);
+
 /// What the graph says about waiting, and where a node may wait for ever: each time the node, and
 /// states that can be gone round. `first` has a bit for each node that waits in the beginning.
 /// `None` if it was stopped.
@@ -14,7 +17,7 @@ pub(super) fn look(
     first: u32,
     size: usize,
     go_on: &mut dyn FnMut() -> bool,
-) -> Option<(Waiting, Vec<(usize, Vec<u32>)>)> {
+) -> Option<(Waiting, Vec<Round>)> {
     let waiting = waiting(graph, first);
     let mut overtaken = Some(0);
     let mut rounds = Vec::new();

@@ -135,7 +135,7 @@ impl<A: Algorithm, W: Watch<A>> Watched<A, W> {
         }
         for (to, inner) in did.drain() {
             let note = self.watch.note(event, to, &inner);
-            out.send(to, Noted { note, inner });
+            out.send(to, Noted { inner, note });
         }
     }
 }

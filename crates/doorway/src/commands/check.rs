@@ -39,14 +39,8 @@ pub(crate) struct Args {
     /// Check every algorithm, the refuted ones too, and print a line for each
     #[arg(long)]
     all: bool,
-    /// Check every algorithm at the largest sizes that fit, and print the page docs/checked.md;
-    /// this takes a quarter of an hour
-    #[arg(long, conflicts_with_all = ["all", "nodes", "json", "CaseArgs", "ShapeArgs"])]
-    table: bool,
-    /// Check every algorithm over both kinds of channels and with every fault, and print the page
-    /// docs/assumptions.md; this takes a minute
-    #[arg(long, conflicts_with_all = ["all", "table", "nodes", "json", "CaseArgs", "ShapeArgs"])]
-    assumptions: bool,
+    #[command(flatten)]
+    pages: PageArgs,
     /// Draw the counterexample, in the format that the name asks for: .svg, .txt, .mmd, .shiviz,
     /// or .json for Perfetto
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
@@ -63,15 +57,28 @@ pub(crate) struct Args {
     shape: ShapeArgs,
 }
 
+/// The pages instead of a check.
+#[derive(clap::Args)]
+struct PageArgs {
+    /// Check every algorithm at the largest sizes that fit, and print the page docs/checked.md;
+    /// this takes a quarter of an hour
+    #[arg(long, conflicts_with_all = ["all", "nodes", "json", "CaseArgs", "ShapeArgs"])]
+    table: bool,
+    /// Check every algorithm over both kinds of channels and with every fault, and print the page
+    /// docs/assumptions.md; this takes a minute
+    #[arg(long, conflicts_with_all = ["all", "table", "nodes", "json", "CaseArgs", "ShapeArgs"])]
+    assumptions: bool,
+}
+
 /// How many nodes there are when all algorithms are checked, unless a number is given.
 const NODES: usize = 3;
 
 /// Check it; a violation is a failure, and so is a check without an end.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    if args.table {
+    if args.pages.table {
         return pages::checked(out, &Interrupt::listen()?);
     }
-    if args.assumptions {
+    if args.pages.assumptions {
         return Ok(pages::assumed(out)?);
     }
     args.case.ensure_possible(args.size())?;
