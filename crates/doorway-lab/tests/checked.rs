@@ -57,10 +57,11 @@ fn cells(info: &Info, attempt: &Attempt, report: &Report) -> Vec<String> {
 #[test]
 fn the_page_says_what_the_checker_says() {
     let page = fs::read_to_string(PAGE).expect("docs/checked.md is there");
+    let (page, _) = page.split_once("## With a history").expect("two tables");
     let mut small = 0;
     for info in ALL.iter().map(|entry| &entry.info) {
         let attempts: Vec<Attempt> = plan(info).into_iter().flatten().collect();
-        let said = |attempt| Some((attempt, row(&page, info, attempt)?));
+        let said = |attempt| Some((attempt, row(page, info, attempt)?));
         let rows: Vec<_> = attempts.iter().filter_map(said).collect();
         assert!(rows.len() >= 4, "{} has a row for each kind of group", info.name);
         for (attempt, said) in rows {

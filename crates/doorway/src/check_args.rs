@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use doorway_core::{Fault, Group, Info, Mode, NodeId};
 use doorway_lab::FOREVER;
-use doorway_lab::check::{Case, History, MAX_NODES};
+use doorway_lab::check::{Case, History, MAX_NODES, Sought};
 
 use crate::checking::cores;
 use crate::failure::Usage;
@@ -38,6 +38,9 @@ pub(crate) struct CaseArgs {
     #[arg(long, value_name = "WHERE", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "any")]
     crash: Option<Victim>,
+    /// Look for this alone, and pass by everything else that is wrong
+    #[arg(long, value_name = "WHAT", conflicts_with = "history")]
+    property: Option<Alone>,
     /// Let the nodes write down what they know, and check one thing more: that fences grow, that
     /// requests are served in the order in which they happened, or that they cost what is claimed
     #[arg(long, value_name = "WHAT", value_parser = names::histories())]
@@ -51,6 +54,14 @@ pub(crate) struct CaseArgs {
     /// How many threads work [default: one for each core]
     #[arg(long, value_name = "T", value_parser = parse_threads)]
     threads: Option<usize>,
+}
+
+/// What can be looked for alone.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Alone {
+    Exclusion,
+    Refusal,
+    Stuck,
 }
 
 /// Who may crash.
@@ -108,6 +119,14 @@ impl CaseArgs {
         case.channel = self.channel.map_or(case.channel, ChannelName::channel);
         case.faults = self.faults();
         case.history = self.history;
+        if let Some(alone) = self.property {
+            case.waiting = false;
+            case.sought = Sought {
+                together: matches!(alone, Alone::Exclusion),
+                refusals: matches!(alone, Alone::Refusal),
+                stuck: matches!(alone, Alone::Stuck),
+            };
+        }
         case.limit = self.limit;
         case.threads = self.threads.unwrap_or_else(cores);
         Ok(case)

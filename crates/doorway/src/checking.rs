@@ -29,7 +29,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    fn is_raised(&self) -> bool {
+    pub(crate) fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -53,6 +53,11 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| io(cause).or_else(|| json(cause)) == Some(ErrorKind::BrokenPipe))
 }
 
+/// A reader who has seen enough does not change the verdict of what was printed.
+pub(crate) fn unless_closed(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+    printed.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
+}
+
 /// The parser's message without its usage, its pointer to `--help`, and its line breaks.
 pub(crate) fn one_line(text: &str) -> String {
     let message = text.split("\n\nUsage:").next().unwrap_or(text);

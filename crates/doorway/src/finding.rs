@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use doorway_core::{Fault, Formula, Info};
-use doorway_lab::check::{Case, Property, Verdict, Waiting};
+use doorway_core::{Fault, Formula, Info, NodeId};
+use doorway_lab::check::{Case, Property, Sought, Verdict, Waiting};
 use doorway_lab::numbers::short;
 use doorway_lab::script::{self, Outcome};
+use doorway_lab::trace::What;
 use doorway_lab::{FOREVER, Violation};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
@@ -78,10 +79,23 @@ impl Finding {
         let (size, channel) = (self.case.group.size(), channel(self.case.channel));
         let setup = format!("{name} n={size} channel={channel}{options}");
         let comment = format!("violated: {}.", self.violated().unwrap_or_default());
-        let played = script::run(&script::compose(&comment, &setup, &trace, &cycle))?;
-        // A history is not played, so neither is what is wrong with it.
-        let same = self.case.history.is_some() || played.violation.as_ref() == Some(violation);
-        anyhow::ensure!(same, "the script of '{violation}' shows {:?}", played.violation);
+        let claim = matches!(violation, Violation::Claim(_));
+        let comment = match self.case.history.filter(|_| claim) {
+            None => comment,
+            Some(what) => {
+                format!("{comment} A replay shows the steps and judges no {}.", what.name())
+            }
+        };
+        let mut played = script::run(&script::compose(&comment, &setup, &trace, &cycle))?;
+        if claim {
+            // A script plays no history: what is wrong with it is written into the picture only.
+            let last = played.trace.events.last();
+            let (at, node) = last.map_or((0.0, NodeId(0)), |last| (last.at, last.node));
+            played.trace.push(at, node, What::Violate(violation.clone()));
+        } else {
+            let same = played.violation.as_ref() == Some(violation);
+            anyhow::ensure!(same, "the script of '{violation}' shows {:?}", played.violation);
+        }
         Ok(Some(Story { trace, cycle, played }))
     }
 
@@ -247,9 +261,23 @@ impl Finding {
 
     /// What was checked.
     fn properties(&self) -> String {
+        if let Some(sought) = self.sought() {
+            return format!("{sought} alone");
+        }
         match self.case.history {
             None => "exclusion, refusal, stuck, starvation".to_owned(),
             Some(history) => format!("exclusion, refusal, stuck, {}", history.name()),
+        }
+    }
+
+    /// What ended the search.
+    fn sought(&self) -> Option<String> {
+        let Sought { together, refusals, stuck } = self.case.sought;
+        match (together, refusals, stuck) {
+            (true, true, true) => None,
+            (true, ..) => Some("exclusion".to_owned()),
+            (_, true, _) => Some("refusal".to_owned()),
+            _ => Some("stuck".to_owned()),
         }
     }
 

@@ -34,8 +34,13 @@ happen (stuck), and no cycle in which someone waits for ever though every messag
 everyone leaves (starvation). *Overtaken* is the exact maximum of entries of others while one node
 waits. *Messages* are the fewest and the most of any complete run. Worlds are told apart by 64-bit
 fingerprints: at ten million of them, two were taken for one with a chance below 3e-6. `not
-exhausted` says nothing but that there are more worlds than were looked at. Where there are
-permits, there are two; Maekawa's seven nodes have the quorums of his figure.
+exhausted` says nothing but that there are more worlds than were looked at. Where something breaks,
+the number is the length of the shortest counterexample, and what else holds is left open. Depth is
+that of the farthest world found; messages are counted where runs end.
+
+Where there are permits, there are two; quorums, trees and weights are those that the command takes
+by default, and seven nodes have the quorums of Maekawa's figure. `once (2 to 5)` means that only
+nodes 2 to 5 ask, and `1 reads` that node 1 asks for shared mode.
 
 ";
 
@@ -43,7 +48,8 @@ const HISTORIES: &str = "
 ## With a history
 
 The nodes write down what they know, which multiplies the worlds. *Fences*: between exclusive
-grants they grow. *Order*: nobody is inside while another waits whose request happened before.
+grants they grow. *Order*: nobody is inside while another waits whose request happened before;
+only Lamport's paper claims it, and it says nothing against the others that they do not keep it.
 *Price*: the requests of a node cost together what is claimed for each. What does not hold is told
 with the steps of the shortest counterexample: `doorway check ALGORITHM -n N --history WHAT` shows
 it.
@@ -61,7 +67,12 @@ twice, the crash of a node outside, the crash of a node inside (of which the oth
 A number is the length of the shortest counterexample in any of the groups tried. Unless it says
 *too many inside*, exclusion holds although something else breaks: *stuck*, someone waits and
 nothing can happen; *refusal*, a message is refused, which the lock service answers by dropping
-the link; *starvation*, someone waits for ever. A (?) means that exclusion could not be exhausted.
+the link; *starvation*, someone waits for ever. A (?) means that exclusion could not be exhausted in
+all of the groups, within 200,000 worlds each. `doorway check ALGORITHM -n N --property exclusion`
+shows the stories of *too many inside*.
+
+Where there are permits, there are two, and where there are readers, node 1 is one. A refuted text
+may hold here: what breaks it may need other quorums than those of these groups.
 
 ";
 
@@ -134,9 +145,13 @@ fn histories(out: &mut dyn Write, info: &Info, interrupt: &Interrupt) -> anyhow:
 fn check(info: &Info, case: Case, interrupt: &Interrupt) -> anyhow::Result<checking::Checked> {
     let case = Case { threads: checking::cores(), ..case };
     let checked = checking::check(info.name, &case, GIGABYTES, interrupt);
-    let stopped = checked.stop == Some(checking::Stop::Person);
-    anyhow::ensure!(!stopped, NotExhausted("stopped by Ctrl-C, the page is cut short".to_owned()));
+    ensure_going(interrupt)?;
     Ok(checked)
+}
+
+fn ensure_going(interrupt: &Interrupt) -> Result<(), NotExhausted> {
+    let stopped = || NotExhausted("stopped by Ctrl-C, the page is cut short".to_owned());
+    if interrupt.is_raised() { Err(stopped()) } else { Ok(()) }
 }
 
 fn row(info: &Info, attempt: &Attempt, checked: &checking::Checked) -> Vec<String> {
@@ -182,7 +197,7 @@ fn verdicts(report: &Report) -> [String; 4] {
 }
 
 /// Write what each algorithm assumes.
-pub(crate) fn assumed(out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn assumed(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Result<()> {
     out.write_all(ASSUMED.as_bytes())?;
     let group = |(size, times): (usize, u32)| format!("{size} nodes that each ask {times}×");
     let groups = SIZES.map(group).join(", ");
@@ -194,6 +209,7 @@ pub(crate) fn assumed(out: &mut dyn Write) -> io::Result<()> {
     heading(out, &["algorithm", "channel"].into_iter().chain(faults).collect::<Vec<_>>())?;
     for entry in ALL {
         for order in [Channel::Fifo, Channel::Unordered] {
+            ensure_going(interrupt)?;
             let name = channel(order);
             let bold = if order == entry.info.channel { "**" } else { "" };
             let head = [format!("`{}`", entry.info.name), format!("{bold}{name}{bold}")];

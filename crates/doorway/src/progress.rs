@@ -59,6 +59,9 @@ impl Meter {
 
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
 }

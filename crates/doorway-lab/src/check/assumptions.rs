@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::fmt;
 
 use doorway_core::algorithms::Entry;
-use doorway_core::{Channel, Fault, Info, Shape};
+use doorway_core::{Channel, Fault, Info, Mode, Shape};
 
 use super::{Case, Progress, Property, Report, Sought, Verdict};
 
@@ -107,12 +107,15 @@ fn finding(
     // One permit would make it another algorithm.
     let shape = Shape { permits: info.permits.then_some(2), ..Shape::default() };
     let Ok(group) = info.group(size, &shape) else { return Finding::NotExhausted };
-    let case = Case {
+    let mut case = Case {
         channel,
         faults: fault.into_iter().collect(),
         limit,
         ..Case::new(info, group, times)
     };
+    if info.shared {
+        case.acquires[0].1 = Mode::Shared;
+    }
     let run = |case: &Case| case.run(info.name, &mut |_: &Progress| true);
     let Some(whole) = run(&case) else { return Finding::NotExhausted };
     let (property, steps) = match breaks(&whole) {

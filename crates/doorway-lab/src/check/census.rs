@@ -16,15 +16,17 @@ pub struct Attempt {
     pub askers: usize,
     /// How many nodes before the first that asks do not.
     pub idle: usize,
+    /// Does node 1 ask for shared mode?
+    pub reading: bool,
 }
 
 impl Attempt {
     const fn all(size: usize, times: u32) -> Self {
-        Self { size, times, askers: size, idle: 0 }
+        Self { size, times, askers: size, idle: 0, reading: false }
     }
 
     const fn some(size: usize, idle: usize, askers: usize) -> Self {
-        Self { size, times: 1, askers, idle }
+        Self { size, times: 1, askers, idle, reading: false }
     }
 
     /// The case of an algorithm, in at most so many worlds.
@@ -34,6 +36,9 @@ impl Attempt {
             if !(self.idle..self.idle + self.askers).contains(&node) {
                 *asks = (0, Mode::Exclusive);
             }
+        }
+        if self.reading {
+            case.acquires[0].1 = Mode::Shared;
         }
         Ok(case)
     }
@@ -58,6 +63,9 @@ impl Attempt {
             2 => "twice".to_owned(),
             times => format!("{times} times"),
         };
+        if self.reading {
+            return format!("{times}, 1 reads");
+        }
         if self.askers == self.size {
             return times;
         }
@@ -83,6 +91,12 @@ pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
     ];
     if info.needs == Needs::Quorums {
         rows.push(vec![Attempt::some(7, 1, 4)]);
+    }
+    if info.shared {
+        let reading = |size, times| Attempt { reading: true, ..Attempt::all(size, times) };
+        rows.push(vec![reading(3, FOREVER)]);
+        rows.push(vec![reading(3, 3), reading(3, 2)]);
+        rows.push(vec![reading(4, 1)]);
     }
     rows
 }

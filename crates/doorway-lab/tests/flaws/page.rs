@@ -23,7 +23,7 @@ the last column.
 
 A step is one thing that happens at one node: a client asks or leaves, or a message arrives or is
 lost. What a node tells itself happens in the same step. *Expected* is the length of the shortest
-story in a model that was made from the texts alone, before the code; where it differs, the story
+story in an independent model of the texts; where it differs, the story
 says why.
 
 ";

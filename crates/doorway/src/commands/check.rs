@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::print_json;
 use crate::check_args::{CaseArgs, parse_checked_size};
 use crate::checking::{self, Interrupt};
-use crate::failure::{NotExhausted, Usage};
+use crate::failure::{NotExhausted, Usage, unless_closed};
 use crate::files;
 use crate::finding::{Finding, Record, Story};
 use crate::group_args::ShapeArgs;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         return pages::checked(out, &Interrupt::listen()?);
     }
     if args.pages.assumptions {
-        return Ok(pages::assumed(out)?);
+        return pages::assumed(out, &Interrupt::listen()?);
     }
     args.case.ensure_possible(args.size())?;
     match args.algorithm {
@@ -112,6 +112,15 @@ impl Args {
             files::write(path, &story.played.text)?;
         }
         Ok(())
+    }
+
+    fn tell(&self, finding: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
+        if self.json {
+            print_json(out, &finding.record())?;
+        } else {
+            self.print(finding, out)?;
+        }
+        Ok(out.flush()?)
     }
 
     fn print(&self, finding: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -151,12 +160,7 @@ fn one(args: &Args, info: &'static Info, out: &mut dyn Write) -> anyhow::Result<
     if let Some(story) = &finding.story {
         args.write(story)?;
     }
-    if args.json {
-        print_json(out, &finding.record())?;
-    } else {
-        args.print(&finding, out)?;
-    }
-    out.flush()?;
+    unless_closed(args.tell(&finding, out))?;
     if let Some(violated) = finding.violated() {
         return Err(anyhow!("{}: violated: {violated}", info.name));
     }
@@ -191,6 +195,11 @@ fn all(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if let (false, Some((_, Err(reason)))) = (possible, findings.first()) {
         return Err(Usage(format!("no algorithm can be checked so: {reason}")).into());
     }
+    unless_closed(tell_all(args, &findings, out))?;
+    judge(&findings)
+}
+
+fn tell_all(args: &Args, findings: &Findings, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.json {
         let lines = findings.iter().map(|(info, found)| match found {
             Ok(finding) => Line::Checked(Box::new(finding.record())),
@@ -203,10 +212,9 @@ fn all(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         });
         print_json(out, &lines.collect::<Vec<_>>())?;
     } else {
-        print_all(out, &findings)?;
+        print_all(out, findings)?;
     }
-    out.flush()?;
-    judge(&findings)
+    Ok(out.flush()?)
 }
 
 type Findings = [(&'static Info, anyhow::Result<Finding>)];

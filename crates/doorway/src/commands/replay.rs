@@ -9,7 +9,7 @@ use doorway_lab::script::{Outcome, Told};
 use serde::Serialize;
 
 use super::print_json;
-use crate::failure::Usage;
+use crate::failure::{Usage, unless_closed};
 use crate::files;
 use crate::story;
 
@@ -52,8 +52,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if let (Some(path), Some(format)) = (&args.diagram, format) {
         files::write(path, &diagram::render(&played.trace, format))?;
     }
+    unless_closed(print(args, &played, out))?;
+    played.violation.map_or(Ok(()), |violation| Err(story::failure(&args.script, &violation)))
+}
+
+fn print(args: &Args, played: &Outcome, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.json {
-        print_json(out, &Replay::new(&played))?;
+        print_json(out, &Replay::new(played))?;
     } else {
         writeln!(out, "{}", played.trace.title)?;
         story::print(out, &played.steps)?;
@@ -62,8 +67,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             Some(violation) => writeln!(out, "violated: {}", story::violated(violation))?,
         }
     }
-    out.flush()?;
-    played.violation.map_or(Ok(()), |violation| Err(story::failure(&args.script, &violation)))
+    Ok(out.flush()?)
 }
 
 impl<'a> Replay<'a> {

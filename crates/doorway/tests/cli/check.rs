@@ -16,7 +16,7 @@ fn a_verdict_comes_with_its_figures() {
         " worlds a second, ",
         "at most 2 entries of others",
         "12 a run, 4 an entry; claimed: 2(N-1) = 4",
-        "64-bit fingerprints; two were taken for one with a chance below 2e-13",
+        "64-bit fingerprints; two were taken for one with a chance below 3e-13",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
