@@ -40,7 +40,7 @@ that of the farthest world found; messages are counted where runs end.
 
 Where there are permits, there are two; quorums, trees and weights are those that the command takes
 by default, and seven nodes have the quorums of Maekawa's figure. `once (2 to 5)` means that only
-nodes 2 to 5 ask, and `1 reads` that node 1 asks for shared mode.
+nodes 2 to 5 ask, and `one writes` that all others ask for shared mode.
 
 ";
 

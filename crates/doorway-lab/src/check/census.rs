@@ -16,7 +16,7 @@ pub struct Attempt {
     pub askers: usize,
     /// How many nodes before the first that asks do not.
     pub idle: usize,
-    /// Does node 1 ask for shared mode?
+    /// Do all but the last ask for shared mode?
     pub reading: bool,
 }
 
@@ -38,7 +38,7 @@ impl Attempt {
             }
         }
         if self.reading {
-            case.acquires[0].1 = Mode::Shared;
+            case.acquires[..self.size - 1].iter_mut().for_each(|(_, mode)| *mode = Mode::Shared);
         }
         Ok(case)
     }
@@ -64,7 +64,7 @@ impl Attempt {
             times => format!("{times} times"),
         };
         if self.reading {
-            return format!("{times}, 1 reads");
+            return format!("{times}, one writes");
         }
         if self.askers == self.size {
             return times;
