@@ -56,5 +56,5 @@ fn main() {
     println!("Thousand worlds a second: Stateright on one thread, ours on one and on two.");
     println!("algorithm         n  k     worlds stateright      one  ratio      two  ratio  bytes");
     row::<RicartAgrawala>(size, 1);
-    row::<Maekawa>(size, if smoke { 1 } else { 2 });
+    row::<Maekawa>(size, 1);
 }

@@ -12,6 +12,14 @@ pub trait Model: Sync {
 
     /// Push every successor of `row`, in an order that depends on nothing but the row.
     fn expand(&self, row: &[u32], print: u64, out: &mut Successors);
+
+    /// Do the same for many rows at once: a model that must lock something does it only once.
+    fn expand_all(&self, rows: &[u32], prints: &[u64], out: &mut [Successors]) {
+        let rows = rows.chunks_exact(self.width());
+        for ((row, print), successors) in rows.zip(prints).zip(out) {
+            self.expand(row, *print, successors);
+        }
+    }
 }
 
 /// What a step did that can be seen from outside, in two bytes: kept for each step of a graph.

@@ -253,6 +253,16 @@ impl<'m> Packed<'m> {
         self.push(tables, draft, Tag::new(node, deed, outcome.sends.len()), out)
     }
 
+    fn learn(&self, gap: Gap, row: &[u32]) {
+        let mut tables = self.tables_mut();
+        match gap {
+            Gap::Step { place, event } => tables.learn_step(self.meaning, place, event),
+            Gap::Put { channel, letter } => tables.learn_put(self.meaning, channel, letter),
+            Gap::Settled(row) => self.meaning.know_settled(&mut tables, &row),
+            Gap::Rare => self.meaning.know_rare(&mut tables, row),
+        }
+    }
+
     fn compatible(&self, tables: &Tables, row: &[u32]) -> bool {
         let places = row[PLACES..PLACES + self.layout.0].iter().map(|place| tables.facts(*place));
         let (inside, readers) = places.fold((0, 0), |(inside, readers), facts| {
@@ -289,17 +299,18 @@ impl Model for Packed<'_> {
     }
 
     fn expand(&self, row: &[u32], print: u64, out: &mut Successors) {
-        loop {
-            let tables = self.tables();
-            let Err(gap) = self.try_expand(&tables, row, print, out) else { return };
-            drop(tables);
-            out.clear();
-            let mut tables = self.tables_mut();
-            match gap {
-                Gap::Step { place, event } => tables.learn_step(self.meaning, place, event),
-                Gap::Put { channel, letter } => tables.learn_put(self.meaning, channel, letter),
-                Gap::Settled(row) => self.meaning.know_settled(&mut tables, &row),
-                Gap::Rare => self.meaning.know_rare(&mut tables, row),
+        self.expand_all(row, &[print], std::slice::from_mut(out));
+    }
+
+    fn expand_all(&self, rows: &[u32], prints: &[u64], out: &mut [Successors]) {
+        let mut tables = self.tables();
+        let rows = rows.chunks_exact(self.width());
+        for ((row, print), successors) in rows.zip(prints).zip(out) {
+            while let Err(gap) = self.try_expand(&tables, row, *print, successors) {
+                drop(tables);
+                successors.clear();
+                self.learn(gap, row);
+                tables = self.tables();
             }
         }
     }

@@ -225,11 +225,10 @@ impl<'m> Search<'m> {
         batch.unknown.resize_with(SHARDS, Unknown::default);
         for from in (begin..end).step_by(GROUP) {
             let group = &mut group[..GROUP.min(end - from)];
-            for (at, successors) in (from..).zip(group.iter_mut()) {
-                successors.clear();
-                let row = &layer.rows[at * width..(at + 1) * width];
-                self.model.expand(row, layer.prints[at], successors);
-            }
+            let to = from + group.len();
+            group.iter_mut().for_each(Successors::clear);
+            let rows = &layer.rows[from * width..to * width];
+            self.model.expand_all(rows, &layer.prints[from..to], group);
             let prints = group.iter().flat_map(Successors::prints);
             black_box(prints.fold(0, |seen, print| seen ^ self.shards[shard(print)].glance(print)));
             for (at, successors) in (from..).zip(group.iter()) {
