@@ -7,7 +7,7 @@ use doorway_core::{Channel, Info};
 use doorway_lab::FOREVER;
 use doorway_lab::check::assumptions::{self, SIZES};
 use doorway_lab::check::census::{self, Attempt};
-use doorway_lab::check::{Case, Property, Report, Verdict};
+use doorway_lab::check::{Case, Verdict};
 use indicatif::HumanCount;
 
 use crate::checking::{self, Interrupt};
@@ -155,45 +155,15 @@ fn ensure_going(interrupt: &Interrupt) -> Result<(), NotExhausted> {
 }
 
 fn row(info: &Info, attempt: &Attempt, checked: &checking::Checked) -> Vec<String> {
-    let report = &checked.report;
-    let waiting = report.waiting;
-    let overtaken = waiting.map_or_else(String::new, |waiting| {
-        waiting.overtaken.map_or_else(|| "any number".to_owned(), |most| most.to_string())
-    });
-    let messages = waiting.and_then(|waiting| waiting.messages);
-    let messages = messages.map_or_else(String::new, |(least, most)| {
-        if least == most { least.to_string() } else { format!("{least} to {most}") }
-    });
-    let head = [
-        format!("`{}`", info.name),
-        attempt.size.to_string(),
-        attempt.requests(),
-        channel(info.channel).to_owned(),
-    ];
-    let tail = [
-        overtaken,
-        messages,
-        HumanCount(report.progress.states).to_string(),
-        HumanCount(report.progress.steps).to_string(),
-        report.progress.depth.to_string(),
+    let progress = checked.report.progress;
+    let counts = [
+        HumanCount(progress.states).to_string(),
+        HumanCount(progress.steps).to_string(),
+        progress.depth.to_string(),
         format!("{:.2}", checked.seconds),
-        format!("{:.1}", report.progress.bytes as f64 / 1e6),
+        format!("{:.1}", progress.bytes as f64 / 1e6),
     ];
-    head.into_iter().chain(verdicts(report)).chain(tail).collect()
-}
-
-/// What is known of each property.
-fn verdicts(report: &Report) -> [String; 4] {
-    use Property::{Exclusion, Refusal, Starvation, Stuck};
-    [Exclusion, Refusal, Stuck, Starvation].map(|property| match &report.verdict {
-        Verdict::Holds => "holds".to_owned(),
-        Verdict::NotExhausted => "not exhausted".to_owned(),
-        Verdict::Violated { trace, cycle, violation } => {
-            let broken = Property::violated_by(violation) == property;
-            let steps = trace.len() + cycle.len();
-            if broken { format!("**no**, {steps}") } else { String::new() }
-        }
-    })
+    census::cells(info, attempt, &checked.report).into_iter().chain(counts).collect()
 }
 
 /// Write what each algorithm assumes.

@@ -1,8 +1,8 @@
 //! Which groups of each algorithm are checked for the great table: the largest that fit.
 
-use doorway_core::{Group, GroupError, Info, Mode, Needs, NodeId, Shape, quorums};
+use doorway_core::{Channel, Group, GroupError, Info, Mode, Needs, NodeId, Shape, quorums};
 
-use super::{Case, History};
+use super::{Case, History, Property, Report, Verdict};
 use crate::FOREVER;
 
 /// A group to be checked, and who asks how often in it.
@@ -105,4 +105,29 @@ pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
 pub fn histories() -> impl Iterator<Item = (History, Attempt)> {
     let groups = [Attempt::all(2, 2), Attempt::all(3, 1)];
     History::ALL.into_iter().flat_map(move |(_, what)| groups.map(|group| (what, group)))
+}
+
+/// The row of the table up to its counts: who was checked, what is known of each property, how
+/// often a node is overtaken, and what runs cost.
+pub fn cells(info: &Info, attempt: &Attempt, report: &Report) -> Vec<String> {
+    use Property::{Exclusion, Refusal, Starvation, Stuck};
+    let channel = if info.channel == Channel::Fifo { "fifo" } else { "unordered" };
+    let known = [Exclusion, Refusal, Stuck, Starvation].map(|property| match &report.verdict {
+        Verdict::Holds => "holds".to_owned(),
+        Verdict::NotExhausted => "not exhausted".to_owned(),
+        Verdict::Violated { trace, cycle, violation } => {
+            let broken = Property::violated_by(violation) == property;
+            let steps = trace.len() + cycle.len();
+            if broken { format!("**no**, {steps}") } else { String::new() }
+        }
+    });
+    let overtaken = report.waiting.map(|waiting| {
+        waiting.overtaken.map_or_else(|| "any number".to_owned(), |most| most.to_string())
+    });
+    let messages = report.waiting.and_then(|waiting| waiting.messages).map(|(least, most)| {
+        if least == most { least.to_string() } else { format!("{least} to {most}") }
+    });
+    let head = [format!("`{}`", info.name), attempt.size.to_string(), attempt.requests()];
+    let head = head.into_iter().chain([channel.to_owned()]);
+    head.chain(known).chain([overtaken, messages].map(Option::unwrap_or_default)).collect()
 }

@@ -56,7 +56,7 @@ fn after(waiting: u32, tag: Tag) -> u32 {
 }
 
 /// How a node may wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waits {
     /// How many entries of others there are at most while it waits; `None`: any number.
     overtaken: Option<u32>,
