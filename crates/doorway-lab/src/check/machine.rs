@@ -4,9 +4,9 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use doorway_core::{Algorithm, Effects, Input, Mode, NodeId, Phase};
+use doorway_search::{Deed, Tag};
 
 use super::kept::Kept;
-use super::model::{Deed, Tag};
 use super::pack::{FAULTS, Frame, Layout, PLACES, Packed, Sought, UNDETECTED, fold, unfold};
 use super::tables::{ACQUIRE, Facts, LETTERS, Meaning, Outcome, RELEASE, Rare, Tables};
 use crate::world::{Parts, Place};

@@ -10,17 +10,12 @@
 pub mod assumptions;
 mod case;
 pub mod census;
-mod components;
 mod duties;
-mod graph;
 mod kept;
 mod machine;
-mod model;
 mod pack;
 mod round;
-mod search;
 mod starve;
-mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -28,16 +23,15 @@ mod trail;
 mod waits;
 
 use doorway_core::{Algorithm, NodeId, Phase};
+use doorway_search::Search;
+pub use doorway_search::{Deed, End, Model, Progress, Scope, Successors, Tag, search};
 
 pub use case::{Case, History, Property};
 pub use machine::Judge;
 use machine::Machine;
-pub use model::{Deed, Model, Successors, Tag};
 pub use pack::Sought;
 use pack::{MAX_FAULTS, Packed};
 pub use round::starved_by;
-use search::Search;
-pub use search::{End, Progress, Scope};
 
 use crate::{Choice, FOREVER, Violation, World};
 
@@ -186,11 +180,4 @@ impl<'a, A: Algorithm> Check<'a, A> {
         let violation = Violation::Starved(NodeId(lasso.node as u32));
         Some((Verdict::Violated { trace, cycle, violation }, waiting))
     }
-}
-
-/// Search any model for a state or step that it calls broken.
-pub fn search(model: &dyn Model, scope: Scope) -> (End, Progress) {
-    let mut search = Search::new(model, scope);
-    let end = search.run(&mut |_| true);
-    (end, search.progress())
 }

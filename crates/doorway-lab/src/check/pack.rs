@@ -8,8 +8,8 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use doorway_core::Group;
+use doorway_search::{Deed, Model, Successors, Tag};
 
-use super::model::{Deed, Model, Successors, Tag};
 use super::tables::{ACQUIRE, LETTERS, Meaning, Outcome, RELEASE, Tables};
 use crate::Violation;
 use crate::nodes::compatible;

@@ -9,9 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use doorway_core::NodeId;
-
-use super::graph::Graph;
-use super::search::Search;
+use doorway_search::{Graph, Search};
 
 /// Something that must happen if it stays possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +54,7 @@ pub(super) fn starving(
     // For each node, in which round a state is, counted from 1.
     let mut member: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for (nth, round) in (1..).zip(&rounds) {
-        let of_node = member.entry(round.node).or_insert_with(|| vec![0; graph.len() as usize]);
+        let of_node = member.entry(round.node).or_insert_with(|| vec![0; graph.states() as usize]);
         for state in &round.states {
             of_node[*state as usize] = nth;
         }

@@ -5,10 +5,10 @@
 //! shipped code, and looked up from then on. What the numbers stand for only [`Meaning`] knows.
 
 use doorway_core::{Channel, NodeId};
+use doorway_search::Tag;
 use rustc_hash::FxHashMap;
 
 use super::kept::Kept;
-use super::model::Tag;
 
 /// What can be asked of a place without looking at its state.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Channel, Mode, Shape, Start};
+use doorway_search::{Model, NOT_FOLLOWED, Successors, Wrong};
 
 use super::machine::Machine;
-use super::model::{Model, NOWHERE, Successors, Wrong};
 use super::pack::{Packed, Sought};
 use crate::simulate::Dice;
 use crate::{FOREVER, Limits, World};
@@ -71,7 +71,7 @@ fn compare<A: Algorithm>(
         let (there, _, found) = successors.iter(packed.width()).nth(nth).expect("as many");
         if step.violation.is_some() {
             wrong = wrong.or(Some(nth as u32));
-            assert_eq!(there, NOWHERE, "{} {choice:?}: {:?}", A::INFO.name, step.violation);
+            assert_eq!(there, NOT_FOLLOWED, "{} {choice:?}: {:?}", A::INFO.name, step.violation);
         } else {
             let next = machine.as_searched(&next);
             assert_eq!((found.to_vec(), there), pack(&next), "{} {choice:?}", A::INFO.name);

@@ -2,7 +2,8 @@
 
 /// A system whose states are rows of equal width, each with a fingerprint of 64 bits.
 ///
-/// [`World`](crate::World) is one, packed; a specification written for comparison is another.
+/// Whatever can be packed into rows is one: a group and its network, threads and their memory, a
+/// specification written for comparison.
 pub trait Model: Sync {
     /// How many words a row has.
     fn width(&self) -> usize;
@@ -43,7 +44,8 @@ pub enum Deed {
 }
 
 impl Tag {
-    pub(super) const ACTORS: usize = 32;
+    /// How many nodes can be told apart.
+    pub const ACTORS: usize = 32;
 
     /// The tag of a step of node `actor`, counted from 0, that sent so many messages.
     pub fn new(actor: usize, deed: Deed, sends: usize) -> Self {
@@ -86,15 +88,16 @@ impl Tag {
 
 /// What must never happen: a state itself, which is nearer and so comes first, or one of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Wrong {
+pub enum Wrong {
+    /// The state itself.
     State,
-    /// By its ordinal.
+    /// One of its steps, by its ordinal.
     Step(u32),
 }
 
 impl Wrong {
     /// The ordinal of the step, if it takes one.
-    pub(super) fn step(self) -> Option<u32> {
+    pub fn step(self) -> Option<u32> {
         match self {
             Self::State => None,
             Self::Step(ordinal) => Some(ordinal),
@@ -113,7 +116,7 @@ pub struct Successors {
 }
 
 /// The fingerprint of a successor that is not followed.
-pub(super) const NOWHERE: u64 = 0;
+pub const NOT_FOLLOWED: u64 = 0;
 
 impl Successors {
     /// A successor to be followed.
@@ -125,7 +128,7 @@ impl Successors {
 
     /// A successor that exists and is not followed.
     pub fn leave(&mut self) {
-        self.prints.push(NOWHERE);
+        self.prints.push(NOT_FOLLOWED);
         self.tags.push(Tag::default());
     }
 
@@ -149,22 +152,22 @@ impl Successors {
         self.breaking = None;
     }
 
-    /// Each successor: its fingerprint, [`NOWHERE`] if it is not followed, its tag and its row.
-    pub(super) fn iter(&self, width: usize) -> impl Iterator<Item = (u64, Tag, &[u32])> {
+    /// Each successor: its fingerprint, which may be [`NOT_FOLLOWED`], its tag and its row.
+    pub fn iter(&self, width: usize) -> impl Iterator<Item = (u64, Tag, &[u32])> {
         let mut rows = self.rows.chunks_exact(width);
         self.prints.iter().zip(&self.tags).map(move |(&print, &tag)| {
-            let row = if print == NOWHERE { &[] } else { rows.next().unwrap_or_default() };
+            let row = if print == NOT_FOLLOWED { &[] } else { rows.next().unwrap_or_default() };
             (print, tag, row)
         })
     }
 
     /// The fingerprints of those to be followed.
-    pub(super) fn prints(&self) -> impl Iterator<Item = u64> {
-        self.prints.iter().copied().filter(|print| *print != NOWHERE)
+    pub fn prints(&self) -> impl Iterator<Item = u64> {
+        self.prints.iter().copied().filter(|print| *print != NOT_FOLLOWED)
     }
 
     /// What of it must never happen.
-    pub(super) fn wrong(&self) -> Option<Wrong> {
+    pub fn wrong(&self) -> Option<Wrong> {
         if self.broken { Some(Wrong::State) } else { self.breaking.map(Wrong::Step) }
     }
 

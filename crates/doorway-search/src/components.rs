@@ -1,22 +1,18 @@
 //! Strongly connected components, after Pearce: one word for each state, and no recursion.
 
-use super::graph::Graph;
+use super::graph::{Graph, NOWHERE};
 
 /// Call `found` with each strongly connected component of the states that `within` admits: first
 /// those that lead to no other.
-pub(super) fn components(
-    graph: &Graph,
-    within: impl Fn(u32) -> bool,
-    mut found: impl FnMut(&[u32]),
-) {
+pub fn components(graph: &Graph, within: impl Fn(u32) -> bool, mut found: impl FnMut(&[u32])) {
     // 0: not yet visited. While a state is being visited or waits on `open`: the lowest index that
     // it reaches. Then: a number above every index.
-    let mut reach = vec![0u32; graph.len() as usize];
+    let mut reach = vec![0u32; graph.states() as usize];
     let (mut index, mut done) = (1, u32::MAX);
     let mut open: Vec<u32> = Vec::new();
     let mut members = Vec::new();
     let mut path: Vec<Visit> = Vec::new();
-    for root in (0..graph.len()).filter(|state| within(*state)) {
+    for root in (0..graph.states()).filter(|state| within(*state)) {
         if reach[root as usize] != 0 {
             continue;
         }
@@ -26,7 +22,7 @@ pub(super) fn components(
             if visit.next < graph.degree(here) {
                 let (there, _) = graph.step(here, visit.next);
                 visit.next += 1;
-                if there == super::graph::NOWHERE || !within(there) {
+                if there == NOWHERE || !within(there) {
                     continue;
                 }
                 if reach[there as usize] == 0 {
@@ -85,9 +81,11 @@ impl Visit {
 mod tests {
     use std::collections::BTreeSet;
 
+    use rand_chacha::ChaCha8Rng;
+    use rand_core::{Rng, SeedableRng};
+
     use super::*;
-    use crate::check::model::Tag;
-    use crate::simulate::Dice;
+    use crate::Tag;
 
     fn graph(size: u32, edges: &BTreeSet<(u32, u32)>) -> Graph {
         let mut graph = Graph::default();
@@ -117,11 +115,12 @@ mod tests {
 
     #[test]
     fn components_are_those_that_reach_each_other() {
-        let mut dice = Dice::new(7);
+        let mut dice = ChaCha8Rng::seed_from_u64(7);
+        let mut below = |bound: u32| dice.next_u32() % bound;
         for round in 0..300 {
-            let size = 1 + dice.below(12) as u32;
-            let count = dice.below(2 * size as usize + 1);
-            let mut node = || dice.below(size as usize) as u32;
+            let size = 1 + below(12);
+            let count = below(2 * size + 1);
+            let mut node = || below(size);
             let edges: BTreeSet<_> = (0..count).map(|_| (node(), node())).collect();
             let kept = |state: u32| round % 2 == 0 || state % 5 != 3;
             let inner: BTreeSet<_> =

@@ -1,7 +1,7 @@
 //! The number of threads changes nothing: not the counts, not the numbers, not the way.
 
 use super::*;
-use crate::check::Deed;
+use crate::Deed;
 
 /// Numbers below `SIZE`, each leading to three others. Layers grow to many chunks.
 struct Web {
@@ -45,7 +45,7 @@ fn outcome(wrong: Option<u32>, threads: usize) -> Outcome {
     let mut search = Search::new(&web, scope);
     let end = search.run(&mut |_| true);
     let steps = |state| (0..3).map(move |ordinal| (state, ordinal));
-    let all = (0..search.graph.len()).flat_map(steps);
+    let all = (0..search.graph.states()).flat_map(steps);
     let graph = all.map(|(state, ordinal)| search.graph.step(state, ordinal)).collect();
     (end, search.progress, search.parents, graph)
 }

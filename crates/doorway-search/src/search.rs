@@ -7,8 +7,8 @@ mod tests;
 
 use std::hint::black_box;
 
-use super::graph::{self, Graph};
-use super::model::{Model, NOWHERE, Successors, Tag, Wrong};
+use super::graph::{Graph, NOWHERE};
+use super::model::{Model, NOT_FOLLOWED, Successors, Tag, Wrong};
 use super::table::Table;
 use share::share;
 
@@ -66,7 +66,7 @@ const CHUNK_WORDS: usize = 1 << 22;
 const MOST_NUMBERS: u64 = u32::MAX as u64 - (((CHUNK * CHUNKS_PER_ROUND) as u64) << 10);
 
 /// A search, and what it has found.
-pub(super) struct Search<'m> {
+pub struct Search<'m> {
     model: &'m dyn Model,
     scope: Scope,
     shards: Vec<Table>,
@@ -118,7 +118,8 @@ struct Fresh {
 }
 
 impl<'m> Search<'m> {
-    pub(super) fn new(model: &'m dyn Model, scope: Scope) -> Self {
+    /// A search that has not begun.
+    pub fn new(model: &'m dyn Model, scope: Scope) -> Self {
         let shards = (0..SHARDS).map(|_| Table::new()).collect();
         let progress = Progress::default();
         let (parents, layers, graph) = (Vec::new(), Vec::new(), Graph::default());
@@ -126,7 +127,7 @@ impl<'m> Search<'m> {
     }
 
     /// Go through all states, telling `watch` now and then, until it says `false`.
-    pub(super) fn run(&mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> End {
+    pub fn run(&mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> End {
         let (rows, print) = self.model.first();
         let print = print.max(1);
         self.shards[shard(print)].reserve(1);
@@ -247,7 +248,7 @@ impl<'m> Search<'m> {
         }
         for (print, tag, row) in successors.iter(self.model.width()) {
             let known = match print {
-                NOWHERE => Some(graph::NOWHERE),
+                NOT_FOLLOWED => Some(NOWHERE),
                 _ => self.shards[shard(print)].find(print),
             };
             if known.is_none() {
@@ -260,7 +261,7 @@ impl<'m> Search<'m> {
                 }
             }
             if self.scope.record {
-                batch.targets.push(known.unwrap_or(graph::NOWHERE));
+                batch.targets.push(known.unwrap_or(NOWHERE));
                 batch.tags.push(tag);
             }
         }
@@ -283,7 +284,7 @@ impl<'m> Search<'m> {
     }
 
     /// The ordinals of the steps by which a state was first reached.
-    pub(super) fn way(&self, mut state: u32) -> Vec<u32> {
+    pub fn way(&self, mut state: u32) -> Vec<u32> {
         let mut stops = vec![];
         while state != 0 {
             stops.push(state);
@@ -307,7 +308,7 @@ impl<'m> Search<'m> {
     }
 
     /// Go through all states once more, each with its number and its row.
-    pub(super) fn revisit(&self, visit: &mut dyn FnMut(u32, &[u32])) {
+    pub fn revisit(&self, visit: &mut dyn FnMut(u32, &[u32])) {
         let width = self.model.width();
         let (mut rows, print) = self.model.first();
         let mut prints = vec![print.max(1)];
@@ -324,7 +325,7 @@ impl<'m> Search<'m> {
                 successors.clear();
                 self.model.expand(row, *print, &mut successors);
                 let steps = successors.iter(width).enumerate();
-                for (ordinal, (print, _, row)) in steps.filter(|(_, step)| step.0 != NOWHERE) {
+                for (ordinal, (print, _, row)) in steps.filter(|(_, step)| step.0 != NOT_FOLLOWED) {
                     let target = self.graph.step(number, ordinal as u32).0;
                     if target >= end {
                         let at = (target - end) as usize;
@@ -338,12 +339,13 @@ impl<'m> Search<'m> {
         }
     }
 
-    pub(super) fn progress(&self) -> Progress {
+    /// How it stands.
+    pub fn progress(&self) -> Progress {
         self.progress
     }
 
     /// The steps, if they were to be kept.
-    pub(super) fn graph(&self) -> &Graph {
+    pub fn graph(&self) -> &Graph {
         &self.graph
     }
 

@@ -3,11 +3,11 @@
 use super::model::Tag;
 
 /// The number of a step that is not followed.
-pub(super) const NOWHERE: u32 = u32::MAX;
+pub const NOWHERE: u32 = u32::MAX;
 
 /// The steps of states 0, 1, 2, ... in the order of their expansion.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
+pub struct Graph {
     /// Where the steps of each state end.
     ends: Vec<u32>,
     targets: Vec<u32>,
@@ -16,7 +16,7 @@ pub(super) struct Graph {
 
 impl Graph {
     /// Append the steps of the next states: how many each has, where they lead, what they did.
-    pub(super) fn extend(&mut self, degrees: &[u32], targets: &[u32], tags: &[Tag]) {
+    pub fn extend(&mut self, degrees: &[u32], targets: &[u32], tags: &[Tag]) {
         let mut end = self.targets.len() as u32;
         for degree in degrees {
             end += degree;
@@ -27,7 +27,7 @@ impl Graph {
     }
 
     /// How many states there are.
-    pub(super) fn len(&self) -> u32 {
+    pub fn states(&self) -> u32 {
         self.ends.len() as u32
     }
 
@@ -36,18 +36,18 @@ impl Graph {
     }
 
     /// How many steps leave a state, followed or not.
-    pub(super) fn degree(&self, state: u32) -> u32 {
+    pub fn degree(&self, state: u32) -> u32 {
         (self.ends[state as usize] as usize - self.begin(state)) as u32
     }
 
     /// The step of an ordinal.
-    pub(super) fn step(&self, state: u32, ordinal: u32) -> (u32, Tag) {
+    pub fn step(&self, state: u32, ordinal: u32) -> (u32, Tag) {
         let at = self.begin(state) + ordinal as usize;
         (self.targets[at], self.tags[at])
     }
 
     /// Where the followed steps of a state lead, and their tags, each with its ordinal.
-    pub(super) fn steps(&self, state: u32) -> impl Iterator<Item = (u32, u32, Tag)> {
+    pub fn steps(&self, state: u32) -> impl Iterator<Item = (u32, u32, Tag)> {
         let range = self.begin(state)..self.ends[state as usize] as usize;
         let steps = self.targets[range.clone()].iter().zip(&self.tags[range]);
         let numbered = (0..).zip(steps).map(|(ordinal, (&target, &tag))| (ordinal, target, tag));
@@ -55,7 +55,7 @@ impl Graph {
     }
 
     /// How many bytes it takes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         (self.ends.capacity() * 4 + self.targets.capacity() * 4 + self.tags.capacity() * 2) as u64
     }
 }
