@@ -3,10 +3,11 @@
 //! A [`Model`] says what its states are, rows of words, and which follow each other. A [`Search`]
 //! finds the shortest way to one that must never be, or shows that there is none, and keeps the
 //! [`Graph`] of all steps if asked. What can go on for ever is then a question to the graph:
-//! [`components`] are the sets of states that can be gone round, and [`Waits`] tells
-//! how often one who waits is overtaken.
+//! [`components`] are the sets of states that can be gone round, [`fair_round`] finds
+//! one in which everyone does his duty, and [`Waits`] tells how often one who waits is overtaken.
 
 mod components;
+mod fair;
 mod graph;
 mod model;
 mod search;
@@ -14,6 +15,7 @@ mod table;
 mod waits;
 
 pub use components::components;
+pub use fair::{Duties, Lasso, fair_round};
 pub use graph::{Graph, NOWHERE};
 pub use model::{Deed, Model, NOT_FOLLOWED, Successors, Tag, Wrong};
 pub use search::{End, Progress, Scope, Search};

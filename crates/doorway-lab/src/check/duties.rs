@@ -1,14 +1,25 @@
 //! What is due in a world, so that fairness can be told from the unfairness of a schedule.
+//!
+//! A message under way arrives one day, and a node that is inside leaves one day. On channels that
+//! keep order, the first message of each is due; on others each message is, of which equal ones
+//! need not be told apart. Nobody is bound to ask, and no fault is bound to happen.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use doorway_core::{Algorithm, Channel};
+use doorway_core::{Algorithm, Channel, NodeId};
 
 use super::machine::Machine;
-use super::starve::Duty;
 use super::tables::Tables;
 use crate::trace::kind;
 use crate::{Choice, Parcel, World};
+
+/// Something that must happen if it stays possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Duty {
+    Leave(NodeId),
+    Deliver(NodeId, NodeId, u64),
+    Detect(NodeId, NodeId),
+}
 
 impl<A: Algorithm> Machine<'_, A> {
     /// The duty that each choice of a world would do.

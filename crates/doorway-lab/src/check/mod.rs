@@ -15,7 +15,6 @@ mod kept;
 mod machine;
 mod pack;
 mod round;
-mod starve;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -23,8 +22,8 @@ mod trail;
 mod waits;
 
 use doorway_core::{Algorithm, NodeId, Phase};
-use doorway_search::Search;
 pub use doorway_search::{Deed, End, Model, Progress, Scope, Successors, Tag, search};
+use doorway_search::{Search, fair_round};
 
 pub use case::{Case, History, Property};
 pub use machine::Judge;
@@ -172,7 +171,7 @@ impl<'a, A: Algorithm> Check<'a, A> {
             waiting.messages = None;
         }
         let duties = |row: &[u32]| machine.duties(&packed.tables(), row);
-        let Some(lasso) = starve::starving(search, &duties, rounds) else {
+        let Some(lasso) = fair_round(search, &duties, rounds) else {
             return Some((Verdict::Holds, waiting));
         };
         let (there, trace, _) = machine.trail(self.world, &search.way(lasso.state));

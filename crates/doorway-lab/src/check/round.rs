@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use doorway_core::{Algorithm, NodeId, Phase};
 
-use super::duties::duty;
-use super::starve::Duty;
+use super::duties::{Duty, duty};
 use crate::{Choice, World};
 
 /// Who waits for ever if these choices are made again and again, although every message arrives

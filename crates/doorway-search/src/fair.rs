@@ -1,47 +1,40 @@
-//! Waiting for ever: a cycle in which a node waits all the time although everyone does his duty.
+//! Going round for ever although everyone does his duty.
 //!
-//! The duties are those of weak fairness: a message under way arrives one day, and a node that is
-//! inside leaves one day. On channels that keep order, the first message of each is due; on
-//! others each message is, of which equal ones need not be told apart. Nobody is bound to ask, and
-//! no fault is bound to happen. A set of states that can be gone round keeps all duties if none
-//! is open in all of its states and done in no step between them.
+//! The duties are those of weak fairness: what stays possible is done one day. A set of states that
+//! can be gone round keeps all duties if none is open in all of its states and done in no step
+//! between them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use doorway_core::NodeId;
-use doorway_search::{Graph, Search};
-
-/// Something that must happen if it stays possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Duty {
-    Leave(NodeId),
-    Deliver(NodeId, NodeId, u64),
-    Detect(NodeId, NodeId),
-}
+use super::graph::Graph;
+use super::search::Search;
 
 /// What tells the duties of a state's steps, by ordinal.
-pub(super) type Duties<'a> = &'a dyn Fn(&[u32]) -> Vec<Option<Duty>>;
+pub type Duties<'a, Duty> = &'a dyn Fn(&[u32]) -> Vec<Option<Duty>>;
 
 /// A set of states that can be gone round while a node waits.
-struct Round {
+struct Round<Duty> {
     node: usize,
     states: Vec<u32>,
     /// What is open in all states seen so far and done in none of them; `None`: none was seen.
     owed: Option<BTreeSet<Duty>>,
 }
 
-/// Where a node starves: how to get there, and how to go round for ever.
-pub(super) struct Lasso {
-    pub(super) node: usize,
-    pub(super) state: u32,
-    /// The ordinals of the steps.
-    pub(super) round: Vec<u32>,
+/// Where a node waits for ever: how to get there, and how to go round.
+#[derive(Clone, Debug)]
+pub struct Lasso {
+    /// The node.
+    pub node: usize,
+    /// Where the round begins.
+    pub state: u32,
+    /// The ordinals of its steps.
+    pub round: Vec<u32>,
 }
 
 /// The first of these rounds, each with its node, in which all duties are done.
-pub(super) fn starving(
+pub fn fair_round<Duty: Copy + Ord>(
     search: &Search<'_>,
-    duties: Duties<'_>,
+    duties: Duties<'_, Duty>,
     rounds: Vec<(usize, Vec<u32>)>,
 ) -> Option<Lasso> {
     if rounds.is_empty() {
@@ -82,13 +75,17 @@ pub(super) fn starving(
             }
         }
     });
-    let kept = |round: &&Round| round.owed.as_ref().is_some_and(BTreeSet::is_empty);
+    let kept = |round: &&Round<Duty>| round.owed.as_ref().is_some_and(BTreeSet::is_empty);
     let round = rounds.iter().find(kept)?;
     Some(lasso(search, duties, round))
 }
 
 /// A way round in which every duty is done or not open at some point.
-fn lasso(search: &Search<'_>, duties: Duties<'_>, round: &Round) -> Lasso {
+fn lasso<Duty: Copy + Ord>(
+    search: &Search<'_>,
+    duties: Duties<'_, Duty>,
+    round: &Round<Duty>,
+) -> Lasso {
     let inside: BTreeSet<u32> = round.states.iter().copied().collect();
     let mut known: BTreeMap<u32, Vec<Option<Duty>>> = BTreeMap::new();
     search.revisit(&mut |state, row| {

@@ -1,0 +1,102 @@
+//! Dekker's algorithm, the first solution for two processes, described by Dijkstra in 1965.
+//!
+//! Each process raises a flag and looks at the other's. If both are up, the turn decides who may
+//! insist: the other one lowers its flag and waits until the turn is given to it by the one who
+//! leaves.
+//!
+//! Proved by exploring every schedule: exclusion, no deadlock, no lockout. Not true of it: a bound
+//! on overtaking, for who has withdrawn may be slow to notice that the turn has come, while the
+//! other enters again and again.
+
+use super::prelude::*;
+
+shared! {
+    /// Who wants to enter.
+    FLAG: flag[n] = 0;
+    /// Who may insist if both do.
+    TURN: turn = 0;
+}
+
+places! {
+    outside: Outside;
+    waiting: Look, AskTurn, Withdraw, AwaitTurn, RaiseAgain;
+    inside: Inside;
+    leaving: Lower;
+}
+
+/// Dekker's algorithm.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::dekker::Dekker};
+/// let mut room: Room<Dekker, Vec<&str>> = Room::new(2, vec![])?;
+/// let [mut one, mut two] = room.split()?;
+/// one.lock().push("first");
+/// two.lock().push("second");
+/// assert_eq!(room.into_inner(), ["first", "second"]);
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Dekker {}
+
+impl Algorithm for Dekker {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "dekker",
+        origin: "Dekker 1965",
+        year: 1965,
+        fewest: 2,
+        most: 2,
+        registers: "2 bits, 1 shared bit",
+        primitive: Primitive::ReadWrite,
+        fences: "ac",
+        bound: None,
+        claims: Claims::LOCKOUT_FREE,
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, me: Process, memory: &mut impl Memory) -> At {
+        let (i, other) = (me.i, me.other());
+        match at {
+            At::Outside => {
+                memory.write(FLAG.of(i), 1);
+                memory.fence('a');
+                At::Look
+            }
+            At::Look if memory.read(FLAG.of(other)) == 0 => At::Inside,
+            At::Look => At::AskTurn,
+            At::AskTurn if memory.read(TURN) != i => At::Withdraw,
+            At::AskTurn => {
+                memory.wait();
+                At::Look
+            }
+            At::Withdraw => {
+                memory.write(FLAG.of(i), 0);
+                At::AwaitTurn
+            }
+            At::AwaitTurn if memory.read(TURN) == i => At::RaiseAgain,
+            At::AwaitTurn => {
+                memory.wait();
+                At::AwaitTurn
+            }
+            At::RaiseAgain => {
+                memory.write(FLAG.of(i), 1);
+                memory.fence('c');
+                At::Look
+            }
+            At::Inside => {
+                memory.write(TURN, other);
+                At::Lower
+            }
+            At::Lower => {
+                memory.write(FLAG.of(i), 0);
+                At::Outside
+            }
+        }
+    }
+}

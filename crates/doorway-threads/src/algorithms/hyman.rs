@@ -1,0 +1,73 @@
+//! Hyman's algorithm of 1966, which is wrong and is kept as a warning: a model, not a lock.
+//!
+//! Who wants to enter waits until the other does not, and takes the turn. Between the look at the
+//! other's flag and the taking of the turn, the other may come and enter.
+//!
+//! Refuted by exploring: both are inside after seven steps.
+
+use super::prelude::*;
+
+shared! {
+    /// Cleared by who wants to enter.
+    B: b[n] = 1;
+    /// The turn.
+    K: k = 0;
+}
+
+places! {
+    outside: Outside;
+    waiting: AskTurn, AwaitOther, Take;
+    inside: Inside;
+}
+
+/// Hyman's algorithm.
+#[derive(Clone, Copy, Debug)]
+pub enum Hyman {}
+
+impl Algorithm for Hyman {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "hyman",
+        origin: "Hyman 1966",
+        year: 1966,
+        fewest: 2,
+        most: 2,
+        registers: "2 bits, 1 shared bit",
+        primitive: Primitive::ReadWrite,
+        fences: "",
+        bound: None,
+        claims: Claims::LOCKOUT_FREE,
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, me: Process, memory: &mut impl Memory) -> At {
+        let (i, other) = (me.i, me.other());
+        match at {
+            At::Outside => {
+                memory.write(B.of(i), 0);
+                At::AskTurn
+            }
+            At::AskTurn if memory.read(K) == i => At::Inside,
+            At::AskTurn => At::AwaitOther,
+            At::AwaitOther if memory.read(B.of(other)) == 1 => At::Take,
+            At::AwaitOther => {
+                memory.wait();
+                At::AwaitOther
+            }
+            At::Take => {
+                memory.write(K, i);
+                At::AskTurn
+            }
+            At::Inside => {
+                memory.write(B.of(i), 1);
+                At::Outside
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The algorithms, and the one list of them.
+//!
+//! A newcomer writes a file beside this one and adds a line to the list; everything else (command
+//! line, tests, tables) goes through [`ALL`], [`with`] and [`with_lock`].
+
+use crate::{Algorithm, Exclusive, Info};
+
+/// What every algorithm file needs.
+pub mod prelude {
+    pub use crate::{
+        Algorithm, Bypass, Claims, Info, MOST, Memory, Primitive, Process, Shared, Since,
+        Withdraws, Word, places, shared,
+    };
+}
+
+/// Something to do with an algorithm whose name is known only at run time.
+pub trait Task {
+    /// What comes of it.
+    type Output;
+
+    /// Do it.
+    fn run<A: Algorithm>(self) -> Self::Output;
+}
+
+/// Something to do with a lock whose name is known only at run time.
+pub trait LockTask {
+    /// What comes of it.
+    type Output;
+
+    /// Do it.
+    fn run<A: Exclusive>(self) -> Self::Output;
+}
+
+/// An algorithm of the list.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it declares.
+    pub info: Info,
+    /// Is it a lock, or a model only?
+    pub lock: bool,
+    /// Its file, whose opening comment is its explanation.
+    pub source: &'static str,
+}
+
+macro_rules! algorithms {
+    (
+        locks { $($(#[$cfg:meta])* $lock_module:ident: $lock:ident;)+ }
+        models { $($model_module:ident: $model:ident;)+ }
+    ) => {
+        $($(#[$cfg])* pub mod $lock_module;)+
+        $(pub mod $model_module;)+
+
+        $(
+            $(#[$cfg])*
+            #[allow(unsafe_code, reason = "this is where algorithms are vouched for")]
+            // SAFETY: the crate's tests go through every schedule of small numbers of processes,
+            // and the algorithm's file says what is known beyond.
+            unsafe impl Exclusive for $lock_module::$lock {}
+        )+
+
+        /// Every algorithm, in the order of the list.
+        pub const ALL: &[Entry] = &[
+            $($(#[$cfg])* Entry {
+                info: <$lock_module::$lock as Algorithm>::INFO,
+                lock: true,
+                source: include_str!(concat!(stringify!($lock_module), ".rs")),
+            },)+
+            $(Entry {
+                info: <$model_module::$model as Algorithm>::INFO,
+                lock: false,
+                source: include_str!(concat!(stringify!($model_module), ".rs")),
+            },)+
+        ];
+
+        /// Run `task` with the algorithm called `name`: the one place where names become types.
+        pub fn with<T: Task>(name: &str, task: T) -> Option<T::Output> {
+            $(
+                $(#[$cfg])*
+                {
+                    if name == <$lock_module::$lock as Algorithm>::INFO.name {
+                        return Some(task.run::<$lock_module::$lock>());
+                    }
+                }
+            )+
+            $(
+                if name == <$model_module::$model as Algorithm>::INFO.name {
+                    return Some(task.run::<$model_module::$model>());
+                }
+            )+
+            None
+        }
+
+        /// Run `task` with the lock called `name`; there is none of a refuted algorithm.
+        pub fn with_lock<T: LockTask>(name: &str, task: T) -> Option<T::Output> {
+            $(
+                $(#[$cfg])*
+                {
+                    if name == <$lock_module::$lock as Algorithm>::INFO.name {
+                        return Some(task.run::<$lock_module::$lock>());
+                    }
+                }
+            )+
+            None
+        }
+    };
+}
+
+algorithms! {
+    locks {
+        dekker: Dekker;
+        dijkstra: Dijkstra;
+        peterson: Peterson;
+        #[cfg(target_has_atomic = "ptr")]
+        ttas: TestAndTestAndSet;
+        #[cfg(target_has_atomic = "ptr")]
+        ticket: Ticket;
+    }
+    models {
+        hyman: Hyman;
+    }
+}

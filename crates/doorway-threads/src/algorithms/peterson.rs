@@ -1,0 +1,86 @@
+//! Peterson's algorithm for two processes, of 1981.
+//!
+//! Who wants to enter raises its flag and then gives the turn away. It waits while the other wants
+//! to enter too and has not given the turn back: of two who come together, the later writer of the
+//! turn waits.
+//!
+//! Proved by exploring every schedule: exclusion, no deadlock, no lockout, at most one overtaking,
+//! and first come, first served after the doorway. The fence between the two writes is not needed
+//! on x86, but by the memory model of the language.
+
+use super::prelude::*;
+
+shared! {
+    /// Who wants to enter.
+    FLAG: flag[n] = 0;
+    /// Who goes first if both do.
+    TURN: turn = 0;
+}
+
+places! {
+    outside: Outside;
+    doorway: GiveTurn;
+    waiting: Look, AskTurn;
+    inside: Inside;
+}
+
+/// Peterson's algorithm for two processes.
+#[derive(Clone, Copy, Debug)]
+pub enum Peterson {}
+
+impl Algorithm for Peterson {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "peterson",
+        origin: "Peterson 1981",
+        year: 1981,
+        fewest: 2,
+        most: 2,
+        registers: "2 bits, 1 shared bit",
+        primitive: Primitive::ReadWrite,
+        fences: "ab",
+        bound: None,
+        claims: Claims::FIFO,
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, me: Process, memory: &mut impl Memory) -> At {
+        let (i, other) = (me.i, me.other());
+        match at {
+            At::Outside => {
+                memory.write(FLAG.of(i), 1);
+                memory.fence('a');
+                At::GiveTurn
+            }
+            At::GiveTurn => {
+                memory.write(TURN, other);
+                memory.fence('b');
+                At::Look
+            }
+            At::Look if memory.read(FLAG.of(other)) == 0 => At::Inside,
+            At::Look => At::AskTurn,
+            At::AskTurn if memory.read(TURN) == i => At::Inside,
+            At::AskTurn => {
+                memory.wait();
+                At::Look
+            }
+            At::Inside => {
+                memory.write(FLAG.of(i), 0);
+                At::Outside
+            }
+        }
+    }
+}
+
+impl Withdraws for Peterson {
+    /// Lower the flag, as if leaving.
+    fn withdraw(_: At) -> At {
+        At::Inside
+    }
+}

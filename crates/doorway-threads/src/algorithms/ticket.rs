@@ -1,0 +1,65 @@
+//! The ticket lock: draw a number, and wait until it is called.
+//!
+//! One addition that nothing comes between gives every process a number of its own, and whoever
+//! leaves calls the next one. Both counters may go around the end, as long as fewer wait than there
+//! are numbers.
+//!
+//! Proved by exploring every schedule with counters of eight bits: exclusion, no deadlock, no
+//! lockout, each other process enters at most once before, first come, first served.
+
+use super::prelude::*;
+
+shared! {
+    /// The next number to be drawn.
+    NEXT: next = 0;
+    /// The number that may enter.
+    SERVING: serving = 0;
+}
+
+places! {
+    outside: Outside;
+    waiting: Wait { ticket };
+    inside: Inside { ticket };
+}
+
+/// The ticket lock.
+#[derive(Clone, Copy, Debug)]
+pub enum Ticket {}
+
+impl Algorithm for Ticket {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "ticket",
+        origin: "Reed and Kanodia 1979",
+        year: 1979,
+        fewest: 2,
+        most: MOST,
+        registers: "2 words",
+        primitive: Primitive::Add,
+        fences: "",
+        bound: None,
+        claims: Claims::FIFO,
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, _: Process, memory: &mut impl Memory) -> At {
+        match at {
+            At::Outside => At::Wait { ticket: memory.add(NEXT, 1) },
+            At::Wait { ticket } if memory.read(SERVING) == ticket => At::Inside { ticket },
+            At::Wait { ticket } => {
+                memory.wait();
+                At::Wait { ticket }
+            }
+            At::Inside { ticket } => {
+                memory.write(SERVING, ticket.wrapping_add(1));
+                At::Outside
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Test, and test-and-set: look first, and exchange only what looks free.
+//!
+//! Waiting reads a copy in the own cache, and only a release makes all of them exchange, where
+//! plain test-and-set would take the line from its holder with every turn of the loop.
+//!
+//! Proved by exploring every schedule: exclusion and no deadlock. Not true of it: that everyone
+//! gets in.
+
+use super::prelude::*;
+
+shared! {
+    /// Is somebody inside?
+    LOCK: lock = 0;
+}
+
+places! {
+    outside: Outside;
+    waiting: Look, Grab;
+    inside: Inside;
+}
+
+/// A lock by test, and test-and-set.
+#[derive(Clone, Copy, Debug)]
+pub enum TestAndTestAndSet {}
+
+impl Algorithm for TestAndTestAndSet {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "ttas",
+        origin: "Rudolph and Segall 1984",
+        year: 1984,
+        fewest: 2,
+        most: MOST,
+        registers: "1 bit",
+        primitive: Primitive::Exchange,
+        fences: "",
+        bound: None,
+        claims: Claims::DEADLOCK_FREE,
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, _: Process, memory: &mut impl Memory) -> At {
+        match at {
+            At::Outside | At::Grab if memory.swap(LOCK, 1) == 0 => At::Inside,
+            At::Outside | At::Grab => At::Look,
+            At::Look if memory.read(LOCK) == 0 => At::Grab,
+            At::Look => {
+                memory.wait();
+                At::Look
+            }
+            At::Inside => {
+                memory.write(LOCK, 0);
+                At::Outside
+            }
+        }
+    }
+}
+
+impl Withdraws for TestAndTestAndSet {
+    /// Nothing was changed, so nothing is to be undone.
+    fn withdraw(_: At) -> At {
+        At::Outside
+    }
+}

@@ -1,0 +1,113 @@
+//! The registers of a lock: atomics, each in a cache line of its own.
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicUsize, Ordering, fence};
+
+use crate::{Algorithm, Memory, Register, Relax, Word};
+
+/// Two lines, since processors fetch them in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line(AtomicUsize);
+
+/// All registers of one lock.
+#[derive(Debug)]
+pub(crate) struct Registers {
+    lines: Box<[Line]>,
+    /// How many registers an index has: one for each declaration, used or not, so that the way to
+    /// one does not depend on the number of processes.
+    arrays: usize,
+}
+
+impl Registers {
+    /// Those of an algorithm for `n` processes, as they are in the beginning.
+    pub(crate) fn new<A: Algorithm>(n: usize) -> Self {
+        let arrays = A::SHARED.len();
+        let longest = A::SHARED.iter().map(|shared| shared.length.of(n)).max().unwrap_or(0);
+        let lines = (0..longest * arrays).map(|_| Line(AtomicUsize::new(0))).collect();
+        let mut registers = Self { lines, arrays };
+        registers.reset::<A>();
+        registers
+    }
+
+    /// As they are in the beginning.
+    pub(crate) fn reset<A: Algorithm>(&mut self) {
+        for (line, shared) in self.lines.iter_mut().zip(A::SHARED.iter().cycle()) {
+            *line.0.get_mut() = shared.first;
+        }
+    }
+
+    #[inline]
+    fn at(&self, register: Register) -> &AtomicUsize {
+        &self.lines[register.index * self.arrays + register.array].0
+    }
+}
+
+/// The registers as one thread uses them.
+#[derive(Debug)]
+pub(crate) struct Atomics<'r, R> {
+    pub(crate) registers: &'r Registers,
+    pub(crate) relax: R,
+    /// Did the last step wait?
+    pub(crate) waited: bool,
+}
+
+impl<'r, R: Relax> Atomics<'r, R> {
+    #[inline]
+    pub(crate) fn new(registers: &'r Registers) -> Self {
+        Self { registers, relax: R::default(), waited: false }
+    }
+}
+
+impl<R: Relax> Memory for Atomics<'_, R> {
+    #[inline]
+    fn read(&mut self, register: Register) -> Word {
+        self.registers.at(register).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn write(&mut self, register: Register, word: Word) {
+        self.registers.at(register).store(word, Ordering::Release);
+    }
+
+    #[inline]
+    fn fence(&mut self, _name: char) {
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn wait(&mut self) {
+        self.waited = true;
+        self.relax.relax();
+    }
+
+    #[cfg(target_has_atomic = "ptr")]
+    #[inline]
+    fn swap(&mut self, register: Register, word: Word) -> Word {
+        self.registers.at(register).swap(word, Ordering::AcqRel)
+    }
+
+    #[cfg(target_has_atomic = "ptr")]
+    #[inline]
+    fn add(&mut self, register: Register, change: isize) -> Word {
+        self.registers.at(register).fetch_add(change.cast_unsigned(), Ordering::AcqRel)
+    }
+
+    #[cfg(target_has_atomic = "ptr")]
+    #[inline]
+    fn replace(&mut self, register: Register, old: Word, new: Word) -> bool {
+        let register = self.registers.at(register);
+        register.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    #[cfg(feature = "std")]
+    fn down(&mut self, semaphore: Register) -> bool {
+        crate::semaphore::down(self.registers.at(semaphore));
+        true
+    }
+
+    #[cfg(feature = "std")]
+    fn up(&mut self, semaphore: Register) {
+        crate::semaphore::up(self.registers.at(semaphore));
+    }
+}

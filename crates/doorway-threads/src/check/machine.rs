@@ -1,0 +1,182 @@
+//! An algorithm as a system of states and steps, for the search.
+
+use std::string::String;
+use std::vec::Vec;
+
+use doorway_search::{Deed, Model, Successors, Tag};
+
+use super::Rules;
+use super::memory::{Layout, Modelled, Row, Stop, WORDS};
+use crate::{Algorithm, Place, Process, Section};
+
+/// Gives up waiting, where an algorithm can.
+pub(super) type Withdraw<P> = fn(P) -> P;
+
+/// So many processes under these rules.
+pub(super) struct Machine<'a, A: Algorithm> {
+    pub(super) layout: Layout,
+    rules: &'a Rules,
+    withdraw: Option<Withdraw<A::At>>,
+}
+
+/// A step that can be taken: who takes it, and where it leads.
+pub(super) struct Step {
+    pub(super) process: usize,
+    /// `None` if it leads beyond what is looked at.
+    pub(super) next: Option<Row>,
+    deed: Deed,
+    /// Must it be taken some day, if it stays possible?
+    pub(super) due: bool,
+    /// What it does, if anyone wants to know.
+    pub(super) said: String,
+}
+
+impl<'a, A: Algorithm> Machine<'a, A> {
+    pub(super) fn new(n: usize, rules: &'a Rules, withdraw: Option<Withdraw<A::At>>) -> Self {
+        Self { layout: Layout::new::<A>(n, rules), rules, withdraw }
+    }
+
+    /// The state of a row of the search.
+    pub(super) fn row(words: &[u32]) -> Row {
+        let mut row = Row::default();
+        for (bytes, word) in row.0.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        row
+    }
+
+    /// The part of a row that the search is to keep.
+    fn words(&self, row: &Row) -> [u32; WORDS] {
+        let mut words = [0; WORDS];
+        let bytes = row.0.as_chunks().0;
+        for (word, bytes) in words.iter_mut().zip(bytes).take(self.layout.width()) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+        words
+    }
+
+    /// In which part of the algorithm a process is.
+    pub(super) fn section(&self, row: &Row, i: usize) -> Section {
+        self.layout.at::<A::At>(row, i).section()
+    }
+
+    /// Every step that can be taken, told.
+    pub(super) fn told(&self, row: &Row) -> Vec<Step> {
+        let mut steps = Vec::new();
+        self.steps(row, true, |step| steps.push(step));
+        steps
+    }
+
+    /// Give `found` every step that can be taken, in an order that depends on nothing but the row.
+    pub(super) fn steps(&self, row: &Row, telling: bool, mut found: impl FnMut(Step)) {
+        for i in 0..self.layout.n {
+            let (mut heir, mut heirs) = (0, 1);
+            while heir < heirs {
+                let mut next = *row;
+                let mut memory = self.memory(&mut next, i, heir, telling);
+                self.step(&mut memory, &mut found);
+                heirs = memory.heirs;
+                heir += 1;
+            }
+            if self.rules.buffers {
+                let mut next = *row;
+                let mut memory = self.memory(&mut next, i, 0, telling);
+                if memory.flush() {
+                    let said = memory.log.take().unwrap_or_default();
+                    found(Step { process: i, next: Some(next), deed: Deed::None, due: true, said });
+                }
+            }
+        }
+    }
+
+    /// Take the step of the process that sees this memory.
+    fn step(&self, memory: &mut Modelled<'_>, found: &mut impl FnMut(Step)) {
+        let me = Process { i: memory.i, n: self.layout.n };
+        let before = self.layout.at::<A::At>(memory.row, me.i);
+        let after = A::step(before, me, memory);
+        if memory.stop == Some(Stop::Blocked) {
+            return;
+        }
+        let after = if memory.slept { before } else { after };
+        let due = before.section() != Section::Outside;
+        let mut report = |after: A::At, said: String| {
+            self.layout.put(memory.row, me.i, after);
+            let next = (memory.stop != Some(Stop::Beyond)).then_some(*memory.row);
+            let deed = deed(before.section(), after.section());
+            found(Step { process: me.i, next, deed, due, said });
+        };
+        let said = memory.log.take().unwrap_or_default();
+        let gives_up = self.withdraw.filter(|_| memory.waited);
+        let said_again = gives_up.map(|_| said.clone() + ", gives up");
+        report(after, said);
+        if let Some((withdraw, said)) = gives_up.zip(said_again) {
+            report(withdraw(after), said);
+        }
+    }
+
+    fn memory<'m>(
+        &'m self,
+        row: &'m mut Row,
+        i: usize,
+        heir: usize,
+        telling: bool,
+    ) -> Modelled<'m> {
+        let (layout, rules, log) = (&self.layout, self.rules, telling.then(String::new));
+        let (heirs, waited, slept, stop) = (0, false, false, None);
+        Modelled { layout, rules, row, i, heir, heirs, waited, slept, stop, log }
+    }
+}
+
+impl<A: Algorithm> Model for Machine<'_, A> {
+    fn width(&self) -> usize {
+        self.layout.width()
+    }
+
+    fn first(&self) -> (Vec<u32>, u64) {
+        let words = self.words(&self.layout.first::<A>())[..self.width()].to_vec();
+        let print = print(&words);
+        (words, print)
+    }
+
+    fn expand(&self, row: &[u32], _print: u64, out: &mut Successors) {
+        let row = Self::row(row);
+        let inside = |i: &usize| self.section(&row, *i) == Section::Inside;
+        if (0..self.layout.n).filter(inside).count() > 1 {
+            out.is_broken();
+        }
+        self.steps(&row, false, |step| match step.next {
+            None => out.leave(),
+            Some(next) => {
+                let words = self.words(&next);
+                let words = &words[..self.layout.width()];
+                out.push(words, print(words), Tag::new(step.process, step.deed, 0));
+            }
+        });
+    }
+}
+
+/// What a step from one section to another means to others.
+fn deed(before: Section, after: Section) -> Deed {
+    match (before, after) {
+        (Section::Outside, Section::Inside) => Deed::AskedAndEntered,
+        (Section::Outside, Section::Doorway | Section::Waiting) => Deed::Asked,
+        (Section::Doorway | Section::Waiting, Section::Inside) => Deed::Entered,
+        _ => Deed::None,
+    }
+}
+
+/// A fingerprint of a row: two words at a time are folded in by a product of which both halves
+/// count.
+fn print(words: &[u32]) -> u64 {
+    let fold = |print: u64, word: u64| {
+        let product = u128::from(print ^ word) * u128::from(0xa076_1d64_78bd_642f_u64);
+        (product >> 64) as u64 ^ product as u64
+    };
+    let pairs = words.chunks(2).map(|pair| match *pair {
+        [low, high] => u64::from(high) << 32 | u64::from(low),
+        [low] => u64::from(low),
+        _ => 0,
+    });
+    let print = pairs.fold(0x9e37_79b9_7f4a_7c15, fold);
+    fold(print, 0x8ebc_6af0_9c88_c6e3)
+}

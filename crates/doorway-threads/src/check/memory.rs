@@ -1,0 +1,337 @@
+//! Memory as the explorer has it: a row of words, in which every process finds its place too.
+
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+use super::Rules;
+use crate::place::{byte, word};
+use crate::{Algorithm, Length, Memory, Place, Primitive, Process, Register, Shared, Word};
+
+/// So many writes of a process may be on their way to memory.
+pub(super) const BUFFERED: usize = 4;
+/// So many bytes a buffered write takes: which register, from 1, and what.
+const WRITE: usize = 2;
+
+/// Where everything is in a row.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) n: usize,
+    shared: &'static [Shared],
+    /// How many bytes a place takes.
+    place: usize,
+    /// Where each array begins.
+    arrays: Vec<usize>,
+    /// Where it says for each process at which semaphore it sleeps, if there are semaphores.
+    asleep: usize,
+    /// Where the writes on their way are, if there are any.
+    buffers: usize,
+    bytes: usize,
+}
+
+/// A process that sleeps, and has been given what it waits for.
+const GIVEN: u8 = u8::MAX;
+
+impl Layout {
+    pub(super) fn new<A: Algorithm>(n: usize, rules: &Rules) -> Self {
+        let place = 1 + A::At::WORDS;
+        let mut bytes = n * place;
+        let mut arrays = Vec::new();
+        for shared in A::SHARED {
+            arrays.push(bytes);
+            bytes += shared.length.of(n);
+        }
+        let asleep = bytes;
+        let buffers = asleep + if A::INFO.primitive == Primitive::Semaphore { n } else { 0 };
+        let bytes = buffers + if rules.buffers { n * BUFFERED * WRITE } else { 0 };
+        assert!(bytes <= BYTES, "a row takes {bytes} bytes, at most {BYTES}");
+        Self { n, shared: A::SHARED, place, arrays, asleep, buffers, bytes }
+    }
+
+    /// How many words a row has.
+    pub(super) fn width(&self) -> usize {
+        self.bytes.div_ceil(4)
+    }
+
+    pub(super) fn first<A: Algorithm>(&self) -> Row {
+        let mut row = Row::default();
+        for (shared, begin) in self.shared.iter().zip(&self.arrays) {
+            row.0[*begin..begin + shared.length.of(self.n)].fill(byte(shared.first));
+        }
+        for i in 0..self.n {
+            let me = Process { i, n: self.n };
+            self.put(&mut row, i, A::outside(me));
+        }
+        row
+    }
+
+    /// Where a process is.
+    pub(super) fn at<P: Place>(&self, row: &Row, i: usize) -> P {
+        let mut number = [0; 8];
+        number[..self.place].copy_from_slice(&row.0[i * self.place..][..self.place]);
+        P::unpack(u64::from_le_bytes(number))
+    }
+
+    pub(super) fn put<P: Place>(&self, row: &mut Row, i: usize, at: P) {
+        let number = at.pack().to_le_bytes();
+        row.0[i * self.place..][..self.place].copy_from_slice(&number[..self.place]);
+    }
+
+    fn register(&self, register: Register) -> usize {
+        self.arrays[register.array] + register.index
+    }
+
+    /// A byte that stands for a register, and is not 0.
+    fn code(&self, register: Register) -> u8 {
+        (self.register(register) - self.arrays[0] + 1) as u8
+    }
+
+    fn name(&self, register: Register) -> String {
+        let shared = self.shared[register.array];
+        match shared.length {
+            Length::One => shared.name.into(),
+            _ => format!("{}[{}]", shared.name, register.index),
+        }
+    }
+
+    /// The register at a byte.
+    fn register_at(&self, byte: usize) -> Register {
+        let array = self.arrays.iter().rposition(|begin| *begin <= byte).expect("a register");
+        Register { array, index: byte - self.arrays[array] }
+    }
+}
+
+/// The most bytes of a row.
+const BYTES: usize = 4 * WORDS;
+pub(super) const WORDS: usize = 32;
+
+/// A state: the places of all processes, and the memory.
+#[derive(Clone, Copy)]
+pub(super) struct Row(pub(super) [u8; BYTES]);
+
+impl Default for Row {
+    fn default() -> Self {
+        Self([0; BYTES])
+    }
+}
+
+/// Why a step cannot be taken, or is not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Not before another process moves.
+    Blocked,
+    /// A number grows beyond what is looked at.
+    Beyond,
+}
+
+/// The memory as one process sees it during one step.
+pub(super) struct Modelled<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) rules: &'a Rules,
+    pub(super) row: &'a mut Row,
+    pub(super) i: usize,
+    /// Which of those who sleep is given what the step gives back.
+    pub(super) heir: usize,
+    /// How many of them there are to choose from.
+    pub(super) heirs: usize,
+    /// Did the step only wait?
+    pub(super) waited: bool,
+    /// Did it fall asleep, to be taken once more?
+    pub(super) slept: bool,
+    pub(super) stop: Option<Stop>,
+    /// What was done, in words, if anyone wants to know.
+    pub(super) log: Option<String>,
+}
+
+impl Modelled<'_> {
+    fn note(&mut self, what: impl FnOnce(&Layout) -> String) {
+        let layout = self.layout;
+        if let Some(log) = &mut self.log {
+            if !log.is_empty() {
+                log.push_str(", ");
+            }
+            log.push_str(&what(layout));
+        }
+    }
+
+    fn buffer(&self, i: usize) -> usize {
+        self.layout.buffers + i * BUFFERED * WRITE
+    }
+
+    /// How many writes are on their way.
+    fn buffered(&self) -> usize {
+        let begin = self.buffer(self.i);
+        (0..BUFFERED).take_while(|nth| self.row.0[begin + nth * WRITE] != 0).count()
+    }
+
+    /// Where the newest write to a register is, if the process has any on its way.
+    fn on_its_way(&self, register: Register) -> Option<usize> {
+        if !self.rules.buffers {
+            return None;
+        }
+        let (begin, code) = (self.buffer(self.i), self.layout.code(register));
+        let writes = (0..self.buffered()).rev().map(|nth| begin + nth * WRITE);
+        writes.filter(|write| self.row.0[*write] == code).map(|write| write + 1).next()
+    }
+
+    /// Let the oldest write on its way reach the memory, if there is one.
+    pub(super) fn flush(&mut self) -> bool {
+        if !self.rules.buffers {
+            return false;
+        }
+        let begin = self.buffer(self.i);
+        let end = begin + BUFFERED * WRITE;
+        let (register, what) = (self.row.0[begin], self.row.0[begin + 1]);
+        if register == 0 {
+            return false;
+        }
+        let at = self.layout.arrays[0] + usize::from(register) - 1;
+        self.note(|layout| {
+            format!("{} := {} reaches memory", layout.name(layout.register_at(at)), shown(what))
+        });
+        self.row.0[at] = what;
+        self.row.0.copy_within(begin + WRITE..end, begin);
+        self.row.0[end - WRITE..end].fill(0);
+        true
+    }
+
+    fn drain(&mut self) {
+        let log = self.log.take();
+        while self.flush() {}
+        self.log = log;
+    }
+
+    /// Put a byte into memory, and have what was there.
+    fn exchange(&mut self, register: Register, new: impl FnOnce(u8) -> u8) -> u8 {
+        self.drain();
+        let at = self.layout.register(register);
+        let old = self.row.0[at];
+        let new = new(old);
+        self.limit(new);
+        self.row.0[at] = new;
+        old
+    }
+
+    fn limit(&mut self, new: u8) {
+        if self.rules.bound.is_some_and(|bound| word(new) > bound && new != u8::MAX) {
+            self.stop = Some(Stop::Beyond);
+        }
+    }
+
+    /// The processes that sleep at a semaphore and have not been given what they wait for.
+    fn sleepers(&self, semaphore: Register) -> impl Iterator<Item = usize> + Clone {
+        let asleep = &self.row.0[self.layout.asleep..][..self.layout.n];
+        let code = self.layout.code(semaphore);
+        asleep.iter().enumerate().filter(move |(_, at)| **at == code).map(|(i, _)| i)
+    }
+}
+
+impl Memory for Modelled<'_> {
+    fn read(&mut self, register: Register) -> Word {
+        let at = self.layout.register(register);
+        let found = self.row.0[self.on_its_way(register).unwrap_or(at)];
+        self.note(|layout| format!("reads {} = {}", layout.name(register), shown(found)));
+        word(found)
+    }
+
+    fn write(&mut self, register: Register, word: Word) {
+        let (at, new) = (self.layout.register(register), byte(word));
+        self.note(|layout| format!("{} := {}", layout.name(register), shown(new)));
+        self.limit(new);
+        if !self.rules.buffers {
+            self.row.0[at] = new;
+            return;
+        }
+        let nth = self.buffered();
+        if nth == BUFFERED {
+            self.stop = Some(Stop::Blocked);
+            return;
+        }
+        let write = self.buffer(self.i) + nth * WRITE;
+        self.row.0[write] = self.layout.code(register);
+        self.row.0[write + 1] = new;
+    }
+
+    fn fence(&mut self, name: char) {
+        if !self.rules.dropped.contains(name) {
+            self.note(|_| format!("fence {name}"));
+            self.drain();
+        }
+    }
+
+    fn wait(&mut self) {
+        self.waited = true;
+    }
+
+    fn swap(&mut self, register: Register, word: Word) -> Word {
+        let old = self.exchange(register, |_| byte(word));
+        self.note(|layout| {
+            format!("swaps {} for {}: was {}", layout.name(register), shown(byte(word)), shown(old))
+        });
+        crate::place::word(old)
+    }
+
+    fn add(&mut self, register: Register, change: isize) -> Word {
+        let old = self.exchange(register, |old| old.wrapping_add_signed(change as i8));
+        self.note(|layout| {
+            format!("adds {change} to {}: was {}", layout.name(register), shown(old))
+        });
+        word(old)
+    }
+
+    fn replace(&mut self, register: Register, old: Word, new: Word) -> bool {
+        let found =
+            self.exchange(register, |found| if word(found) == old { byte(new) } else { found });
+        let done = word(found) == old;
+        self.note(|layout| {
+            let outcome = if done { "does" } else { "does not" };
+            let (name, old, new) = (layout.name(register), shown(byte(old)), shown(byte(new)));
+            format!("{outcome} replace {name} = {old} by {new}")
+        });
+        done
+    }
+
+    fn down(&mut self, semaphore: Register) -> bool {
+        let (at, me) = (self.layout.register(semaphore), self.layout.asleep + self.i);
+        self.drain();
+        match (self.row.0[me], self.row.0[at]) {
+            (GIVEN, _) => self.row.0[me] = 0,
+            (0, 1..) => self.row.0[at] -= 1,
+            (0, 0) if !self.rules.barging => {
+                self.row.0[me] = self.layout.code(semaphore);
+                self.slept = true;
+                self.note(|layout| format!("sleeps at {}", layout.name(semaphore)));
+                return false;
+            }
+            _ => {
+                self.stop = Some(Stop::Blocked);
+                return false;
+            }
+        }
+        self.note(|layout| format!("takes {}", layout.name(semaphore)));
+        true
+    }
+
+    fn up(&mut self, semaphore: Register) {
+        let at = self.layout.register(semaphore);
+        self.drain();
+        self.note(|layout| format!("gives {}", layout.name(semaphore)));
+        self.heirs = self.sleepers(semaphore).count();
+        let heir = self.sleepers(semaphore).nth(self.heir);
+        match heir {
+            None => self.row.0[at] += 1,
+            Some(heir) => {
+                self.row.0[self.layout.asleep + heir] = GIVEN;
+                self.note(|_| format!("P{heir} has it"));
+            }
+        }
+    }
+}
+
+/// A byte as it stands for a word.
+fn shown(byte: u8) -> String {
+    match byte {
+        u8::MAX => "none".into(),
+        byte => format!("{byte}"),
+    }
+}

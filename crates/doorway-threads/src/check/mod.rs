@@ -1,0 +1,167 @@
+//! The explorer: every schedule of so many processes, on the very steps that the locks take.
+//!
+//! A state is where all processes are and what the registers hold; a step is one access of one
+//! process. Everything that can be reached is looked at, breadth first, so a schedule that lets
+//! two in is a shortest one. What is said about waiting for ever assumes weak fairness: whoever is
+//! not outside keeps taking steps, if it can. States are told apart by 64-bit fingerprints;
+//! [`Report::mix_up`] says how likely it is that two were taken for one.
+
+mod machine;
+mod memory;
+mod order;
+mod schedule;
+mod verdicts;
+
+use std::string::String;
+use std::vec::Vec;
+
+use doorway_search::{End, Progress, Scope, Search};
+
+use crate::{Algorithm, Bypass, Claims, Withdraws};
+use machine::{Machine, Withdraw};
+pub use schedule::Line;
+
+/// The most processes that can be explored.
+pub const MAX_PROCESSES: usize = 8;
+
+/// What memory does, and what is left out.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// Writes wait in a buffer, four at most, before others see them: total store order, as on x86.
+    pub buffers: bool,
+    /// The fences that are left out, by their names.
+    pub dropped: String,
+    /// What is given to a semaphore may be taken by anyone, also by one who did not sleep.
+    pub barging: bool,
+    /// Nothing beyond this number is looked at; without it, numbers go around the end of a byte.
+    pub bound: Option<usize>,
+}
+
+/// A check to be made.
+pub struct Check<A: Algorithm> {
+    /// How many processes there are.
+    pub n: usize,
+    /// What memory does.
+    pub rules: Rules,
+    /// Is waiting looked into? It takes the memory of all steps. Never where writes are buffered.
+    pub waiting: bool,
+    /// Give up beyond so many states.
+    pub limit: u64,
+    /// How many threads work.
+    pub threads: usize,
+    withdraw: Option<Withdraw<A::At>>,
+}
+
+/// What was found. Nothing is said of a property that could not be decided.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How many states and steps there are, how deep, and how much memory they took.
+    pub progress: Progress,
+    /// Was every state looked at, or as many as needed to refute something?
+    pub exhausted: bool,
+    /// Was anything cut off because a number became too large?
+    pub bound: Option<usize>,
+    /// Is at most one inside?
+    pub exclusion: Option<bool>,
+    /// Does one get in if some want in?
+    pub deadlock_free: Option<bool>,
+    /// Does everyone get in who wants in?
+    pub lockout_free: Option<bool>,
+    /// How often is one overtaken?
+    pub bypass: Option<Bypass>,
+    /// Is it first come, first served after the doorway?
+    pub fifo: Option<bool>,
+    /// How it comes to the gravest of what is wrong.
+    pub schedule: Vec<Line>,
+    /// What then happens again and again.
+    pub cycle: Vec<Line>,
+}
+
+impl Report {
+    /// Is everything true that is claimed, as far as it was decided?
+    pub fn meets(&self, claims: &Claims, n: usize) -> bool {
+        let met = |found: Option<bool>, claimed: bool| !claimed || found != Some(false);
+        let bypass = match (self.bypass, (claims.bypass)(n)) {
+            (Some(Bypass::Unbounded), Bypass::AtMost { .. }) => false,
+            (Some(Bypass::AtMost { all, one }), Bypass::AtMost { all: most, one: most_of_one }) => {
+                all <= most && one <= most_of_one
+            }
+            _ => true,
+        };
+        met(self.exclusion, claims.exclusion)
+            && met(self.deadlock_free, claims.deadlock_free)
+            && met(self.lockout_free, claims.lockout_free)
+            && met(self.fifo, (claims.fifo)(n))
+            && bypass
+    }
+
+    /// An upper bound for the chance that two states had the same fingerprint.
+    pub fn mix_up(&self) -> f64 {
+        let states = self.progress.states as f64;
+        states * states / 2.0 / 2f64.powi(64)
+    }
+}
+
+impl<A: Algorithm> Check<A> {
+    /// Everything is looked into, on memory that keeps order, for so many processes.
+    pub fn new(n: usize) -> Self {
+        let rules = Rules { bound: A::INFO.bound, ..Rules::default() };
+        Self { n, rules, waiting: true, limit: u64::MAX, threads: 1, withdraw: None }
+    }
+
+    /// Writes are buffered, and these fences are left out. Only exclusion is decided.
+    pub fn buffered(n: usize, dropped: &str) -> Self {
+        let check = Self::new(n);
+        let rules = Rules { buffers: true, dropped: dropped.into(), ..check.rules };
+        Self { rules, waiting: false, ..check }
+    }
+
+    /// Whoever waits may give up at any time.
+    pub fn giving_up(self) -> Self
+    where
+        A: Withdraws,
+    {
+        Self { withdraw: Some(A::withdraw), ..self }
+    }
+
+    /// Make it.
+    pub fn run(&self) -> Report {
+        self.run_watched(&mut |_| true)
+    }
+
+    /// Make it, telling `watch` now and then how it stands, until it says `false`.
+    pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
+        assert!((1..=MAX_PROCESSES).contains(&self.n), "1 to {MAX_PROCESSES} processes");
+        let machine = Machine::<A>::new(self.n, &self.rules, self.withdraw);
+        let waiting = self.waiting && !self.rules.buffers;
+        let scope = Scope { limit: self.limit, threads: self.threads, record: waiting };
+        let mut search = Search::new(&machine, scope);
+        let end = search.run(watch);
+        let mut report = Report {
+            progress: search.progress(),
+            exhausted: !matches!(end, End::Limit | End::Stopped),
+            bound: self.rules.bound,
+            exclusion: None,
+            deadlock_free: None,
+            lockout_free: None,
+            bypass: None,
+            fifo: None,
+            schedule: Vec::new(),
+            cycle: Vec::new(),
+        };
+        match end {
+            End::Limit | End::Stopped => {}
+            End::Wrong(steps) => {
+                report.exclusion = Some(false);
+                report.schedule = machine.schedule(&machine.first_row(), &steps).0;
+            }
+            End::Exhausted => {
+                report.exclusion = Some(true);
+                if waiting {
+                    machine.look_into_waiting(&search, &mut report);
+                }
+            }
+        }
+        report
+    }
+}

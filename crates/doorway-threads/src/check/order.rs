@@ -1,0 +1,48 @@
+//! First come, first served: who has passed the doorway before another begins enters before him.
+
+use std::vec::Vec;
+
+use doorway_search::{Deed, Graph, Tag};
+
+use super::verdicts::Sections;
+use crate::Section;
+
+/// Is that so for each two?
+pub(super) fn fifo(graph: &Graph, sections: &Sections, n: usize) -> bool {
+    let others =
+        |first| (0..n).filter(move |later| *later != first).map(move |later| (first, later));
+    (0..n).flat_map(others).all(|(first, later)| !is_overtaken(graph, sections, first, later))
+}
+
+/// Can `later`, having begun when `first` had passed the doorway, enter while `first` waits?
+fn is_overtaken(graph: &Graph, sections: &Sections, first: usize, later: usize) -> bool {
+    let waits = |state| sections.is(state, first, Section::Waiting);
+    let begins = |tag: Tag| {
+        tag.actor() == later && matches!(tag.deed(), Deed::Asked | Deed::AskedAndEntered)
+    };
+    // The states in which `first` has waited since before `later` began.
+    let mut seen = std::vec![false; graph.states() as usize];
+    let mut open: Vec<u32> = Vec::new();
+    for state in (0..graph.states()).filter(|state| waits(*state)) {
+        for (_, target, tag) in graph.steps(state).filter(|(.., tag)| begins(*tag)) {
+            if tag.entered() {
+                return true;
+            }
+            if !core::mem::replace(&mut seen[target as usize], true) {
+                open.push(target);
+            }
+        }
+    }
+    while let Some(state) = open.pop() {
+        for (_, target, tag) in graph.steps(state) {
+            if tag.entered() && tag.actor() == later {
+                return true;
+            }
+            let goes_on = waits(target) && sections.wants_in(target, later);
+            if goes_on && !core::mem::replace(&mut seen[target as usize], true) {
+                open.push(target);
+            }
+        }
+    }
+    false
+}

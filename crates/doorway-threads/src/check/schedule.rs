@@ -1,0 +1,49 @@
+//! A schedule as a person reads it: one line for each step.
+
+use core::fmt;
+use std::string::String;
+use std::vec::Vec;
+
+use super::machine::Machine;
+use super::memory::Row;
+use crate::{Algorithm, Section};
+
+/// A step of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Who takes it, from 0.
+    pub process: usize,
+    /// What it does.
+    pub what: String,
+    /// Does it enter with this step?
+    pub enters: bool,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "P{} {}", self.process, self.what)?;
+        if self.enters { write!(f, ", enters") } else { Ok(()) }
+    }
+}
+
+impl<A: Algorithm> Machine<'_, A> {
+    /// The state in the beginning.
+    pub(super) fn first_row(&self) -> Row {
+        self.layout.first::<A>()
+    }
+
+    /// The steps with these numbers, in words, and where they lead.
+    pub(super) fn schedule(&self, from: &Row, steps: &[u32]) -> (Vec<Line>, Row) {
+        let mut row = *from;
+        let mut lines = Vec::new();
+        for ordinal in steps {
+            let step = self.told(&row).swap_remove(*ordinal as usize);
+            let next = step.next.unwrap_or(row);
+            let inside = |row: &Row| self.section(row, step.process) == Section::Inside;
+            let enters = !inside(&row) && inside(&next);
+            lines.push(Line { process: step.process, what: step.said, enters });
+            row = next;
+        }
+        (lines, row)
+    }
+}

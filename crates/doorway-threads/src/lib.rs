@@ -1,0 +1,46 @@
+//! Mutual exclusion between threads: the classical algorithms as locks that people can use.
+//!
+//! ```
+//! use doorway_threads::{Room, algorithms::peterson::Peterson};
+//!
+//! let mut room: Room<Peterson, u32> = Room::new(2, 0)?;
+//! let [mut left, mut right] = room.split()?;
+//! std::thread::scope(|scope| {
+//!     scope.spawn(move || (0..1000).for_each(|_| *left.lock() += 1));
+//!     scope.spawn(move || (0..1000).for_each(|_| *right.lock() += 1));
+//! });
+//! assert_eq!(room.into_inner(), 2000);
+//! # Ok::<(), doorway_threads::RoomError>(())
+//! ```
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod algorithm;
+pub mod algorithms;
+mod atomics;
+#[cfg(feature = "check")]
+pub mod check;
+mod memory;
+#[doc(hidden)]
+pub mod place;
+mod relax;
+mod room;
+#[cfg(feature = "std")]
+mod semaphore;
+
+pub use algorithm::{
+    Algorithm, Bypass, Claims, Exclusive, Info, MOST, Primitive, Process, Since, Withdraws,
+};
+pub use memory::{Array, Length, Memory, Register, Shared, Word};
+pub use place::{Place, Section};
+pub use relax::{Loop, Patient, Relax, Spin};
+#[cfg(feature = "std")]
+pub use relax::{SpinThenYield, Yield};
+#[cfg(target_has_atomic = "ptr")]
+pub use room::OwnedSeat;
+pub use room::{Guard, Room, RoomError, Seat};
+#[cfg(feature = "std")]
+pub use semaphore::Semaphore;
