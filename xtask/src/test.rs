@@ -93,15 +93,16 @@ pub(crate) fn format(check: bool) -> anyhow::Result<()> {
 }
 
 fn lints() -> anyhow::Result<Outcome> {
-    succeed(&mut cargo("clippy --workspace --all-targets -- -D warnings")).map(passed)
+    succeed(&mut cargo("clippy --workspace --all-targets --all-features -- -D warnings"))
+        .map(passed)
 }
 
 fn tests() -> anyhow::Result<Outcome> {
     if have("nextest") {
-        return succeed(&mut cargo("nextest run --workspace")).map(passed);
+        return succeed(&mut cargo("nextest run --workspace --all-features")).map(passed);
     }
     // The same tests, only slower and less well told.
-    succeed(&mut cargo("test --workspace --all-targets"))?;
+    succeed(&mut cargo("test --workspace --all-targets --all-features"))?;
     Ok(Noted("with cargo test, since cargo-nextest is not installed"))
 }
 
@@ -125,11 +126,11 @@ fn install(packages: &str) -> bool {
 }
 
 fn doctests() -> anyhow::Result<Outcome> {
-    succeed(&mut cargo("test --workspace --doc --quiet")).map(passed)
+    succeed(&mut cargo("test --workspace --all-features --doc --quiet")).map(passed)
 }
 
 fn documentation() -> anyhow::Result<Outcome> {
-    let mut doc = cargo("doc --workspace --no-deps");
+    let mut doc = cargo("doc --workspace --all-features --no-deps");
     succeed(doc.env("RUSTDOCFLAGS", "-D warnings")).map(passed)
 }
 
@@ -170,5 +171,6 @@ fn benchmarks() -> anyhow::Result<Outcome> {
         return Ok(Noted("there are none yet"));
     }
     // Unoptimised: this is about whether they run, and the tests have built most of it already.
-    succeed(&mut cargo("bench --profile dev --workspace --bench * -- --smoke")).map(passed)
+    succeed(&mut cargo("bench --profile dev --workspace --all-features --bench * -- --smoke"))
+        .map(passed)
 }

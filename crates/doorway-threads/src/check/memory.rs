@@ -103,7 +103,7 @@ impl Layout {
 
 /// The most bytes of a row.
 const BYTES: usize = 4 * WORDS;
-pub(super) const WORDS: usize = 32;
+pub(super) const WORDS: usize = 48;
 
 /// A state: the places of all processes, and the memory.
 #[derive(Clone, Copy)]
