@@ -109,6 +109,9 @@ algorithms! {
     locks {
         dekker: Dekker;
         dijkstra: Dijkstra;
+        knuth: Knuth;
+        de_bruijn: DeBruijn;
+        eisenberg_mcguire: EisenbergMcGuire;
         peterson: Peterson;
         #[cfg(target_has_atomic = "ptr")]
         ttas: TestAndTestAndSet;

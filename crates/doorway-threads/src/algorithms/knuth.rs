@@ -1,0 +1,128 @@
+//! Knuth's algorithm of 1966, the first in which everyone gets in, for any number of processes.
+//!
+//! Who wants to enter waits until nobody wants in from the turn `k` downwards to itself, around the
+//! end. Several may find that at once: each of them says that it goes in, and looks whether anyone
+//! else says the same; if so, it starts again. Who leaves gives the turn to the process before it,
+//! so that sooner or later it comes to everyone.
+//!
+//! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
+//! and that one is overtaken at most 2^(n-1) - 1 times, at most 2^(n-2) times by the same process.
+//! Not true of it: first come, first served.
+
+use super::prelude::*;
+
+shared! {
+    /// What each process does: it is away, it wants to enter, or it goes in.
+    CONTROL: control[n] = AWAY;
+    /// The turn.
+    K: k = 0;
+}
+
+const AWAY: Word = 0;
+const WANTS: Word = 1;
+const GOES_IN: Word = 2;
+
+places! {
+    outside: Outside;
+    waiting: AskTurn, Ask { j }, GoIn, Scan { j }, StartAgain, TakeTurn;
+    inside: Inside;
+    leaving: Lower;
+}
+
+/// Knuth's algorithm.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::knuth::Knuth};
+/// let mut room: Room<Knuth, u32> = Room::new(5, 0)?;
+/// std::thread::scope(|scope| {
+///     for mut seat in room.seats() {
+///         scope.spawn(move || *seat.lock() += 1);
+///     }
+/// });
+/// assert_eq!(room.into_inner(), 5);
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Knuth {}
+
+impl Algorithm for Knuth {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "knuth",
+        origin: "Knuth 1966",
+        year: 1966,
+        fewest: 2,
+        most: MOST,
+        registers: "n ternary numbers, 1 shared number",
+        primitive: Primitive::ReadWrite,
+        fences: "b",
+        bound: None,
+        claims: Claims { bypass, ..Claims::LOCKOUT_FREE },
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, me: Process, memory: &mut impl Memory) -> At {
+        let i = me.i;
+        match at {
+            At::Outside | At::StartAgain => {
+                memory.write(CONTROL.of(i), WANTS);
+                At::AskTurn
+            }
+            At::AskTurn => ask(memory.read(K), me),
+            At::Ask { j } if memory.read(CONTROL.of(j)) == AWAY => ask(me.before(j), me),
+            At::Ask { .. } => {
+                memory.wait();
+                At::AskTurn
+            }
+            At::GoIn => {
+                memory.write(CONTROL.of(i), GOES_IN);
+                memory.fence('b');
+                scan(0, me)
+            }
+            At::Scan { j } if memory.read(CONTROL.of(j)) != GOES_IN => scan(j + 1, me),
+            At::Scan { .. } => {
+                memory.wait();
+                At::StartAgain
+            }
+            At::TakeTurn => {
+                memory.write(K, i);
+                At::Inside
+            }
+            At::Inside => {
+                memory.write(K, me.before(i));
+                At::Lower
+            }
+            At::Lower => {
+                memory.write(CONTROL.of(i), AWAY);
+                At::Outside
+            }
+        }
+    }
+}
+
+/// Ask process `j` whether it wants in, unless it is the one who asks.
+fn ask(j: Word, me: Process) -> At {
+    if j == me.i { At::GoIn } else { At::Ask { j } }
+}
+
+/// Look at the next of the others from `j` on; after the last one, take the turn.
+fn scan(j: Word, me: Process) -> At {
+    match me.others_from(j) {
+        Some(j) => At::Scan { j },
+        None => At::TakeTurn,
+    }
+}
+
+/// It doubles with each process, and from 33 of them on it is more than a number here can hold.
+fn bypass(n: usize) -> Bypass {
+    match 1_u32.checked_shl(n as u32 - 1) {
+        Some(power) => Bypass::AtMost { all: power - 1, one: power / 2 },
+        None => Bypass::Unbounded,
+    }
+}
