@@ -112,6 +112,8 @@ algorithms! {
         knuth: Knuth;
         de_bruijn: DeBruijn;
         eisenberg_mcguire: EisenbergMcGuire;
+        doran_thomas_1: DoranThomas1;
+        doran_thomas_2: DoranThomas2;
         peterson: Peterson;
         #[cfg(target_has_atomic = "ptr")]
         ttas: TestAndTestAndSet;

@@ -1,0 +1,106 @@
+//! The second algorithm of Doran and Thomas, of 1980: after you, but without stepping back.
+//!
+//! Each process raises a flag and looks at the other's. If both are up, each says "after you", and
+//! who has the turn waits only until the other has said it too, while the other waits until the
+//! first has left. Since no flag is lowered before its owner was inside, nobody is overtaken twice.
+//!
+//! Proved by exploring every schedule: exclusion, no deadlock, no lockout, at most one overtaking.
+//! Not true of it: first come, first served.
+
+use super::prelude::*;
+
+shared! {
+    /// Who wants to enter.
+    FLAG: flag[n] = 0;
+    /// Who has said "after you".
+    AFTER: after[n] = 0;
+    /// Who goes first if both have.
+    TURN: turn = 0;
+}
+
+places! {
+    outside: Outside;
+    waiting: Look, SayAfterYou, LookAgain, AskTurn, AskAfterYou, TakeBack;
+    inside: Inside;
+    leaving: Lower;
+}
+
+/// The second algorithm of Doran and Thomas.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::doran_thomas_2::DoranThomas2};
+/// let mut room: Room<DoranThomas2, i32> = Room::new(2, 0)?;
+/// let [mut up, mut down] = room.split()?;
+/// std::thread::scope(|scope| {
+///     scope.spawn(move || (0..500).for_each(|_| *up.lock() += 1));
+///     scope.spawn(move || (0..500).for_each(|_| *down.lock() -= 1));
+/// });
+/// assert_eq!(room.into_inner(), 0);
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum DoranThomas2 {}
+
+impl Algorithm for DoranThomas2 {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "doran-thomas-2",
+        origin: "Doran and Thomas 1980",
+        year: 1980,
+        fewest: 2,
+        most: 2,
+        registers: "4 bits, 1 shared bit",
+        primitive: Primitive::ReadWrite,
+        fences: "a",
+        bound: None,
+        claims: Claims { fifo: |_| false, ..Claims::FIFO },
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, me: Process, memory: &mut impl Memory) -> At {
+        let (i, other) = (me.i, me.other());
+        match at {
+            At::Outside => {
+                memory.write(FLAG.of(i), 1);
+                memory.fence('a');
+                At::Look
+            }
+            At::Look if memory.read(FLAG.of(other)) == 0 => At::Inside,
+            At::Look => At::SayAfterYou,
+            At::SayAfterYou => {
+                memory.write(AFTER.of(i), 1);
+                At::LookAgain
+            }
+            At::LookAgain if memory.read(FLAG.of(other)) == 0 => At::TakeBack,
+            At::LookAgain => At::AskTurn,
+            At::AskTurn if memory.read(TURN) == i => At::AskAfterYou,
+            At::AskTurn => {
+                memory.wait();
+                At::LookAgain
+            }
+            At::AskAfterYou if memory.read(AFTER.of(other)) == 1 => At::TakeBack,
+            At::AskAfterYou => {
+                memory.wait();
+                At::LookAgain
+            }
+            At::TakeBack => {
+                memory.write(AFTER.of(i), 0);
+                At::Inside
+            }
+            At::Inside => {
+                memory.write(TURN, other);
+                At::Lower
+            }
+            At::Lower => {
+                memory.write(FLAG.of(i), 0);
+                At::Outside
+            }
+        }
+    }
+}
