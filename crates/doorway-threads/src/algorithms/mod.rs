@@ -114,6 +114,8 @@ algorithms! {
         eisenberg_mcguire: EisenbergMcGuire;
         doran_thomas_1: DoranThomas1;
         doran_thomas_2: DoranThomas2;
+        peterson_n: PetersonN;
+        peterson_tree: PetersonTree;
         peterson: Peterson;
         #[cfg(target_has_atomic = "ptr")]
         ttas: TestAndTestAndSet;
