@@ -116,6 +116,7 @@ algorithms! {
         doran_thomas_2: DoranThomas2;
         peterson_n: PetersonN;
         peterson_tree: PetersonTree;
+        burns: Burns;
         peterson: Peterson;
         #[cfg(target_has_atomic = "ptr")]
         ttas: TestAndTestAndSet;
@@ -124,5 +125,6 @@ algorithms! {
     }
     models {
         hyman: Hyman;
+        burns_printed: BurnsPrinted;
     }
 }
