@@ -1,4 +1,5 @@
 //! The search counts what TLC counts: the figures published with the TLA+ examples.
+#![cfg(feature = "check")]
 
 mod dijkstra_mutex;
 

@@ -1,4 +1,5 @@
 //! What is claimed of each algorithm is what the explorer finds.
+#![cfg(feature = "check")]
 
 use doorway_threads::Algorithm;
 use doorway_threads::algorithms::{ALL, Task, with};
