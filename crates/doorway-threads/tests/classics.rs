@@ -12,7 +12,7 @@ use doorway_threads::algorithms::{
     knuth::Knuth,
     peterson::{self, Peterson},
     peterson_n::PetersonN,
-    peterson_tree::PetersonTree,
+    peterson_tree::{self, PetersonTree},
 };
 use doorway_threads::check::{Check, Report};
 use doorway_threads::{Algorithm, Bypass, Claims, Exclusive, Info, Memory, Process, Room, Shared};
@@ -85,6 +85,30 @@ impl Algorithm for GivesTurnFirst {
             }
             at => Peterson::step(at, me, memory),
         }
+    }
+}
+
+/// Peterson's tree, if the flags are lowered from the leaf upwards.
+enum LowersUpwards {}
+
+impl Algorithm for LowersUpwards {
+    type At = peterson_tree::At;
+
+    const INFO: Info = Info { name: "lowers-upwards", ..PetersonTree::INFO };
+    const SHARED: &'static [Shared] = PetersonTree::SHARED;
+
+    fn outside(me: Process) -> Self::At {
+        PetersonTree::outside(me)
+    }
+
+    fn step(at: Self::At, me: Process, memory: &mut impl Memory) -> Self::At {
+        let c = match at {
+            Self::At::Inside => me.n + me.i,
+            Self::At::Lower { c } => c,
+            at => return PetersonTree::step(at, me, memory),
+        };
+        PetersonTree::step(Self::At::Lower { c }, me, memory);
+        if c / 2 == 1 { Self::At::Outside } else { Self::At::Lower { c: c / 2 } }
     }
 }
 
@@ -183,6 +207,7 @@ const TABLE: &[Row] = &[
     row::<PetersonTree>(2, 32, ORDER),
     row::<PetersonTree>(3, 480, ENTRY),
     row::<PetersonTree>(4, 7_680, ENTRY),
+    fault::<LowersUpwards>(3, 740, Found::Two, (17, 0)),
     row::<Burns>(2, 76, Found::Lockout),
     row::<Burns>(3, 1_816, Found::Lockout),
     row::<Burns>(4, 55_180, Found::Lockout),
