@@ -8,6 +8,9 @@
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! and that each other process enters at most once before. Not true of it: first come, first
 //! served, since the turn goes around by numbers.
+//!
+//! For any number, exclusion holds because who enters has said that it goes in before it looked at
+//! the others: of two who are inside, the later to say so would have seen the other.
 
 use super::prelude::*;
 

@@ -8,6 +8,9 @@
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! and that one is overtaken at most 2^(n-1) - 1 times, at most 2^(n-2) times by the same process.
 //! Not true of it: first come, first served.
+//!
+//! For any number, exclusion holds because who enters has said that it goes in before it looked at
+//! the others: of two who are inside, the later to say so would have seen the other.
 
 use super::prelude::*;
 

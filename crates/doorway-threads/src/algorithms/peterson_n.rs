@@ -7,8 +7,12 @@
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! and for two processes at most one overtaking and first come, first served. Not true of it for
 //! three or more, though often said: a bound on overtaking, for who has yet to notice that another
-//! has signed can be passed again and again by two who push each other on. The fence between the
-//! two writes is not needed on x86, but by the memory model of the language.
+//! has signed can be passed again and again by two who push each other on.
+//!
+//! For any number, exclusion holds because of two or more who are at a level or above, the last to
+//! sign there cannot go on before the others are gone: so each level has at least one less above it
+//! than it has let come. Even alone, an entry takes about n² reads. The fence between the two
+//! writes is not needed on x86, but by the memory model of the language.
 
 use super::prelude::*;
 

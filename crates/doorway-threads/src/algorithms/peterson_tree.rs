@@ -8,8 +8,11 @@
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! and for two processes, where it is Peterson's own algorithm, at most one overtaking and first
 //! come, first served. Not true of it for three or more: a bound on overtaking, for who has not
-//! won its first node yet can be passed again and again from the other half. The fence between the
-//! two writes is not needed on x86, but by the memory model of the language.
+//! won its first node yet can be passed again and again from the other half.
+//!
+//! For any number, exclusion holds because only who has won a node, and has not left yet, plays at
+//! its parent: so at each node there is one on either side at most, as Peterson's algorithm asks.
+//! The fence between the two writes is not needed on x86, but by the memory model of the language.
 
 use super::prelude::*;
 
