@@ -48,6 +48,12 @@ pub trait Algorithm: Send + Sync + 'static {
     /// Where a process is in the beginning.
     fn outside(me: Process) -> Self::At;
 
+    /// May all these be inside together? At most one, unless there are ways of being inside that
+    /// do not disturb each other.
+    fn together(inside: &[Self::At]) -> bool {
+        inside.len() <= 1
+    }
+
     /// Make the one access that comes next, and say where the process is then. Locks and explorer
     /// run this very function.
     fn step(at: Self::At, me: Process, memory: &mut impl Memory) -> Self::At;

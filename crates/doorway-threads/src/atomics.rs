@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 
-use crate::{Algorithm, Memory, Register, Relax, Word};
+use crate::{Algorithm, Memory, Register, Relax, Shared, Word};
 
 /// Two lines, since processors fetch them in pairs.
 #[derive(Debug)]
@@ -22,12 +22,16 @@ pub(crate) struct Registers {
 impl Registers {
     /// Those of an algorithm for `n` processes, as they are in the beginning.
     pub(crate) fn new<A: Algorithm>(n: usize) -> Self {
-        let arrays = A::SHARED.len();
-        let longest = A::SHARED.iter().map(|shared| shared.length.of(n)).max().unwrap_or(0);
-        let lines = (0..longest * arrays).map(|_| Line(AtomicUsize::new(0))).collect();
-        let mut registers = Self { lines, arrays };
-        registers.reset::<A>();
-        registers
+        Self::declared(A::SHARED, n)
+    }
+
+    /// Those that are declared, for `n` processes, as they are in the beginning.
+    pub(crate) fn declared(shared: &[Shared], n: usize) -> Self {
+        let arrays = shared.len();
+        let longest = shared.iter().map(|shared| shared.length.of(n)).max().unwrap_or(0);
+        let firsts = shared.iter().map(|shared| shared.first).cycle();
+        let lines = firsts.take(longest * arrays).map(|first| Line(AtomicUsize::new(first)));
+        Self { lines: lines.collect(), arrays }
     }
 
     /// As they are in the beginning.

@@ -95,8 +95,9 @@ pub trait Memory {
     #[cfg(target_has_atomic = "ptr")]
     fn replace(&mut self, register: Register, old: Word, new: Word) -> bool;
 
-    /// Take one from a semaphore, and say whether there was one: if not, the step is to be taken
-    /// again, which a real memory need not ask for, since it can make the caller wait.
+    /// Take one from a semaphore, and say whether there was one: if not, the process sleeps, and
+    /// has to come back to take it. A real memory need not ask for that, since it can make the
+    /// caller sleep.
     #[cfg(feature = "std")]
     fn down(&mut self, semaphore: Register) -> bool;
 

@@ -5,8 +5,8 @@ use std::vec::Vec;
 
 use doorway_search::{Deed, Model, Successors, Tag};
 
-use super::Rules;
 use super::memory::{Layout, Modelled, Row, Stop, WORDS};
+use super::{MAX_PROCESSES, Rules};
 use crate::{Algorithm, Place, Process, Section};
 
 /// Gives up waiting, where an algorithm can.
@@ -60,6 +60,18 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         self.layout.at::<A::At>(row, i).section()
     }
 
+    /// May all be inside together that are?
+    fn is_right(&self, row: &Row) -> bool {
+        let mut inside = [A::outside(Process { i: 0, n: self.layout.n }); MAX_PROCESSES];
+        let places = (0..self.layout.n).map(|i| self.layout.at::<A::At>(row, i));
+        let mut count = 0;
+        for at in places.filter(|at| at.section() == Section::Inside) {
+            inside[count] = at;
+            count += 1;
+        }
+        A::together(&inside[..count])
+    }
+
     /// Every step that can be taken, told.
     pub(super) fn told(&self, row: &Row) -> Vec<Step> {
         let mut steps = Vec::new();
@@ -97,7 +109,6 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         if memory.stop == Some(Stop::Blocked) {
             return;
         }
-        let after = if memory.slept { before } else { after };
         let due = before.section() != Section::Outside;
         let mut report = |after: A::At, said: String| {
             self.layout.put(memory.row, me.i, after);
@@ -122,8 +133,8 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         telling: bool,
     ) -> Modelled<'m> {
         let (layout, rules, log) = (&self.layout, self.rules, telling.then(String::new));
-        let (heirs, waited, slept, stop) = (0, false, false, None);
-        Modelled { layout, rules, row, i, heir, heirs, waited, slept, stop, log }
+        let (heirs, waited, stop) = (0, false, None);
+        Modelled { layout, rules, row, i, heir, heirs, waited, stop, log }
     }
 }
 
@@ -140,8 +151,7 @@ impl<A: Algorithm> Model for Machine<'_, A> {
 
     fn expand(&self, row: &[u32], _print: u64, out: &mut Successors) {
         let row = Self::row(row);
-        let inside = |i: &usize| self.section(&row, *i) == Section::Inside;
-        if (0..self.layout.n).filter(inside).count() > 1 {
+        if !self.is_right(&row) {
             out.is_broken();
         }
         self.steps(&row, false, |step| match step.next {

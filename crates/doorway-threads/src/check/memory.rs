@@ -24,6 +24,9 @@ pub(super) struct Layout {
     arrays: Vec<usize>,
     /// Where it says for each process at which semaphore it sleeps, if there are semaphores.
     asleep: usize,
+    /// Where those who sleep are, each counted from 1, in the order in which they fell asleep, if
+    /// it matters.
+    queue: usize,
     /// Where the writes on their way are, if there are any.
     buffers: usize,
     bytes: usize,
@@ -42,10 +45,11 @@ impl Layout {
             bytes += shared.length.of(n);
         }
         let asleep = bytes;
-        let buffers = asleep + if A::INFO.primitive == Primitive::Semaphore { n } else { 0 };
+        let queue = asleep + if A::INFO.primitive == Primitive::Semaphore { n } else { 0 };
+        let buffers = queue + if rules.queued { n } else { 0 };
         let bytes = buffers + if rules.buffers { n * BUFFERED * WRITE } else { 0 };
         assert!(bytes <= BYTES, "a row takes {bytes} bytes, at most {BYTES}");
-        Self { n, shared: A::SHARED, place, arrays, asleep, buffers, bytes }
+        Self { n, shared: A::SHARED, place, arrays, asleep, queue, buffers, bytes }
     }
 
     /// How many words a row has.
@@ -136,8 +140,6 @@ pub(super) struct Modelled<'a> {
     pub(super) heirs: usize,
     /// Did the step only wait?
     pub(super) waited: bool,
-    /// Did it fall asleep, to be taken once more?
-    pub(super) slept: bool,
     pub(super) stop: Option<Stop>,
     /// What was done, in words, if anyone wants to know.
     pub(super) log: Option<String>,
@@ -218,6 +220,37 @@ impl Modelled<'_> {
         }
     }
 
+    /// Fall asleep behind all who sleep.
+    fn sleep(&mut self, semaphore: Register) {
+        self.row.0[self.layout.asleep + self.i] = self.layout.code(semaphore);
+        let queue = &mut self.row.0[self.layout.queue..self.layout.buffers];
+        if let Some(end) = queue.iter_mut().find(|place| **place == 0) {
+            *end = self.i as u8 + 1;
+        }
+    }
+
+    /// Choose the one of those who sleep at a semaphore to whom a unit of it goes, if any sleeps.
+    fn choose(&mut self, semaphore: Register) -> Option<usize> {
+        if self.rules.barging {
+            return None;
+        }
+        if !self.rules.queued {
+            self.heirs = self.sleepers(semaphore).count();
+            return self.sleepers(semaphore).nth(self.heir);
+        }
+        let code = self.layout.code(semaphore);
+        let (before, rest) = self.row.0.split_at_mut(self.layout.queue);
+        let queue = &mut rest[..self.layout.n];
+        let sleeps_here = |place: &u8| {
+            *place != 0 && before[self.layout.asleep + usize::from(*place) - 1] == code
+        };
+        let first = queue.iter().position(sleeps_here)?;
+        let heir = usize::from(queue[first]) - 1;
+        queue[first] = 0;
+        queue[first..].rotate_left(1);
+        Some(heir)
+    }
+
     /// The processes that sleep at a semaphore and have not been given what they wait for.
     fn sleepers(&self, semaphore: Register) -> impl Iterator<Item = usize> + Clone {
         let asleep = &self.row.0[self.layout.asleep..][..self.layout.n];
@@ -296,10 +329,12 @@ impl Memory for Modelled<'_> {
         self.drain();
         match (self.row.0[me], self.row.0[at]) {
             (GIVEN, _) => self.row.0[me] = 0,
-            (0, 1..) => self.row.0[at] -= 1,
-            (0, 0) if !self.rules.barging => {
-                self.row.0[me] = self.layout.code(semaphore);
-                self.slept = true;
+            (asleep, 1..) if asleep == 0 || self.rules.barging => {
+                self.row.0[me] = 0;
+                self.row.0[at] -= 1;
+            }
+            (0, _) => {
+                self.sleep(semaphore);
                 self.note(|layout| format!("sleeps at {}", layout.name(semaphore)));
                 return false;
             }
@@ -316,9 +351,7 @@ impl Memory for Modelled<'_> {
         let at = self.layout.register(semaphore);
         self.drain();
         self.note(|layout| format!("gives {}", layout.name(semaphore)));
-        self.heirs = self.sleepers(semaphore).count();
-        let heir = self.sleepers(semaphore).nth(self.heir);
-        match heir {
+        match self.choose(semaphore) {
             None => self.row.0[at] += 1,
             Some(heir) => {
                 self.row.0[self.layout.asleep + heir] = GIVEN;

@@ -33,6 +33,8 @@ pub struct Rules {
     pub dropped: String,
     /// What is given to a semaphore may be taken by anyone, also by one who did not sleep.
     pub barging: bool,
+    /// What is given to a semaphore goes to the one who has slept longest, not to any who sleeps.
+    pub queued: bool,
     /// Nothing beyond this number is looked at; without it, numbers go around the end of a byte.
     pub bound: Option<usize>,
 }
@@ -61,7 +63,7 @@ pub struct Report {
     pub exhausted: bool,
     /// Was anything cut off because a number became too large?
     pub bound: Option<usize>,
-    /// Is at most one inside?
+    /// Is at most one inside, or none but those who may be together?
     pub exclusion: Option<bool>,
     /// Does one get in if some want in?
     pub deadlock_free: Option<bool>,
