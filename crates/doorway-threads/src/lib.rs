@@ -27,6 +27,7 @@ mod memory;
 #[doc(hidden)]
 pub mod place;
 mod relax;
+pub mod ring;
 mod room;
 #[cfg(feature = "std")]
 mod semaphore;

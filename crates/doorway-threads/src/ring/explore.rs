@@ -1,0 +1,284 @@
+//! All states of a ring, under each of three ways to choose who moves: does it stabilise from every
+//! one of them, and how many moves can that take?
+
+use std::vec::Vec;
+
+use doorway_search::{Deed, Graph, Tag, components};
+
+use super::{Looks, Rule, View};
+use crate::{Process, Word};
+
+/// How moves are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Daemon {
+    /// One privileged machine at a time, whichever is chosen, looks and moves at once.
+    Central,
+    /// Any number of privileged machines look and move at once.
+    Distributed,
+    /// Reads and writes are steps of their own, as in real memory: when a machine moves, what it
+    /// has seen may be past. Every machine keeps taking steps.
+    ReadWrite,
+}
+
+/// What is known after all states have been looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// How many states there are.
+    pub states: u32,
+    /// In so many of them, and in all that can follow, one machine at most is privileged.
+    pub legitimate: u32,
+    /// Is one of those reached from every state, and is every machine privileged again and again
+    /// from then on?
+    pub stabilises: bool,
+    /// The most moves that it takes, if it stabilises and each step is a move.
+    pub moves: Option<u32>,
+}
+
+/// The most states that are looked at.
+pub const MOST_STATES: u32 = 1 << 24;
+
+/// Look at all states of a ring of `n` machines; nothing if there are more than [`MOST_STATES`].
+///
+/// ```
+/// use doorway_threads::ring::{KState, explore::{Daemon, explore}};
+///
+/// let enough = explore(KState { k: 3 }, 4, Daemon::Central).unwrap();
+/// assert_eq!((enough.states, enough.stabilises), (81, true));
+/// let too_few = explore(KState { k: 2 }, 4, Daemon::Central).unwrap();
+/// assert!(!too_few.stabilises);
+/// ```
+pub fn explore<R: Rule>(rule: R, n: usize, daemon: Daemon) -> Option<Verdict> {
+    let ring = Ring::new(rule, n, daemon)?;
+    let graph = ring.graph();
+    let states = graph.states() as usize;
+    let mut rounds = Rounds { graph: &graph, component: std::vec![0; states], n, daemon };
+    let mut legitimate = std::vec![false; states];
+    let mut moves = std::vec![0; states];
+    let mut stabilises = true;
+    let all = |_| true;
+    // Each component comes after all that can follow it.
+    components(&graph, all, |members| {
+        rounds.mark(members);
+        let follow = || members.iter().flat_map(|state| graph.steps(*state)).map(|(_, to, _)| to);
+        let stays = |to: u32| legitimate[to as usize] || rounds.is_same(members[0], to);
+        if members.iter().all(|state| ring.is_right(*state)) && follow().all(stays) {
+            for state in members {
+                legitimate[*state as usize] = true;
+            }
+            return;
+        }
+        stabilises &= follow().next().is_some() && !rounds.go_on(members);
+        let longest = follow().map(|to| moves[to as usize]).max().unwrap_or(0);
+        moves[members[0] as usize] = 1 + longest;
+    });
+    for i in 0..n {
+        rounds.component.fill(0);
+        let never = |state: u32| legitimate[state as usize] && !ring.is_privileged(state, i);
+        components(&graph, never, |members| {
+            rounds.mark(members);
+            stabilises &= !rounds.go_on(members);
+        });
+    }
+    Some(Verdict {
+        states: graph.states(),
+        legitimate: legitimate.iter().filter(|legitimate| **legitimate).count() as u32,
+        stabilises,
+        moves: moves.into_iter().max().filter(|_| stabilises && daemon != Daemon::ReadWrite),
+    })
+}
+
+/// Which states can be gone round.
+struct Rounds<'g> {
+    graph: &'g Graph,
+    /// The component of each state, as far as they are known: one of its members, from 1.
+    component: Vec<u32>,
+    n: usize,
+    daemon: Daemon,
+}
+
+impl Rounds<'_> {
+    fn mark(&mut self, members: &[u32]) {
+        for state in members {
+            self.component[*state as usize] = members[0] + 1;
+        }
+    }
+
+    fn is_same(&self, state: u32, other: u32) -> bool {
+        self.component[state as usize] == self.component[other as usize]
+    }
+
+    /// Can it go on for ever in this component, everyone taking steps who must?
+    fn go_on(&self, members: &[u32]) -> bool {
+        let mut moved = std::vec![false; self.n];
+        for state in members {
+            for (_, to, tag) in self.graph.steps(*state) {
+                moved[tag.actor()] |= self.is_same(*state, to);
+            }
+        }
+        match self.daemon {
+            Daemon::Central | Daemon::Distributed => moved.contains(&true),
+            Daemon::ReadWrite => !moved.contains(&false),
+        }
+    }
+}
+
+/// What a machine is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mind {
+    /// To look.
+    Fresh,
+    /// It has seen its left neighbour, and is to look at the right one.
+    Saw(Word),
+    /// To move, and so to have this state.
+    Decided(Word),
+}
+
+/// A machine of a ring: its state, and what it is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Machine {
+    own: Word,
+    mind: Mind,
+}
+
+/// A ring whose states are numbered: each machine is a digit.
+struct Ring<R> {
+    rule: R,
+    n: usize,
+    daemon: Daemon,
+    /// What each machine can be, by its digit.
+    digits: Vec<Vec<Machine>>,
+    /// What each digit is worth, and after the last one how many states there are.
+    worth: Vec<u32>,
+}
+
+impl<R: Rule> Ring<R> {
+    fn new(rule: R, n: usize, daemon: Daemon) -> Option<Self> {
+        let me = |i| Process { i, n };
+        let digits: Vec<_> = (0..n.min(Tag::ACTORS)).map(|i| digits(rule, me(i), daemon)).collect();
+        let mut worth = std::vec![1u32];
+        for digits in &digits {
+            let states = worth.last()?.checked_mul(u32::try_from(digits.len()).ok()?)?;
+            worth.push(states);
+        }
+        let few = digits.len() == n && *worth.last()? <= MOST_STATES;
+        few.then_some(Self { rule, n, daemon, digits, worth })
+    }
+
+    fn machine(&self, state: u32, i: usize) -> Machine {
+        let digit = state / self.worth[i] % self.digits[i].len() as u32;
+        self.digits[i][digit as usize]
+    }
+
+    /// The state after a machine has changed.
+    fn with(&self, state: u32, i: usize, machine: Machine) -> u32 {
+        let before = state / self.worth[i] % self.digits[i].len() as u32;
+        let after = self.digits[i].iter().position(|other| *other == machine);
+        let after = after.expect("a machine that can be") as u32;
+        state - before * self.worth[i] + after * self.worth[i]
+    }
+
+    fn view(&self, state: u32, i: usize) -> View {
+        let me = Process { i, n: self.n };
+        let own = |i| self.machine(state, i).own;
+        View { left: own(me.before(i)), own: own(i), right: own(me.after(i)) }
+    }
+
+    fn moves(&self, i: usize, view: View) -> impl Iterator<Item = Word> + use<R> {
+        self.rule.moves(Process { i, n: self.n }, view).into_iter().flatten()
+    }
+
+    fn is_privileged(&self, state: u32, i: usize) -> bool {
+        match self.daemon {
+            Daemon::ReadWrite => matches!(self.machine(state, i).mind, Mind::Decided(_)),
+            _ => self.moves(i, self.view(state, i)).next().is_some(),
+        }
+    }
+
+    /// Is one machine privileged, or at least no second one?
+    fn is_right(&self, state: u32) -> bool {
+        match (0..self.n).filter(|i| self.is_privileged(state, *i)).count() {
+            // A machine that has yet to look does not know that it is privileged.
+            0 => self.daemon == Daemon::ReadWrite,
+            privileged => privileged == 1,
+        }
+    }
+
+    fn graph(&self) -> Graph {
+        let mut graph = Graph::default();
+        let states = self.worth[self.n];
+        for state in 0..states {
+            let (mut targets, mut tags) = (Vec::new(), Vec::new());
+            let mut found = |i, target| {
+                targets.push(target);
+                tags.push(Tag::new(i, Deed::None, 0));
+            };
+            match self.daemon {
+                Daemon::Central => (0..self.n).for_each(|i| self.central(state, i, &mut found)),
+                Daemon::Distributed => self.distributed(state, &mut found),
+                Daemon::ReadWrite => (0..self.n).for_each(|i| self.step(state, i, &mut found)),
+            }
+            graph.extend(&[targets.len() as u32], &targets, &tags);
+        }
+        graph
+    }
+
+    fn central(&self, state: u32, i: usize, found: &mut impl FnMut(usize, u32)) {
+        for own in self.moves(i, self.view(state, i)) {
+            found(i, self.with(state, i, Machine { own, mind: Mind::Fresh }));
+        }
+    }
+
+    /// Every choice of machines and moves but that of nobody.
+    fn distributed(&self, state: u32, found: &mut impl FnMut(usize, u32)) {
+        let mut after = std::vec![state];
+        for i in 0..self.n {
+            for nth in 0..after.len() {
+                let moved = |own| self.with(after[nth], i, Machine { own, mind: Mind::Fresh });
+                let moved: Vec<u32> = self.moves(i, self.view(state, i)).map(moved).collect();
+                after.extend(moved);
+            }
+        }
+        after[1..].iter().for_each(|target| found(0, *target));
+    }
+
+    /// The one access that a machine makes next.
+    fn step(&self, state: u32, i: usize, found: &mut impl FnMut(usize, u32)) {
+        let Machine { own, mind } = self.machine(state, i);
+        let view = self.view(state, i);
+        let mut becomes = |own, mind| found(i, self.with(state, i, Machine { own, mind }));
+        let left = match (mind, self.rule.looks(Process { i, n: self.n })) {
+            (Mind::Decided(next), _) => return becomes(next, Mind::Fresh),
+            (Mind::Fresh, Looks::Both) => return becomes(own, Mind::Saw(view.left)),
+            (Mind::Fresh, _) => view.left,
+            (Mind::Saw(left), _) => left,
+        };
+        let mut moves = self.moves(i, View { left, ..view }).peekable();
+        if moves.peek().is_none() {
+            becomes(own, Mind::Fresh);
+        }
+        moves.for_each(|next| becomes(own, Mind::Decided(next)));
+    }
+}
+
+/// Everything that a machine can be. What it has decided, it can have come to by its rule.
+fn digits<R: Rule>(rule: R, me: Process, daemon: Daemon) -> Vec<Machine> {
+    let states = || 0..rule.states();
+    let mut digits = Vec::new();
+    for own in states().filter(|state| rule.admits(me, *state)) {
+        let mut minds = std::vec![Mind::Fresh];
+        if daemon == Daemon::ReadWrite {
+            if rule.looks(me) == Looks::Both {
+                minds.extend(states().map(Mind::Saw));
+            }
+            let pairs = states().flat_map(|left| states().map(move |right| (left, right)));
+            let views = pairs.map(|(left, right)| View { left, own, right });
+            for next in views.flat_map(|view| rule.moves(me, view)).flatten().map(Mind::Decided) {
+                if !minds.contains(&next) {
+                    minds.push(next);
+                }
+            }
+        }
+        digits.extend(minds.into_iter().map(|mind| Machine { own, mind }));
+    }
+    digits
+}

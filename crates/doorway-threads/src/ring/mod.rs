@@ -1,0 +1,83 @@
+//! Dijkstra's self-stabilizing rings of 1974: whatever the registers hold in the beginning, after
+//! finitely many moves one privilege goes around, and never again more than one.
+//!
+//! A ring has `n` machines. Each sees its own state and those of its two neighbours, and is
+//! *privileged* if a [`Rule`] lets it move; the move passes the privilege on. There are three
+//! kinds: with `K` states a machine ([`KState`]), with four ([`FourState`]), with three
+//! ([`ThreeState`]). How they behave depends on who chooses the moves, which the explorer
+//! (feature `check`) decides over all states:
+//!
+//! | moves | `K` states | four | three |
+//! |---|---|---|---|
+//! | one at a time | if `K >= n - 1` | yes | yes |
+//! | any number at once | if `K >= n` | yes | yes |
+//! | reads and writes apart | if `K >= 2n - 1` | no | no |
+//!
+//! On threads only the last row counts, so the ring that can be used, [`TokenRing`], has `K` states
+//! with `K = 2n - 1`.
+//!
+//! It is no lock. Machines that want nothing must pass the privilege on all the same, and before
+//! the ring has stabilised two may be privileged, so it protects no value.
+
+#[cfg(feature = "check")]
+pub mod explore;
+mod four_state;
+mod k_state;
+mod three_state;
+mod token;
+
+pub use four_state::FourState;
+pub use k_state::KState;
+pub use three_state::ThreeState;
+pub use token::{Privilege, RingError, Station, TokenRing};
+
+use crate::{Process, Word};
+
+/// What a machine knows when it decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The state of the left neighbour, the machine before.
+    pub left: Word,
+    /// Its own.
+    pub own: Word,
+    /// The state of the right neighbour, the machine after.
+    pub right: Word,
+}
+
+/// Which neighbours a machine looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looks {
+    /// The left one only.
+    Left,
+    /// The right one only.
+    Right,
+    /// First the left one, then the right one.
+    Both,
+}
+
+/// The moves of the machines of one kind of ring.
+pub trait Rule: Copy {
+    /// The states that a machine can have: those below.
+    fn states(self) -> usize;
+
+    /// Can this machine have this state?
+    fn admits(self, _me: Process, _state: Word) -> bool {
+        true
+    }
+
+    /// Which neighbours it looks at.
+    fn looks(self, me: Process) -> Looks;
+
+    /// The state after each move that the machine may make. It is privileged if there is any.
+    fn moves(self, me: Process, view: View) -> [Option<Word>; 2];
+}
+
+/// Is it the first machine, which the rules call the bottom one?
+const fn is_bottom(me: Process) -> bool {
+    me.i == 0
+}
+
+/// Is it the last machine, which the rules call the top one?
+const fn is_top(me: Process) -> bool {
+    me.i + 1 == me.n
+}

@@ -1,0 +1,39 @@
+//! Three states a machine: differences of one travel in both directions, and the top machine,
+//! which also looks at the bottom one, makes a new one when there is none left.
+
+use super::{Looks, Rule, View, is_bottom, is_top};
+use crate::{Process, Word};
+
+/// A ring whose machines have three states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreeState;
+
+/// The state after this one.
+const fn next(state: Word) -> Word {
+    (state + 1) % 3
+}
+
+/// The state before this one.
+const fn last(state: Word) -> Word {
+    (state + 2) % 3
+}
+
+impl Rule for ThreeState {
+    fn states(self) -> usize {
+        3
+    }
+
+    fn looks(self, me: Process) -> Looks {
+        if is_bottom(me) { Looks::Right } else { Looks::Both }
+    }
+
+    fn moves(self, me: Process, View { left, own, right }: View) -> [Option<Word>; 2] {
+        if is_bottom(me) {
+            return [(next(own) == right).then_some(last(own)), None];
+        }
+        if is_top(me) {
+            return [(left == right && next(left) != own).then_some(next(left)), None];
+        }
+        [(next(own) == left).then_some(left), (next(own) == right).then_some(right)]
+    }
+}
