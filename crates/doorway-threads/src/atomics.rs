@@ -41,6 +41,12 @@ impl Registers {
         }
     }
 
+    /// Take one from a semaphore if there is one.
+    #[cfg(feature = "std")]
+    pub(crate) fn try_down(&self, semaphore: Register) -> bool {
+        crate::semaphore::take(self.at(semaphore))
+    }
+
     #[inline]
     fn at(&self, register: Register) -> &AtomicUsize {
         &self.lines[register.index * self.arrays + register.array].0

@@ -26,6 +26,8 @@ pub mod check;
 mod memory;
 #[doc(hidden)]
 pub mod place;
+#[cfg(feature = "std")]
+pub mod problems;
 mod relax;
 pub mod ring;
 mod room;

@@ -37,6 +37,8 @@ pub enum Length {
     EachAndOne,
     /// Two for each process: the sides of the nodes of a tree.
     Twice,
+    /// So many, however many processes there are.
+    Fixed(usize),
 }
 
 impl Length {
@@ -47,6 +49,7 @@ impl Length {
             Self::Each => n,
             Self::EachAndOne => n + 1,
             Self::Twice => 2 * n,
+            Self::Fixed(length) => length,
         }
     }
 }

@@ -57,7 +57,7 @@ impl Semaphore {
 const ASLEEP: usize = 1 << (usize::BITS - 1);
 
 /// Take a unit if there is one.
-fn take(word: &AtomicUsize) -> bool {
+pub(crate) fn take(word: &AtomicUsize) -> bool {
     let one_less = |units: usize| (units & ASLEEP == 0).then(|| units.checked_sub(1)).flatten();
     word.fetch_update(Ordering::Acquire, Ordering::Relaxed, one_less).is_ok()
 }

@@ -128,6 +128,13 @@ fn a_forgotten_privilege_stays() {
 }
 
 #[test]
+fn stations_can_be_sent_to_threads() {
+    fn is_sent<T: Send>() {}
+    is_sent::<Station<'_>>();
+    is_sent::<TokenRing>();
+}
+
+#[test]
 fn rings_that_cannot_be() {
     assert_eq!(TokenRing::new(0).unwrap_err(), RingError::NoStations);
     assert_eq!(TokenRing::holding(&[]).unwrap_err(), RingError::NoStations);

@@ -5,13 +5,13 @@
 //! *privileged* if a [`Rule`] lets it move; the move passes the privilege on. There are three
 //! kinds: with `K` states a machine ([`KState`]), with four ([`FourState`]), with three
 //! ([`ThreeState`]). How they behave depends on who chooses the moves, which the explorer
-//! (feature `check`) decides over all states:
+//! (feature `check`) decides over all states of small rings:
 //!
 //! | moves | `K` states | four | three |
 //! |---|---|---|---|
-//! | one at a time | if `K >= n - 1` | yes | yes |
-//! | any number at once | if `K >= n` | yes | yes |
-//! | reads and writes apart | if `K >= 2n - 1` | no | no |
+//! | one at a time, `n` = 3 to 6 | if `K >= n - 1` | yes | yes |
+//! | any number at once, `n` = 3 and 4 | if `K >= n` | yes | yes |
+//! | reads and writes apart, `n` = 2 to 4 | if `K >= 2n - 1` | no | no |
 //!
 //! On threads only the last row counts, so the ring that can be used, [`TokenRing`], has `K` states
 //! with `K = 2n - 1`.
