@@ -45,10 +45,10 @@ pub struct Entry {
 macro_rules! algorithms {
     (
         locks { $($(#[$cfg:meta])* $lock_module:ident: $lock:ident;)+ }
-        models { $($model_module:ident: $model:ident;)+ }
+        models { $($(#[$model_cfg:meta])* $model_module:ident: $model:ident;)+ }
     ) => {
         $($(#[$cfg])* pub mod $lock_module;)+
-        $(pub mod $model_module;)+
+        $($(#[$model_cfg])* pub mod $model_module;)+
 
         $(
             $(#[$cfg])*
@@ -65,7 +65,7 @@ macro_rules! algorithms {
                 lock: true,
                 source: include_str!(concat!(stringify!($lock_module), ".rs")),
             },)+
-            $(Entry {
+            $($(#[$model_cfg])* Entry {
                 info: <$model_module::$model as Algorithm>::INFO,
                 lock: false,
                 source: include_str!(concat!(stringify!($model_module), ".rs")),
@@ -83,8 +83,11 @@ macro_rules! algorithms {
                 }
             )+
             $(
-                if name == <$model_module::$model as Algorithm>::INFO.name {
-                    return Some(task.run::<$model_module::$model>());
+                $(#[$model_cfg])*
+                {
+                    if name == <$model_module::$model as Algorithm>::INFO.name {
+                        return Some(task.run::<$model_module::$model>());
+                    }
                 }
             )+
             None
