@@ -24,7 +24,7 @@ pub struct Semaphore(AtomicUsize);
 
 impl Semaphore {
     /// The most units there can be.
-    pub const MOST: usize = ASLEEP - 1;
+    pub const MOST: usize = LETTER >> 2;
 
     /// A semaphore with so many units.
     ///
@@ -46,61 +46,146 @@ impl Semaphore {
         take(&self.0)
     }
 
-    /// Give a unit back, or a new one.
+    /// Give a unit back, or a new one. If there are [`Semaphore::MOST`] already, it is not counted.
     pub fn up(&self) {
         up(&self.0);
     }
 }
 
-/// Set while threads sleep, or have slept a moment ago; the units are none then. From then on the
-/// word changes only while the queue of sleepers is locked.
-const ASLEEP: usize = 1 << (usize::BITS - 1);
+// A word holds two numbers as their sum. The lower half is the balance: the units there are, or,
+// below zero, how many wait for one. Whoever finds no unit has thereby joined those who wait, even
+// if it does not sleep yet, and what is given from then on is for them. So the upper half counts
+// letters: units for somebody who waits, that came when nobody slept yet.
+
+/// One letter.
+const LETTER: usize = 1 << (usize::BITS / 2);
+
+/// The units there are, less those who wait for one.
+const fn balance(word: usize) -> isize {
+    let unused = usize::BITS / 2;
+    (word << unused).cast_signed() >> unused
+}
+
+/// How many letters lie there.
+const fn letters(word: usize) -> usize {
+    word.wrapping_sub(balance(word).cast_unsigned()) / LETTER
+}
 
 /// Take a unit if there is one.
 pub(crate) fn take(word: &AtomicUsize) -> bool {
-    let one_less = |units: usize| (units & ASLEEP == 0).then(|| units.checked_sub(1)).flatten();
+    let one_less = |word: usize| (balance(word) > 0).then(|| word.wrapping_sub(1));
     word.fetch_update(Ordering::Acquire, Ordering::Relaxed, one_less).is_ok()
 }
 
 /// Take a unit; sleep until there is one.
+#[inline]
 pub(crate) fn down(word: &AtomicUsize) {
-    while !take(word) {
-        let asleep = word.compare_exchange(0, ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
-        if asleep.is_err_and(|units| units != ASLEEP) {
-            continue;
-        }
-        // SAFETY: the address is that of our own word, and the closures neither panic nor park.
-        let woken = unsafe {
-            park(
-                word.as_ptr() as usize,
-                || word.load(Ordering::Relaxed) == ASLEEP,
-                || {},
-                |_, _| {},
-                DEFAULT_PARK_TOKEN,
-                None,
-            )
-        };
-        // Whoever wakes us leaves us the unit instead of putting it back.
-        if woken.is_unparked() {
-            return;
-        }
+    if balance(word.fetch_sub(1, Ordering::Acquire)) <= 0 {
+        sleep(word);
     }
 }
 
-/// Give a unit: to one who sleeps, if there is any.
-pub(crate) fn up(word: &AtomicUsize) {
-    let one_more = |units: usize| (units & ASLEEP == 0).then_some(units + 1);
-    if word.fetch_update(Ordering::Release, Ordering::Relaxed, one_more).is_ok() {
-        return;
+/// Take a letter, or sleep until a unit is handed over.
+fn sleep(word: &AtomicUsize) {
+    let one_less = |word: usize| (letters(word) > 0).then(|| word.wrapping_sub(LETTER));
+    // Letters come and go only while the queue of sleepers is locked, as it is here.
+    let no_letter = || word.fetch_update(Ordering::Acquire, Ordering::Relaxed, one_less).is_err();
+    // SAFETY: the address is that of our own word, and the closures neither panic nor park.
+    unsafe {
+        park(word.as_ptr() as usize, no_letter, || {}, |_, _| {}, DEFAULT_PARK_TOKEN, None);
     }
-    let give = |result: UnparkResult| {
+}
+
+/// Give a unit: to one who waits, if there is any.
+#[inline]
+pub(crate) fn up(word: &AtomicUsize) {
+    match balance(word.fetch_add(1, Ordering::Release)) {
+        ..0 => hand_over(word),
+        // There is room for a few too many until each of them is taken away again.
+        units if units.cast_unsigned() >= Semaphore::MOST => {
+            word.fetch_sub(1, Ordering::Relaxed);
+        }
+        _ => {}
+    }
+}
+
+/// Wake the one that has slept longest, or leave a letter for one who is about to sleep.
+fn hand_over(word: &AtomicUsize) {
+    let leave_letter = |result: UnparkResult| {
         if result.unparked_threads == 0 {
-            word.store(1, Ordering::Release);
-        } else if !result.have_more_threads {
-            word.store(0, Ordering::Release);
+            word.fetch_add(LETTER, Ordering::Release);
         }
         DEFAULT_UNPARK_TOKEN
     };
     // SAFETY: the address is that of our own word, and the closure neither panics nor parks.
-    unsafe { unpark_one(word.as_ptr() as usize, give) };
+    unsafe { unpark_one(word.as_ptr() as usize, leave_letter) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn both_numbers_are_read_back() {
+        for (there, lying) in
+            [(0_isize, 0), (7, 0), (-1, 0), (-1, 1), (0, 2), (3, 1), (-1024, 1024)]
+        {
+            let word = there.cast_unsigned().wrapping_add(lying * LETTER);
+            assert_eq!((balance(word), letters(word)), (there, lying));
+        }
+        assert_eq!(balance(Semaphore::MOST).cast_unsigned(), Semaphore::MOST);
+    }
+
+    /// Two have found nothing and do not sleep yet when two units come, by whichever way: none may
+    /// be lost, and nobody else may have them.
+    #[test]
+    fn who_is_about_to_sleep_gets_a_letter() {
+        let units = Semaphore::new(0);
+        units.0.fetch_sub(2, Ordering::Acquire);
+        units.up();
+        units.up();
+        assert!(!units.try_down());
+        assert_eq!(letters(units.0.load(Ordering::Relaxed)), 2);
+        in_time(move || {
+            sleep(&units.0);
+            sleep(&units.0);
+            assert_eq!(units.0.into_inner(), 0);
+        });
+    }
+
+    /// A unit that comes while a thread waits, asleep or not yet, is not for a passer-by.
+    #[test]
+    fn a_passer_by_cannot_snatch() {
+        in_time(|| {
+            for _ in 0..100 {
+                let units = Semaphore::new(0);
+                thread::scope(|scope| {
+                    scope.spawn(|| units.down());
+                    while balance(units.0.load(Ordering::Relaxed)) == 0 {
+                        thread::yield_now();
+                    }
+                    units.up();
+                    assert!(!units.try_down());
+                });
+                assert_eq!(units.0.into_inner(), 0);
+            }
+        });
+    }
+
+    /// Fail if it does not end.
+    fn in_time(run: impl FnOnce() + Send + 'static) {
+        let (ended, end) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            run();
+            let _ = ended.send(());
+        });
+        let patience = Duration::from_mins(1);
+        let slept_on = end.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout);
+        assert!(!slept_on, "a thread sleeps for ever");
+        thread.join().expect("what it says itself");
+    }
 }
