@@ -124,9 +124,21 @@ algorithms! {
         #[cfg(target_has_atomic = "ptr")]
         ttas: TestAndTestAndSet;
         #[cfg(target_has_atomic = "ptr")]
+        exchange: Exchange;
+        #[cfg(target_has_atomic = "ptr")]
+        tas: TestAndSet;
+        #[cfg(all(target_has_atomic = "ptr", target_pointer_width = "64"))]
+        increment_reset: IncrementReset;
+        #[cfg(target_has_atomic = "ptr")]
+        increment_await: IncrementAwait;
+        #[cfg(target_has_atomic = "ptr")]
+        replace_add: ReplaceAdd;
+        #[cfg(target_has_atomic = "ptr")]
         ticket: Ticket;
     }
     models {
+        #[cfg(target_has_atomic = "ptr")]
+        increment_undo: IncrementUndo;
         hyman: Hyman;
         burns_printed: BurnsPrinted;
     }

@@ -1,0 +1,87 @@
+//! A lock by increment that looks before it counts, and undoes what it counted in vain.
+//!
+//! Who wants to enter waits until the count is zero, and adds one. If the count was zero before,
+//! it is inside; if not, it takes the one away and waits again. Without the look, two could hinder
+//! each other for ever ([`increment_undo`](super::increment_undo)); with it, who undid its one
+//! lets the others finish before it tries again.
+//!
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
+//! of it: that everyone gets in.
+
+use super::prelude::*;
+
+shared! {
+    /// How many are inside or have asked in vain.
+    COUNT: count = 0;
+}
+
+places! {
+    outside: Outside;
+    waiting: Look, Add, Undo;
+    inside: Inside;
+}
+
+/// A lock by increment that looks first.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::increment_await::IncrementAwait};
+/// let mut room: Room<IncrementAwait, u32> = Room::new(2, 0)?;
+/// let [mut one, mut two] = room.split()?;
+/// let inside = one.lock();
+/// assert!(two.try_lock().is_none());
+/// drop(inside);
+/// assert!(two.try_lock().is_some());
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum IncrementAwait {}
+
+impl Algorithm for IncrementAwait {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "increment-await",
+        origin: "folklore, in Raynal 1986",
+        year: 1986,
+        fewest: 2,
+        most: MOST,
+        registers: "1 word",
+        primitive: Primitive::Add,
+        fences: "",
+        bound: None,
+        claims: Claims::DEADLOCK_FREE,
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, _: Process, memory: &mut impl Memory) -> At {
+        match at {
+            At::Outside | At::Look if memory.read(COUNT) == 0 => At::Add,
+            At::Outside | At::Look => {
+                memory.wait();
+                At::Look
+            }
+            At::Add if memory.add(COUNT, 1) == 0 => At::Inside,
+            At::Add => At::Undo,
+            At::Undo => {
+                memory.add(COUNT, -1);
+                At::Look
+            }
+            At::Inside => {
+                memory.add(COUNT, -1);
+                At::Outside
+            }
+        }
+    }
+}
+
+impl Withdraws for IncrementAwait {
+    /// Nothing was changed, so nothing is to be undone.
+    fn withdraw(_: At) -> At {
+        At::Outside
+    }
+}

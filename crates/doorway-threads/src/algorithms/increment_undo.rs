@@ -1,0 +1,68 @@
+//! A lock by increment whose failed attempts are undone: a model only, since it can livelock.
+//!
+//! Who wants to enter adds one. If the count was zero before, it is inside; if not, it takes the
+//! one away and tries again. Nothing grows, but those who fail hinder each other.
+//!
+//! Proved by exploring every schedule of up to four processes: exclusion. Refuted: two processes,
+//! neither of them inside, add and undo in turns for ever, in a round of four accesses.
+//! [`increment_await`](super::increment_await) repairs it.
+
+use super::prelude::*;
+
+shared! {
+    /// How many are inside or have asked in vain.
+    COUNT: count = 0;
+}
+
+places! {
+    outside: Outside;
+    waiting: Add, Undo;
+    inside: Inside;
+}
+
+/// A lock by increment whose failed attempts are undone; there is no room with it.
+///
+/// ```compile_fail,E0277
+/// # use doorway_threads::{Room, algorithms::increment_undo::IncrementUndo};
+/// let room: Room<IncrementUndo, u32> = Room::new(2, 0).unwrap();
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum IncrementUndo {}
+
+impl Algorithm for IncrementUndo {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "increment-undo",
+        origin: "folklore, in Raynal 1986",
+        year: 1986,
+        fewest: 2,
+        most: MOST,
+        registers: "1 word",
+        primitive: Primitive::Add,
+        fences: "",
+        bound: None,
+        claims: Claims { deadlock_free: false, ..Claims::DEADLOCK_FREE },
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, _: Process, memory: &mut impl Memory) -> At {
+        match at {
+            At::Outside | At::Add if memory.add(COUNT, 1) == 0 => At::Inside,
+            At::Outside | At::Add => At::Undo,
+            At::Undo => {
+                memory.add(COUNT, -1);
+                At::Add
+            }
+            At::Inside => {
+                memory.add(COUNT, -1);
+                At::Outside
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A lock by replace-add, the addition that tells what came of it, by testing, taking and undoing.
+//!
+//! One unit lies in a register. Who sees it there takes one away; if there was none left because
+//! another was faster, it puts back what it took and looks again. The register may fall below zero
+//! meanwhile, but never rises above one, so who took the unit is who found exactly one.
+//!
+//! The look before the taking is what makes it work: without it, two may take in vain and put back
+//! in turns for ever, as the crate's tests show.
+//!
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
+//! of it: that everyone gets in.
+
+use super::prelude::*;
+
+shared! {
+    /// One, less what those inside and those who were too late have taken.
+    UNITS: units = 1;
+}
+
+places! {
+    outside: Outside;
+    waiting: Look, Take, Undo;
+    inside: Inside;
+}
+
+/// A lock by replace-add.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::replace_add::ReplaceAdd};
+/// let mut room: Room<ReplaceAdd, u32> = Room::new(2, 0)?;
+/// let [mut one, mut two] = room.split()?;
+/// let inside = one.lock();
+/// assert!(two.try_lock().is_none());
+/// drop(inside);
+/// assert!(two.try_lock().is_some());
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum ReplaceAdd {}
+
+impl Algorithm for ReplaceAdd {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "replace-add",
+        origin: "Gottlieb, Lubachevsky and Rudolph 1983",
+        year: 1983,
+        fewest: 2,
+        most: MOST,
+        registers: "1 word",
+        primitive: Primitive::Add,
+        fences: "",
+        bound: None,
+        claims: Claims::DEADLOCK_FREE,
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, _: Process, memory: &mut impl Memory) -> At {
+        match at {
+            At::Outside | At::Look if memory.read(UNITS) == 1 => At::Take,
+            At::Outside | At::Look => {
+                memory.wait();
+                At::Look
+            }
+            At::Take if memory.add(UNITS, -1) == 1 => At::Inside,
+            At::Take => At::Undo,
+            At::Undo => {
+                memory.add(UNITS, 1);
+                At::Look
+            }
+            At::Inside => {
+                memory.add(UNITS, 1);
+                At::Outside
+            }
+        }
+    }
+}
+
+impl Withdraws for ReplaceAdd {
+    /// Nothing was changed, so nothing is to be undone.
+    fn withdraw(_: At) -> At {
+        At::Outside
+    }
+}

@@ -1,0 +1,83 @@
+//! Test-and-set: mark the lock as taken, and see in the same access whether it was free.
+//!
+//! Whoever finds that its mark was the first is inside, and removes it to leave. Everyone else
+//! marks again, which changes nothing.
+//!
+//! A lock instruction, which waits in the processor until the mark is gone and then sets it, is
+//! the same with the loop inside the instruction: what others see is the one access that succeeds,
+//! so what is said here is true of it too.
+//!
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
+//! of it: that everyone gets in.
+
+use super::prelude::*;
+
+shared! {
+    /// Is somebody inside?
+    LOCK: lock = 0;
+}
+
+places! {
+    outside: Outside;
+    waiting: Set;
+    inside: Inside;
+}
+
+/// A lock by test-and-set.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::tas::TestAndSet};
+/// let mut room: Room<TestAndSet, u32> = Room::new(2, 0)?;
+/// let [mut one, mut two] = room.split()?;
+/// let inside = one.lock();
+/// assert!(two.try_lock().is_none());
+/// drop(inside);
+/// assert!(two.try_lock().is_some());
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum TestAndSet {}
+
+impl Algorithm for TestAndSet {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "tas",
+        origin: "IBM System/360, 1964",
+        year: 1964,
+        fewest: 2,
+        most: MOST,
+        registers: "1 bit",
+        primitive: Primitive::Exchange,
+        fences: "",
+        bound: None,
+        claims: Claims::DEADLOCK_FREE,
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, _: Process, memory: &mut impl Memory) -> At {
+        match at {
+            At::Outside | At::Set if memory.swap(LOCK, 1) == 0 => At::Inside,
+            At::Outside | At::Set => {
+                memory.wait();
+                At::Set
+            }
+            At::Inside => {
+                memory.write(LOCK, 0);
+                At::Outside
+            }
+        }
+    }
+}
+
+impl Withdraws for TestAndSet {
+    /// Nothing was changed, so nothing is to be undone.
+    fn withdraw(_: At) -> At {
+        At::Outside
+    }
+}
