@@ -133,6 +133,12 @@ algorithms! {
         increment_await: IncrementAwait;
         #[cfg(target_has_atomic = "ptr")]
         replace_add: ReplaceAdd;
+        #[cfg(feature = "std")]
+        semaphore: OneSemaphore;
+        #[cfg(feature = "std")]
+        morris: Morris;
+        #[cfg(feature = "std")]
+        morris_atomic: MorrisAtomic;
         #[cfg(target_has_atomic = "ptr")]
         ticket: Ticket;
     }

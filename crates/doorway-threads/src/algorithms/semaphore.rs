@@ -1,0 +1,81 @@
+//! Dijkstra's semaphore with one unit, the lock that lets those who wait sleep.
+//!
+//! Who wants to enter takes the unit, or sleeps until it is given one; who leaves gives it back,
+//! to one of those who sleep if there are any. Nothing is said about which of them: a semaphore of
+//! this kind is called weak.
+//!
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock, and for
+//! two processes no lockout and first come, first served. Not true of it: that everyone gets in
+//! where there are three, for two of them may give the unit to each other for ever.
+
+use super::prelude::*;
+
+shared! {
+    /// The unit.
+    UNIT: unit = 1;
+}
+
+places! {
+    outside: Outside;
+    waiting: Sleep;
+    inside: Inside;
+}
+
+/// A lock by one semaphore.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::semaphore::OneSemaphore};
+/// let mut room: Room<OneSemaphore, Vec<usize>> = Room::new(4, vec![])?;
+/// std::thread::scope(|scope| {
+///     for (i, mut seat) in room.seats().enumerate() {
+///         scope.spawn(move || seat.lock().push(i));
+///     }
+/// });
+/// let mut entered = room.into_inner();
+/// entered.sort_unstable();
+/// assert_eq!(entered, [0, 1, 2, 3]);
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum OneSemaphore {}
+
+impl Algorithm for OneSemaphore {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "semaphore",
+        origin: "Dijkstra 1965",
+        year: 1965,
+        fewest: 2,
+        most: MOST,
+        registers: "1 semaphore",
+        primitive: Primitive::Semaphore,
+        fences: "",
+        bound: None,
+        claims: Claims {
+            fifo: |n| n == 2,
+            bypass: |n| match n {
+                2 => Bypass::AtMost { all: 1, one: 1 },
+                _ => Bypass::Unbounded,
+            },
+            ..Claims::DEADLOCK_FREE
+        },
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, _: Process, memory: &mut impl Memory) -> At {
+        match at {
+            At::Outside | At::Sleep if memory.down(UNIT) => At::Inside,
+            At::Outside | At::Sleep => At::Sleep,
+            At::Inside => {
+                memory.up(UNIT);
+                At::Outside
+            }
+        }
+    }
+}
