@@ -140,6 +140,10 @@ algorithms! {
         #[cfg(feature = "std")]
         morris_atomic: MorrisAtomic;
         #[cfg(target_has_atomic = "ptr")]
+        mcs: Mcs;
+        #[cfg(target_has_atomic = "ptr")]
+        clh: Clh;
+        #[cfg(target_has_atomic = "ptr")]
         ticket: Ticket;
     }
     models {

@@ -1,0 +1,89 @@
+//! The queue of Craig, Landin and Hagersten, of 1993: each waits at the node of the one before.
+//!
+//! Every process has a node. It marks it as busy and exchanges it for the last one of the queue,
+//! whose mark it then waits to see gone; leaving is removing the own mark. The one behind may not
+//! have seen that yet, so who leaves does not take its own node along but the one it waited at,
+//! which nobody else looks at any more. One node more than there are processes lies in the empty
+//! queue.
+//!
+//! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
+//! first come, first served after the doorway, and from then on each other process enters at most
+//! once before.
+
+use super::prelude::*;
+
+shared! {
+    /// The last node of the queue.
+    TAIL: tail = 0;
+    /// Whose node it is waits or is inside.
+    BUSY: busy[n + 1] = 0;
+}
+
+places! {
+    outside: Outside { node };
+    doorway: Join { node };
+    waiting: Wait { node, before };
+    inside: Inside { node, before };
+}
+
+/// The queue of Craig, Landin and Hagersten.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::clh::Clh};
+/// let mut room: Room<Clh, Vec<usize>> = Room::new(4, vec![])?;
+/// std::thread::scope(|scope| {
+///     for (i, mut seat) in room.seats().enumerate() {
+///         scope.spawn(move || seat.lock().push(i));
+///     }
+/// });
+/// let mut entered = room.into_inner();
+/// entered.sort_unstable();
+/// assert_eq!(entered, [0, 1, 2, 3]);
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Clh {}
+
+impl Algorithm for Clh {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "clh",
+        origin: "Craig, Landin and Hagersten 1993",
+        year: 1993,
+        fewest: 2,
+        most: MOST,
+        registers: "1 word, n + 1 bits of nodes",
+        primitive: Primitive::Exchange,
+        fences: "",
+        bound: None,
+        claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(me: Process) -> At {
+        At::Outside { node: me.i + 1 }
+    }
+
+    #[inline]
+    fn step(at: At, _: Process, memory: &mut impl Memory) -> At {
+        match at {
+            At::Outside { node } => {
+                memory.write(BUSY.of(node), 1);
+                At::Join { node }
+            }
+            At::Join { node } => At::Wait { node, before: memory.swap(TAIL, node) },
+            At::Wait { node, before } if memory.read(BUSY.of(before)) == 0 => {
+                At::Inside { node, before }
+            }
+            At::Wait { .. } => {
+                memory.wait();
+                at
+            }
+            At::Inside { node, before } => {
+                memory.write(BUSY.of(node), 0);
+                At::Outside { node: before }
+            }
+        }
+    }
+}
