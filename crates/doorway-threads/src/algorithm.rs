@@ -131,9 +131,9 @@ pub struct Claims {
     pub exclusion: bool,
     /// If some want in, one gets in.
     pub deadlock_free: bool,
-    /// Who wants in gets in.
-    pub lockout_free: bool,
-    /// Who has passed the doorway before another begins gets in before him.
+    /// Who wants in gets in, among so many processes.
+    pub lockout_free: fn(usize) -> bool,
+    /// Who has passed the doorway before another begins gets in before him, among so many.
     pub fifo: fn(usize) -> bool,
     /// How often one is overtaken, among so many processes.
     pub bypass: fn(usize) -> Bypass,
@@ -146,13 +146,13 @@ impl Claims {
     pub const DEADLOCK_FREE: Self = Self {
         exclusion: true,
         deadlock_free: true,
-        lockout_free: false,
+        lockout_free: |_| false,
         fifo: |_| false,
         bypass: |_| Bypass::Unbounded,
         since: Since::FirstStep,
     };
     /// Everyone gets in who wants in, some day.
-    pub const LOCKOUT_FREE: Self = Self { lockout_free: true, ..Self::DEADLOCK_FREE };
+    pub const LOCKOUT_FREE: Self = Self { lockout_free: |_| true, ..Self::DEADLOCK_FREE };
     /// Everyone gets in in the order in which they ask.
     pub const FIFO: Self = Self {
         fifo: |_| true,

@@ -160,7 +160,7 @@ impl Found {
         };
         claims.exclusion
             && claims.deadlock_free
-            && claims.lockout_free == (self != Self::Lockout)
+            && (claims.lockout_free)(n) == (self != Self::Lockout)
             && (claims.fifo)(n) == matches!(self, Self::Order(_))
             && (claims.bypass)(n) == bypass
     }

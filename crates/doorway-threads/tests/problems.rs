@@ -1,4 +1,5 @@
 //! The buffer and the readers and writers: every schedule of a few processes.
+#![cfg(feature = "check")]
 
 use core::marker::PhantomData;
 

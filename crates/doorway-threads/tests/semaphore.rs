@@ -1,4 +1,5 @@
 //! Semaphores under real threads: no unit is lost or doubled, and nobody sleeps for ever.
+#![cfg(feature = "std")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;

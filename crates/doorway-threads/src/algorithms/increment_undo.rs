@@ -42,7 +42,8 @@ impl Algorithm for IncrementUndo {
         primitive: Primitive::Add,
         fences: "",
         bound: None,
-        claims: Claims { deadlock_free: false, ..Claims::DEADLOCK_FREE },
+        // As one would think, and wrongly.
+        claims: Claims::DEADLOCK_FREE,
     };
     const SHARED: &'static [Shared] = SHARED;
 

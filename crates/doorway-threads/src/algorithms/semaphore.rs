@@ -53,6 +53,7 @@ impl Algorithm for OneSemaphore {
         fences: "",
         bound: None,
         claims: Claims {
+            lockout_free: |n| n == 2,
             fifo: |n| n == 2,
             bypass: |n| match n {
                 2 => Bypass::AtMost { all: 1, one: 1 },

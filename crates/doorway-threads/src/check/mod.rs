@@ -92,7 +92,7 @@ impl Report {
         };
         met(self.exclusion, claims.exclusion)
             && met(self.deadlock_free, claims.deadlock_free)
-            && met(self.lockout_free, claims.lockout_free)
+            && met(self.lockout_free, (claims.lockout_free)(n))
             && met(self.fifo, (claims.fifo)(n))
             && bypass
     }

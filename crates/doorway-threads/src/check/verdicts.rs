@@ -75,7 +75,7 @@ impl<A: Algorithm> Machine<'_, A> {
         report.bypass = Some(bypass);
         report.fifo = Some(fifo(graph, &sections, n));
         let claims = A::INFO.claims;
-        if let Some(lasso) = deadlock.or(lockout.filter(|_| claims.lockout_free)) {
+        if let Some(lasso) = deadlock.or(lockout.filter(|_| (claims.lockout_free)(n))) {
             let (stem, row) = self.schedule(&self.first_row(), &search.way(lasso.state));
             report.schedule = stem;
             report.cycle = self.schedule(&row, &lasso.round).0;
