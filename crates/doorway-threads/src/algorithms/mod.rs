@@ -121,6 +121,8 @@ algorithms! {
         peterson_tree: PetersonTree;
         burns: Burns;
         peterson: Peterson;
+        bakery: Bakery;
+        hehner_shyamasundar: HehnerShyamasundar;
         #[cfg(target_has_atomic = "ptr")]
         ttas: TestAndTestAndSet;
         #[cfg(target_has_atomic = "ptr")]
