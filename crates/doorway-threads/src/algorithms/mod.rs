@@ -123,6 +123,8 @@ algorithms! {
         peterson: Peterson;
         bakery: Bakery;
         hehner_shyamasundar: HehnerShyamasundar;
+        kessels: Kessels;
+        kessels_tree: KesselsTree;
         #[cfg(target_has_atomic = "ptr")]
         ttas: TestAndTestAndSet;
         #[cfg(target_has_atomic = "ptr")]
