@@ -125,6 +125,11 @@ algorithms! {
         hehner_shyamasundar: HehnerShyamasundar;
         kessels: Kessels;
         kessels_tree: KesselsTree;
+        one_bit: OneBit;
+        three_bit: ThreeBit;
+        lamport_fast: LamportFast;
+        szymanski: Szymanski;
+        peterson_fischer: PetersonFischer;
         #[cfg(target_has_atomic = "ptr")]
         ttas: TestAndTestAndSet;
         #[cfg(target_has_atomic = "ptr")]

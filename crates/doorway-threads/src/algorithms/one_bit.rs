@@ -1,0 +1,98 @@
+//! The one-bit algorithm of Burns and Lynch, of 1980, in the form that Lamport gave it in 1986.
+//!
+//! One bit for each process is the least that will do. Who wants to enter raises it and looks at
+//! all others. It steps back for those below it: it lowers its bit, waits until theirs is down, and
+//! begins again. Then it waits for those above it, without stepping back.
+//!
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
+//! of it: that everyone gets in, for whoever is above another may have to step back again and
+//! again; only process 0 never does.
+//!
+//! For any number, exclusion holds because who enters has raised its bit, and kept it up, before it
+//! looked at the others: of two who are inside, the later to raise it would have seen the other.
+
+use super::prelude::*;
+
+shared! {
+    /// Who wants to enter.
+    BIT: bit[n] = 0;
+}
+
+places! {
+    outside: Outside;
+    waiting: LookBelow { j }, StepBack { j }, AwaitBelow { j }, RaiseAgain, AwaitAbove { j };
+    inside: Inside;
+}
+
+/// The one-bit algorithm.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::one_bit::OneBit};
+/// let mut room: Room<OneBit, String> = Room::new(2, String::new())?;
+/// let [mut first, mut second] = room.split()?;
+/// second.lock().push_str("one ");
+/// first.lock().push_str("bit");
+/// assert_eq!(room.into_inner(), "one bit");
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum OneBit {}
+
+impl Algorithm for OneBit {
+    type At = At;
+
+    const INFO: Info = Info {
+        name: "one-bit",
+        origin: "Burns and Lynch 1980, Lamport 1986",
+        year: 1980,
+        fewest: 2,
+        most: MOST,
+        registers: "n bits",
+        primitive: Primitive::ReadWrite,
+        fences: "a",
+        bound: None,
+        claims: Claims::DEADLOCK_FREE,
+    };
+    const SHARED: &'static [Shared] = SHARED;
+
+    fn outside(_: Process) -> At {
+        At::Outside
+    }
+
+    #[inline]
+    fn step(at: At, me: Process, memory: &mut impl Memory) -> At {
+        let i = me.i;
+        match at {
+            At::Outside | At::RaiseAgain => {
+                memory.write(BIT.of(i), 1);
+                memory.fence('a');
+                look_from(0, me)
+            }
+            At::LookBelow { j } if memory.read(BIT.of(j)) == 0 => look_from(j + 1, me),
+            At::LookBelow { j } => At::StepBack { j },
+            At::StepBack { j } => {
+                memory.write(BIT.of(i), 0);
+                At::AwaitBelow { j }
+            }
+            At::AwaitBelow { j } if memory.read(BIT.of(j)) == 0 => At::RaiseAgain,
+            At::AwaitAbove { j } if memory.read(BIT.of(j)) == 0 => look_from(j + 1, me),
+            At::AwaitBelow { .. } | At::AwaitAbove { .. } => {
+                memory.wait();
+                at
+            }
+            At::Inside => {
+                memory.write(BIT.of(i), 0);
+                At::Outside
+            }
+        }
+    }
+}
+
+/// Look at the next of the others from `j` on; after the last one, enter.
+fn look_from(j: Word, me: Process) -> At {
+    match me.others_from(j) {
+        Some(j) if j < me.i => At::LookBelow { j },
+        Some(j) => At::AwaitAbove { j },
+        None => At::Inside,
+    }
+}
