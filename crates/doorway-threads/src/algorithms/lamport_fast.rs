@@ -7,7 +7,8 @@
 //! one whose name was left in `y` enters.
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in, for the fast may come again before the slow has looked.
+//! of it: that everyone gets in, for the fast may come again before the slow has looked. Exclusion
+//! was explored with five too; for any number it rests on the proof that Lamport gave with it.
 
 use super::prelude::*;
 
