@@ -1,4 +1,5 @@
 //! The bakery and its relatives: every schedule of few processes, and locks of many.
+#![cfg(feature = "check")]
 
 use doorway_threads::algorithms::bakery::{At, Bakery};
 use doorway_threads::algorithms::hehner_shyamasundar::{self, HehnerShyamasundar};

@@ -4,8 +4,10 @@
 //! it is not enough, since two may believe so for a moment: who thinks that it has the turn says so
 //! in `c`, and looks whether anyone else says the same.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in, for the others may take the turn again and again.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. For any
+//! number, two who are inside would each have looked at the other's `c` before it was cleared, and
+//! so before clearing their own, which cannot be. Not true of it: that everyone gets in, for the
+//! others may take the turn again and again.
 
 use super::prelude::*;
 
@@ -26,6 +28,18 @@ places! {
 }
 
 /// Dijkstra's algorithm.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::dijkstra::Dijkstra};
+/// let mut room: Room<Dijkstra, u32> = Room::new(5, 0)?;
+/// std::thread::scope(|scope| {
+///     for mut seat in room.seats() {
+///         scope.spawn(move || (0..100).for_each(|_| *seat.lock() += 1));
+///     }
+/// });
+/// assert_eq!(room.into_inner(), 500);
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Dijkstra {}
 

@@ -20,7 +20,12 @@ places! {
     inside: Inside;
 }
 
-/// Hyman's algorithm.
+/// Hyman's algorithm. No lock can be made of it:
+///
+/// ```compile_fail,E0277
+/// # use doorway_threads::{Room, algorithms::hyman::Hyman};
+/// let room: Room<Hyman, u32> = Room::new(2, 0).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Hyman {}
 

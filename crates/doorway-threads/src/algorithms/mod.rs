@@ -117,10 +117,30 @@ algorithms! {
         eisenberg_mcguire: EisenbergMcGuire;
         doran_thomas_1: DoranThomas1;
         doran_thomas_2: DoranThomas2;
+        peterson: Peterson;
         peterson_n: PetersonN;
         peterson_tree: PetersonTree;
         burns: Burns;
-        peterson: Peterson;
+        #[cfg(target_has_atomic = "ptr")]
+        exchange: Exchange;
+        #[cfg(target_has_atomic = "ptr")]
+        tas: TestAndSet;
+        #[cfg(target_has_atomic = "ptr")]
+        ttas: TestAndTestAndSet;
+        #[cfg(all(target_has_atomic = "ptr", target_pointer_width = "64"))]
+        increment_reset: IncrementReset;
+        #[cfg(target_has_atomic = "ptr")]
+        increment_await: IncrementAwait;
+        #[cfg(target_has_atomic = "ptr")]
+        replace_add: ReplaceAdd;
+        #[cfg(target_has_atomic = "ptr")]
+        ticket: Ticket;
+        #[cfg(feature = "std")]
+        semaphore: OneSemaphore;
+        #[cfg(feature = "std")]
+        morris: Morris;
+        #[cfg(feature = "std")]
+        morris_atomic: MorrisAtomic;
         bakery: Bakery;
         hehner_shyamasundar: HehnerShyamasundar;
         kessels: Kessels;
@@ -131,34 +151,14 @@ algorithms! {
         szymanski: Szymanski;
         peterson_fischer: PetersonFischer;
         #[cfg(target_has_atomic = "ptr")]
-        ttas: TestAndTestAndSet;
-        #[cfg(target_has_atomic = "ptr")]
-        exchange: Exchange;
-        #[cfg(target_has_atomic = "ptr")]
-        tas: TestAndSet;
-        #[cfg(all(target_has_atomic = "ptr", target_pointer_width = "64"))]
-        increment_reset: IncrementReset;
-        #[cfg(target_has_atomic = "ptr")]
-        increment_await: IncrementAwait;
-        #[cfg(target_has_atomic = "ptr")]
-        replace_add: ReplaceAdd;
-        #[cfg(feature = "std")]
-        semaphore: OneSemaphore;
-        #[cfg(feature = "std")]
-        morris: Morris;
-        #[cfg(feature = "std")]
-        morris_atomic: MorrisAtomic;
-        #[cfg(target_has_atomic = "ptr")]
         mcs: Mcs;
         #[cfg(target_has_atomic = "ptr")]
         clh: Clh;
-        #[cfg(target_has_atomic = "ptr")]
-        ticket: Ticket;
     }
     models {
-        #[cfg(target_has_atomic = "ptr")]
-        increment_undo: IncrementUndo;
         hyman: Hyman;
         burns_printed: BurnsPrinted;
+        #[cfg(target_has_atomic = "ptr")]
+        increment_undo: IncrementUndo;
     }
 }

@@ -25,6 +25,18 @@ places! {
 }
 
 /// Peterson's algorithm for two processes.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::peterson::Peterson};
+/// let mut room: Room<Peterson, u32> = Room::new(2, 41)?;
+/// let [mut left, mut right] = room.split()?;
+/// let held = left.lock();
+/// assert!(right.try_lock().is_none());
+/// drop(held);
+/// *right.lock() += 1;
+/// assert_eq!(room.into_inner(), 42);
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Peterson {}
 

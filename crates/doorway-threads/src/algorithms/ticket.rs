@@ -23,6 +23,16 @@ places! {
 }
 
 /// The ticket lock.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::ticket::Ticket};
+/// let room: Room<Ticket, Vec<usize>> = Room::new(3, vec![])?;
+/// let threads = room.into_seats().enumerate().map(|(number, mut seat)| {
+///     std::thread::spawn(move || seat.lock().push(number))
+/// });
+/// threads.for_each(|thread| thread.join().unwrap());
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Ticket {}
 

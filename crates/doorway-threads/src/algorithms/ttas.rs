@@ -20,6 +20,18 @@ places! {
 }
 
 /// A lock by test, and test-and-set.
+///
+/// ```
+/// # use doorway_threads::{Room, algorithms::ttas::TestAndTestAndSet};
+/// let mut room: Room<TestAndTestAndSet, u32> = Room::new(8, 0)?;
+/// std::thread::scope(|scope| {
+///     for mut seat in room.seats() {
+///         scope.spawn(move || *seat.lock() += 1);
+///     }
+/// });
+/// assert_eq!(room.into_inner(), 8);
+/// # Ok::<(), doorway_threads::RoomError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum TestAndTestAndSet {}
 
