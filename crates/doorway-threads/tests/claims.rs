@@ -1,7 +1,9 @@
-//! What is claimed of each algorithm is what the explorer finds, no more and no less; and its fences
-//! are enough where writes are buffered.
+//! What is claimed of each algorithm is what the explorer finds, no more and no less; and its
+//! fences are enough where writes are buffered.
 #![cfg(feature = "check")]
 
+use doorway_threads::algorithms::peterson::Peterson;
+use doorway_threads::algorithms::ttas::TestAndTestAndSet;
 use doorway_threads::algorithms::{ALL, Entry, Task, with};
 use doorway_threads::check::{Check, Report};
 use doorway_threads::{Algorithm, Info};
@@ -82,5 +84,16 @@ fn each_fence_is_needed_and_all_are_enough() {
             let found = exclusion(&fence.to_string());
             assert_eq!(found, Some(spared), "{} without fence {fence}", info.name);
         }
+    }
+}
+
+#[test]
+fn who_gives_up_disturbs_nobody() {
+    // Both may give up again and again, which no lock can help; but who stays gets in.
+    let peterson = Check::<Peterson>::new(2).giving_up().run();
+    assert_eq!((peterson.exclusion, peterson.lockout_free), (Some(true), Some(true)));
+    for n in 2..=3 {
+        let ttas = Check::<TestAndTestAndSet>::new(n).giving_up().run();
+        assert_eq!(ttas.exclusion, Some(true), "{n}");
     }
 }

@@ -22,6 +22,7 @@ places! {
     doorway: GiveTurn;
     waiting: Look, AskTurn;
     inside: Inside;
+    leaving: GiveUp;
 }
 
 /// Peterson's algorithm for two processes.
@@ -82,7 +83,7 @@ impl Algorithm for Peterson {
                 memory.wait();
                 At::Look
             }
-            At::Inside => {
+            At::Inside | At::GiveUp => {
                 memory.write(FLAG.of(i), 0);
                 At::Outside
             }
@@ -93,6 +94,6 @@ impl Algorithm for Peterson {
 impl Withdraws for Peterson {
     /// Lower the flag, as if leaving.
     fn withdraw(_: At) -> At {
-        At::Inside
+        At::GiveUp
     }
 }
