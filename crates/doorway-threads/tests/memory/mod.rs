@@ -1,0 +1,134 @@
+//! An algorithm on the atomics of whichever tool a test runs on: `crate::tool` is the standard
+//! library or something that stands in for it.
+
+use crate::tool::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::tool::thread::yield_now;
+use doorway_threads::{Algorithm, Memory, Place, Process, Register, Section, Word};
+
+/// A register on cache lines of its own, as in a lock.
+#[repr(align(128))]
+struct Line(AtomicUsize);
+
+/// The registers of one lock.
+pub(crate) struct Registers {
+    words: Vec<Line>,
+    /// Where each declaration's registers begin.
+    begins: Vec<usize>,
+}
+
+impl Registers {
+    pub(crate) fn new<A: Algorithm>(n: usize) -> Self {
+        let (mut words, mut begins) = (Vec::new(), Vec::new());
+        for shared in A::SHARED {
+            begins.push(words.len());
+            words.extend((0..shared.length.of(n)).map(|_| Line(AtomicUsize::new(shared.first))));
+        }
+        Self { words, begins }
+    }
+}
+
+/// The registers as one process uses them.
+pub(crate) struct Atomics<'r> {
+    registers: &'r Registers,
+    /// The names of the fences that are left out.
+    dropped: &'r str,
+    /// How often it will still find that it has to wait.
+    patience: usize,
+}
+
+impl<'r> Atomics<'r> {
+    pub(crate) fn new(registers: &'r Registers, dropped: &'r str, patience: usize) -> Self {
+        Self { registers, dropped, patience }
+    }
+
+    fn at(&self, register: Register) -> &'r AtomicUsize {
+        &self.registers.words[self.registers.begins[register.array] + register.index].0
+    }
+
+    /// Enter and leave so many times. Who loses patience stops where it is and takes no
+    /// more steps, which no other can tell from being slow: what may not happen, may not happen
+    /// then either. Says how often it was inside.
+    pub(crate) fn rounds<A: Algorithm>(
+        &mut self,
+        me: Process,
+        rounds: usize,
+        mut inside: impl FnMut(),
+    ) -> usize {
+        let mut at = A::outside(me);
+        for round in 0..rounds {
+            for section in [Section::Inside, Section::Outside] {
+                while at.section() != section {
+                    if self.patience == 0 {
+                        return round;
+                    }
+                    at = A::step(at, me, self);
+                }
+                if section == Section::Inside {
+                    inside();
+                }
+            }
+        }
+        rounds
+    }
+}
+
+impl Memory for Atomics<'_> {
+    fn read(&mut self, register: Register) -> Word {
+        self.at(register).load(Ordering::Acquire)
+    }
+
+    fn write(&mut self, register: Register, word: Word) {
+        self.at(register).store(word, Ordering::Release);
+    }
+
+    fn fence(&mut self, name: char) {
+        if !self.dropped.contains(name) {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn wait(&mut self) {
+        self.patience = self.patience.saturating_sub(1);
+        yield_now();
+    }
+
+    /// An exchange of a word for itself is no more than a look. Loom may take what such an exchange
+    /// writes for later than a store that in truth came after it, and then let two in where no
+    /// memory would; who only looks sees no less than who exchanges, and hides nothing.
+    fn swap(&mut self, register: Register, word: Word) -> Word {
+        loop {
+            let found = self.read(register);
+            if found == word || self.replace(register, found, word) {
+                return found;
+            }
+        }
+    }
+
+    fn add(&mut self, register: Register, change: isize) -> Word {
+        self.at(register).fetch_add(change.cast_unsigned(), Ordering::AcqRel)
+    }
+
+    fn replace(&mut self, register: Register, old: Word, new: Word) -> bool {
+        let register = self.at(register);
+        register.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Nobody sleeps here: who finds nothing asks again.
+    fn down(&mut self, semaphore: Register) -> bool {
+        let word = self.at(semaphore);
+        loop {
+            let units = word.load(Ordering::Acquire);
+            if units > 0 && self.replace(semaphore, units, units - 1) {
+                return true;
+            }
+            self.wait();
+            if self.patience == 0 {
+                return false;
+            }
+        }
+    }
+
+    fn up(&mut self, semaphore: Register) {
+        self.at(semaphore).fetch_add(1, Ordering::AcqRel);
+    }
+}

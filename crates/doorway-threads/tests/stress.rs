@@ -1,0 +1,134 @@
+//! Every lock on real threads, and what comes of leaving out fences there.
+
+use std as tool;
+use std::hint::{black_box, spin_loop};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use doorway_threads::algorithms::peterson::Peterson;
+use doorway_threads::algorithms::{ALL, LockTask, with_lock};
+use doorway_threads::{Exclusive, Process, Room};
+
+mod memory;
+
+use memory::{Atomics, Registers};
+
+/// What a lock protects, so made that two who are inside at once are noticed by both.
+struct Watched {
+    owner: AtomicUsize,
+    entries: usize,
+}
+
+impl Watched {
+    const NOBODY: usize = usize::MAX;
+
+    const fn new() -> Self {
+        Self { owner: AtomicUsize::new(Self::NOBODY), entries: 0 }
+    }
+
+    /// To be called by who is inside.
+    fn visit(&mut self, i: usize) {
+        assert_eq!(self.owner.swap(i, Ordering::Relaxed), Self::NOBODY, "two are inside");
+        let entries = self.entries;
+        (0..20).for_each(|_| spin_loop());
+        self.entries = black_box(entries + 1);
+        assert_eq!(self.owner.swap(Self::NOBODY, Ordering::Relaxed), i, "two are inside");
+    }
+}
+
+/// So many threads enter again and again for a while.
+struct Visits {
+    threads: usize,
+    time: Duration,
+}
+
+impl LockTask for Visits {
+    /// How many entries the threads have counted each for itself, and how many all in one place.
+    type Output = (usize, usize);
+
+    fn run<A: Exclusive>(self) -> (usize, usize) {
+        let mut room: Room<A, Watched> =
+            Room::new(self.threads, Watched::new()).expect("the lock serves so many");
+        let (together, enough) = (&Barrier::new(self.threads + 1), &AtomicBool::new(false));
+        let counted = thread::scope(|scope| {
+            let visitors = room.seats().enumerate().map(|(i, mut seat)| {
+                scope.spawn(move || {
+                    together.wait();
+                    let mut entries = 0;
+                    while !enough.load(Ordering::Relaxed) {
+                        seat.lock().visit(i);
+                        entries += 1;
+                    }
+                    entries
+                })
+            });
+            let visitors: Vec<_> = visitors.collect();
+            together.wait();
+            thread::sleep(self.time);
+            enough.store(true, Ordering::Relaxed);
+            visitors.into_iter().map(|visitor| visitor.join().expect("nothing goes wrong")).sum()
+        });
+        (counted, room.into_inner().entries)
+    }
+}
+
+#[test]
+fn every_lock_lets_one_in_at_a_time() {
+    for entry in ALL.iter().filter(|entry| entry.lock) {
+        let name = entry.info.name;
+        for threads in [2, 4].into_iter().filter(|threads| entry.info.serves(*threads)) {
+            let visits = Visits { threads, time: Duration::from_millis(80) };
+            let (counted, entries) = with_lock(name, visits).unwrap();
+            println!("{name}: {entries} entries of {threads} threads");
+            assert_eq!(counted, entries, "{name}");
+            assert!(entries > threads, "{name} is stuck");
+        }
+    }
+}
+
+/// Two threads count their entries without an atomic addition: how many were lost?
+fn lost(dropped: &str, rounds: usize) -> usize {
+    let (registers, entries) = (&Registers::new::<Peterson>(2), &AtomicUsize::new(0));
+    let together = &Barrier::new(2);
+    thread::scope(|scope| {
+        for i in 0..2 {
+            scope.spawn(move || {
+                together.wait();
+                let mut memory = Atomics::new(registers, dropped, usize::MAX);
+                for round in 0..rounds {
+                    // Who always waits for the other never comes at the same time.
+                    (0..round * (i + 7) % 64).for_each(|_| spin_loop());
+                    memory.rounds::<Peterson>(Process { i, n: 2 }, 1, || {
+                        let found = entries.load(Ordering::Relaxed);
+                        (0..5).for_each(|_| spin_loop());
+                        entries.store(found + 1, Ordering::Relaxed);
+                    });
+                }
+            });
+        }
+    });
+    2 * rounds - entries.load(Ordering::Relaxed)
+}
+
+/// That fences matter can be seen on most machines within a moment, but no machine has to show it:
+/// only the twin with its fences is asserted.
+#[test]
+fn without_fences_petersons_algorithm_may_lose_entries() {
+    let (rounds, begin) = (20_000, Instant::now());
+    let mut entries = 0;
+    while begin.elapsed() < Duration::from_secs(5) {
+        entries += 2 * rounds;
+        assert_eq!(lost("", rounds), 0, "with its fences");
+        let lost = lost("ab", rounds);
+        if lost > 0 {
+            println!(
+                "without fences {lost} entries were lost, of {entries}, {:?}",
+                begin.elapsed()
+            );
+            return;
+        }
+    }
+    println!("this machine did not lose one of {entries} entries without fences");
+}
