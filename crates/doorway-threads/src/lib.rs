@@ -33,6 +33,7 @@ pub mod ring;
 mod room;
 #[cfg(feature = "std")]
 mod semaphore;
+mod walk;
 
 pub use algorithm::{
     Algorithm, Bypass, Claims, Exclusive, Info, MOST, Primitive, Process, Since, Withdraws,

@@ -2,7 +2,8 @@
 
 /// A way to wait for a moment, made anew for each time that someone waits.
 pub trait Relax: Default {
-    /// Wait for a moment.
+    /// Wait for a moment. This must not panic: nobody can stop halfway into a lock, so the program
+    /// would end.
     fn relax(&mut self);
 }
 

@@ -7,7 +7,8 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::atomics::{Atomics, Registers};
-use crate::{Algorithm, Exclusive, Patient, Place, Process, Relax, Section, Withdraws};
+use crate::walk::{enter, leave};
+use crate::{Algorithm, Exclusive, Loop, Patient, Place, Process, Relax, Section, Withdraws};
 
 /// Why there is no room, or no seat in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,8 +169,7 @@ where
     /// lock again.
     #[inline]
     pub fn lock(&mut self) -> Guard<'_, A, T, R> {
-        self.at =
-            walk::<A, R>(&self.room.registers, self.me, self.at, Section::Outside, Section::Inside);
+        self.at = enter::<A, R>(&self.room.registers, self.me, self.at);
         self.guard()
     }
 
@@ -178,12 +178,12 @@ where
     where
         A: Withdraws,
     {
-        let mut memory = Atomics::<R>::new(&self.room.registers);
+        let mut memory = Atomics::<Loop>::new(&self.room.registers);
         while self.at.section() != Section::Inside {
             self.at = A::step(self.at, self.me, &mut memory);
             if memory.waited {
-                self.at = A::withdraw(self.at);
-                self.leave();
+                let at = A::withdraw(self.at);
+                self.at = leave::<A, R>(&self.room.registers, self.me, at);
                 return None;
             }
         }
@@ -193,11 +193,6 @@ where
     #[inline]
     fn guard(&mut self) -> Guard<'_, A, T, R> {
         Guard { room: &self.room, me: self.me, at: &mut self.at, lent: PhantomData }
-    }
-
-    fn leave(&mut self) {
-        self.at =
-            walk::<A, R>(&self.room.registers, self.me, self.at, Section::Inside, Section::Outside);
     }
 }
 
@@ -209,50 +204,6 @@ impl<H, A: Algorithm> fmt::Debug for Seat<H, A> {
             .field("at", &self.at)
             .finish_non_exhaustive()
     }
-}
-
-/// Take steps until a section is reached.
-///
-/// The first few are laid out one after another, so that the compiler, which knows where each of
-/// them may lead, can make straight code of an entry that meets nobody.
-#[allow(clippy::inline_always, reason = "in both callers `from` and `to` are known")]
-#[inline(always)]
-fn walk<A: Algorithm, R: Relax>(
-    registers: &Registers,
-    me: Process,
-    mut at: A::At,
-    from: Section,
-    to: Section,
-) -> A::At {
-    let mut memory = Atomics::<R>::new(registers);
-    macro_rules! step {
-        () => {
-            at = A::step(at, me, &mut memory);
-            if at.section() == to {
-                return at;
-            }
-        };
-    }
-    if at.section() == from {
-        step!();
-        step!();
-        step!();
-        step!();
-    }
-    walk_on::<A, R>(memory, me, at, to)
-}
-
-#[inline(never)]
-fn walk_on<A: Algorithm, R: Relax>(
-    mut memory: Atomics<'_, R>,
-    me: Process,
-    mut at: A::At,
-    to: Section,
-) -> A::At {
-    while at.section() != to {
-        at = A::step(at, me, &mut memory);
-    }
-    at
 }
 
 /// Whoever has it is inside, and leaves when it is dropped.
@@ -285,13 +236,7 @@ impl<A: Algorithm, T: ?Sized, R: Relax> DerefMut for Guard<'_, A, T, R> {
 impl<A: Algorithm, T: ?Sized, R: Relax> Drop for Guard<'_, A, T, R> {
     #[inline]
     fn drop(&mut self) {
-        *self.at = walk::<A, R>(
-            &self.room.registers,
-            self.me,
-            *self.at,
-            Section::Inside,
-            Section::Outside,
-        );
+        *self.at = leave::<A, R>(&self.room.registers, self.me, *self.at);
     }
 }
 
