@@ -8,12 +8,12 @@ use crate::{Algorithm, Memory, Register, Relax, Shared, Word};
 /// Two lines, since processors fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Line(AtomicUsize);
+pub(crate) struct Line<T>(pub(crate) T);
 
 /// All registers of one lock.
 #[derive(Debug)]
 pub(crate) struct Registers {
-    lines: Box<[Line]>,
+    lines: Box<[Line<AtomicUsize>]>,
     /// How many registers an index has: one for each declaration, used or not, so that the way to
     /// one does not depend on the number of processes.
     arrays: usize,

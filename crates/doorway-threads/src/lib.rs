@@ -28,9 +28,13 @@ mod memory;
 pub mod place;
 #[cfg(feature = "std")]
 pub mod problems;
+#[cfg(doctest)]
+mod refused;
 mod relax;
 pub mod ring;
 mod room;
+#[cfg(feature = "lock_api")]
+mod seated;
 #[cfg(feature = "std")]
 mod semaphore;
 mod walk;
@@ -46,5 +50,7 @@ pub use relax::{SpinThenYield, Yield};
 #[cfg(target_has_atomic = "ptr")]
 pub use room::OwnedSeat;
 pub use room::{Guard, Room, RoomError, Seat};
+#[cfg(feature = "lock_api")]
+pub use seated::{Seated, Taken};
 #[cfg(feature = "std")]
 pub use semaphore::Semaphore;

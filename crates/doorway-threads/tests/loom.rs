@@ -16,7 +16,7 @@ use loom::model::Builder;
 
 mod memory;
 
-use memory::{Atomics, Registers};
+use memory::{Registers, Visitor};
 
 /// So many switches from a process that could go on are looked at in one execution.
 const PREEMPTIONS: usize = 3;
@@ -80,8 +80,9 @@ fn two_processes<A: Algorithm>(dropped: &str) {
         let (shared, dropped) = (Rc::clone(&shared), dropped.to_owned());
         move || {
             let (registers, watched) = &*shared;
-            let mut memory = Atomics::new(registers, &dropped, PATIENCE);
-            memory.rounds::<A>(Process { i, n: 2 }, 2, || watched.with_mut(|_| ()));
+            let mut visitor = Visitor::<A>::new(Process { i, n: 2 }, registers, &dropped, PATIENCE);
+            let mut visit = || visitor.visit(|| watched.with_mut(|_| ()));
+            let _patient = visit() && visit();
         }
     };
     let other = loom::thread::spawn(process(1));

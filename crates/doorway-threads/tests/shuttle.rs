@@ -14,7 +14,7 @@ use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 mod memory;
 
-use memory::{Atomics, Registers};
+use memory::{Registers, Visitor};
 
 /// The order in which steps are taken depends on nothing else.
 const SEED: u64 = 1986;
@@ -67,11 +67,13 @@ fn processes<A: Algorithm>(n: usize) {
         let shared = Arc::clone(&shared);
         move || {
             let (registers, inside) = &*shared;
-            let mut memory = Atomics::new(registers, "", usize::MAX);
-            memory.rounds::<A>(Process { i, n }, ROUNDS, || {
-                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are inside");
-                inside.fetch_sub(1, Ordering::SeqCst);
-            });
+            let mut visitor = Visitor::<A>::new(Process { i, n }, registers, "", usize::MAX);
+            for _ in 0..ROUNDS {
+                visitor.visit(|| {
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are inside");
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
         }
     };
     let others: Vec<_> = (1..n).map(|i| shuttle::thread::spawn(process(i))).collect();

@@ -1,7 +1,7 @@
 //! Every lock on real threads, and what comes of leaving out fences there.
 
 use std as tool;
-use std::hint::{black_box, spin_loop};
+use std::hint::spin_loop;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -12,31 +12,10 @@ use doorway_threads::algorithms::{ALL, LockTask, with_lock};
 use doorway_threads::{Exclusive, Process, Room};
 
 mod memory;
+mod watched;
 
-use memory::{Atomics, Registers};
-
-/// What a lock protects, so made that two who are inside at once are noticed by both.
-struct Watched {
-    owner: AtomicUsize,
-    entries: usize,
-}
-
-impl Watched {
-    const NOBODY: usize = usize::MAX;
-
-    const fn new() -> Self {
-        Self { owner: AtomicUsize::new(Self::NOBODY), entries: 0 }
-    }
-
-    /// To be called by who is inside.
-    fn visit(&mut self, i: usize) {
-        assert_eq!(self.owner.swap(i, Ordering::Relaxed), Self::NOBODY, "two are inside");
-        let entries = self.entries;
-        (0..20).for_each(|_| spin_loop());
-        self.entries = black_box(entries + 1);
-        assert_eq!(self.owner.swap(Self::NOBODY, Ordering::Relaxed), i, "two are inside");
-    }
-}
+use memory::{Registers, Visitor};
+use watched::Watched;
 
 /// So many threads enter again and again for a while.
 struct Visits {
@@ -70,7 +49,7 @@ impl LockTask for Visits {
             enough.store(true, Ordering::Relaxed);
             visitors.into_iter().map(|visitor| visitor.join().expect("nothing goes wrong")).sum()
         });
-        (counted, room.into_inner().entries)
+        (counted, room.into_inner().entries())
     }
 }
 
@@ -96,11 +75,12 @@ fn lost(dropped: &str, rounds: usize) -> usize {
         for i in 0..2 {
             scope.spawn(move || {
                 together.wait();
-                let mut memory = Atomics::new(registers, dropped, usize::MAX);
+                let me = Process { i, n: 2 };
+                let mut visitor = Visitor::<Peterson>::new(me, registers, dropped, usize::MAX);
                 for round in 0..rounds {
                     // Who always waits for the other never comes at the same time.
                     (0..round * (i + 7) % 64).for_each(|_| spin_loop());
-                    memory.rounds::<Peterson>(Process { i, n: 2 }, 1, || {
+                    visitor.visit(|| {
                         let found = entries.load(Ordering::Relaxed);
                         (0..5).for_each(|_| spin_loop());
                         entries.store(found + 1, Ordering::Relaxed);
@@ -131,4 +111,29 @@ fn without_fences_petersons_algorithm_may_lose_entries() {
         }
     }
     println!("this machine did not lose one of {entries} entries without fences");
+}
+
+/// Processes come one after another, in an order that repeats late, and never two at once.
+struct Alone(usize);
+
+impl LockTask for Alone {
+    /// Did anyone wait?
+    type Output = bool;
+
+    fn run<A: Exclusive>(self) -> bool {
+        let (n, registers) = (self.0, Registers::new::<A>(self.0));
+        let visitor = |i| Visitor::<A>::new(Process { i, n }, &registers, "", 1);
+        let mut visitors: Vec<_> = (0..n).map(visitor).collect();
+        (0..500).any(|round| !visitors[round * round / 7 % n].visit(|| ()))
+    }
+}
+
+/// What trying to lock relies on, and what an entry that meets nobody should cost.
+#[test]
+fn whoever_is_alone_enters_without_waiting() {
+    for entry in ALL.iter().filter(|entry| entry.lock) {
+        for n in (2..=5).filter(|n| entry.info.serves(*n)) {
+            assert_eq!(with_lock(entry.info.name, Alone(n)), Some(false), "{}", entry.info.name);
+        }
+    }
 }

@@ -27,48 +27,53 @@ impl Registers {
     }
 }
 
+/// A process that enters and leaves.
+pub(crate) struct Visitor<'r, A: Algorithm> {
+    me: Process,
+    at: A::At,
+    memory: Atomics<'r>,
+}
+
+impl<'r, A: Algorithm> Visitor<'r, A> {
+    /// It leaves out these fences. Who finds for the last time that it has to wait, as its patience
+    /// has it, stops where it is and takes no more steps, which no other can tell from being slow:
+    /// what may not happen, may not happen then either.
+    pub(crate) fn new(
+        me: Process,
+        registers: &'r Registers,
+        dropped: &'r str,
+        patience: usize,
+    ) -> Self {
+        Self { me, at: A::outside(me), memory: Atomics { registers, dropped, patience } }
+    }
+
+    /// Enter, do something, and leave. Says whether it had the patience.
+    pub(crate) fn visit(&mut self, inside: impl FnOnce()) -> bool {
+        if !self.walk(Section::Inside) {
+            return false;
+        }
+        inside();
+        self.walk(Section::Outside)
+    }
+
+    fn walk(&mut self, to: Section) -> bool {
+        while self.at.section() != to && self.memory.patience > 0 {
+            self.at = A::step(self.at, self.me, &mut self.memory);
+        }
+        self.at.section() == to
+    }
+}
+
 /// The registers as one process uses them.
-pub(crate) struct Atomics<'r> {
+struct Atomics<'r> {
     registers: &'r Registers,
-    /// The names of the fences that are left out.
     dropped: &'r str,
-    /// How often it will still find that it has to wait.
     patience: usize,
 }
 
 impl<'r> Atomics<'r> {
-    pub(crate) fn new(registers: &'r Registers, dropped: &'r str, patience: usize) -> Self {
-        Self { registers, dropped, patience }
-    }
-
     fn at(&self, register: Register) -> &'r AtomicUsize {
         &self.registers.words[self.registers.begins[register.array] + register.index].0
-    }
-
-    /// Enter and leave so many times. Who loses patience stops where it is and takes no
-    /// more steps, which no other can tell from being slow: what may not happen, may not happen
-    /// then either. Says how often it was inside.
-    pub(crate) fn rounds<A: Algorithm>(
-        &mut self,
-        me: Process,
-        rounds: usize,
-        mut inside: impl FnMut(),
-    ) -> usize {
-        let mut at = A::outside(me);
-        for round in 0..rounds {
-            for section in [Section::Inside, Section::Outside] {
-                while at.section() != section {
-                    if self.patience == 0 {
-                        return round;
-                    }
-                    at = A::step(at, me, self);
-                }
-                if section == Section::Inside {
-                    inside();
-                }
-            }
-        }
-        rounds
     }
 }
 

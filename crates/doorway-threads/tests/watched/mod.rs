@@ -1,0 +1,32 @@
+//! What a lock protects in a test on real threads.
+
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// It is so made that two who are inside at once are noticed by both.
+pub(crate) struct Watched {
+    owner: AtomicUsize,
+    entries: usize,
+}
+
+impl Watched {
+    const NOBODY: usize = usize::MAX;
+
+    pub(crate) const fn new() -> Self {
+        Self { owner: AtomicUsize::new(Self::NOBODY), entries: 0 }
+    }
+
+    /// To be called by who is inside.
+    pub(crate) fn visit(&mut self, i: usize) {
+        assert_eq!(self.owner.swap(i, Ordering::Relaxed), Self::NOBODY, "two are inside");
+        let entries = self.entries;
+        (0..20).for_each(|_| spin_loop());
+        self.entries = black_box(entries + 1);
+        assert_eq!(self.owner.swap(Self::NOBODY, Ordering::Relaxed), i, "two are inside");
+    }
+
+    /// How many visits there were.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
+    }
+}
