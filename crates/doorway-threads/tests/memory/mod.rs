@@ -31,23 +31,24 @@ impl Registers {
 pub(crate) struct Visitor<'r, A: Algorithm> {
     me: Process,
     at: A::At,
+    /// How many it will still take.
+    steps: usize,
     memory: Atomics<'r>,
 }
 
 impl<'r, A: Algorithm> Visitor<'r, A> {
-    /// It leaves out these fences. Who finds for the last time that it has to wait, as its patience
-    /// has it, stops where it is and takes no more steps, which no other can tell from being slow:
-    /// what may not happen, may not happen then either.
+    /// It leaves out these fences. After so many steps it stops where it is, which no other can tell
+    /// from being slow: what may not happen, may not happen then either.
     pub(crate) fn new(
         me: Process,
         registers: &'r Registers,
         dropped: &'r str,
-        patience: usize,
+        steps: usize,
     ) -> Self {
-        Self { me, at: A::outside(me), memory: Atomics { registers, dropped, patience } }
+        Self { me, at: A::outside(me), steps, memory: Atomics { registers, dropped } }
     }
 
-    /// Enter, do something, and leave. Says whether it had the patience.
+    /// Enter, do something, and leave. Says whether there were enough steps.
     pub(crate) fn visit(&mut self, inside: impl FnOnce()) -> bool {
         if !self.walk(Section::Inside) {
             return false;
@@ -57,7 +58,8 @@ impl<'r, A: Algorithm> Visitor<'r, A> {
     }
 
     fn walk(&mut self, to: Section) -> bool {
-        while self.at.section() != to && self.memory.patience > 0 {
+        while self.at.section() != to && self.steps > 0 {
+            self.steps -= 1;
             self.at = A::step(self.at, self.me, &mut self.memory);
         }
         self.at.section() == to
@@ -68,7 +70,6 @@ impl<'r, A: Algorithm> Visitor<'r, A> {
 struct Atomics<'r> {
     registers: &'r Registers,
     dropped: &'r str,
-    patience: usize,
 }
 
 impl<'r> Atomics<'r> {
@@ -93,7 +94,6 @@ impl Memory for Atomics<'_> {
     }
 
     fn wait(&mut self) {
-        self.patience = self.patience.saturating_sub(1);
         yield_now();
     }
 
@@ -118,19 +118,14 @@ impl Memory for Atomics<'_> {
         register.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Nobody sleeps here: who finds nothing asks again.
+    /// Nobody sleeps here: who finds nothing asks again with its next step.
     fn down(&mut self, semaphore: Register) -> bool {
-        let word = self.at(semaphore);
-        loop {
-            let units = word.load(Ordering::Acquire);
-            if units > 0 && self.replace(semaphore, units, units - 1) {
-                return true;
-            }
+        let units = self.read(semaphore);
+        let taken = units > 0 && self.replace(semaphore, units, units - 1);
+        if !taken {
             self.wait();
-            if self.patience == 0 {
-                return false;
-            }
         }
+        taken
     }
 
     fn up(&mut self, semaphore: Register) {
