@@ -1,6 +1,7 @@
 //! Locks without seats to hold: `Seated` under a `lock_api::Mutex`.
 #![cfg(feature = "lock_api")]
 
+use std::cell::Cell;
 use std::mem::forget;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -11,37 +12,57 @@ use doorway_threads::algorithms::dijkstra::Dijkstra;
 use doorway_threads::algorithms::peterson::Peterson;
 use doorway_threads::algorithms::ticket::Ticket;
 use doorway_threads::algorithms::{ALL, LockTask, with_lock};
-use doorway_threads::{Exclusive, Seated};
+use doorway_threads::{
+    Algorithm, Exclusive, Info, Memory, Place, Process, Relax, Seated, Section, Shared,
+};
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
 mod watched;
 
 use watched::Watched;
 
-/// Four threads lock, and two only try, until it has been enough.
-fn crowd<A: Exclusive, const SEATS: usize>(time: Duration) {
+thread_local! {
+    static HAS_WAITED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets others run, and remembers it.
+#[derive(Default)]
+struct Telling;
+
+impl Relax for Telling {
+    fn relax(&mut self) {
+        HAS_WAITED.set(true);
+        thread::yield_now();
+    }
+}
+
+/// Some of six threads lock, and the others only try, until it has been enough.
+fn crowd<A: Exclusive, const SEATS: usize>(lockers: usize) {
     let (name, enough) = (A::INFO.name, &AtomicBool::new(false));
     let (mutex, counted) =
-        (&Mutex::<Seated<A, SEATS>, _>::new(Watched::new()), &AtomicUsize::new(0));
+        (&Mutex::<Seated<A, SEATS, Telling>, _>::new(Watched::new()), &AtomicUsize::new(0));
     thread::scope(|scope| {
         for i in 0..6 {
             scope.spawn(move || {
-                while !enough.load(Ordering::Relaxed) {
-                    let guard = if i < 4 { Some(mutex.lock()) } else { mutex.try_lock() };
+                // Everyone comes at least once.
+                let mut again = true;
+                while again {
+                    again = !enough.load(Ordering::Relaxed);
+                    let guard = if i < lockers { Some(mutex.lock()) } else { mutex.try_lock() };
                     if let Some(mut watched) = guard {
                         watched.visit(i);
                         counted.fetch_add(1, Ordering::Relaxed);
                     }
                 }
+                assert!(i < lockers || !HAS_WAITED.get(), "{name}: who only tries has waited");
             });
         }
-        thread::sleep(time);
+        thread::sleep(Duration::from_millis(30));
         enough.store(true, Ordering::Relaxed);
     });
     assert!(!mutex.is_locked(), "{name}: everyone has left");
     let entries = mutex.try_lock().expect("everyone has left").entries();
     assert_eq!(entries, counted.load(Ordering::Relaxed), "{name}");
-    assert!(entries > SEATS, "{name} is stuck");
 }
 
 #[test]
@@ -50,7 +71,8 @@ fn every_lock_serves_a_crowd_on_two_seats() {
     impl LockTask for Crowd {
         type Output = ();
         fn run<A: Exclusive>(self) {
-            crowd::<A, 2>(Duration::from_millis(50));
+            crowd::<A, 2>(4);
+            crowd::<A, 2>(1);
         }
     }
     for entry in ALL.iter().filter(|entry| entry.lock) {
@@ -60,10 +82,10 @@ fn every_lock_serves_a_crowd_on_two_seats() {
 
 #[test]
 fn there_may_be_any_number_of_seats() {
-    crowd::<Peterson, 1>(Duration::from_millis(50));
-    crowd::<Dijkstra, 3>(Duration::from_millis(50));
-    crowd::<Ticket, 6>(Duration::from_millis(50));
-    crowd::<Dijkstra, { usize::BITS as usize - 1 }>(Duration::from_millis(50));
+    crowd::<Peterson, 1>(4);
+    crowd::<Dijkstra, 3>(4);
+    crowd::<Ticket, 6>(4);
+    crowd::<Dijkstra, { usize::BITS as usize - 1 }>(4);
 }
 
 #[test]
@@ -83,6 +105,45 @@ fn who_tries_never_waits() {
     });
     assert!(!mutex.is_locked());
     assert_eq!(mutex.try_lock().as_deref(), Some(&2));
+}
+
+/// The ticket lock, if the first process takes its time to draw a number.
+enum Slow {}
+
+impl Algorithm for Slow {
+    type At = <Ticket as Algorithm>::At;
+    const INFO: Info = Ticket::INFO;
+    const SHARED: &'static [Shared] = Ticket::SHARED;
+
+    fn outside(me: Process) -> Self::At {
+        Ticket::outside(me)
+    }
+
+    fn step(at: Self::At, me: Process, memory: &mut impl Memory) -> Self::At {
+        if me.i == 0 && at.section() == Section::Outside {
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ticket::step(at, me, memory)
+    }
+}
+
+#[allow(unsafe_code, reason = "it is as good as the ticket lock")]
+// SAFETY: the steps are those of the ticket lock.
+unsafe impl Exclusive for Slow {}
+
+#[test]
+fn nobody_comes_between_who_tries_and_the_lock() {
+    let mutex: &Mutex<Seated<Slow, 2, Telling>, ()> = &Mutex::new(());
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| (mutex.try_lock().is_some(), HAS_WAITED.get()));
+        while !mutex.is_locked() && !slow.is_finished() {
+            thread::yield_now();
+        }
+        let guard = mutex.lock();
+        thread::sleep(Duration::from_millis(100));
+        drop(guard);
+        assert_eq!(slow.join().unwrap(), (true, false), "entered, and has not waited");
+    });
 }
 
 /// Who only tries lets each other pass: with nobody else there, one of them gets in.

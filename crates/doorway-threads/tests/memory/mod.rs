@@ -37,8 +37,8 @@ pub(crate) struct Visitor<'r, A: Algorithm> {
 }
 
 impl<'r, A: Algorithm> Visitor<'r, A> {
-    /// It leaves out these fences. After so many steps it stops where it is, which no other can tell
-    /// from being slow: what may not happen, may not happen then either.
+    /// It leaves out these fences. After so many steps it stops where it is, which no other can
+    /// tell from being slow: what may not happen, may not happen then either.
     pub(crate) fn new(
         me: Process,
         registers: &'r Registers,
