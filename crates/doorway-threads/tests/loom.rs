@@ -119,6 +119,14 @@ fn with_all_fences_every_lock_excludes() {
 }
 
 #[test]
+fn those_with_fewer_preemptions_are_locks_of_the_list() {
+    for (name, preemptions) in FEWER {
+        assert!(ALL.iter().any(|entry| entry.lock && entry.info.name == *name), "{name}");
+        assert!((1..PREEMPTIONS).contains(preemptions), "{name}");
+    }
+}
+
+#[test]
 fn without_any_one_of_its_fences_no_lock_excludes() {
     for entry in ALL.iter().filter(|entry| entry.lock) {
         for fence in entry.info.fences.chars() {
