@@ -48,8 +48,12 @@ impl Layout {
         let queue = asleep + if A::INFO.primitive == Primitive::Semaphore { n } else { 0 };
         let buffers = queue + if rules.queued { n } else { 0 };
         let bytes = buffers + if rules.buffers { n * BUFFERED * WRITE } else { 0 };
-        assert!(bytes <= BYTES, "a row takes {bytes} bytes, at most {BYTES}");
         Self { n, shared: A::SHARED, place, arrays, asleep, queue, buffers, bytes }
+    }
+
+    /// Is a row large enough for it?
+    pub(super) fn fits(&self) -> bool {
+        self.bytes <= BYTES
     }
 
     /// How many words a row has.

@@ -6,6 +6,7 @@
 //! not outside keeps taking steps, if it can. States are told apart by 64-bit fingerprints;
 //! [`Report::mix_up`] says how likely it is that two were taken for one.
 
+mod alone;
 mod machine;
 mod memory;
 mod order;
@@ -18,7 +19,9 @@ use std::vec::Vec;
 use doorway_search::{End, Progress, Scope, Search};
 
 use crate::{Algorithm, Bypass, Claims, Withdraws};
+pub use alone::{Alone, alone};
 use machine::{Machine, Withdraw};
+use memory::Layout;
 pub use schedule::Line;
 
 /// The most processes that can be explored.
@@ -126,6 +129,11 @@ impl<A: Algorithm> Check<A> {
         Self { withdraw: Some(A::withdraw), ..self }
     }
 
+    /// Are there few enough processes for a state to fit into its row?
+    pub fn fits(&self) -> bool {
+        (1..=MAX_PROCESSES).contains(&self.n) && Layout::new::<A>(self.n, &self.rules).fits()
+    }
+
     /// Make it.
     pub fn run(&self) -> Report {
         self.run_watched(&mut |_| true)
@@ -133,7 +141,7 @@ impl<A: Algorithm> Check<A> {
 
     /// Make it, telling `watch` now and then how it stands, until it says `false`.
     pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
-        assert!((1..=MAX_PROCESSES).contains(&self.n), "1 to {MAX_PROCESSES} processes");
+        assert!(self.fits(), "a state of {} processes does not fit", self.n);
         let machine = Machine::<A>::new(self.n, &self.rules, self.withdraw);
         let waiting = self.waiting && !self.rules.buffers;
         let scope = Scope { limit: self.limit, threads: self.threads, record: waiting };

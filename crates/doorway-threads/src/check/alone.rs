@@ -1,0 +1,139 @@
+//! What it costs to enter and leave while nobody else wants to: exact, since nothing is measured.
+
+use std::vec::Vec;
+
+use crate::{Algorithm, Memory, Place, Process, Register, Section, Word};
+
+/// The accesses of a process that enters and leaves while all others stay outside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alone {
+    /// Loads.
+    pub reads: u32,
+    /// Stores.
+    pub writes: u32,
+    /// Accesses that read and write at once, those to semaphores among them.
+    pub exchanges: u32,
+    /// Fences.
+    pub fences: u32,
+}
+
+/// What the last of `n` processes does alone, in its second round: what its first one leaves
+/// behind, such as a turn that stays with it, has settled by then.
+///
+/// # Panics
+///
+/// If it does not get in: that would be a deadlock of one.
+pub fn alone<A: Algorithm>(n: usize) -> Alone {
+    let registers = |shared: &crate::Shared| std::vec![shared.first; shared.length.of(n)];
+    let mut memory = Counting {
+        registers: A::SHARED.iter().map(registers).collect(),
+        counts: Alone::default(),
+        waited: false,
+    };
+    let me = Process { i: n - 1, n };
+    round::<A>(me, &mut memory);
+    memory.counts = Alone::default();
+    round::<A>(me, &mut memory);
+    memory.counts
+}
+
+/// From outside to outside.
+fn round<A: Algorithm>(me: Process, memory: &mut Counting) {
+    let mut at = A::outside(me);
+    loop {
+        at = A::step(at, me, memory);
+        assert!(!memory.waited, "{} waits for nobody", A::INFO.name);
+        if at.section() == Section::Outside {
+            return;
+        }
+    }
+}
+
+/// Memory that one process has to itself.
+struct Counting {
+    registers: Vec<Vec<Word>>,
+    counts: Alone,
+    waited: bool,
+}
+
+impl Counting {
+    fn at(&mut self, register: Register) -> &mut Word {
+        &mut self.registers[register.array][register.index]
+    }
+
+    fn exchange(&mut self, register: Register) -> &mut Word {
+        self.counts.exchanges += 1;
+        self.at(register)
+    }
+}
+
+impl Memory for Counting {
+    fn read(&mut self, register: Register) -> Word {
+        self.counts.reads += 1;
+        *self.at(register)
+    }
+
+    fn write(&mut self, register: Register, word: Word) {
+        self.counts.writes += 1;
+        *self.at(register) = word;
+    }
+
+    fn fence(&mut self, _: char) {
+        self.counts.fences += 1;
+    }
+
+    fn wait(&mut self) {
+        self.waited = true;
+    }
+
+    fn swap(&mut self, register: Register, word: Word) -> Word {
+        core::mem::replace(self.exchange(register), word)
+    }
+
+    fn add(&mut self, register: Register, change: isize) -> Word {
+        let at = self.exchange(register);
+        core::mem::replace(at, at.wrapping_add_signed(change))
+    }
+
+    fn replace(&mut self, register: Register, old: Word, new: Word) -> bool {
+        let at = self.exchange(register);
+        let found = *at == old;
+        if found {
+            *at = new;
+        }
+        found
+    }
+
+    fn down(&mut self, semaphore: Register) -> bool {
+        let at = self.exchange(semaphore);
+        let found = *at > 0;
+        *at = at.saturating_sub(1);
+        self.waited |= !found;
+        found
+    }
+
+    fn up(&mut self, semaphore: Register) {
+        *self.exchange(semaphore) += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::{dijkstra::Dijkstra, peterson::Peterson, ttas::TestAndTestAndSet};
+
+    #[test]
+    fn accesses_are_those_of_the_text() {
+        let peterson = Alone { reads: 1, writes: 3, exchanges: 0, fences: 2 };
+        assert_eq!(alone::<Peterson>(2), peterson);
+        let exchange = Alone { reads: 0, writes: 1, exchanges: 1, fences: 0 };
+        assert_eq!(alone::<TestAndTestAndSet>(4), exchange);
+    }
+
+    #[test]
+    fn the_first_round_is_not_counted() {
+        // In its first round the process takes the turn, which takes five accesses more.
+        let dijkstra = Alone { reads: 3, writes: 4, exchanges: 0, fences: 1 };
+        assert_eq!(alone::<Dijkstra>(3), dijkstra);
+    }
+}
