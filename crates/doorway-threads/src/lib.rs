@@ -21,6 +21,8 @@ extern crate std;
 mod algorithm;
 pub mod algorithms;
 mod atomics;
+#[cfg(feature = "bench")]
+pub mod bench;
 #[cfg(feature = "check")]
 pub mod check;
 mod memory;

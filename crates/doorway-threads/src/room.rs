@@ -173,6 +173,20 @@ where
         self.guard()
     }
 
+    /// The same, for those who measure: after each step `seen` hears where it led.
+    #[cfg(feature = "bench")]
+    pub(crate) fn lock_step_by_step(
+        &mut self,
+        mut seen: impl FnMut(Section),
+    ) -> Guard<'_, A, T, R> {
+        let mut memory = Atomics::<R>::new(&self.room.registers);
+        while self.at.section() != Section::Inside {
+            self.at = A::step(self.at, self.me, &mut memory);
+            seen(self.at.section());
+        }
+        self.guard()
+    }
+
     /// Enter if that can be done without waiting.
     pub fn try_lock(&mut self) -> Option<Guard<'_, A, T, R>>
     where

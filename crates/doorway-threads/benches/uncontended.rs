@@ -1,0 +1,38 @@
+//! What it costs to enter and leave alone, in one run with the locks of others.
+//!
+//! `cargo bench --bench uncontended` takes a few seconds; `-- --smoke` runs everything once.
+
+use std::time::Duration;
+
+use doorway_threads::bench::{Contender, Plan, Row};
+
+/// Ours, theirs, and how many times theirs ours may take.
+const RATIOS: [(&str, Contender, f64); 3] = [
+    ("ticket", Contender::SpinTicket, 1.5),
+    ("ttas", Contender::Spin, 1.5),
+    ("peterson", Contender::Std, 3.0),
+];
+
+fn nanoseconds(rows: &[Row], name: &str) -> f64 {
+    let row = rows.iter().find(|row| row.contender.name() == name).expect("a lock");
+    row.alone.spread().expect("it was measured").median
+}
+
+fn main() {
+    let smoke = std::env::args().any(|arg| arg == "--smoke" || arg == "--test");
+    let (runs, length) = if smoke { (1, 0) } else { (21, 10) };
+    let length = Duration::from_millis(length);
+    let plan = Plan { contenders: Contender::all(), crowds: Vec::new(), runs, length };
+    let rows = plan.run(&mut |_| true).expect("nobody competes");
+    println!("Nanoseconds to enter and leave alone, the median of {runs} runs, least to most.");
+    for row in &rows {
+        let spread = row.alone.spread().expect("it was measured");
+        let (median, least, most) = (spread.median, spread.least, spread.most);
+        println!("{:<22} {median:>8.2}   {least:.2} to {most:.2}", row.contender.name());
+    }
+    println!();
+    for (ours, theirs, goal) in RATIOS {
+        let ratio = nanoseconds(&rows, ours) / nanoseconds(&rows, theirs.name());
+        println!("{ours} takes {ratio:.2} times as long as {}; goal: {goal}", theirs.name());
+    }
+}

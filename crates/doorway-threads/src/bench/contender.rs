@@ -1,0 +1,92 @@
+//! Who is measured.
+
+use std::sync::Mutex;
+use std::vec::Vec;
+
+use spin::mutex::{SpinMutex, TicketMutex};
+
+use super::Broken;
+use super::lock::Lock;
+use crate::algorithms::{ALL, LockTask, with_lock};
+use crate::{Exclusive, Info, Room};
+
+/// A lock of this crate, or one of others.
+#[derive(Clone, Copy, Debug)]
+pub enum Contender {
+    /// Ours.
+    Own(&'static Info),
+    /// `std::sync::Mutex`.
+    Std,
+    /// `parking_lot::Mutex`.
+    ParkingLot,
+    /// `spin::mutex::SpinMutex`.
+    Spin,
+    /// `spin::mutex::TicketMutex`.
+    SpinTicket,
+}
+
+/// Something to measure of any lock.
+pub(super) trait Measure {
+    type Output;
+
+    fn run<L: Lock>(self) -> Self::Output;
+}
+
+impl Contender {
+    /// Those of others.
+    pub const OTHERS: [Self; 4] = [Self::Std, Self::ParkingLot, Self::Spin, Self::SpinTicket];
+
+    /// Every lock of this crate, and those of others.
+    pub fn all() -> Vec<Self> {
+        let own = ALL.iter().filter(|entry| entry.lock).map(|entry| Self::Own(&entry.info));
+        own.chain(Self::OTHERS).collect()
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own(info) => info.name,
+            Self::Std => "std::sync::Mutex",
+            Self::ParkingLot => "parking_lot::Mutex",
+            Self::Spin => "spin::SpinMutex",
+            Self::SpinTicket => "spin::TicketMutex",
+        }
+    }
+
+    /// What it declares, if it is ours.
+    pub fn info(self) -> Option<&'static Info> {
+        match self {
+            Self::Own(info) => Some(info),
+            _ => None,
+        }
+    }
+
+    /// Can so many threads compete for it? One alone always can.
+    pub fn serves(self, threads: usize) -> bool {
+        self.info().is_none_or(|info| threads <= info.most)
+    }
+
+    pub(super) fn broken(self, threads: usize) -> Broken {
+        Broken { lock: self.name(), threads }
+    }
+
+    pub(super) fn run<M: Measure>(self, measure: M) -> M::Output {
+        match self {
+            Self::Own(info) => with_lock(info.name, OfRoom(measure)).expect("a name of the list"),
+            Self::Std => measure.run::<Mutex<()>>(),
+            Self::ParkingLot => measure.run::<parking_lot::Mutex<()>>(),
+            Self::Spin => measure.run::<SpinMutex<()>>(),
+            Self::SpinTicket => measure.run::<TicketMutex<()>>(),
+        }
+    }
+}
+
+struct OfRoom<M>(M);
+
+impl<M: Measure> LockTask for OfRoom<M> {
+    type Output = M::Output;
+
+    fn run<A: Exclusive>(self) -> M::Output {
+        self.0.run::<Room<A, ()>>()
+    }
+}

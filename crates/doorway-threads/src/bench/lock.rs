@@ -1,0 +1,108 @@
+//! Locks as they are measured: those of this crate, and those of others.
+
+use std::sync::{self, Mutex, PoisonError};
+use std::vec::Vec;
+
+use crate::{Exclusive, Guard, Patient, Room, Section, Since};
+
+/// A lock that threads compete for.
+pub(super) trait Lock: Sync {
+    type Seat<'l>: Seat
+    where
+        Self: 'l;
+
+    /// For so many threads.
+    fn new(threads: usize) -> Self;
+
+    /// A seat for each of so many threads.
+    fn seats(&mut self, threads: usize) -> Vec<Self::Seat<'_>>;
+}
+
+/// What one thread has of a lock.
+pub(super) trait Seat: Send {
+    /// Releases the lock when it is dropped.
+    type Guard<'s>
+    where
+        Self: 's;
+
+    fn lock(&mut self) -> Self::Guard<'_>;
+
+    /// The same, and say when others that enter begin to count as overtaking. Of a lock that cannot
+    /// be looked into, all that is known is when it was called.
+    fn lock_watched(&mut self, asked: impl FnOnce()) -> Self::Guard<'_> {
+        asked();
+        self.lock()
+    }
+}
+
+impl<A: Exclusive> Lock for Room<A, ()> {
+    type Seat<'l> = crate::Seat<&'l Self, A>;
+
+    fn new(threads: usize) -> Self {
+        Self::new(threads, ()).expect("as many as it serves")
+    }
+
+    fn seats(&mut self, _: usize) -> Vec<Self::Seat<'_>> {
+        Self::seats(self).collect()
+    }
+}
+
+impl<A: Exclusive> Seat for crate::Seat<&Room<A, ()>, A> {
+    type Guard<'s>
+        = Guard<'s, A, (), Patient>
+    where
+        Self: 's;
+
+    #[inline]
+    fn lock(&mut self) -> Self::Guard<'_> {
+        Self::lock(self)
+    }
+
+    fn lock_watched(&mut self, asked: impl FnOnce()) -> Self::Guard<'_> {
+        let mut asked = Some(asked);
+        self.lock_step_by_step(|section| {
+            let counts = match A::INFO.claims.since {
+                Since::FirstStep => true,
+                Since::Doorway => section != Section::Doorway,
+            };
+            if let Some(asked) = asked.take_if(|_| counts) {
+                asked();
+            }
+        })
+    }
+}
+
+/// Locks of which every thread needs but a reference.
+macro_rules! mutexes {
+    ($($mutex:ty, $guard:ty, |$lock:ident| $locked:expr;)+) => {$(
+        impl Lock for $mutex {
+            type Seat<'l> = &'l Self;
+
+            fn new(_: usize) -> Self {
+                Self::new(())
+            }
+
+            fn seats(&mut self, threads: usize) -> Vec<&Self> {
+                std::vec![&*self; threads]
+            }
+        }
+
+        impl Seat for &$mutex {
+            type Guard<'s> = $guard where Self: 's;
+
+            #[inline]
+            fn lock(&mut self) -> Self::Guard<'_> {
+                let $lock = *self;
+                $locked
+            }
+        }
+    )+};
+}
+
+mutexes! {
+    Mutex<()>, sync::MutexGuard<'s, ()>,
+        |lock| lock.lock().unwrap_or_else(PoisonError::into_inner);
+    parking_lot::Mutex<()>, parking_lot::MutexGuard<'s, ()>, |lock| lock.lock();
+    spin::mutex::SpinMutex<()>, spin::mutex::SpinMutexGuard<'s, ()>, |lock| lock.lock();
+    spin::mutex::TicketMutex<()>, spin::mutex::TicketMutexGuard<'s, ()>, |lock| lock.lock();
+}

@@ -1,0 +1,212 @@
+//! What the locks cost, beside those of others, in one run.
+//!
+//! The runs of all locks are shuffled, so that whatever else the machine does meets all of them
+//! alike, and every figure is made of several runs. Whether two are inside at once is looked at in
+//! every entry among competing threads, and ends the whole.
+
+mod contender;
+mod lock;
+mod runs;
+mod samples;
+mod tally;
+
+use core::error::Error;
+use core::fmt;
+use std::time::Duration;
+use std::vec::Vec;
+
+pub use contender::Contender;
+use runs::{Alone, Compete, Watch};
+use samples::shuffle;
+pub use samples::{Samples, Spread};
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The locks.
+    pub contenders: Vec<Contender>,
+    /// The numbers of threads that compete; a lock that does not serve so many has no figures.
+    pub crowds: Vec<usize>,
+    /// How often everything is measured.
+    pub runs: usize,
+    /// How long each run takes.
+    pub length: Duration,
+}
+
+/// The figures of one lock.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The lock.
+    pub contender: Contender,
+    /// Nanoseconds to enter and leave, if nobody else ever does.
+    pub alone: Samples,
+    /// What happened among competing threads.
+    pub crowds: Vec<Crowd>,
+}
+
+/// The figures of one lock among so many threads, who do nothing but enter and leave.
+#[derive(Clone, Debug, Default)]
+pub struct Crowd {
+    /// How many threads there were.
+    pub threads: usize,
+    /// Entries a second.
+    pub throughput: Samples,
+    /// Jain's index of the threads' entries: 1 if all had the same share, 1/n if one had all.
+    pub jain: Samples,
+    /// Half of the waits were shorter, in nanoseconds.
+    pub p50: Samples,
+    /// So long, or longer, were 1 in 100.
+    pub p99: Samples,
+    /// So long, or longer, were 1 in 1000.
+    pub p999: Samples,
+    /// How often one who waited was overtaken, at least, in the worst case of all runs.
+    pub overtaken: u64,
+}
+
+/// Two were inside at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The lock that let them in.
+    pub lock: &'static str,
+    /// How many threads there were.
+    pub threads: usize,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lock, threads } = self;
+        write!(f, "exclusion: {lock} let two of {threads} threads in at once")
+    }
+}
+
+impl Error for Broken {}
+
+/// A run to be made; those of a crowd say which of them it is.
+#[derive(Clone, Copy)]
+enum Work {
+    Alone,
+    Compete(usize),
+    Watch(usize),
+}
+
+impl Plan {
+    /// How many runs there are in all.
+    pub fn total(&self) -> usize {
+        self.runs * works(&self.rows()).len()
+    }
+
+    /// Measure everything. Before each run `goes_on` hears how many are done, and may end it all.
+    pub fn run(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<Vec<Row>, Broken> {
+        let mut rows = self.rows();
+        let mut works = works(&rows);
+        for run in 0..self.runs {
+            shuffle(&mut works);
+            for (nth, (row, work)) in works.iter().enumerate() {
+                if !goes_on(run * works.len() + nth) {
+                    return Ok(rows);
+                }
+                rows[*row].measure(*work, self.length)?;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Rows without figures.
+    fn rows(&self) -> Vec<Row> {
+        let crowds = |contender: &Contender| {
+            let served = self.crowds.iter().filter(|threads| contender.serves(**threads));
+            served.map(|threads| Crowd { threads: *threads, ..Crowd::default() }).collect()
+        };
+        let row = |contender: &Contender| Row {
+            contender: *contender,
+            alone: Samples::default(),
+            crowds: crowds(contender),
+        };
+        self.contenders.iter().map(row).collect()
+    }
+}
+
+/// What is to be done once for each of these rows.
+fn works(rows: &[Row]) -> Vec<(usize, Work)> {
+    let of_row = |(nth, row): (usize, &Row)| {
+        let crowds = 0..row.crowds.len();
+        let works = crowds.flat_map(|crowd| [Work::Compete(crowd), Work::Watch(crowd)]);
+        works.chain([Work::Alone]).map(move |work| (nth, work)).collect::<Vec<_>>()
+    };
+    rows.iter().enumerate().flat_map(of_row).collect()
+}
+
+impl Row {
+    fn measure(&mut self, work: Work, length: Duration) -> Result<(), Broken> {
+        let Self { contender, alone, crowds } = self;
+        match work {
+            Work::Alone => alone.push(contender.run(Alone { length })),
+            Work::Compete(crowd) => {
+                let crowd = &mut crowds[crowd];
+                let threads = crowd.threads;
+                let race =
+                    contender.run(Compete { threads, length }).ok_or(contender.broken(threads))?;
+                crowd.throughput.push(race.throughput());
+                crowd.jain.push(race.jain());
+            }
+            Work::Watch(crowd) => {
+                let crowd = &mut crowds[crowd];
+                let threads = crowd.threads;
+                let waits =
+                    contender.run(Watch { threads, length }).ok_or(contender.broken(threads))?;
+                crowd.p50.push(waits.quantile(0.5));
+                crowd.p99.push(waits.quantile(0.99));
+                crowd.p999.push(waits.quantile(0.999));
+                crowd.overtaken = crowd.overtaken.max(waits.overtaken);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lock_is_measured_in_every_way() {
+        let contenders = Contender::all();
+        let locks = crate::algorithms::ALL.iter().filter(|entry| entry.lock).count();
+        assert_eq!(contenders.len(), locks + 4);
+        let length = Duration::from_micros(100);
+        let plan = Plan { contenders, crowds: std::vec![1, 2, 3], runs: 2, length };
+        let mut heard = 0;
+        let rows = plan.run(&mut |done| {
+            heard += 1;
+            done + 1 == heard
+        });
+        assert_eq!(heard, plan.total());
+        for Row { contender, alone, crowds } in rows.unwrap() {
+            let name = contender.name();
+            let most = contender.info().map_or(usize::MAX, |info| info.most);
+            assert_eq!(crowds.len(), most.min(3), "{name}");
+            let spread = alone.spread().unwrap();
+            assert!(0.0 < spread.least && spread.least <= spread.most, "{name}: {spread:?}");
+            for crowd in crowds {
+                let jain = crowd.jain.spread().unwrap();
+                let fairest = 1.0 + 1e-9;
+                assert!(1.0 / 3.0 <= jain.least && jain.most <= fairest, "{name}: {jain:?}");
+                let (half, rare) = (crowd.p50.spread().unwrap(), crowd.p999.spread().unwrap());
+                assert!(half.median <= rare.median, "{name}: {half:?} {rare:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_has_seen_enough_gets_what_there_is() {
+        let contenders = Contender::all();
+        let plan = Plan { contenders, crowds: std::vec![2], runs: 5, length: Duration::ZERO };
+        let rows = plan.run(&mut |done| done < 1).unwrap();
+        let measured = |samples: &Samples| samples.spread().is_some();
+        let alone = rows.iter().filter(|row| measured(&row.alone)).count();
+        let crowds = || rows.iter().flat_map(|row| &row.crowds);
+        let competed = crowds().filter(|crowd| measured(&crowd.throughput)).count();
+        let watched = crowds().filter(|crowd| measured(&crowd.p50)).count();
+        assert_eq!(alone + competed + watched, 1);
+    }
+}

@@ -1,0 +1,239 @@
+//! The runs: one thread alone, threads that compete, and threads that are watched competing.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+use std::vec::Vec;
+
+use hdrhistogram::Histogram;
+
+use super::contender::Measure;
+use super::lock::{Lock, Seat};
+use super::tally::Tally;
+
+/// Nanoseconds to enter and leave, where there is one other seat that nobody uses.
+pub(super) struct Alone {
+    pub(super) length: Duration,
+}
+
+/// So many entries are made between two looks at the clock.
+const BATCH: u32 = 1000;
+
+impl Measure for Alone {
+    type Output = f64;
+
+    fn run<L: Lock>(self) -> f64 {
+        let mut lock = L::new(2);
+        let mut seats = lock.seats(2);
+        let seat = &mut seats[0];
+        let mut enter = || (0..BATCH).for_each(|_| drop(seat.lock()));
+        enter();
+        let begin = Instant::now();
+        let mut batches = 0;
+        loop {
+            enter();
+            batches += 1;
+            let elapsed = begin.elapsed();
+            if elapsed >= self.length {
+                return elapsed.as_secs_f64() * 1e9 / f64::from(batches * BATCH);
+            }
+        }
+    }
+}
+
+/// What a thread does again and again with a lock.
+trait Visitor: Default + Send {
+    fn visit(&mut self, me: usize, seat: &mut impl Seat, tally: &Tally);
+}
+
+/// What came of threads that competed.
+pub(super) struct Race<V> {
+    entries: Vec<u64>,
+    seconds: f64,
+    visitors: Vec<V>,
+}
+
+/// Let so many threads compete; `None` if two of them were inside at once.
+fn race<L: Lock, V: Visitor>(threads: usize, length: Duration) -> Option<Race<V>> {
+    let mut lock = L::new(threads);
+    let seats = lock.seats(threads);
+    let (tally, stop) = (&Tally::default(), &AtomicBool::new(false));
+    let start = &Barrier::new(threads + 1);
+    let (seconds, done) = thread::scope(|scope| {
+        let mut runners = Vec::new();
+        for (me, mut seat) in seats.into_iter().enumerate() {
+            runners.push(scope.spawn(move || {
+                let (mut visitor, mut entries) = (V::default(), 0);
+                start.wait();
+                while !stop.load(Ordering::Relaxed) {
+                    visitor.visit(me, &mut seat, tally);
+                    entries += 1;
+                }
+                (entries, visitor)
+            }));
+        }
+        start.wait();
+        let begin = Instant::now();
+        thread::sleep(length);
+        stop.store(true, Ordering::Relaxed);
+        let seconds = begin.elapsed().as_secs_f64();
+        let done = runners.into_iter().map(|runner| runner.join().expect("nothing panics there"));
+        (seconds, done.collect::<Vec<_>>())
+    });
+    let (entries, visitors): (Vec<u64>, Vec<V>) = done.into_iter().unzip();
+    let sound = tally.is_sound(entries.iter().sum());
+    sound.then_some(Race { entries, seconds, visitors })
+}
+
+impl<V> Race<V> {
+    /// Entries a second.
+    pub(super) fn throughput(&self) -> f64 {
+        self.entries.iter().sum::<u64>() as f64 / self.seconds
+    }
+
+    /// Jain's index of fairness. Where nobody got in, nobody was treated worse.
+    pub(super) fn jain(&self) -> f64 {
+        let sum = |of: fn(f64) -> f64| self.entries.iter().map(|entries| of(*entries as f64)).sum();
+        let (all, squares): (f64, f64) = (sum(|entries| entries), sum(|entries| entries * entries));
+        if all == 0.0 { 1.0 } else { all * all / (self.entries.len() as f64 * squares) }
+    }
+}
+
+/// Threads that compete as fast as they can.
+pub(super) struct Compete {
+    pub(super) threads: usize,
+    pub(super) length: Duration,
+}
+
+/// Enters and leaves.
+#[derive(Default)]
+pub(super) struct Hasty;
+
+impl Visitor for Hasty {
+    fn visit(&mut self, me: usize, seat: &mut impl Seat, tally: &Tally) {
+        let _guard = seat.lock();
+        tally.visit(me, || ());
+    }
+}
+
+impl Measure for Compete {
+    type Output = Option<Race<Hasty>>;
+
+    fn run<L: Lock>(self) -> Option<Race<Hasty>> {
+        race::<L, Hasty>(self.threads, self.length)
+    }
+}
+
+/// Threads that are watched while they compete.
+pub(super) struct Watch {
+    pub(super) threads: usize,
+    pub(super) length: Duration,
+}
+
+/// How long threads waited, and how often they were overtaken meanwhile.
+pub(super) struct Waits {
+    nanoseconds: Histogram<u64>,
+    pub(super) overtaken: u64,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        let minute = 60_000_000_000;
+        let nanoseconds = Histogram::new_with_bounds(1, minute, 2).expect("sensible bounds");
+        Self { nanoseconds, overtaken: 0 }
+    }
+}
+
+impl Visitor for Waits {
+    fn visit(&mut self, me: usize, seat: &mut impl Seat, tally: &Tally) {
+        let begin = Instant::now();
+        let mut look = tally.look();
+        let _guard = seat.lock_watched(|| look = tally.look());
+        self.nanoseconds.saturating_record(begin.elapsed().as_nanos() as u64);
+        self.overtaken = self.overtaken.max(tally.overtaken_since(look));
+        tally.visit(me, || ());
+    }
+}
+
+impl Waits {
+    /// The wait that such a part of all did not exceed, in nanoseconds.
+    pub(super) fn quantile(&self, part: f64) -> f64 {
+        self.nanoseconds.value_at_quantile(part) as f64
+    }
+}
+
+impl Measure for Watch {
+    type Output = Option<Waits>;
+
+    fn run<L: Lock>(self) -> Option<Waits> {
+        let race = race::<L, Waits>(self.threads, self.length)?;
+        let mut all = Waits::default();
+        for waits in &race.visitors {
+            all.nanoseconds.add(&waits.nanoseconds).expect("all have the same bounds");
+            all.overtaken = all.overtaken.max(waits.overtaken);
+        }
+        Some(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_fair_or_not() {
+        let race = |entries: &[u64]| Race::<()> {
+            entries: entries.to_vec(),
+            seconds: 2.0,
+            visitors: Vec::new(),
+        };
+        assert!((race(&[5, 5]).jain() - 1.0).abs() < 1e-9);
+        assert!((race(&[8, 0, 0, 0]).jain() - 0.25).abs() < 1e-9);
+        assert!((race(&[0, 0]).jain() - 1.0).abs() < 1e-9);
+        assert!((race(&[1, 9]).throughput() - 5.0).abs() < 1e-9);
+    }
+
+    /// Lets everyone in.
+    struct Open;
+
+    impl Lock for Open {
+        type Seat<'l> = &'l Self;
+
+        fn new(_: usize) -> Self {
+            Self
+        }
+
+        fn seats(&mut self, threads: usize) -> Vec<&Self> {
+            std::vec![&*self; threads]
+        }
+    }
+
+    impl Seat for &Open {
+        type Guard<'s>
+            = ()
+        where
+            Self: 's;
+
+        fn lock(&mut self) {}
+    }
+
+    /// Enters, and stays until the other one is there too.
+    #[derive(Default)]
+    struct Sociable;
+
+    impl Visitor for Sociable {
+        fn visit(&mut self, me: usize, seat: &mut impl Seat, tally: &Tally) {
+            seat.lock();
+            tally.visit(me, || thread::sleep(Duration::from_millis(1)));
+        }
+    }
+
+    #[test]
+    fn a_lock_that_lets_everyone_in_is_caught() {
+        // A busy machine may let one of them sleep through it all.
+        let is_caught = |_| race::<Open, Sociable>(2, Duration::from_millis(20)).is_none();
+        assert!((0..100).any(is_caught));
+        assert!(race::<Open, Sociable>(1, Duration::from_millis(2)).is_some());
+    }
+}
