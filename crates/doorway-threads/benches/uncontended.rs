@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use doorway_threads::bench::{Contender, Plan, Row};
+use doorway_threads::bench::{Contender, Plan, Row, Spread};
 
 /// Ours, theirs, and how many times theirs ours may take.
 const RATIOS: [(&str, Contender, f64); 3] = [
@@ -13,9 +13,9 @@ const RATIOS: [(&str, Contender, f64); 3] = [
     ("peterson", Contender::Std, 3.0),
 ];
 
-fn nanoseconds(rows: &[Row], name: &str) -> f64 {
+fn nanoseconds(rows: &[Row], name: &str) -> Spread {
     let row = rows.iter().find(|row| row.contender.name() == name).expect("a lock");
-    row.alone.spread().expect("it was measured").median
+    row.alone.spread().expect("it was measured")
 }
 
 fn main() {
@@ -32,7 +32,9 @@ fn main() {
     }
     println!();
     for (ours, theirs, goal) in RATIOS {
-        let ratio = nanoseconds(&rows, ours) / nanoseconds(&rows, theirs.name());
-        println!("{ours} takes {ratio:.2} times as long as {}; goal: {goal}", theirs.name());
+        let (own, other) = (nanoseconds(&rows, ours), nanoseconds(&rows, theirs.name()));
+        let (medians, least) = (own.median / other.median, own.least / other.least);
+        let theirs = theirs.name();
+        println!("{ours} against {theirs}: {medians:.2} times, at best {least:.2}; goal: {goal}");
     }
 }
