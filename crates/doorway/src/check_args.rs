@@ -76,7 +76,7 @@ enum Victim {
 const MOST_ACQUIRES: u32 = 1000;
 
 /// Worlds are numbered in 32 bits.
-const MOST_WORLDS: u64 = 4_000_000_000;
+pub(crate) const MOST_WORLDS: u64 = 4_000_000_000;
 
 impl CaseArgs {
     /// Refuse what no algorithm can be checked with.
@@ -174,7 +174,7 @@ fn parse_memory(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "say 1 to 1000000 gigabytes".to_owned())
 }
 
-fn parse_threads(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=1024).contains(number));
     number.ok_or_else(|| "say 1 to 1024 threads".to_owned())
 }

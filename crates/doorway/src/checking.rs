@@ -58,22 +58,27 @@ pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Tell how a search through so many of something stands.
+pub(crate) fn tell(meter: &mut Meter, name: &str, of: &str, progress: &Progress) {
+    let seconds = meter.seconds();
+    meter.tell(|| {
+        let rate = (progress.states as f64 / seconds) as u64;
+        format!(
+            "{name}: {} {of}, {} a second, {}",
+            HumanCount(progress.states),
+            HumanCount(rate),
+            HumanBytes(progress.bytes)
+        )
+    });
+}
+
 /// Check the algorithm of this name in at most so many gigabytes.
 pub(crate) fn check(name: &str, case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Checked {
     let most = gigabytes.saturating_mul(1_000_000_000);
     let mut meter = Meter::new();
     let mut stop = Stop::Worlds;
     let mut watch = |progress: &Progress| {
-        let seconds = meter.seconds();
-        meter.tell(|| {
-            let rate = (progress.states as f64 / seconds) as u64;
-            format!(
-                "{name}: {} worlds, {} a second, {}",
-                HumanCount(progress.states),
-                HumanCount(rate),
-                HumanBytes(progress.bytes)
-            )
-        });
+        tell(&mut meter, name, "worlds", progress);
         if interrupt.is_raised() {
             stop = Stop::Person;
         } else if progress.bytes > most {

@@ -6,6 +6,7 @@ use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     check, compare, completions, diagram, explain, list, man, paper, quorums, replay, simulate,
+    threads,
 };
 
 /// Distributed mutual exclusion: the classical algorithms, checked, simulated, drawn and compared.
@@ -22,13 +23,17 @@ impl Cli {
     /// A negative number is taken for the value of the option before it, so that the option can
     /// say what it wants instead: by default it would be taken for an unknown option.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let hearing = |arg: Arg| {
-            let valued = !arg.is_positional() && arg.get_action().takes_values();
-            arg.allow_negative_numbers(valued)
-        };
-        let command = Self::command().mut_subcommands(|command| command.mut_args(hearing));
-        Self::from_arg_matches_mut(&mut command.try_get_matches()?)
+        Self::from_arg_matches_mut(&mut hearing(Self::command()).try_get_matches()?)
     }
+}
+
+/// A command whose options, and those of the commands below it, hear negative numbers.
+fn hearing(command: clap::Command) -> clap::Command {
+    let hears = |arg: Arg| {
+        let valued = !arg.is_positional() && arg.get_action().takes_values();
+        arg.allow_negative_numbers(valued)
+    };
+    command.mut_args(hears).mut_subcommands(hearing)
 }
 
 /// A new command is a file beside the others, a line here and a line in `run`.
@@ -43,6 +48,7 @@ pub(crate) enum Command {
     Compare(compare::Args),
     Paper(paper::Args),
     Quorums(quorums::Args),
+    Threads(threads::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -60,6 +66,7 @@ impl Command {
             Self::Compare(args) => compare::run(args, out),
             Self::Paper(args) => paper::run(args, out),
             Self::Quorums(args) => quorums::run(args, out),
+            Self::Threads(args) => threads::run(args, out),
             Self::Completions(args) => completions::run(args, out),
             Self::Man(args) => man::run(args, out),
         }

@@ -310,7 +310,7 @@ impl Finding {
 }
 
 /// A small number, rounded up to one digit.
-fn above(chance: f64) -> String {
+pub(crate) fn above(chance: f64) -> String {
     let size = 10f64.powf(chance.log10().floor());
     format!("{:.0e}", (chance / size).ceil() * size)
 }

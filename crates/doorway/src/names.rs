@@ -28,6 +28,12 @@ pub(crate) fn algorithms() -> Named<&'static Entry> {
     Named { what: "algorithm", shown_by: "doorway list", all }
 }
 
+/// The algorithms between threads.
+pub(crate) fn thread_algorithms() -> Named<&'static doorway_threads::algorithms::Entry> {
+    let all = doorway_threads::algorithms::ALL.iter().map(|entry| (entry.info.name, entry));
+    Named { what: "algorithm", shown_by: "doorway threads list", all: all.collect() }
+}
+
 /// The quorum constructions.
 pub(crate) fn quorum_kinds() -> Named<quorums::Kind> {
     let all = quorums::Kind::ALL.map(|kind| (kind.name(), kind)).into();

@@ -11,6 +11,7 @@ pub(crate) mod paper;
 pub(crate) mod quorums;
 pub(crate) mod replay;
 pub(crate) mod simulate;
+pub(crate) mod threads;
 
 use std::io::{self, IsTerminal as _, Write};
 

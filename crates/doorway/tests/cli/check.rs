@@ -157,27 +157,7 @@ fn a_large_group_comes_to_an_end_too() {
 #[cfg(target_os = "linux")]
 #[test]
 fn ctrl_c_ends_a_check_with_what_is_known() {
-    use std::process::{Command, Stdio};
-    use std::{fs, thread, time::Duration};
-
-    let mut command = crate::doorway("check lamport -n 5 --acquires 100");
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
-    let pid = child.id().to_string();
-    // The process listens once the interrupt, signal 2, is among those that it catches.
-    let listens = || {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        caught.is_none_or(|mask| mask & 2 != 0)
-    };
-    while !listens() {
-        thread::sleep(Duration::from_millis(5));
-    }
-    let sent = Command::new("kill").args(["-INT", &pid]).status().expect("a signal is sent");
-    assert!(sent.success());
-    let done = child.wait_with_output().expect("it ends");
-    let text = String::from_utf8_lossy(&done.stdout);
-    assert_eq!(done.status.code(), Some(3), "{text}");
+    let text = crate::interrupted("check lamport -n 5 --acquires 100");
     assert!(text.starts_with("not exhausted: lamport, 5 nodes"), "{text}");
     assert!(text.contains(" transitions, depth ") && text.contains("stopped by Ctrl-C"), "{text}");
 }

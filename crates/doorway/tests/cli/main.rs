@@ -11,6 +11,7 @@ mod quorums;
 mod readme;
 mod replay;
 mod simulate;
+mod threads;
 
 use std::fs;
 use std::path::Path;
@@ -64,6 +65,33 @@ fn refusal(line: &str) -> String {
     let (answer, reason) = failing(line, 2);
     assert!(answer.is_empty(), "doorway {line} prints though it refuses");
     reason
+}
+
+/// What a command prints that the person ends by Ctrl-C, with the exit code for what is left open.
+#[cfg(target_os = "linux")]
+fn interrupted(line: &str) -> String {
+    use std::process::Stdio;
+    use std::{thread, time::Duration};
+
+    let mut command = doorway(line);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let pid = child.id().to_string();
+    // The process listens once the interrupt, signal 2, is among those that it catches.
+    let listens = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        caught.is_none_or(|mask| mask & 2 != 0)
+    };
+    while !listens() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Command::new("kill").args(["-INT", &pid]).status().expect("a signal is sent");
+    assert!(sent.success());
+    let done = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8(done.stdout).expect("the answer is text");
+    assert_eq!(done.status.code(), Some(3), "{text}");
+    text
 }
 
 /// What a run prints that finds a violation, after checking that the command in its one line of

@@ -1,0 +1,183 @@
+//! `doorway threads check`: every schedule of an algorithm, and what holds in all of them.
+
+use std::io::Write;
+
+use anyhow::anyhow;
+use clap::ValueEnum;
+use doorway_threads::algorithms::{Entry, Task, with};
+use doorway_threads::check::{Check, MAX_PROCESSES, Report};
+use doorway_threads::{Algorithm, Info};
+
+use super::finding::Finding;
+use super::page;
+use crate::check_args::{MOST_WORLDS, parse_threads};
+use crate::checking::{self, Interrupt, Stop, cores};
+use crate::commands::print_json;
+use crate::failure::{NotExhausted, Usage, unless_closed};
+use crate::names;
+use crate::progress::Meter;
+
+/// Check every schedule of an algorithm: exclusion, deadlock, lockout, overtaking
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The algorithm
+    #[arg(value_name = "NAME", value_parser = names::thread_algorithms())]
+    #[arg(hide_possible_values = true, required_unless_present = "table")]
+    algorithm: Option<&'static Entry>,
+    /// How many processes there are [default: 2, or as many as it needs]
+    #[arg(short = 'n', value_name = "N", value_parser = parse_processes)]
+    processes: Option<usize>,
+    /// Writes are seen at once (sc), or wait in a buffer as on x86 (tso), where only exclusion is
+    /// decided
+    #[arg(long, value_name = "MODEL", default_value = "sc")]
+    memory: Memory,
+    /// Leave out these fences, as in a,b
+    #[arg(long, value_name = "LETTERS", value_delimiter = ',')]
+    drop_fence: Vec<char>,
+    /// Give up beyond so many different states: a check that does so has shown nothing
+    #[arg(long, value_name = "STATES", default_value_t = 20_000_000, value_parser = parse_limit)]
+    limit: u64,
+    /// How many threads work [default: one for each core]
+    #[arg(long, value_name = "T", value_parser = parse_threads)]
+    threads: Option<usize>,
+    /// Check every algorithm for two and three processes, and print the page docs/threads.md
+    #[arg(long, exclusive = true)]
+    table: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What memory does: sequential consistency, or total store order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Memory {
+    Sc,
+    Tso,
+}
+
+fn parse_processes(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MAX_PROCESSES).contains(number));
+    number.ok_or_else(|| format!("a check has 1 to {MAX_PROCESSES} processes"))
+}
+
+fn parse_limit(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_WORLDS).contains(number));
+    number.ok_or_else(|| format!("say 1 to {MOST_WORLDS} states"))
+}
+
+/// What is asked about one algorithm.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) info: &'static Info,
+    pub(super) n: usize,
+    pub(super) memory: Memory,
+    pub(super) dropped: String,
+    pub(super) limit: u64,
+    pub(super) threads: usize,
+}
+
+/// The answer, what it took, and why it is none.
+pub(super) struct Answer {
+    pub(super) report: Report,
+    pub(super) seconds: f64,
+    pub(super) stop: Option<Stop>,
+}
+
+impl Question {
+    /// About so many processes, where memory keeps order.
+    pub(super) fn new(info: &'static Info, n: usize, limit: u64) -> Self {
+        let (memory, dropped, threads) = (Memory::Sc, String::new(), cores());
+        Self { info, n, memory, dropped, limit, threads }
+    }
+
+    /// Answer it, unless there are too many processes for a state to be kept.
+    pub(super) fn answer(&self, interrupt: &Interrupt) -> Result<Answer, Usage> {
+        let answer = with(self.info.name, Run(self, interrupt)).expect("a name of the list");
+        answer.ok_or_else(|| {
+            let (name, n) = (self.info.name, self.n);
+            Usage(format!("{n} processes of {name} are too many for a check; try fewer"))
+        })
+    }
+}
+
+struct Run<'a>(&'a Question, &'a Interrupt);
+
+impl Task for Run<'_> {
+    type Output = Option<Answer>;
+
+    fn run<A: Algorithm>(self) -> Option<Answer> {
+        let Self(question, interrupt) = self;
+        let mut check = match question.memory {
+            Memory::Sc => Check::<A>::new(question.n),
+            Memory::Tso => Check::buffered(question.n, &question.dropped),
+        };
+        check.limit = question.limit;
+        check.threads = question.threads;
+        if !check.fits() {
+            return None;
+        }
+        let mut meter = Meter::new();
+        let mut stop = Stop::Worlds;
+        let report = check.run_watched(&mut |progress| {
+            checking::tell(&mut meter, A::INFO.name, "states", progress);
+            if interrupt.is_raised() {
+                stop = Stop::Person;
+            }
+            stop == Stop::Worlds
+        });
+        let stop = (!report.exhausted).then_some(stop);
+        Some(Answer { report, seconds: meter.seconds(), stop })
+    }
+}
+
+/// Check it; what is claimed and not so is a failure, and so is a check without an end.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Some(entry) = args.algorithm else {
+        return page::print(out, &Interrupt::listen()?);
+    };
+    let question = args.question(&entry.info)?;
+    let finding = Finding::new(&question, question.answer(&Interrupt::listen()?)?);
+    let told = if args.json { print_json(out, &finding.record()) } else { Ok(finding.print(out)?) };
+    unless_closed(told.and_then(|()| Ok(out.flush()?)))?;
+    if let Some(violated) = finding.violated() {
+        return Err(anyhow!("{}: violated: {violated}", entry.info.name));
+    }
+    match finding.stop() {
+        Some(stop) => Err(NotExhausted(format!("not exhausted: {stop}")).into()),
+        None => Ok(()),
+    }
+}
+
+impl Args {
+    /// Refuse what cannot be asked about this algorithm.
+    fn question(&self, info: &'static Info) -> Result<Question, Usage> {
+        let (name, n) = (info.name, self.processes.unwrap_or(info.fewest.max(2)));
+        if !info.serves(n) {
+            let (fewest, most) = (info.fewest, info.most.min(MAX_PROCESSES));
+            let served =
+                if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
+            return Err(Usage(format!("{name} is for {served} processes, not {n}")));
+        }
+        if let Some(letter) = self.drop_fence.iter().find(|letter| !info.fences.contains(**letter))
+        {
+            let there = match info.fences {
+                "" => "it has none".to_owned(),
+                fences => {
+                    let letters: Vec<String> = fences.chars().map(String::from).collect();
+                    format!("it has {}", letters.join(", "))
+                }
+            };
+            return Err(Usage(format!("{name} has no fence '{letter}': {there}")));
+        }
+        if !self.drop_fence.is_empty() && self.memory == Memory::Sc {
+            let reason = "without buffers no fence does anything; add --memory tso";
+            return Err(Usage(reason.to_owned()));
+        }
+        Ok(Question {
+            memory: self.memory,
+            dropped: self.drop_fence.iter().collect(),
+            threads: self.threads.unwrap_or_else(cores),
+            ..Question::new(info, n, self.limit)
+        })
+    }
+}

@@ -1,0 +1,295 @@
+//! What a check of threads found, for a person and as JSON.
+
+use std::io::{self, Write};
+
+use doorway_threads::check::{Line, Report};
+use doorway_threads::{Bypass, Claims, Since};
+use indicatif::{HumanBytes, HumanCount};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::check::{Answer, Memory, Question};
+use super::{Claimed, bypass_text, bypass_values};
+use crate::checking::Stop;
+use crate::finding::above;
+use crate::table::Table;
+
+/// What was asked, and what came of it.
+pub(super) struct Finding<'a> {
+    question: &'a Question,
+    answer: Answer,
+}
+
+/// The figures under the names that scripts rely on.
+#[derive(Serialize)]
+pub(super) struct Record {
+    name: &'static str,
+    n: usize,
+    memory: &'static str,
+    states: u64,
+    exclusion: Option<bool>,
+    deadlock_free: Option<bool>,
+    lockout_free: Option<bool>,
+    bypass_all: Value,
+    bypass_one: Value,
+    fifo: Option<bool>,
+    schedule: Vec<String>,
+    cycle: Vec<String>,
+    verdict: &'static str,
+    violated: Option<&'static str>,
+    claimed: Claimed,
+    bypass_since: &'static str,
+    dropped_fences: String,
+    bound: Option<usize>,
+    transitions: u64,
+    depth: u32,
+    seconds: f64,
+    memory_bytes: u64,
+    mix_up: f64,
+}
+
+impl<'a> Finding<'a> {
+    pub(super) fn new(question: &'a Question, answer: Answer) -> Self {
+        Self { question, answer }
+    }
+
+    fn claims(&self) -> &'static Claims {
+        &self.question.info.claims
+    }
+
+    /// What is not as it must be: exclusion and the absence of deadlock in any case, and everything
+    /// else that is claimed.
+    pub(super) fn violated(&self) -> Option<&'static str> {
+        let (report, claims, n) = (&self.answer.report, self.claims(), self.question.n);
+        let refuted = |found: Option<bool>| found == Some(false);
+        if refuted(report.exclusion) {
+            Some("exclusion: two are inside at once")
+        } else if refuted(report.deadlock_free) {
+            Some("deadlock freedom: some want in, and nobody ever gets in")
+        } else if refuted(report.lockout_free) && claims.lockout_free {
+            Some("lockout freedom: one wants in and never gets in")
+        } else if refuted(report.fifo) && (claims.fifo)(n) {
+            Some("first come, first served")
+        } else if !report.meets(claims, n) {
+            Some("bypass: one is overtaken more often than is claimed")
+        } else {
+            None
+        }
+    }
+
+    /// Why it came to no end.
+    pub(super) fn stop(&self) -> Option<String> {
+        let limit = self.question.limit;
+        Some(match self.answer.stop? {
+            Stop::Person => "stopped by Ctrl-C".to_owned(),
+            _ if self.answer.report.progress.states > limit => {
+                format!("there are more than {} states, the --limit", HumanCount(limit))
+            }
+            _ => "there are more steps than can be numbered".to_owned(),
+        })
+    }
+
+    /// In a word.
+    fn verdict(&self) -> &'static str {
+        match (self.violated(), self.answer.stop) {
+            (Some(_), _) => "violated",
+            (None, Some(_)) => "not exhausted",
+            (None, None) => "holds",
+        }
+    }
+
+    pub(super) fn record(&self) -> Record {
+        let Self { question, answer: Answer { report, seconds, .. } } = self;
+        let progress = report.progress;
+        let (bypass_all, bypass_one) = bypass_values(report.bypass);
+        let told = |lines: &[Line]| lines.iter().map(Line::to_string).collect();
+        Record {
+            name: question.info.name,
+            n: question.n,
+            memory: match question.memory {
+                Memory::Sc => "sc",
+                Memory::Tso => "tso",
+            },
+            states: progress.states,
+            exclusion: report.exclusion,
+            deadlock_free: report.deadlock_free,
+            lockout_free: report.lockout_free,
+            bypass_all,
+            bypass_one,
+            fifo: report.fifo,
+            schedule: told(&report.schedule),
+            cycle: told(&report.cycle),
+            verdict: self.verdict(),
+            violated: self.violated(),
+            claimed: Claimed::new(self.claims(), question.n),
+            bypass_since: match self.claims().since {
+                Since::FirstStep => "first step",
+                Since::Doorway => "doorway",
+            },
+            dropped_fences: question.dropped.clone(),
+            bound: report.bound,
+            transitions: progress.steps,
+            depth: progress.depth,
+            seconds: *seconds,
+            memory_bytes: progress.bytes,
+            mix_up: report.mix_up(),
+        }
+    }
+
+    /// Print what was found, beside what is claimed, and how it comes to the worst of it.
+    pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}: {}", self.verdict(), self.subject())?;
+        self.properties().print(out, 2)?;
+        writeln!(out)?;
+        self.figures().print_body(out, 2)?;
+        let Report { schedule, cycle, .. } = &self.answer.report;
+        for (nth, line) in schedule.iter().chain(cycle).enumerate() {
+            if nth == 0 {
+                writeln!(out)?;
+            }
+            if nth == schedule.len() {
+                writeln!(out, "and again and again:")?;
+            }
+            writeln!(out, "  {:>4}  {line}", nth + 1)?;
+        }
+        if self.is_standstill() {
+            writeln!(out, "and now nobody who is not outside can do anything.")?;
+        }
+        Ok(())
+    }
+
+    /// Does the schedule end where nothing can happen?
+    fn is_standstill(&self) -> bool {
+        let Report { exclusion, schedule, cycle, .. } = &self.answer.report;
+        *exclusion == Some(true) && !schedule.is_empty() && cycle.is_empty()
+    }
+
+    /// Who was checked, and on which memory.
+    fn subject(&self) -> String {
+        let Question { info, n, memory, dropped, .. } = self.question;
+        let memory = match memory {
+            Memory::Sc => "writes are seen at once".to_owned(),
+            Memory::Tso if dropped.is_empty() => "writes are buffered".to_owned(),
+            Memory::Tso => {
+                let letters: Vec<String> = dropped.chars().map(String::from).collect();
+                format!("writes are buffered, without fence {}", letters.join(", "))
+            }
+        };
+        format!("{}, {n} processes, {memory}", info.name)
+    }
+
+    /// What was found of each property, beside what is claimed.
+    fn properties(&self) -> Table {
+        let (report, claims, n) = (&self.answer.report, self.claims(), self.question.n);
+        let found = |found: Option<bool>| match found {
+            None => "not decided",
+            Some(true) => "yes",
+            Some(false) => "no",
+        };
+        let claimed = |claimed: bool| if claimed { "yes" } else { "not claimed" };
+        let mut table = Table::new(["", "found", "claimed"].map(str::to_owned));
+        let mut row = |what: &str, found: &str, claimed: &str| {
+            table.row([what, found, claimed].map(str::to_owned));
+        };
+        row("exclusion", found(report.exclusion), claimed(claims.exclusion));
+        row("deadlock-free", found(report.deadlock_free), claimed(claims.deadlock_free));
+        row("lockout-free", found(report.lockout_free), claimed(claims.lockout_free));
+        row("first come, first served", found(report.fifo), claimed((claims.fifo)(n)));
+        let since = match claims.since {
+            Since::FirstStep => "overtaken",
+            Since::Doorway => "overtaken after the doorway",
+        };
+        let bound = (claims.bypass)(n);
+        let promised = match bound {
+            Bypass::Unbounded => "no bound claimed".to_owned(),
+            bound @ Bypass::AtMost { .. } => bypass_text(bound),
+        };
+        let overtaken = report.bypass.map_or_else(|| found(None).to_owned(), bypass_text);
+        row(since, &overtaken, &promised);
+        table
+    }
+
+    /// What it took.
+    fn figures(&self) -> Table {
+        let Answer { report, seconds, .. } = &self.answer;
+        let progress = report.progress;
+        let (states, steps) = (HumanCount(progress.states), HumanCount(progress.steps));
+        let rate = HumanCount((progress.states as f64 / seconds.max(1e-9)) as u64);
+        let memory = HumanBytes(progress.bytes);
+        let mut table = Table::new([]);
+        let mut row = |what: &str, text: String| table.row([what.to_owned(), text]);
+        row("states", format!("{states}, {steps} transitions, depth {}", progress.depth));
+        row("took", format!("{seconds:.2} s, {rate} states a second, {memory}"));
+        if let Some(bound) = report.bound {
+            row("numbers", format!("up to {bound}; what happens beyond is not looked at"));
+        }
+        if self.answer.stop.is_none() && report.exclusion == Some(true) {
+            let told = "states are told apart by 64-bit fingerprints";
+            let chance = above(report.mix_up());
+            row(
+                "certainty",
+                format!("{told}; two were taken for one with a chance below {chance}"),
+            );
+        }
+        if let Some(stop) = self.stop() {
+            row("no answer", format!("{stop}; this shows nothing"));
+        }
+        if let Some(violated) = self.violated() {
+            row("violated", violated.to_owned());
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorway_threads::algorithms::ALL;
+
+    /// What is printed of a check that found this.
+    fn printed(report: Report) -> String {
+        let question = Question::new(&ALL[0].info, 2, 1000);
+        let finding = Finding::new(&question, Answer { report, seconds: 1.0, stop: None });
+        let mut out = Vec::new();
+        finding.print(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn report(schedule: usize, cycle: usize) -> Report {
+        let lines = |count| {
+            let line = |nth| Line { process: nth % 2, what: format!("x := {nth}"), enters: false };
+            (0..count).map(line).collect()
+        };
+        Report {
+            progress: doorway_lab::check::Progress::default(),
+            exhausted: true,
+            bound: Some(7),
+            exclusion: Some(true),
+            deadlock_free: Some(false),
+            lockout_free: Some(false),
+            bypass: Some(Bypass::AtMost { all: 4, one: 2 }),
+            fifo: Some(false),
+            schedule: lines(schedule),
+            cycle: lines(cycle),
+        }
+    }
+
+    #[test]
+    fn what_happens_for_ever_is_told() {
+        let text = printed(report(2, 1));
+        let told =
+            "\n\n     1  P0 x := 0\n     2  P1 x := 1\nand again and again:\n     3  P0 x := 0\n";
+        assert!(text.ends_with(told), "{text}");
+        assert!(text.starts_with("violated: ") && text.contains("deadlock freedom: "), "{text}");
+        assert!(text.contains("at most 4 by all, 2 by one") && text.contains("up to 7"), "{text}");
+        let text = printed(report(0, 1));
+        assert!(text.ends_with("\n\nand again and again:\n     1  P0 x := 0\n"), "{text}");
+    }
+
+    #[test]
+    fn a_standstill_is_told() {
+        let text = printed(report(1, 0));
+        let end = "     1  P0 x := 0\nand now nobody who is not outside can do anything.\n";
+        assert!(text.ends_with(end), "{text}");
+    }
+}

@@ -1,0 +1,105 @@
+//! `doorway threads list`: every algorithm between threads, one line each.
+
+use std::io::Write;
+
+use doorway_threads::algorithms::{ALL, Entry};
+use doorway_threads::{Info, MOST};
+use serde::Serialize;
+
+use super::Claimed;
+use crate::commands::print_json;
+use crate::table::Table;
+
+/// List the algorithms
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What an algorithm declares, under the names that scripts rely on.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    summary: &'static str,
+    origin: &'static str,
+    year: u16,
+    fewest: usize,
+    most: usize,
+    registers: &'static str,
+    primitive: &'static str,
+    fences: &'static str,
+    refuted: bool,
+    claims: Vec<Claimed>,
+}
+
+impl Row {
+    fn new(Entry { info, lock, source }: &Entry) -> Self {
+        let claimed = [2, 3].into_iter().filter(|n| info.serves(*n));
+        Self {
+            name: info.name,
+            summary: summary(source),
+            origin: info.origin,
+            year: info.year,
+            fewest: info.fewest,
+            most: info.most,
+            registers: info.registers,
+            primitive: info.primitive.name(),
+            fences: info.fences,
+            refuted: !lock,
+            claims: claimed.map(|n| Claimed::new(&info.claims, n)).collect(),
+        }
+    }
+}
+
+/// The first line of the comment with which a file opens.
+fn summary(source: &'static str) -> &'static str {
+    let line = source.lines().next().unwrap_or_default();
+    line.trim_start_matches("//! ").trim_end_matches('.')
+}
+
+/// How many processes it serves, in words.
+pub(super) fn served(info: &Info) -> String {
+    match (info.fewest, info.most) {
+        (fewest, most) if fewest == most => format!("{most}"),
+        (_, MOST) => "n".to_owned(),
+        (fewest, most) => format!("{fewest} to {most}"),
+    }
+}
+
+/// What is claimed of it for the fewest processes, in a few words.
+fn claims(info: &Info) -> &'static str {
+    let claims = info.claims;
+    if (claims.fifo)(info.fewest) {
+        "first come, first served"
+    } else if claims.lockout_free {
+        "everyone gets in"
+    } else if claims.deadlock_free {
+        "one gets in"
+    } else {
+        "exclusion"
+    }
+}
+
+/// Print the list.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    if args.json {
+        return print_json(out, &ALL.iter().map(Row::new).collect::<Vec<_>>());
+    }
+    let heading = ["NAME", "ORIGIN", "N", "REGISTERS", "NEEDS", "FENCES", "CLAIMED", ""];
+    let mut table = Table::new(heading.map(str::to_owned));
+    for Entry { info, lock, .. } in ALL {
+        table.row([
+            info.name.to_owned(),
+            info.origin.to_owned(),
+            served(info),
+            info.registers.to_owned(),
+            info.primitive.name().to_owned(),
+            if info.fences.is_empty() { "-" } else { info.fences }.to_owned(),
+            claims(info).to_owned(),
+            if *lock { "" } else { "refuted" }.to_owned(),
+        ]);
+    }
+    Ok(table.print(out, 0)?)
+}
