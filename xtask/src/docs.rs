@@ -18,6 +18,10 @@ const PICTURES: [(&str, &str); 2] = [
 /// The test that finds the flaws also writes the page about them, with `UPDATE=1`.
 const FLAWS: &str = "test --quiet --package doorway-lab --test flaws";
 
+/// The page about the algorithms between threads once more, inside the crate whose documentation
+/// includes it.
+const THREADS: &str = "crates/doorway-threads/TABLE.md";
+
 /// Where the table of algorithms goes in the README.
 const TABLE_BEGIN: &str = "<!-- algorithms: written by `cargo xtask docs` -->\n";
 const TABLE_END: &str = "<!-- end of algorithms -->\n";
@@ -55,6 +59,9 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
         ("docs/assumptions.md", doorway("check --assumptions")?),
         ("docs/mutants.md", mutants::document()?),
     ];
+    let threads = doorway("threads check --table")?;
+    documents.push((THREADS, without_title(&threads)?.to_owned()));
+    documents.push(("docs/threads.md", threads));
     for (path, command) in PICTURES {
         documents.push((path, picture(path, command)?));
     }
@@ -107,21 +114,35 @@ fn algorithm_table(json: &str) -> anyhow::Result<String> {
     Ok(heading.to_owned() + &rows.iter().map(line).collect::<String>())
 }
 
+/// A page without its first line, the title, and the empty line after it.
+fn without_title(page: &str) -> anyhow::Result<&str> {
+    let parts = page.split_once("\n\n").filter(|(title, _)| title.starts_with("# "));
+    Ok(parts.context("the page has no title")?.1)
+}
+
 /// The help of every command on one page.
 fn commands() -> anyhow::Result<String> {
-    let help = doorway("help")?;
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let names = listed.take_while(|line| !line.is_empty());
-    // A command's line is set in by two; the rest of a long one by more.
-    let names = names.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    let section =
-        |title: &str, help: &str| format!("\n## {title}\n\n```text\n{}\n```\n", help.trim_end());
-    let mut page = "# The command line\n\nWritten by `cargo xtask docs`.\n".to_owned();
-    page += &section("doorway", &help);
-    for name in names.filter(|name| !["", "help"].contains(name)) {
-        page += &section(&format!("doorway {name}"), &doorway(&format!("help {name}"))?);
+    let title = "# The command line\n\nWritten by `cargo xtask docs`.\n";
+    Ok(title.to_owned() + &sections("", &doorway("help")?)?)
+}
+
+/// A section with the help of a command, and those of the commands below it.
+fn sections(command: &str, help: &str) -> anyhow::Result<String> {
+    let mut text = format!("\n## doorway{command}\n\n```text\n{}\n```\n", help.trim_end());
+    for name in below(help) {
+        let command = format!("{command} {name}");
+        text += &sections(&command, &doorway(&format!("help{command}"))?)?;
     }
-    Ok(page)
+    Ok(text)
+}
+
+/// The commands that a help lists.
+fn below(help: &str) -> impl Iterator<Item = &str> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| !line.is_empty());
+    // A command's line is set in by two; the rest of a long one by more.
+    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !["", "help"].contains(name))
 }
 
 #[cfg(test)]
@@ -135,5 +156,19 @@ mod tests {
         let table = algorithm_table(json).unwrap();
         let row = "| `a` | **refuted**: b \\| c | 1981 | token | fifo | 0 .. N |";
         assert_eq!(table.lines().last(), Some(row));
+    }
+
+    #[test]
+    fn commands_are_found_in_a_help() {
+        let help = "X\n\nCommands:\n  list   List\n  check  Check this\n         and that\n  \
+                    help   Print this\n\nOptions:\n  -h  Print help\n";
+        assert_eq!(below(help).collect::<Vec<_>>(), ["list", "check"]);
+        assert_eq!(below("Options:\n  -h  Print help\n").count(), 0);
+    }
+
+    #[test]
+    fn a_page_loses_its_title() {
+        assert_eq!(without_title("# X\n\nText\n\n| a |\n").unwrap(), "Text\n\n| a |\n");
+        assert!(without_title("Text\n\nmore").is_err());
     }
 }

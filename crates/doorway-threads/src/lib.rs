@@ -12,6 +12,10 @@
 //! assert_eq!(room.into_inner(), 2000);
 //! # Ok::<(), doorway_threads::RoomError>(())
 //! ```
+//!
+//! # What is known of the algorithms
+//!
+#![doc = include_str!("../TABLE.md")]
 #![no_std]
 
 extern crate alloc;
