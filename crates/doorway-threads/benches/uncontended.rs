@@ -20,7 +20,7 @@ fn nanoseconds(rows: &[Row], name: &str) -> Spread {
 
 fn main() {
     let smoke = std::env::args().any(|arg| arg == "--smoke" || arg == "--test");
-    let (runs, length) = if smoke { (1, 0) } else { (21, 10) };
+    let (runs, length) = if smoke { (1, 0) } else { (201, 1) };
     let length = Duration::from_millis(length);
     let plan = Plan { contenders: Contender::all(), crowds: Vec::new(), runs, length };
     let rows = plan.run(&mut |_| true).expect("nobody competes");

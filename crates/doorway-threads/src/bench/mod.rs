@@ -193,8 +193,7 @@ mod tests {
             assert!(0.0 < spread.least && spread.least <= spread.most, "{name}: {spread:?}");
             for crowd in crowds {
                 let jain = crowd.jain.spread().unwrap();
-                let fairest = 1.0 + 1e-9;
-                assert!(1.0 / 3.0 <= jain.least && jain.most <= fairest, "{name}: {jain:?}");
+                assert!(0.333 < jain.least && jain.most < 1.001, "{name}: {jain:?}");
                 let (half, rare) = (crowd.p50.spread(), crowd.p999.spread());
                 assert_eq!(half.is_some(), crowd.threads > 1, "{name}: who is alone never waits");
                 let median = |spread: Option<Spread>| spread.map(|spread| spread.median);

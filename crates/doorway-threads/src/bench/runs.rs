@@ -131,7 +131,7 @@ pub(super) struct Watch {
     pub(super) length: Duration,
 }
 
-/// How long threads waited, and how often they were overtaken meanwhile.
+/// How long threads waited, the reading of the clock included, and how often they were overtaken meanwhile.
 pub(super) struct Waits {
     nanoseconds: Histogram<u64>,
     pub(super) overtaken: u64,
@@ -148,10 +148,11 @@ impl Default for Waits {
 impl Visitor for Waits {
     fn visit(&mut self, me: usize, seat: &mut impl Seat, tally: &Tally) {
         let begin = Instant::now();
-        let mut look = tally.look();
-        let _guard = seat.lock_watched(|| look = tally.look());
+        let mut look = None;
+        let _guard = seat.lock_watched(|| look = Some(tally.look()));
         self.nanoseconds.saturating_record(begin.elapsed().as_nanos() as u64);
-        self.overtaken = self.overtaken.max(tally.overtaken_since(look));
+        let overtaken = look.map_or(0, |look| tally.overtaken_since(look));
+        self.overtaken = self.overtaken.max(overtaken);
         tally.visit(me, || ());
     }
 }

@@ -171,7 +171,7 @@ fn ctrl_c_ends_long_work_with_what_is_known() {
     let text = crate::interrupted("threads check dijkstra -n 6 --limit 4000000000");
     assert!(text.starts_with("not exhausted: dijkstra, 6 processes"), "{text}");
     assert!(text.contains(" transitions, depth ") && text.contains("stopped by Ctrl-C"), "{text}");
-    let text = crate::interrupted("threads bench --seconds 1000");
+    let text = crate::interrupted("threads bench --seconds 100");
     assert!(text.contains(" cores, ") && text.contains("\n  std::sync::Mutex "), "{text}");
 }
 

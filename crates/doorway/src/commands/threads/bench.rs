@@ -198,6 +198,11 @@ fn cell(samples: &Samples, unit: f64) -> String {
     )
 }
 
+const LEGEND: &str = "
+Waits include the reading of the clock. Overtaken: entries of others while one waited, never more
+than there were; counted from the call on where the lock belongs to another crate.
+";
+
 fn print(out: &mut dyn Write, plan: &Plan, rows: &[Row]) -> io::Result<()> {
     let processor = processor().map_or(String::new(), |name| format!(", {name}"));
     writeln!(out, "{} cores, {ARCH}, {OS}{processor}", cores())?;
@@ -225,8 +230,7 @@ fn print(out: &mut dyn Write, plan: &Plan, rows: &[Row]) -> io::Result<()> {
     for threads in plan.crowds.iter().copied().filter(|threads| *threads > 1) {
         print_waits(out, rows, threads)?;
     }
-    writeln!(out, "\nOvertaken: entries of others while one waited, never more than there were.")?;
-    writeln!(out, "Of locks that cannot be looked into it is counted from the call on.")
+    out.write_all(LEGEND.as_bytes())
 }
 
 fn print_waits(out: &mut dyn Write, rows: &[Row], threads: usize) -> io::Result<()> {
