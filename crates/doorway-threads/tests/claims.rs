@@ -1,6 +1,5 @@
 //! What is claimed of each algorithm is what the explorer finds, no more and no less; and its
 //! fences are enough where writes are buffered.
-#![cfg(feature = "check")]
 
 use doorway_threads::algorithms::peterson::Peterson;
 use doorway_threads::algorithms::ttas::TestAndTestAndSet;

@@ -1,6 +1,5 @@
 //! What the explorer finds of the classical algorithms on plain registers, of texts that differ
 //! from them in one place, and of their fences; and that the locks serve as many as they say.
-#![cfg(feature = "check")]
 
 use doorway_threads::algorithms::{
     burns::Burns,

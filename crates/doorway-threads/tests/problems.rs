@@ -1,5 +1,4 @@
 //! The buffer and the readers and writers: every schedule of a few processes.
-#![cfg(feature = "check")]
 
 use core::marker::PhantomData;
 

@@ -1,5 +1,4 @@
 //! The search counts what TLC counts: the figures published with the TLA+ examples.
-#![cfg(feature = "check")]
 
 mod dijkstra_mutex;
 

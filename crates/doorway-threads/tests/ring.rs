@@ -1,5 +1,4 @@
 //! The rings stabilise from every state where they should, and nowhere else.
-#![cfg(feature = "check")]
 
 use doorway_threads::ring::explore::{Daemon, Verdict, explore};
 use doorway_threads::ring::{FourState, KState, Looks, Rule, ThreeState, View};

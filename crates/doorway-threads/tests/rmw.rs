@@ -1,6 +1,5 @@
 //! Locks by exchange and addition, semaphores and queues: what the explorer finds, as one table,
 //! and the locks themselves under threads and with as many seats as there can be.
-#![cfg(feature = "check")]
 #![cfg(target_pointer_width = "64")]
 
 use std::sync::Barrier;

@@ -1,5 +1,4 @@
 //! Semaphores under real threads: no unit is lost or doubled, and nobody sleeps for ever.
-#![cfg(feature = "std")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;

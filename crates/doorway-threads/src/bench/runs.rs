@@ -131,7 +131,8 @@ pub(super) struct Watch {
     pub(super) length: Duration,
 }
 
-/// How long threads waited, the reading of the clock included, and how often they were overtaken meanwhile.
+/// How long threads waited, the reading of the clock included, and how often they were overtaken
+/// meanwhile.
 pub(super) struct Waits {
     nanoseconds: Histogram<u64>,
     pub(super) overtaken: u64,

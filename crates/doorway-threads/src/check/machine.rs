@@ -20,10 +20,10 @@ pub(super) struct Machine<'a, A: Algorithm> {
 }
 
 /// A step that can be taken: who takes it, and where it leads.
-pub(super) struct Step {
+pub(super) struct Step<'s> {
     pub(super) process: usize,
     /// `None` if it leads beyond what is looked at.
-    pub(super) next: Option<Row>,
+    pub(super) next: Option<&'s Row>,
     deed: Deed,
     /// Must it be taken some day, if it stays possible?
     pub(super) due: bool,
@@ -72,37 +72,45 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         A::together(&inside[..count])
     }
 
-    /// Every step that can be taken, told.
-    pub(super) fn told(&self, row: &Row) -> Vec<Step> {
-        let mut steps = Vec::new();
-        self.steps(row, true, |step| steps.push(step));
-        steps
+    /// Take the step with a number among those that can be taken: who took it, what it did, and
+    /// where it leads.
+    pub(super) fn take(&self, row: &Row, ordinal: u32) -> (usize, String, Row) {
+        let (mut steps, mut taken) = (0, None);
+        self.steps(row, true, |step| {
+            if steps == ordinal {
+                taken = Some((step.process, step.said, *step.next.unwrap_or(row)));
+            }
+            steps += 1;
+        });
+        taken.expect("a step of the search")
     }
 
     /// Give `found` every step that can be taken, in an order that depends on nothing but the row.
-    pub(super) fn steps(&self, row: &Row, telling: bool, mut found: impl FnMut(Step)) {
+    pub(super) fn steps(&self, row: &Row, telling: bool, mut found: impl FnMut(Step<'_>)) {
+        let used = 4 * self.layout.width();
+        let mut next = *row;
         for i in 0..self.layout.n {
             let (mut heir, mut heirs) = (0, 1);
             while heir < heirs {
-                let mut next = *row;
                 let mut memory = self.memory(&mut next, i, heir, telling);
                 self.step(&mut memory, &mut found);
                 heirs = memory.heirs;
                 heir += 1;
+                next.0[..used].copy_from_slice(&row.0[..used]);
             }
             if self.rules.buffers {
-                let mut next = *row;
                 let mut memory = self.memory(&mut next, i, 0, telling);
                 if memory.flush() {
-                    let said = memory.log.take().unwrap_or_default();
-                    found(Step { process: i, next: Some(next), deed: Deed::None, due: true, said });
+                    let (said, next) = (memory.log.take().unwrap_or_default(), Some(&*memory.row));
+                    found(Step { process: i, next, deed: Deed::None, due: true, said });
                 }
+                next.0[..used].copy_from_slice(&row.0[..used]);
             }
         }
     }
 
     /// Take the step of the process that sees this memory.
-    fn step(&self, memory: &mut Modelled<'_>, found: &mut impl FnMut(Step)) {
+    fn step(&self, memory: &mut Modelled<'_>, found: &mut impl FnMut(Step<'_>)) {
         let me = Process { i: memory.i, n: self.layout.n };
         let before = self.layout.at::<A::At>(memory.row, me.i);
         let after = A::step(before, me, memory);
@@ -112,7 +120,7 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         let due = before.section() != Section::Outside;
         let mut report = |after: A::At, said: String| {
             self.layout.put(memory.row, me.i, after);
-            let next = (memory.stop != Some(Stop::Beyond)).then_some(*memory.row);
+            let next = (memory.stop != Some(Stop::Beyond)).then_some(&*memory.row);
             let deed = deed(before.section(), after.section());
             found(Step { process: me.i, next, deed, due, said });
         };
@@ -157,7 +165,7 @@ impl<A: Algorithm> Model for Machine<'_, A> {
         self.steps(&row, false, |step| match step.next {
             None => out.leave(),
             Some(next) => {
-                let words = self.words(&next);
+                let words = self.words(next);
                 let words = &words[..self.layout.width()];
                 out.push(words, print(words), Tag::new(step.process, step.deed, 0));
             }

@@ -37,11 +37,10 @@ impl<A: Algorithm> Machine<'_, A> {
         let mut row = *from;
         let mut lines = Vec::new();
         for ordinal in steps {
-            let step = self.told(&row).swap_remove(*ordinal as usize);
-            let next = step.next.unwrap_or(row);
-            let inside = |row: &Row| self.section(row, step.process) == Section::Inside;
+            let (process, what, next) = self.take(&row, *ordinal);
+            let inside = |row: &Row| self.section(row, process) == Section::Inside;
             let enters = !inside(&row) && inside(&next);
-            lines.push(Line { process: step.process, what: step.said, enters });
+            lines.push(Line { process, what, enters });
             row = next;
         }
         (lines, row)
