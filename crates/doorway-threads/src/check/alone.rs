@@ -31,20 +31,19 @@ pub fn alone<A: Algorithm>(n: usize) -> Alone {
         waited: false,
     };
     let me = Process { i: n - 1, n };
-    round::<A>(me, &mut memory);
+    let at = round::<A>(A::outside(me), me, &mut memory);
     memory.counts = Alone::default();
-    round::<A>(me, &mut memory);
+    round::<A>(at, me, &mut memory);
     memory.counts
 }
 
-/// From outside to outside.
-fn round<A: Algorithm>(me: Process, memory: &mut Counting) {
-    let mut at = A::outside(me);
+/// From outside to outside, where a process may remember something.
+fn round<A: Algorithm>(mut at: A::At, me: Process, memory: &mut Counting) -> A::At {
     loop {
         at = A::step(at, me, memory);
         assert!(!memory.waited, "{} waits for nobody", A::INFO.name);
         if at.section() == Section::Outside {
-            return;
+            return at;
         }
     }
 }
@@ -120,7 +119,9 @@ impl Memory for Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::{dijkstra::Dijkstra, peterson::Peterson, ttas::TestAndTestAndSet};
+    use crate::algorithms::{
+        clh::Clh, dijkstra::Dijkstra, peterson::Peterson, ttas::TestAndTestAndSet,
+    };
 
     #[test]
     fn accesses_are_those_of_the_text() {
@@ -135,5 +136,12 @@ mod tests {
         // In its first round the process takes the turn, which takes five accesses more.
         let dijkstra = Alone { reads: 3, writes: 4, exchanges: 0, fences: 1 };
         assert_eq!(alone::<Dijkstra>(3), dijkstra);
+    }
+
+    #[test]
+    fn what_is_remembered_outside_is_kept() {
+        // Outside, a process remembers which node is now its own; with its old one it would wait.
+        let queue = Alone { reads: 1, writes: 2, exchanges: 1, fences: 0 };
+        assert_eq!(alone::<Clh>(2), queue);
     }
 }

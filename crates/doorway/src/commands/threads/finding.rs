@@ -66,7 +66,7 @@ impl<'a> Finding<'a> {
             Some("exclusion: two are inside at once")
         } else if refuted(report.deadlock_free) {
             Some("deadlock freedom: some want in, and nobody ever gets in")
-        } else if refuted(report.lockout_free) && claims.lockout_free {
+        } else if refuted(report.lockout_free) && (claims.lockout_free)(n) {
             Some("lockout freedom: one wants in and never gets in")
         } else if refuted(report.fifo) && (claims.fifo)(n) {
             Some("first come, first served")
@@ -193,7 +193,7 @@ impl<'a> Finding<'a> {
         };
         row("exclusion", found(report.exclusion), claimed(claims.exclusion));
         row("deadlock-free", found(report.deadlock_free), claimed(claims.deadlock_free));
-        row("lockout-free", found(report.lockout_free), claimed(claims.lockout_free));
+        row("lockout-free", found(report.lockout_free), claimed((claims.lockout_free)(n)));
         row("first come, first served", found(report.fifo), claimed((claims.fifo)(n)));
         let since = match claims.since {
             Since::FirstStep => "overtaken",

@@ -73,7 +73,7 @@ fn claims(info: &Info) -> &'static str {
     let claims = info.claims;
     if (claims.fifo)(info.fewest) {
         "first come, first served"
-    } else if claims.lockout_free {
+    } else if (claims.lockout_free)(info.fewest) {
         "everyone gets in"
     } else if claims.deadlock_free {
         "one gets in"

@@ -56,7 +56,7 @@ impl Claimed {
             n,
             exclusion: claims.exclusion,
             deadlock_free: claims.deadlock_free,
-            lockout_free: claims.lockout_free,
+            lockout_free: (claims.lockout_free)(n),
             bypass_all,
             bypass_one,
             fifo: (claims.fifo)(n),

@@ -12,8 +12,9 @@ use super::list::served;
 use crate::checking::Interrupt;
 use crate::failure::NotExhausted;
 
-/// The numbers of processes that everything is checked for.
-const SIZES: [usize; 2] = [2, 3];
+/// The numbers of processes that locks are checked for; what is refuted may need more to show it.
+const SIZES: &[usize] = &[2, 3];
+const REFUTING_SIZES: &[usize] = &[2, 3, 4];
 
 /// How many states a check may have.
 const LIMIT: u64 = 2_000_000;
@@ -22,8 +23,8 @@ const OPENING: &str = "\
 # What is known of the algorithms between threads
 
 Written by `doorway threads check --table`, which goes through every schedule of two processes,
-and of three where the algorithm serves so many; where two answers are given, they are those for
-two and for three.
+and of three where the algorithm serves so many; of what is refuted, also of four. Where they
+differ, the answers for each number are given in turn.
 
 *Exclusion*: no two are inside at once. *Deadlock*: if some want in, one gets in. *Lockout*:
 whoever wants in gets in. *Order*: who has passed the doorway before another begins gets in before
@@ -58,7 +59,8 @@ pub(super) fn print(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Resul
     line(out, &COLUMNS.map(str::to_owned))?;
     line(out, &COLUMNS.map(|_| "---".to_owned()))?;
     for entry in ALL {
-        let sizes = SIZES.into_iter().filter(|n| entry.info.serves(*n));
+        let sizes = if entry.lock { SIZES } else { REFUTING_SIZES };
+        let sizes = sizes.iter().copied().filter(|n| entry.info.serves(*n));
         let found: Result<Vec<Found>, _> = sizes.map(|n| Found::of(entry, n, interrupt)).collect();
         line(out, &row(entry, &found?))?;
     }
@@ -140,11 +142,13 @@ fn verdict(found: Option<bool>) -> String {
     .to_owned()
 }
 
-fn row(Entry { info, .. }: &Entry, found: &[Found]) -> Vec<String> {
+fn row(Entry { info, lock, .. }: &Entry, found: &[Found]) -> Vec<String> {
     // One answer, if all sizes give the same.
     let cell = |of: &dyn Fn(&Found) -> String| {
         let mut answers: Vec<String> = found.iter().map(of).collect();
-        answers.dedup();
+        if answers.iter().all(|answer| *answer == answers[0]) {
+            answers.truncate(1);
+        }
         answers.join("; ")
     };
     let since = match info.claims.since {
@@ -154,7 +158,7 @@ fn row(Entry { info, .. }: &Entry, found: &[Found]) -> Vec<String> {
     let bound = info.bound.map_or(String::new(), |bound| format!(" (up to {bound})"));
     let fences: Vec<String> = info.fences.chars().map(String::from).collect();
     vec![
-        format!("`{}`", info.name),
+        format!("{}`{}`", if *lock { "" } else { "**refuted**: " }, info.name),
         info.origin.to_owned(),
         served(info),
         info.registers.to_owned(),
