@@ -32,8 +32,9 @@ him. *Overtaken*: how often, at most, others enter while one waits, all of them 
 of them, counted from its first step, or from the end of its doorway (d). What is said of waiting
 assumes that whoever is not outside keeps taking steps. *Alone*: the reads (r), writes (w),
 exchanges (x) and fences (f) of an entry and exit that meet nobody. Where something breaks, the
-number is the length of the shortest schedule that shows it, and what else holds is left open (-).
-Where numbers grow, no schedule is followed beyond the one given with the states.
+number is the length of a schedule that shows it, the shortest where two get in; nothing else is
+decided then (-). Where numbers grow, no schedule is followed beyond the one given with the
+states.
 
 ";
 
