@@ -1,8 +1,8 @@
 //! Distinct states a second of the search on the specification of Dijkstra's algorithm, counted as
 //! TLC counts.
 //!
-//! `cargo bench -p doorway-threads --features check --bench dijkstra_mutex` goes through the
-//! 33,288,512 states of four processes, on one thread and on all; `-- --smoke` does with three.
+//! `cargo bench -p doorway-threads --bench dijkstra_mutex` goes through the 33,288,512 states of
+//! four processes, on one thread and on all; `-- --smoke` does with three.
 
 #[path = "../tests/dijkstra_mutex/mod.rs"]
 mod dijkstra_mutex;

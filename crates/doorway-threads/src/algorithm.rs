@@ -170,7 +170,7 @@ pub struct Info {
     pub origin: &'static str,
     /// The year.
     pub year: u16,
-    /// The fewest processes and the most.
+    /// The fewest processes.
     pub fewest: usize,
     /// The most processes.
     pub most: usize,

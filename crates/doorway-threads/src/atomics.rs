@@ -110,14 +110,26 @@ impl<R: Relax> Memory for Atomics<'_, R> {
         register.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    #[cfg(feature = "std")]
+    #[cfg(target_has_atomic = "ptr")]
     fn down(&mut self, semaphore: Register) -> bool {
-        crate::semaphore::down(self.registers.at(semaphore));
+        let units = self.registers.at(semaphore);
+        #[cfg(feature = "std")]
+        crate::semaphore::down(units);
+        // Where nobody can sleep, the unit goes to whoever comes first.
+        #[cfg(not(feature = "std"))]
+        if units.fetch_update(Ordering::Acquire, Ordering::Relaxed, |n| n.checked_sub(1)).is_err() {
+            self.wait();
+            return false;
+        }
         true
     }
 
-    #[cfg(feature = "std")]
+    #[cfg(target_has_atomic = "ptr")]
     fn up(&mut self, semaphore: Register) {
-        crate::semaphore::up(self.registers.at(semaphore));
+        let units = self.registers.at(semaphore);
+        #[cfg(feature = "std")]
+        crate::semaphore::up(units);
+        #[cfg(not(feature = "std"))]
+        units.fetch_add(1, Ordering::Release);
     }
 }

@@ -13,6 +13,28 @@
 //! # Ok::<(), doorway_threads::RoomError>(())
 //! ```
 //!
+//! A [`Room`] holds the value, and each participant a [`Seat`]: `lock` borrows the seat mutably, so
+//! that nobody can use one twice at a time, which none of these algorithms would survive.
+//! `try_lock` is there where a process may give up ([`Withdraws`]). The third parameter of a room
+//! says what a thread does while it waits: [`Spin`], [`Loop`], and with the standard library
+//! [`Yield`] and [`SpinThenYield`], which is the default there.
+//!
+//! # Features
+//!
+//! - `std` (default): semaphores that sleep, and the [problems](problems) that are solved with
+//!   them. Without it the crate needs an allocator and, for most algorithms, loads and stores only.
+//! - `lock_api`: [`Seated`], any of the locks where a `lock_api::Mutex` goes.
+//! - `check`: the explorer, [`check::Check`].
+//! - `bench`: what the locks cost, measured beside those of others.
+//!
+//! # On real memory
+//!
+//! The steps of a lock load with acquire and store with release; what else an algorithm needs are
+//! its fences. The crate's tests run the same steps on loom's memory with two processes, where each
+//! lock excludes with all its fences and fails without any one of them; on shuttle's schedules with
+//! up to six; and on threads. The explorer knows memory that keeps order, and memory with store
+//! buffers.
+//!
 //! # What is known of the algorithms
 //!
 #![doc = include_str!("../TABLE.md")]

@@ -94,18 +94,18 @@ pub trait Memory {
     #[cfg(target_has_atomic = "ptr")]
     fn add(&mut self, register: Register, change: isize) -> Word;
 
-    /// Put a word into a register if it holds another, and say whether it did.
+    /// Put a new word into a register if it holds the old one, and say whether it did.
     #[cfg(target_has_atomic = "ptr")]
     fn replace(&mut self, register: Register, old: Word, new: Word) -> bool;
 
     /// Take one from a semaphore, and say whether there was one: if not, the process sleeps, and
     /// has to come back to take it. A real memory need not ask for that, since it can make the
     /// caller sleep.
-    #[cfg(feature = "std")]
+    #[cfg(target_has_atomic = "ptr")]
     fn down(&mut self, semaphore: Register) -> bool;
 
     /// Give one to a semaphore: to a process that was made to wait, if there is any.
-    #[cfg(feature = "std")]
+    #[cfg(target_has_atomic = "ptr")]
     fn up(&mut self, semaphore: Register);
 }
 

@@ -19,13 +19,6 @@ pub enum Section {
     Leaving,
 }
 
-impl Section {
-    /// Is it on its way in?
-    pub const fn wants_in(self) -> bool {
-        matches!(self, Self::Doorway | Self::Waiting)
-    }
-}
-
 /// Where a process is: the next access it makes, and the words it needs for it and later. What is
 /// not needed any more is not there, so equal places are the same situation.
 pub trait Place: Copy + Debug + Eq + Send + Sync + 'static {

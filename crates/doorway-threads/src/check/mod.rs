@@ -16,7 +16,8 @@ mod verdicts;
 use std::string::String;
 use std::vec::Vec;
 
-use doorway_search::{End, Progress, Scope, Search};
+pub use doorway_search::Progress;
+use doorway_search::{End, Scope, Search};
 
 use crate::{Algorithm, Bypass, Claims, Withdraws};
 pub use alone::{Alone, alone};
@@ -64,7 +65,7 @@ pub struct Report {
     pub progress: Progress,
     /// Was every state looked at, or as many as needed to refute something?
     pub exhausted: bool,
-    /// Was anything cut off because a number became too large?
+    /// The largest number that was looked at, if there is a limit.
     pub bound: Option<usize>,
     /// Is at most one inside, or none but those who may be together?
     pub exclusion: Option<bool>,
@@ -76,7 +77,8 @@ pub struct Report {
     pub bypass: Option<Bypass>,
     /// Is it first come, first served after the doorway?
     pub fifo: Option<bool>,
-    /// How it comes to the gravest of what is wrong.
+    /// How it comes to what is wrong: two inside, nobody entering, or one locked out that should
+    /// not be.
     pub schedule: Vec<Line>,
     /// What then happens again and again.
     pub cycle: Vec<Line>,

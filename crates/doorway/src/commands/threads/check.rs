@@ -28,9 +28,9 @@ pub(crate) struct Args {
     #[arg(short = 'n', value_name = "N", value_parser = parse_processes)]
     processes: Option<usize>,
     /// Writes are seen at once (sc), or wait in a buffer as on x86 (tso), where only exclusion is
-    /// decided
-    #[arg(long, value_name = "MODEL", default_value = "sc")]
-    memory: Memory,
+    /// decided [default: sc, or tso if a fence is left out]
+    #[arg(long, value_name = "MODEL")]
+    memory: Option<Memory>,
     /// Leave out these fences, as in a,b
     #[arg(long, value_name = "LETTERS", value_delimiter = ',')]
     drop_fence: Vec<char>,
@@ -169,12 +169,16 @@ impl Args {
             };
             return Err(Usage(format!("{name} has no fence '{letter}': {there}")));
         }
-        if !self.drop_fence.is_empty() && self.memory == Memory::Sc {
-            let reason = "without buffers no fence does anything; add --memory tso";
-            return Err(Usage(reason.to_owned()));
-        }
+        let memory = match (self.memory, self.drop_fence.is_empty()) {
+            (Some(Memory::Sc), false) => {
+                let reason = "without buffers no fence does anything; say --memory tso";
+                return Err(Usage(reason.to_owned()));
+            }
+            (None, false) => Memory::Tso,
+            (memory, _) => memory.unwrap_or(Memory::Sc),
+        };
         Ok(Question {
-            memory: self.memory,
+            memory,
             dropped: self.drop_fence.iter().collect(),
             threads: self.threads.unwrap_or_else(cores),
             ..Question::new(info, n, self.limit)

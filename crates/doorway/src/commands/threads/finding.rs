@@ -261,7 +261,7 @@ mod tests {
             (0..count).map(line).collect()
         };
         Report {
-            progress: doorway_lab::check::Progress::default(),
+            progress: doorway_threads::check::Progress::default(),
             exhausted: true,
             bound: Some(7),
             exclusion: Some(true),

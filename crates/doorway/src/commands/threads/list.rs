@@ -22,7 +22,6 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
-    summary: &'static str,
     origin: &'static str,
     year: u16,
     fewest: usize,
@@ -35,11 +34,10 @@ struct Row {
 }
 
 impl Row {
-    fn new(Entry { info, lock, source }: &Entry) -> Self {
+    fn new(Entry { info, lock, .. }: &Entry) -> Self {
         let claimed = [2, 3].into_iter().filter(|n| info.serves(*n));
         Self {
             name: info.name,
-            summary: summary(source),
             origin: info.origin,
             year: info.year,
             fewest: info.fewest,
@@ -53,12 +51,6 @@ impl Row {
     }
 }
 
-/// The first line of the comment with which a file opens.
-fn summary(source: &'static str) -> &'static str {
-    let line = source.lines().next().unwrap_or_default();
-    line.trim_start_matches("//! ").trim_end_matches('.')
-}
-
 /// How many processes it serves, in words.
 pub(super) fn served(info: &Info) -> String {
     match (info.fewest, info.most) {
@@ -68,17 +60,15 @@ pub(super) fn served(info: &Info) -> String {
     }
 }
 
-/// What is claimed of it for the fewest processes, in a few words.
+/// What is claimed of it, in a few words: for three processes, which some serve worse than two.
 fn claims(info: &Info) -> &'static str {
-    let claims = info.claims;
-    if (claims.fifo)(info.fewest) {
+    let n = info.most.min(3);
+    if (info.claims.fifo)(n) {
         "first come, first served"
-    } else if (claims.lockout_free)(info.fewest) {
+    } else if (info.claims.lockout_free)(n) {
         "everyone gets in"
-    } else if claims.deadlock_free {
-        "one gets in"
     } else {
-        "exclusion"
+        "one gets in"
     }
 }
 

@@ -26,6 +26,9 @@ Written by `doorway threads check --table`, which goes through every schedule of
 and of three where the algorithm serves so many; of what is refuted, also of four. Where they
 differ, the answers for each number are given in turn.
 
+*Registers*: those of one writer, and those that all write, which are called shared. *Needs*: what
+the processor has to offer. *Fences*: the places where what was written must be seen by others
+before anything else is read, by their letters in the text; without any one of them, two get in.
 *Exclusion*: no two are inside at once. *Deadlock*: if some want in, one gets in. *Lockout*:
 whoever wants in gets in. *Order*: who has passed the doorway before another begins gets in before
 him. *Overtaken*: how often, at most, others enter while one waits, all of them together / any one
