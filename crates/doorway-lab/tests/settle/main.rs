@@ -16,10 +16,13 @@ use doorway_lab::{Choice, FOREVER, Limits, World};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+#[path = "../listed/mod.rs"]
+mod listed;
 mod pair;
 #[path = "../spoiled/mod.rs"]
 mod spoiled;
 
+use listed::listed;
 use pair::Pair;
 use spoiled::{Spoil, Spoiled};
 
@@ -165,7 +168,10 @@ fn wires_permits_and_weights_change_nothing_of_that() {
         ("raymond-k", permits(2, 1)),
         ("raymond-k", permits(2, 2)),
         ("weighted-majority", Shape { weights: Some(vec![1, 1, 0]), ..Shape::default() }),
-    ] {
+    ]
+    .into_iter()
+    .filter(|(name, _)| listed(name))
+    {
         let sizes = if shape.weights.is_some() { 3..=3 } else { 2..=3 };
         for size in sizes {
             let case =
@@ -181,53 +187,48 @@ fn wires_permits_and_weights_change_nothing_of_that() {
     }
 }
 
-/// How many settled worlds two and three nodes have that ask for ever.
-const FINITE: [(&str, Channel, u64, u64); 26] = [
-    ("central", Channel::Fifo, 13, 70),
-    ("central", Channel::Unordered, 16, 98),
-    ("carvalho-roucairol", Channel::Fifo, 31, 6661),
-    ("carvalho-roucairol", Channel::Unordered, 35, 8695),
-    ("ricart-agrawala", Channel::Fifo, 18, 1833),
-    ("ricart-agrawala", Channel::Unordered, 24, 2622),
-    ("readers-writers", Channel::Unordered, 24, 2622),
-    ("ricart-agrawala-token", Channel::Fifo, 14, 192),
-    ("ricart-agrawala-token", Channel::Unordered, 16, 252),
-    ("suzuki-kasami", Channel::Fifo, 14, 240),
-    ("suzuki-kasami", Channel::Unordered, 16, 312),
-    ("naimi-trehel", Channel::Fifo, 14, 282),
-    ("naimi-trehel", Channel::Unordered, 16, 318),
-    ("le-lann", Channel::Unordered, 12, 36),
-    ("maekawa", Channel::Fifo, 51, 8000),
-    ("maekawa-heir", Channel::Fifo, 51, 8000),
-    ("maekawa-eager", Channel::Fifo, 40, 10371),
-    ("maekawa-unordered", Channel::Unordered, 91, 25726),
-    ("maekawa-sequential", Channel::Fifo, 27, 160),
-    ("maekawa-sequential", Channel::Unordered, 34, 223),
-    ("maekawa-cyclic", Channel::Fifo, 27, 160),
-    ("maekawa-cyclic", Channel::Unordered, 34, 223),
-    ("raymond-tree", Channel::Unordered, 16, 110),
-    ("raymond-echo", Channel::Unordered, 28, 682),
-    ("raymond-k", Channel::Fifo, 17, 1804),
-    ("raymond-k", Channel::Unordered, 23, 2562),
+/// How many settled worlds two nodes have that ask for ever; and three, where a test can look at
+/// all of them.
+const FINITE: [(&str, Channel, &[u64]); 29] = [
+    ("central", Channel::Fifo, &[13, 70]),
+    ("central", Channel::Unordered, &[16, 98]),
+    ("carvalho-roucairol", Channel::Fifo, &[31, 6661]),
+    ("carvalho-roucairol", Channel::Unordered, &[35, 8695]),
+    ("ricart-agrawala", Channel::Fifo, &[18, 1833]),
+    ("ricart-agrawala", Channel::Unordered, &[24, 2622]),
+    ("readers-writers", Channel::Unordered, &[24, 2622]),
+    ("ricart-agrawala-token", Channel::Fifo, &[14, 192]),
+    ("ricart-agrawala-token", Channel::Unordered, &[16, 252]),
+    ("suzuki-kasami", Channel::Fifo, &[14, 240]),
+    ("suzuki-kasami", Channel::Unordered, &[16, 312]),
+    ("naimi-trehel", Channel::Fifo, &[14, 282]),
+    ("naimi-trehel", Channel::Unordered, &[16, 318]),
+    ("le-lann", Channel::Unordered, &[12, 36]),
+    ("maekawa", Channel::Fifo, &[51, 8000]),
+    ("maekawa-heir", Channel::Fifo, &[51, 8000]),
+    ("maekawa-eager", Channel::Fifo, &[40, 10371]),
+    ("maekawa-unordered", Channel::Unordered, &[91, 25726]),
+    ("maekawa-sequential", Channel::Fifo, &[27, 160]),
+    ("maekawa-sequential", Channel::Unordered, &[34, 223]),
+    ("maekawa-cyclic", Channel::Fifo, &[27, 160]),
+    ("maekawa-cyclic", Channel::Unordered, &[34, 223]),
+    ("raymond-tree", Channel::Unordered, &[16, 110]),
+    ("raymond-echo", Channel::Unordered, &[28, 682]),
+    ("raymond-k", Channel::Fifo, &[17, 1804]),
+    ("raymond-k", Channel::Unordered, &[23, 2562]),
+    ("lamport", Channel::Fifo, &[182]),
+    ("majority", Channel::Fifo, &[40]),
+    ("majority", Channel::Unordered, &[91]),
 ];
 
 #[test]
 fn requests_for_ever_lead_to_finitely_many_settled_worlds() {
-    for (name, channel, two, three) in FINITE {
-        for (size, expected) in [(2, two), (3, three)] {
+    for (name, channel, counts) in FINITE {
+        for (size, expected) in (2..).zip(counts).filter(|_| listed(name)) {
             let case = Case::new(&vec![FOREVER; size], channel);
             let count = algorithms::with(name, Count(&case, 30_000)).expect("a name");
-            assert_eq!(count, Some(expected), "{name} {case:?}");
+            assert_eq!(count.as_ref(), Some(expected), "{name} {case:?}");
         }
-    }
-    for (name, channel, two) in [
-        ("lamport", Channel::Fifo, 182),
-        ("majority", Channel::Fifo, 40),
-        ("majority", Channel::Unordered, 91),
-    ] {
-        let case = Case::new(&[FOREVER; 2], channel);
-        let count = algorithms::with(name, Count(&case, 30_000)).expect("a name");
-        assert_eq!(count, Some(two), "{name} {case:?}");
     }
 }
 
