@@ -1,10 +1,14 @@
-//! What the papers claim of messages per entry, for every algorithm of the list.
+//! What the papers claim of messages per entry, for every algorithm of the list: how many there
+//! are, who pays for them, and whom they concern.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use doorway_core::algorithms::ALL;
-use doorway_core::{Group, NodeId, Per, Shape};
+use doorway_core::algorithms::{self, ALL, Task};
+use doorway_core::quorums::Kind;
+use doorway_core::{Algorithm, Group, Mode, Needs, NodeId, Per, Shape, Start};
 use doorway_lab::simulate::{self, Arrival, Delay, Law, Report, Workload};
+use doorway_lab::{Choice, Limits, World};
 
 mod listed;
 
@@ -132,5 +136,45 @@ fn who_waits_pays_for_what_lets_it_in() {
         let usual = (Law::Constant(1.0), 100.0, 2);
         let (report, _) = run(name, 5, Workload::Scripted(arrivals), usual);
         assert_eq!((report.messages_min, report.messages_max), (least, most), "{name}");
+    }
+}
+
+/// Node 2 alone asks, again and again, where each node has several quorums.
+struct Alone;
+
+impl Task for Alone {
+    type Output = ();
+
+    fn run<A: Algorithm>(self) {
+        const ME: NodeId = NodeId(1);
+        let shape = Shape { quorums: Some(Kind::Triangle), ..Shape::default() };
+        let group = Arc::new(A::INFO.group(6, &shape).expect("a triangle of six"));
+        assert_ne!(group.quorum(ME, 0), group.quorum(ME, 1));
+        let limits = Limits::reliable(&group, 2 * group.turns());
+        let mut world = World::<A>::new(group.clone(), &Start::default(), A::INFO.channel, limits);
+        for turn in 0..2 * group.turns() {
+            let mut asked = BTreeSet::new();
+            for choice in [Choice::Acquire(ME, Mode::Exclusive), Choice::Release(ME)] {
+                let mut next = Some(choice);
+                while let Some(choice) = next {
+                    let step = world.apply(choice);
+                    assert_eq!(step.violation, None);
+                    asked.extend(step.sends.iter().map(|(to, _)| *to));
+                    next = world.under_way().next().map(|(parcel, _)| Choice::Deliver(parcel));
+                }
+            }
+            asked.remove(&ME);
+            let others = group.quorum(ME, turn).iter().filter(|member| **member != ME).copied();
+            assert_eq!(asked, others.collect(), "{}, request {}", A::INFO.name, turn + 1);
+        }
+    }
+}
+
+/// Where nodes have several quorums, so that none is asked more than others, each request goes to
+/// the next of them, and nobody else hears of it.
+#[test]
+fn requests_go_to_the_quorums_in_turn() {
+    for entry in ALL.iter().filter(|entry| entry.info.needs == Needs::Quorums) {
+        algorithms::with(entry.info.name, Alone).expect("a name of the list");
     }
 }
