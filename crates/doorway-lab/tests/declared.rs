@@ -25,10 +25,11 @@ fn shapes(info: &Info) -> Vec<(&'static str, Shape)> {
 /// All that an algorithm declares, with what its formulas come to at several sizes.
 fn declared(info: &Info) -> String {
     let Info { name, summary, paper, year, kind, channel, shared, permits, needs, .. } = *info;
-    let Info { refuted, served, messages, .. } = *info;
+    let Info { refuted, survives, served, messages, .. } = *info;
     let mut text = format!(
         "\n{name}: {summary}\n  {paper}, {year}\n  {kind:?}, {channel:?}, needs {needs:?}, \
-         shared {shared}, permits {permits}, served {served}, per {:?}, refuted {refuted:?}\n",
+         shared {shared}, permits {permits}, served {served}, per {:?}, refuted {refuted:?}, \
+         survives {survives:?}\n",
         messages.per
     );
     for (label, shape) in shapes(info) {

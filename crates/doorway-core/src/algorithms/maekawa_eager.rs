@@ -58,7 +58,6 @@ impl Rules for SlidesPrinted {
         name: "maekawa-slides-printed",
         summary: "maekawa-eager as on the slides: one INQUIRE for every older request",
         refuted: Some("two nodes inside: three clients in 17 steps, two in 13 if one asks again"),
-        survives: &[],
         served: false,
         ..Eager::INFO
     };

@@ -79,7 +79,6 @@ impl Order for SelfFirst {
         name: "maekawa-sequential-self-first",
         summary: "maekawa-sequential where each node locks itself first",
         refuted: Some("deadlock, with two nodes in 4 steps"),
-        survives: &[],
         served: false,
         ..Ascending::INFO
     };

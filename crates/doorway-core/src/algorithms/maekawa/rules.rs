@@ -70,7 +70,6 @@ impl Rules for Printed {
         name: "maekawa-printed",
         summary: "maekawa as printed: a displaced request is not told FAILED",
         refuted: Some("deadlock, with three nodes in 8 steps"),
-        survives: &[],
         served: false,
         ..Repaired::INFO
     };
@@ -89,7 +88,6 @@ impl Rules for Textbook {
         name: "maekawa-textbook",
         summary: "maekawa as in textbooks: FAILED only if the lock itself is older",
         refuted: Some("deadlock, with three nodes in 8 steps"),
-        survives: &[],
         served: false,
         ..Repaired::INFO
     };
