@@ -5,12 +5,14 @@
 //! chosen, the same node does the same in both. Dropped messages change nothing when they arrive.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
 use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami};
 use doorway_core::algorithms::{self, ALL, Task};
-use doorway_core::{Algorithm, Channel, Group, Moment, NodeId, Shape, Start, Wiring};
+use doorway_core::quorums::Kind;
+use doorway_core::{Algorithm, Channel, Group, Info, Moment, Needs, NodeId, Shape, Start, Wiring};
 use doorway_lab::check::{Check, Verdict};
 use doorway_lab::{Choice, FOREVER, Limits, World};
 use rand_chacha::ChaCha8Rng;
@@ -158,30 +160,36 @@ fn after_many_requests_settled_worlds_do_the_same() {
     }
 }
 
-#[test]
-fn wires_permits_and_weights_change_nothing_of_that() {
+/// Other shapes than the usual one, and for groups of which sizes. Of three nodes with the usual
+/// quorums no two ask the same third node, so that nobody is told INQUIRE but by itself.
+fn shaped(info: &Info) -> Vec<(Shape, RangeInclusive<usize>)> {
     let wired = |wiring| Shape { wiring: Some(wiring), ..Shape::default() };
     let permits = |k, seats| Shape { permits: Some(k), seats: Some(seats), ..Shape::default() };
-    for (name, shape) in [
-        ("suzuki-kasami", wired(Wiring::Ring)),
-        ("suzuki-kasami", wired(Wiring::Tree)),
-        ("raymond-k", permits(2, 1)),
-        ("raymond-k", permits(2, 2)),
-        ("weighted-majority", Shape { weights: Some(vec![1, 1, 0]), ..Shape::default() }),
-    ]
-    .into_iter()
-    .filter(|(name, _)| listed(name))
-    {
-        let sizes = if shape.weights.is_some() { 3..=3 } else { 2..=3 };
-        for size in sizes {
-            let case =
-                Case { shape: shape.clone(), ..Case::new(&vec![2; size], Channel::Unordered) };
-            let result = algorithms::with(name, Nearest(&case, 300)).expect("a name");
-            assert_eq!(result, Ok(()), "{name} {case:?}");
+    let asking = |quorums| Shape { quorums: Some(quorums), ..Shape::default() };
+    let weights = || Shape { weights: Some(vec![1, 1, 0]), ..Shape::default() };
+    match info.needs {
+        _ if info.permits => vec![(permits(2, 1), 2..=3), (permits(2, 2), 2..=3)],
+        Needs::Wiring => vec![(wired(Wiring::Ring), 2..=3), (wired(Wiring::Tree), 2..=3)],
+        Needs::Weights => vec![(weights(), 3..=3)],
+        Needs::Quorums => vec![(asking(Kind::Triangle), 2..=3), (asking(Kind::Grid), 4..=4)],
+        Needs::Nothing | Needs::Tree | Needs::Graph => Vec::new(),
+    }
+}
+
+#[test]
+fn wires_permits_weights_and_quorums_change_nothing_of_that() {
+    for info in ALL.iter().map(|entry| entry.info) {
+        let sized = |(shape, sizes): (Shape, RangeInclusive<usize>)| {
+            sizes.map(move |size| (shape.clone(), size))
+        };
+        for (shape, size) in shaped(&info).into_iter().flat_map(sized) {
+            let case = Case { shape, ..Case::new(&vec![2; size], info.channel) };
+            let result = algorithms::with(info.name, Nearest(&case, 300)).expect("a name");
+            assert_eq!(result, Ok(()), "{} {case:?}", info.name);
             let case = Case { asks: vec![FOREVER; size], ..case };
             for seed in 0..10 {
-                let result = algorithms::with(name, Walk(&case, seed, 200)).expect("a name");
-                assert_eq!(result, Ok(()), "{name} {case:?}");
+                let result = algorithms::with(info.name, Walk(&case, seed, 200)).expect("a name");
+                assert_eq!(result, Ok(()), "{} {case:?}", info.name);
             }
         }
     }
@@ -229,6 +237,26 @@ fn requests_for_ever_lead_to_finitely_many_settled_worlds() {
             let count = algorithms::with(name, Count(&case, 30_000)).expect("a name");
             assert_eq!(count.as_ref(), Some(expected), "{name} {case:?}");
         }
+    }
+}
+
+/// How many settled worlds a square has of which node 1 and node 4 ask for ever, so that node 2 and
+/// node 3 decide between them.
+const SQUARE: [(&str, Channel, u64); 4] = [
+    ("maekawa", Channel::Fifo, 5599),
+    ("maekawa-heir", Channel::Fifo, 5599),
+    ("maekawa-eager", Channel::Fifo, 4187),
+    ("maekawa-unordered", Channel::Unordered, 9649),
+];
+
+#[test]
+fn an_inquiry_that_comes_too_late_is_forgotten() {
+    let shape = Shape { quorums: Some(Kind::Grid), ..Shape::default() };
+    for (name, channel, expected) in SQUARE.into_iter().filter(|(name, ..)| listed(name)) {
+        let asks = Case::new(&[FOREVER, 0, 0, FOREVER], channel);
+        let case = Case { shape: shape.clone(), ..asks };
+        let count = algorithms::with(name, Count(&case, 30_000)).expect("a name");
+        assert_eq!(count, Some(expected), "{name} {case:?}");
     }
 }
 
