@@ -18,6 +18,7 @@ use doorway_lab::{Choice, FOREVER, Limits, World};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+mod late;
 #[path = "../listed/mod.rs"]
 mod listed;
 mod pair;
@@ -171,7 +172,11 @@ fn shaped(info: &Info) -> Vec<(Shape, RangeInclusive<usize>)> {
         _ if info.permits => vec![(permits(2, 1), 2..=3), (permits(2, 2), 2..=3)],
         Needs::Wiring => vec![(wired(Wiring::Ring), 2..=3), (wired(Wiring::Tree), 2..=3)],
         Needs::Weights => vec![(weights(), 3..=3)],
-        Needs::Quorums => vec![(asking(Kind::Triangle), 2..=3), (asking(Kind::Grid), 4..=4)],
+        Needs::Quorums => vec![
+            (asking(Kind::Triangle), 2..=3),
+            (asking(Kind::Grid), 4..=4),
+            (late::one_arbiter(), 3..=3),
+        ],
         Needs::Nothing | Needs::Tree | Needs::Graph => Vec::new(),
     }
 }
@@ -237,26 +242,6 @@ fn requests_for_ever_lead_to_finitely_many_settled_worlds() {
             let count = algorithms::with(name, Count(&case, 30_000)).expect("a name");
             assert_eq!(count.as_ref(), Some(expected), "{name} {case:?}");
         }
-    }
-}
-
-/// How many settled worlds a square has of which node 1 and node 4 ask for ever, so that node 2 and
-/// node 3 decide between them.
-const SQUARE: [(&str, Channel, u64); 4] = [
-    ("maekawa", Channel::Fifo, 5599),
-    ("maekawa-heir", Channel::Fifo, 5599),
-    ("maekawa-eager", Channel::Fifo, 4187),
-    ("maekawa-unordered", Channel::Unordered, 9649),
-];
-
-#[test]
-fn an_inquiry_that_comes_too_late_is_forgotten() {
-    let shape = Shape { quorums: Some(Kind::Grid), ..Shape::default() };
-    for (name, channel, expected) in SQUARE.into_iter().filter(|(name, ..)| listed(name)) {
-        let asks = Case::new(&[FOREVER, 0, 0, FOREVER], channel);
-        let case = Case { shape: shape.clone(), ..asks };
-        let count = algorithms::with(name, Count(&case, 30_000)).expect("a name");
-        assert_eq!(count, Some(expected), "{name} {case:?}");
     }
 }
 

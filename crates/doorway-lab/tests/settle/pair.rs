@@ -111,7 +111,7 @@ fn without_dropped<A: Algorithm>(world: &World<A>) -> Option<World<A>> {
 }
 
 /// Tells worlds apart.
-fn fingerprint<A: Algorithm>(world: &World<A>) -> u64 {
+pub(crate) fn fingerprint<A: Algorithm>(world: &World<A>) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
     hasher.finish()

@@ -1,0 +1,104 @@
+//! Messages that come too late to matter, and nodes that are left far behind.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use doorway_core::algorithms::maekawa_heir::MaekawaHeir;
+use doorway_core::algorithms::{self, Task};
+use doorway_core::quorums::{Kind, Quorums};
+use doorway_core::{Algorithm, Channel, Group, Info, Mode, Needs, NodeId, Shape, Start};
+use doorway_lab::{Choice, FOREVER, Limits, World};
+
+use crate::Case;
+use crate::listed::listed;
+use crate::pair::{Pair, fingerprint};
+
+/// Two nodes that ask a third one for its lock.
+pub(crate) fn one_arbiter() -> Shape {
+    Shape { quorums: Some(Kind::Weighted), weights: Some(vec![0, 0, 1]), ..Shape::default() }
+}
+
+/// A group of three in which a message may come too late to matter, and a node may be left far
+/// behind: one node decides between the others, or two permits let a node in after one reply.
+fn late(info: &Info) -> Case {
+    let twice = Case::new(&[2, 0, 0], info.channel);
+    let for_ever = Case::new(&[FOREVER, FOREVER, 0], info.channel);
+    match info.needs {
+        _ if info.permits => {
+            let shape = Shape { permits: Some(2), seats: Some(1), ..Shape::default() };
+            Case { shape, ..twice }
+        }
+        Needs::Quorums => Case { shape: one_arbiter(), ..for_ever },
+        _ => Case { shape: Shape { quorums: None, ..one_arbiter() }, ..for_ever },
+    }
+}
+
+/// How many settled worlds such a group has.
+struct Settled;
+
+impl Task for Settled {
+    type Output = usize;
+
+    fn run<A: Algorithm>(self) -> usize {
+        let first = late(&A::INFO).world::<A>().settled();
+        let mut known = BTreeSet::from([fingerprint(&first)]);
+        let mut open = VecDeque::from([first]);
+        while let Some(world) = open.pop_front().filter(|_| known.len() < 10_000) {
+            for choice in world.choices() {
+                let mut next = world.clone();
+                next.apply(choice);
+                let next = next.settled();
+                if known.insert(fingerprint(&next)) {
+                    open.push_back(next);
+                }
+            }
+        }
+        known.len()
+    }
+}
+
+const LATE: [(&str, usize); 6] = [
+    ("maekawa", 334),
+    ("maekawa-heir", 334),
+    ("maekawa-eager", 270),
+    ("maekawa-unordered", 437),
+    ("weighted-majority", 490),
+    ("raymond-k", 41),
+];
+
+#[test]
+fn what_comes_too_late_is_forgotten() {
+    for (name, expected) in LATE.into_iter().filter(|(name, _)| listed(name)) {
+        let count = algorithms::with(name, Settled).expect("a name");
+        assert_eq!(count, expected, "{name}");
+    }
+}
+
+/// Node 1, the only one that node 2 and node 3 both ask, crashes, and node 2 is its heir: so it
+/// does not learn how often node 3 has been inside, and may itself go in as often.
+#[test]
+fn where_nodes_crash_a_distance_is_kept_however_wide() {
+    let [one, two, three] = [0, 1, 2].map(NodeId);
+    let quorums = Quorums::from_sets(vec![vec![one], vec![one, two], vec![one, three]]);
+    let group = Group::new(3).and_then(|group| group.with_quorums(quorums?)).expect("they meet");
+    let limits = Limits { crashes: 1, detection: true, ..Limits::reliable(&group, FOREVER) };
+    let start = Start::default();
+    let world = World::<MaekawaHeir>::new(Arc::new(group), &start, Channel::Fifo, limits);
+    let mut pair = Pair::new(world);
+    let mut happen = |choice| {
+        let mut next = Some(choice);
+        while let Some(choice) = next {
+            pair = pair.step(choice).expect("they do the same").expect("all is well");
+            assert_eq!(pair.check(), Ok(()));
+            next = pair.world.under_way().next().map(|(parcel, _)| Choice::Deliver(parcel));
+        }
+    };
+    let acquire = |node| Choice::Acquire(node, Mode::Exclusive);
+    let visit = |node| [acquire(node), Choice::Release(node)];
+    [three; 20].into_iter().flat_map(visit).for_each(&mut happen);
+    happen(Choice::Crash(one));
+    let learns = |node| Choice::Detect { node, failed: one };
+    [two, three].into_iter().map(learns).for_each(&mut happen);
+    [two; 10].into_iter().flat_map(visit).for_each(&mut happen);
+    [two, three].into_iter().map(acquire).for_each(&mut happen);
+}
