@@ -1,6 +1,7 @@
 //! What each algorithm declares of itself, and what its formulas come to.
 
 use doorway_core::algorithms::ALL;
+use doorway_core::quorums::Kind;
 use doorway_core::{Formula, Info, Needs, Shape, Wiring};
 
 /// Groups of every kind that a formula tells apart.
@@ -11,6 +12,9 @@ fn shapes(info: &Info) -> Vec<(&'static str, Shape)> {
     let mut shapes = vec![("", shape())];
     if info.needs == Needs::Wiring {
         shapes.extend([(", ring", wired(Wiring::Ring)), (", tree", wired(Wiring::Tree))]);
+    }
+    if info.needs == Needs::Quorums {
+        shapes.push((", triangle", Shape { quorums: Some(Kind::Triangle), ..shape() }));
     }
     if info.permits {
         shapes.extend([(", K=3 S=1", permits(3, 1)), (", K=3 S=2", permits(3, 2))]);
