@@ -287,6 +287,33 @@ fn nobody_asks_twice_before_the_first_is_done() {
     refuses_after::<MaekawaUnordered>(FULL, &[(2, Request(1))], (2, Request(2)));
 }
 
+/// Node 1, which is locked for node 2 while node 3 waits, hears a message of node 3.
+fn on_another_lock<A: Algorithm<Message = Message>>(message: Message) -> Effects<Message> {
+    let group = group(FULL);
+    let mut node = Member::<A>::new(NodeId(0), &group, &Start::default());
+    let mut out = Effects::default();
+    for (from, message) in [(1, Message::Request(1)), (2, Message::Request(2)), (2, message)] {
+        out = Effects::default();
+        let input = Input::Receive { from: NodeId(from), message };
+        node.step(&group, input, &mut out).expect("the contract is kept");
+    }
+    out
+}
+
+#[test]
+fn as_printed_anybody_gives_the_lock_of_another_away() {
+    use Message::{Locked, Release, Relinquish};
+    let sent = |out: &Effects<Message>| out.sends().to_vec();
+    let to = |node| vec![(NodeId(node), Locked(2))];
+    assert_eq!(sent(&on_another_lock::<MaekawaPrinted>(Release)), to(2));
+    assert_eq!(sent(&on_another_lock::<MaekawaSlidesPrinted>(Release)), to(2));
+    // In the paper the owner waits again, and is the oldest; on the slides it is forgotten.
+    assert_eq!(sent(&on_another_lock::<MaekawaPrinted>(Relinquish)), to(1));
+    assert_eq!(sent(&on_another_lock::<MaekawaSlidesPrinted>(Relinquish)), to(2));
+    assert!(on_another_lock::<Maekawa>(Release).rejected().is_some());
+    assert!(on_another_lock::<Maekawa>(Relinquish).rejected().is_some());
+}
+
 /// A node that has been idle comes with a low number, but only once: LOCKED tells it better.
 #[test]
 fn nobody_is_overtaken_again_and_again() {

@@ -3,8 +3,9 @@
 mod figures;
 mod verdicts;
 
+use doorway_core::algorithms::maekawa;
 use doorway_core::algorithms::maekawa_heir::{MaekawaHeir, Message};
-use doorway_core::{Channel, Group, Start};
+use doorway_core::{Channel, Effects, Group, Input, Member, NodeId, Start};
 use doorway_lab::{Choice, Limits, Violation, World};
 
 use figures::*;
@@ -60,4 +61,39 @@ fn a_second_crash_is_survived_too() {
         run(&mut world(PLANE_13, &[2; 13], 2, true), seed);
         run(&mut world(FANO, &[2; 7], 3, true), seed);
     }
+}
+
+/// Who is inside from the beginning says so to the heir of an arbiter as anyone would.
+#[test]
+fn a_group_that_starts_with_a_holder_survives_a_crash() {
+    for node in (0..3).map(NodeId) {
+        let group = group(TRIANGLE);
+        let mut limits = Limits { crashes: 1, detection: true, ..Limits::reliable(&group, 1) };
+        limits.acquires[node.index()].0 = 0;
+        holds(&World::<MaekawaHeir>::new(group, &Start::with_holder(node), Channel::Fifo, limits));
+    }
+}
+
+/// Node 1 of four has crashed. Node 2, its heir, has heard what node 3 knows and not yet node 4.
+#[test]
+fn an_heir_keeps_what_comes_before_it_has_heard_everyone() {
+    let group = group(&[[1, 2, 3, 4]; 4]);
+    let mut heir = Member::<MaekawaHeir>::new(NodeId(1), &group, &Start::default());
+    let mut step = |input| {
+        let mut out = Effects::default();
+        heir.step(&group, input, &mut out).expect("the contract is kept");
+        out
+    };
+    let fails = |node| Input::Failed { node: NodeId(node), heir: NodeId(1) };
+    let hears = |message| Input::Receive { from: NodeId(2), message };
+    let about = |message| Message::About(NodeId(0), message);
+    let request = |clock| hears(about(maekawa::Message::Request(clock)));
+    step(fails(0));
+    step(hears(Message::Recover(NodeId(0), None)));
+    let early = step(request(1));
+    assert!(early.rejected().is_none() && early.sends().is_empty());
+    assert!(step(request(2)).rejected().is_some(), "one request at a time");
+    // Now node 4 crashes, and nobody is left to be heard.
+    let opened = step(fails(3));
+    assert!(opened.sends().contains(&(NodeId(2), about(maekawa::Message::Locked(1)))));
 }

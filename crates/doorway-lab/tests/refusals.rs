@@ -7,6 +7,7 @@ use doorway_core::algorithms::central::{self, Central};
 use doorway_core::algorithms::lamport::{self, Lamport};
 use doorway_core::algorithms::le_lann::{self, LeLann};
 use doorway_core::algorithms::maekawa::{self, Maekawa};
+use doorway_core::algorithms::maekawa_cyclic::{self, MaekawaCyclic};
 use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
 use doorway_core::algorithms::majority::{self, Majority, WeightedMajority};
 use doorway_core::algorithms::naimi_trehel::{self, NaimiTrehel};
@@ -24,7 +25,7 @@ use doorway_core::{
     Wiring,
 };
 
-/// A node of a group of three.
+/// A node of a group, of three if nothing else is said.
 struct Node<A: Algorithm> {
     group: Group,
     member: Member<A>,
@@ -37,7 +38,11 @@ impl<A: Algorithm> Node<A> {
     }
 
     fn wired(me: u32, shape: &Shape) -> Self {
-        let group = A::INFO.group(3, shape).expect("a group of three exists");
+        Self::among(3, me, shape)
+    }
+
+    fn among(size: usize, me: u32, shape: &Shape) -> Self {
+        let group = A::INFO.group(size, shape).expect("a group of this size exists");
         let member = Member::new(NodeId(me), &group, &Start::default());
         Self { group, member }
     }
@@ -247,6 +252,21 @@ fn maekawa() {
     // Where messages keep no order, the next request may overtake the release; not so the same.
     let unordered = Node::<MaekawaUnordered>::wired(1, &pairs).hears(0, Request(1));
     unordered.refuses(0, Request(1)).hears(0, Request(2)).refuses(0, Request(3));
+}
+
+#[test]
+fn maekawa_cyclic() {
+    use maekawa_cyclic::Message;
+    // Node 3 asks 1, 3 and 5, then 2, 3 and 5. Node 1 asks 1, 2 and 4, then 1, 3 and 5.
+    let turns = Shape { quorums: Some(Kind::Triangle), ..Shape::default() };
+    let request = |node, turn| Message::Request(maekawa_cyclic::Visit { node: NodeId(node), turn });
+    let node = |me| Node::<MaekawaCyclic>::among(5, me, &turns);
+    // A request waits at a member once, whichever turn it claims.
+    let locked = node(4).hears(2, request(0, 1));
+    locked.defers(2, request(2, 0)).refuses(1, request(2, 1)).refuses(2, request(2, 0));
+    // One's own comes by while one waits, in its turn, and once.
+    node(2).refuses(0, request(2, 0)).asks().refuses(0, request(2, 1));
+    node(2).asks().hears(0, request(2, 0)).refuses(0, request(2, 0));
 }
 
 #[test]
