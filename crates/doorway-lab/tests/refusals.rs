@@ -298,6 +298,8 @@ fn suzuki_kasami() {
     let ring = Shape { wiring: Some(Wiring::Ring), ..Shape::default() };
     let outside = Node::<SuzukiKasami>::wired(1, &ring);
     let outside = outside.refuses(0, token(&[], 3)).refuses(0, token(&[1], 3));
+    // A request that has come round, and one of a stranger.
+    let outside = outside.refuses(0, Request(NodeId(1), 1)).refuses(0, Request(NodeId(3), 1));
     outside.refuses(2, token(&[0], 3)).refuses(2, Request(NodeId(2), 1)).hears(0, token(&[2], 3));
 
     let tree = Shape { wiring: Some(Wiring::Tree), ..Shape::default() };
