@@ -65,12 +65,19 @@ pub trait Algorithm: Send + Sync + 'static {
 ///
 /// No two processes are ever in places of [`Section::Inside`](crate::Section::Inside), whatever
 /// their number up to [`Info::most`], if each access goes to memory as [`Memory`] describes it;
-/// and whoever enters has read what the one before wrote when it left.
+/// and whoever enters has read what the one before wrote when it left. Steps do not panic, or only
+/// where the program may be ended for it.
 #[allow(unsafe_code, reason = "a lock lends out what it protects on the strength of this")]
 pub unsafe trait Exclusive: Algorithm {}
 
 /// An algorithm in which a process that waits may give up at once.
-pub trait Withdraws: Exclusive {
+///
+/// # Safety
+///
+/// From where [`withdraw`](Withdraws::withdraw) leads, a process comes outside without ever being
+/// inside, and others can tell no difference to one that was inside and has left.
+#[allow(unsafe_code, reason = "a lock goes on from where this leads")]
+pub unsafe trait Withdraws: Exclusive {
     /// Where a process goes on that gives up: a place from which it can only leave, or outside.
     /// It is asked only of places whose step said [`wait`](Memory::wait).
     fn withdraw(at: Self::At) -> Self::At;

@@ -1,9 +1,22 @@
 //! The registers of a lock: atomics, each in a cache line of its own.
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicUsize, Ordering, fence};
+#[cfg(not(feature = "std"))]
+use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicUsize, fence};
 
 use crate::{Algorithm, Memory, Register, Relax, Shared, Word};
+
+/// How strongly every access is ordered; tests on other memories use the same ones.
+#[doc(hidden)]
+pub mod orderings {
+    use core::sync::atomic::Ordering;
+
+    pub const READ: Ordering = Ordering::Acquire;
+    pub const WRITE: Ordering = Ordering::Release;
+    pub const EXCHANGE: Ordering = Ordering::AcqRel;
+    pub const FENCE: Ordering = Ordering::SeqCst;
+}
 
 /// Two lines, since processors fetch them in pairs.
 #[derive(Debug)]
@@ -72,17 +85,17 @@ impl<'r, R: Relax> Atomics<'r, R> {
 impl<R: Relax> Memory for Atomics<'_, R> {
     #[inline]
     fn read(&mut self, register: Register) -> Word {
-        self.registers.at(register).load(Ordering::Acquire)
+        self.registers.at(register).load(orderings::READ)
     }
 
     #[inline]
     fn write(&mut self, register: Register, word: Word) {
-        self.registers.at(register).store(word, Ordering::Release);
+        self.registers.at(register).store(word, orderings::WRITE);
     }
 
     #[inline]
     fn fence(&mut self, _name: char) {
-        fence(Ordering::SeqCst);
+        fence(orderings::FENCE);
     }
 
     #[inline]
@@ -94,20 +107,20 @@ impl<R: Relax> Memory for Atomics<'_, R> {
     #[cfg(target_has_atomic = "ptr")]
     #[inline]
     fn swap(&mut self, register: Register, word: Word) -> Word {
-        self.registers.at(register).swap(word, Ordering::AcqRel)
+        self.registers.at(register).swap(word, orderings::EXCHANGE)
     }
 
     #[cfg(target_has_atomic = "ptr")]
     #[inline]
     fn add(&mut self, register: Register, change: isize) -> Word {
-        self.registers.at(register).fetch_add(change.cast_unsigned(), Ordering::AcqRel)
+        self.registers.at(register).fetch_add(change.cast_unsigned(), orderings::EXCHANGE)
     }
 
     #[cfg(target_has_atomic = "ptr")]
     #[inline]
     fn replace(&mut self, register: Register, old: Word, new: Word) -> bool {
         let register = self.registers.at(register);
-        register.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        register.compare_exchange(old, new, orderings::EXCHANGE, orderings::READ).is_ok()
     }
 
     #[cfg(target_has_atomic = "ptr")]

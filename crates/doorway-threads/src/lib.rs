@@ -73,6 +73,8 @@ mod walk;
 pub use algorithm::{
     Algorithm, Bypass, Claims, Exclusive, Info, MOST, Primitive, Process, Since, Withdraws,
 };
+#[doc(hidden)]
+pub use atomics::orderings;
 pub use memory::{Array, Length, Memory, Register, Shared, Word};
 pub use place::{Place, Section};
 pub use relax::{Loop, Patient, Relax, Spin};

@@ -1,6 +1,7 @@
 //! What a thread does while it waits.
 
-/// A way to wait for a moment, made anew for each time that someone waits.
+/// A way to wait for a moment, made anew for each time that someone waits. Neither making nor
+/// dropping it may panic.
 pub trait Relax: Default {
     /// Wait for a moment. This must not panic: nobody can stop halfway into a lock, so the program
     /// would end.

@@ -82,7 +82,8 @@ impl<A: Exclusive, T, R: Relax> Room<A, T, R> {
 
     /// The seats, owned by whoever takes them: for threads that outlive this one.
     #[cfg(target_has_atomic = "ptr")]
-    pub fn into_seats(self) -> impl ExactSizeIterator<Item = OwnedSeat<A, T, R>> {
+    pub fn into_seats(mut self) -> impl ExactSizeIterator<Item = OwnedSeat<A, T, R>> {
+        self.registers.reset::<A>();
         let seats = self.seats;
         let room = alloc::sync::Arc::new(self);
         // SAFETY: the room was moved in here, so there are no seats but these.

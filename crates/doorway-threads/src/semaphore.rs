@@ -7,8 +7,9 @@ use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, UnparkResult, p
 
 /// A number of units that threads take and give back.
 ///
-/// A unit that is given back while threads wait goes to one of them and to nobody else: a thread
-/// that comes by cannot snatch it.
+/// A unit that is given back while threads sleep goes to the one that has slept longest and to
+/// nobody else: a thread that comes by cannot snatch it. Who has called and does not sleep yet has
+/// not come yet.
 ///
 /// ```
 /// # use doorway_threads::Semaphore;

@@ -36,11 +36,13 @@ fn walk<A: Algorithm, R: Relax>(
     from: Section,
     to: Section,
 ) -> A::At {
+    let halfway = Halfway;
     let mut memory = Atomics::<Loop>::new(registers);
     macro_rules! step {
         () => {
             at = A::step(at, me, &mut memory);
             if at.section() == to {
+                core::mem::forget(halfway);
                 return at;
             }
         };
@@ -51,7 +53,9 @@ fn walk<A: Algorithm, R: Relax>(
         step!();
         step!();
     }
-    walk_on::<A, R>(registers, me, at, to)
+    let at = walk_on::<A, R>(registers, me, at, to);
+    core::mem::forget(halfway);
+    at
 }
 
 #[inline(never)]
@@ -62,20 +66,18 @@ fn walk_on<A: Algorithm, R: Relax>(
     to: Section,
 ) -> A::At {
     let mut memory = Atomics::<R>::new(registers);
-    let halfway = Halfway;
     while at.section() != to {
         at = A::step(at, me, &mut memory);
     }
-    core::mem::forget(halfway);
     at
 }
 
-/// Where a process is would be forgotten if relaxing could panic, and a process that begins again
-/// before it has ended may let two in. A panic while another unwinds ends the program.
+/// Where a process is would be forgotten if a step or relaxing could panic, and a process that
+/// begins again before it has ended may let two in. A panic while another unwinds ends the program.
 struct Halfway;
 
 impl Drop for Halfway {
     fn drop(&mut self) {
-        panic!("nobody can stop halfway into a lock: relaxing must not panic");
+        panic!("nobody can stop halfway into a lock or out of it");
     }
 }

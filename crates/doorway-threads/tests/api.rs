@@ -61,6 +61,35 @@ fn no_more_seats_are_given_than_there_are() {
 }
 
 #[test]
+fn new_seats_begin_anew() {
+    struct Count;
+    impl LockTask for Count {
+        type Output = u32;
+        fn run<A: Exclusive>(self) -> u32 {
+            let mut room: Room<A, u32> = Room::new(2, 0).unwrap();
+            // The first seats leave their traces, and one of them stays inside for ever.
+            let [mut one, mut two] = room.split().unwrap();
+            *one.lock() += 1;
+            *two.lock() += 1;
+            forget(one.lock());
+            let count = |mut seat: OwnedSeat<A, u32>| {
+                thread::spawn(move || {
+                    (0..500).for_each(|_| *seat.lock() += 1);
+                    seat
+                })
+            };
+            let threads: Vec<_> = room.into_seats().map(count).collect();
+            let seats = threads.into_iter().map(|thread| thread.join().unwrap());
+            let total = *seats.last().unwrap().lock();
+            total
+        }
+    }
+    for entry in ALL.iter().filter(|entry| entry.lock) {
+        assert_eq!(with_lock(entry.info.name, Count), Some(1002), "{}", entry.info.name);
+    }
+}
+
+#[test]
 fn errors_say_what_is_wrong() {
     let said = |error: &dyn Error| error.to_string();
     assert_eq!(said(&RoomError::NoSeats), "a room needs at least one seat");

@@ -72,7 +72,9 @@ impl Algorithm for Exchange {
     }
 }
 
-impl Withdraws for Exchange {
+#[allow(unsafe_code, reason = "what is undone here is all that was done")]
+// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+unsafe impl Withdraws for Exchange {
     /// Nothing was changed, so nothing is to be undone.
     fn withdraw(_: At) -> At {
         At::Outside

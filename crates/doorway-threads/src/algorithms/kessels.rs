@@ -92,7 +92,9 @@ impl Algorithm for Kessels {
     }
 }
 
-impl Withdraws for Kessels {
+#[allow(unsafe_code, reason = "what is undone here is all that was done")]
+// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+unsafe impl Withdraws for Kessels {
     /// Lower the flag, as if leaving.
     fn withdraw(_: At) -> At {
         At::GiveUp

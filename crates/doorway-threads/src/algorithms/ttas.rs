@@ -74,7 +74,9 @@ impl Algorithm for TestAndTestAndSet {
     }
 }
 
-impl Withdraws for TestAndTestAndSet {
+#[allow(unsafe_code, reason = "what is undone here is all that was done")]
+// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+unsafe impl Withdraws for TestAndTestAndSet {
     /// Nothing was changed, so nothing is to be undone.
     fn withdraw(_: At) -> At {
         At::Outside

@@ -3,7 +3,7 @@
 use std::sync::{self, Mutex, PoisonError};
 use std::vec::Vec;
 
-use crate::{Exclusive, Guard, Patient, Room, Section, Since};
+use crate::{Exclusive, Guard, Patient, Primitive, Room, Section, Since};
 
 /// A lock that threads compete for.
 pub(super) trait Lock: Sync {
@@ -59,6 +59,11 @@ impl<A: Exclusive> Seat for crate::Seat<&Room<A, ()>, A> {
     }
 
     fn lock_watched(&mut self, asked: impl FnOnce()) -> Self::Guard<'_> {
+        if A::INFO.primitive == Primitive::Semaphore {
+            // Its first step may sleep, and cannot be looked into.
+            asked();
+            return Self::lock(self);
+        }
         let mut asked = Some(asked);
         self.lock_step_by_step(|section| {
             let counts = match A::INFO.claims.since {

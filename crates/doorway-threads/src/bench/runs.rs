@@ -30,13 +30,13 @@ impl Measure for Alone {
         let mut enter = || (0..BATCH).for_each(|_| drop(seat.lock()));
         enter();
         let begin = Instant::now();
-        let mut batches = 0;
+        let mut batches = 0.0;
         loop {
             enter();
-            batches += 1;
+            batches += 1.0;
             let elapsed = begin.elapsed();
             if elapsed >= self.length {
-                return elapsed.as_secs_f64() * 1e9 / f64::from(batches * BATCH);
+                return elapsed.as_secs_f64() * 1e9 / (batches * f64::from(BATCH));
             }
         }
     }

@@ -86,6 +86,7 @@ impl Layout {
     }
 
     fn register(&self, register: Register) -> usize {
+        debug_assert!(register.index < self.shared[register.array].length.of(self.n));
         self.arrays[register.array] + register.index
     }
 

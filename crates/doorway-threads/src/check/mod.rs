@@ -102,7 +102,7 @@ impl Report {
             && bypass
     }
 
-    /// An upper bound for the chance that two states had the same fingerprint.
+    /// About how likely it is that two states had the same fingerprint.
     pub fn mix_up(&self) -> f64 {
         let states = self.progress.states as f64;
         states * states / 2.0 / 2f64.powi(64)
@@ -131,12 +131,18 @@ impl<A: Algorithm> Check<A> {
         Self { withdraw: Some(A::withdraw), ..self }
     }
 
-    /// Are there few enough processes for a state to fit into its row?
+    /// Does the algorithm serve so many, and are they few enough for a state to fit into its row?
     pub fn fits(&self) -> bool {
-        (1..=MAX_PROCESSES).contains(&self.n) && Layout::new::<A>(self.n, &self.rules).fits()
+        A::INFO.serves(self.n)
+            && (1..=MAX_PROCESSES).contains(&self.n)
+            && Layout::new::<A>(self.n, &self.rules).fits()
     }
 
     /// Make it.
+    ///
+    /// # Panics
+    ///
+    /// If it does not [fit](Self::fits).
     pub fn run(&self) -> Report {
         self.run_watched(&mut |_| true)
     }

@@ -1,9 +1,9 @@
 //! An algorithm on the atomics of whichever tool a test runs on: `crate::tool` is the standard
 //! library or something that stands in for it.
 
-use crate::tool::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::tool::sync::atomic::{AtomicUsize, fence};
 use crate::tool::thread::yield_now;
-use doorway_threads::{Algorithm, Memory, Place, Process, Register, Section, Word};
+use doorway_threads::{Algorithm, Memory, Place, Process, Register, Section, Word, orderings};
 
 /// A register on cache lines of its own, as in a lock.
 #[repr(align(128))]
@@ -80,16 +80,16 @@ impl<'r> Atomics<'r> {
 
 impl Memory for Atomics<'_> {
     fn read(&mut self, register: Register) -> Word {
-        self.at(register).load(Ordering::Acquire)
+        self.at(register).load(orderings::READ)
     }
 
     fn write(&mut self, register: Register, word: Word) {
-        self.at(register).store(word, Ordering::Release);
+        self.at(register).store(word, orderings::WRITE);
     }
 
     fn fence(&mut self, name: char) {
         if !self.dropped.contains(name) {
-            fence(Ordering::SeqCst);
+            fence(orderings::FENCE);
         }
     }
 
@@ -110,12 +110,12 @@ impl Memory for Atomics<'_> {
     }
 
     fn add(&mut self, register: Register, change: isize) -> Word {
-        self.at(register).fetch_add(change.cast_unsigned(), Ordering::AcqRel)
+        self.at(register).fetch_add(change.cast_unsigned(), orderings::EXCHANGE)
     }
 
     fn replace(&mut self, register: Register, old: Word, new: Word) -> bool {
         let register = self.at(register);
-        register.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        register.compare_exchange(old, new, orderings::EXCHANGE, orderings::READ).is_ok()
     }
 
     /// Nobody sleeps here: who finds nothing asks again with its next step.
@@ -129,6 +129,6 @@ impl Memory for Atomics<'_> {
     }
 
     fn up(&mut self, semaphore: Register) {
-        self.at(semaphore).fetch_add(1, Ordering::AcqRel);
+        self.at(semaphore).fetch_add(1, orderings::EXCHANGE);
     }
 }
