@@ -1,10 +1,23 @@
-//! Four states a machine: a bit that travels up from the bottom machine and is reflected at the
-//! top, and a second bit that says in which of both directions a machine looks.
+//! Dijkstra, "Self-stabilizing Systems in Spite of Distributed Control", Communications of the ACM
+//! 17(11), 1974, with four states a machine: a bit that travels up from the bottom machine and is
+//! reflected at the top, and a second bit that says in which of both directions a machine looks.
 
 use super::{Looks, Rule, View, is_bottom, is_top};
 use crate::{Process, Word};
 
 /// A ring whose machines have four states: twice the bit that travels, and one if it looks up.
+///
+/// Proved by exploring all states: it stabilises where one machine moves at a time (rings of three
+/// to six) and where any number of them move at once (three and four). Refuted: that it does where
+/// reads and writes are apart, as between threads. Not proved: any of that for larger rings.
+///
+/// ```
+/// use doorway_threads::ring::{FourState, explore::{Daemon, explore}};
+///
+/// let five = explore(FourState, 5, Daemon::Central).unwrap();
+/// assert_eq!((five.stabilises, five.moves), (true, Some(12)));
+/// assert!(!explore(FourState, 3, Daemon::ReadWrite).unwrap().stabilises);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FourState;
 

@@ -1,5 +1,6 @@
-//! `K` states a machine: all copy their left neighbour, but for the bottom one, which goes ahead
-//! when it finds its own state come around.
+//! Dijkstra, "Self-stabilizing Systems in Spite of Distributed Control", Communications of the ACM
+//! 17(11), 1974, with `K` states a machine: all copy their left neighbour, but for the bottom one,
+//! which goes ahead when it finds its own state come around.
 //!
 //! Some state is missing among the machines if `K` is large enough. The bottom machine comes to it
 //! some day; it then travels around the ring, and wipes out everything else before the bottom
@@ -9,6 +10,19 @@ use super::{Looks, Rule, View, is_bottom};
 use crate::{Process, Word};
 
 /// A ring whose machines have `k` states.
+///
+/// Proved by exploring all states: it stabilises with `k >= n - 1` and with no fewer where one
+/// machine moves at a time (`n` = 3 to 6), `k >= n` where any number of them move at once (3 and
+/// 4), and `k >= 2n - 1` where reads and writes are apart (2 to 4). Not proved: any of that for
+/// larger rings, or for many more states.
+///
+/// ```
+/// use doorway_threads::ring::{KState, explore::{Daemon, explore}};
+///
+/// // Three machines on real memory need five states.
+/// let stabilises = |k| explore(KState { k }, 3, Daemon::ReadWrite).unwrap().stabilises;
+/// assert!(stabilises(5) && !stabilises(4));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KState {
     /// How many.

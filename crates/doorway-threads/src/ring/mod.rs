@@ -1,5 +1,6 @@
-//! Dijkstra's self-stabilizing rings of 1974: whatever the registers hold in the beginning, after
-//! finitely many moves one privilege goes around, and never again more than one.
+//! Dijkstra, "Self-stabilizing Systems in Spite of Distributed Control", Communications of the ACM
+//! 17(11), 1974: rings of machines. Whatever the registers hold in the beginning, after finitely
+//! many moves one privilege goes around, and never again more than one.
 //!
 //! A ring has `n` machines. Each sees its own state and those of its two neighbours, and is
 //! *privileged* if a [`Rule`] lets it move; the move passes the privilege on. There are three

@@ -1,10 +1,23 @@
-//! Three states a machine: differences of one travel in both directions, and the top machine,
-//! which also looks at the bottom one, makes a new one when there is none left.
+//! Dijkstra, "Self-stabilizing Systems in Spite of Distributed Control", Communications of the ACM
+//! 17(11), 1974, with three states a machine: differences of one travel in both directions, and the
+//! top machine, which also looks at the bottom one, makes a new one when there is none left.
 
 use super::{Looks, Rule, View, is_bottom, is_top};
 use crate::{Process, Word};
 
 /// A ring whose machines have three states.
+///
+/// Proved by exploring all states: it stabilises where one machine moves at a time (rings of three
+/// to six) and where any number of them move at once (three and four). Refuted: that it does where
+/// reads and writes are apart, as between threads. Not proved: any of that for larger rings.
+///
+/// ```
+/// use doorway_threads::ring::{ThreeState, explore::{Daemon, explore}};
+///
+/// let five = explore(ThreeState, 5, Daemon::Central).unwrap();
+/// assert_eq!((five.stabilises, five.moves), (true, Some(22)));
+/// assert!(!explore(ThreeState, 3, Daemon::ReadWrite).unwrap().stabilises);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreeState;
 
