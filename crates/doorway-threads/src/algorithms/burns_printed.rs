@@ -1,5 +1,5 @@
-//! Burns's algorithm of 1981 as it is passed around, which is wrong and is kept as a warning: a
-//! model, not a lock.
+//! Burns, "Symmetry in Systems of Asynchronous Processes", FOCS, 1981, in the text that is passed
+//! around, which is wrong and is kept as a warning: a model, not a lock.
 //!
 //! Who wants to enter raises its flag and takes the turn. As long as nobody takes the turn from it,
 //! it waits until all other flags are down, and enters. Who has lost the turn lowers its flag, and
@@ -30,6 +30,17 @@ places! {
 /// ```compile_fail,E0277
 /// # use doorway_threads::{Room, algorithms::burns_printed::BurnsPrinted};
 /// let room: Room<BurnsPrinted, u32> = Room::new(2, 0).unwrap();
+/// ```
+///
+/// The explorer shows the round in which four keep each other out:
+///
+/// ```
+/// use doorway_threads::{algorithms::burns_printed::BurnsPrinted, check::Check};
+///
+/// let report = Check::<BurnsPrinted>::new(4).run();
+/// assert_eq!((report.exclusion, report.deadlock_free), (Some(true), Some(false)));
+/// assert_eq!((report.schedule.len(), report.cycle.len()), (12, 42));
+/// assert!(report.cycle.iter().all(|line| !line.enters));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum BurnsPrinted {}

@@ -1,9 +1,10 @@
-//! Hyman's algorithm of 1966, which is wrong and is kept as a warning: a model, not a lock.
+//! Hyman, "Comments on a Problem in Concurrent Programming Control", Communications of the ACM
+//! 9(1), 1966, which is wrong and is kept as a warning: a model, not a lock.
 //!
 //! Who wants to enter waits until the other does not, and takes the turn. Between the look at the
 //! other's flag and the taking of the turn, the other may come and enter.
 //!
-//! Refuted by exploring: both are inside after seven steps.
+//! Refuted by exploring every schedule of its two processes: both are inside after seven steps.
 
 use super::prelude::*;
 
@@ -25,6 +26,17 @@ places! {
 /// ```compile_fail,E0277
 /// # use doorway_threads::{Room, algorithms::hyman::Hyman};
 /// let room: Room<Hyman, u32> = Room::new(2, 0).unwrap();
+/// ```
+///
+/// The explorer shows how both come to be inside:
+///
+/// ```
+/// use doorway_threads::{algorithms::hyman::Hyman, check::Check};
+///
+/// let report = Check::<Hyman>::new(2).run();
+/// assert_eq!(report.exclusion, Some(false));
+/// assert_eq!(report.schedule.len(), 7);
+/// assert_eq!(report.schedule[6].to_string(), "P1 reads k = 1, enters");
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Hyman {}

@@ -1,4 +1,5 @@
-//! A lock by increment whose failed attempts are undone: a model only, since it can livelock.
+//! A lock by increment whose failed attempts are undone, folklore (in Raynal, "Algorithms for
+//! Mutual Exclusion", MIT Press, 1986, chapter 3): a model only, since it can livelock.
 //!
 //! Who wants to enter adds one. If the count was zero before, it is inside; if not, it takes the
 //! one away and tries again. Nothing grows, but those who fail hinder each other.
@@ -25,6 +26,17 @@ places! {
 /// ```compile_fail,E0277
 /// # use doorway_threads::{Room, algorithms::increment_undo::IncrementUndo};
 /// let room: Room<IncrementUndo, u32> = Room::new(2, 0).unwrap();
+/// ```
+///
+/// The explorer shows the round in which nobody enters:
+///
+/// ```
+/// use doorway_threads::{algorithms::increment_undo::IncrementUndo, check::Check};
+///
+/// let report = Check::<IncrementUndo>::new(2).run();
+/// assert_eq!((report.exclusion, report.deadlock_free), (Some(true), Some(false)));
+/// assert_eq!(report.cycle.len(), 4);
+/// assert!(report.cycle.iter().all(|line| !line.enters));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum IncrementUndo {}

@@ -1,11 +1,18 @@
-//! The ticket lock: draw a number, and wait until it is called.
+//! The ticket lock, after Reed & Kanodia, "Synchronization with Eventcounts and Sequencers",
+//! Communications of the ACM 22(2), 1979: draw a number, and wait until it is called.
 //!
 //! One addition that nothing comes between gives every process a number of its own, and whoever
 //! leaves calls the next one. Both counters may go around the end, as long as fewer wait than there
 //! are numbers.
 //!
-//! Proved by exploring every schedule with counters of eight bits: exclusion, no deadlock, no
-//! lockout, each other process enters at most once before, first come, first served.
+//! Proved by exploring every schedule of up to four processes with counters of eight bits:
+//! exclusion, no deadlock, no lockout, each other process enters at most once before, first come,
+//! first served. Not true of it: that one who waits could give up, for its number would be called,
+//! and nobody would come.
+//!
+//! For any number, exclusion holds because all who wait or are inside have different numbers, one
+//! of which is called at a time, and only who is inside calls the next. Everyone gets in because
+//! the numbers are called in the order in which they were drawn, and none is left out.
 
 use super::prelude::*;
 
@@ -26,11 +33,15 @@ places! {
 ///
 /// ```
 /// # use doorway_threads::{Room, algorithms::ticket::Ticket};
-/// let room: Room<Ticket, Vec<usize>> = Room::new(3, vec![])?;
-/// let threads = room.into_seats().enumerate().map(|(number, mut seat)| {
-///     std::thread::spawn(move || seat.lock().push(number))
+/// let mut room: Room<Ticket, Vec<usize>> = Room::new(3, vec![])?;
+/// std::thread::scope(|scope| {
+///     for (number, mut seat) in room.seats().enumerate() {
+///         scope.spawn(move || seat.lock().push(number));
+///     }
 /// });
-/// threads.for_each(|thread| thread.join().unwrap());
+/// let mut entered = room.into_inner();
+/// entered.sort_unstable();
+/// assert_eq!(entered, [0, 1, 2]);
 /// # Ok::<(), doorway_threads::RoomError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
