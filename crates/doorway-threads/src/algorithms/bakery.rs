@@ -1,4 +1,5 @@
-//! Lamport's bakery algorithm, of 1974.
+//! Lamport, "A New Solution of Dijkstra's Concurrent Programming Problem", Communications of the
+//! ACM 17(8), 1974: the bakery.
 //!
 //! Who wants to enter looks at the numbers of all others and takes one that is greater, as in a
 //! bakery where the customers write the tickets themselves. Two may take the same: then the lower

@@ -1,4 +1,5 @@
-//! An algorithm after Burns, 1981: n bits and one number, and all processes alike.
+//! After Burns, "Symmetry in Systems of Asynchronous Processes", FOCS, 1981: n bits and one number,
+//! and all processes alike.
 //!
 //! Who wants to enter raises its flag and takes the turn. As long as nobody takes the turn from it,
 //! it waits until all other flags are down, and enters. Who has lost the turn lowers its flag, and
@@ -7,8 +8,9 @@
 //! one after another: that one, see [`burns_printed`](super::burns_printed), does not always let
 //! anyone in.
 //!
-//! Proved by exploring every schedule of up to five processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Five were
+//! explored once, which the tests do not repeat, with the same outcome. Not true of it: that
+//! everyone gets in.
 //!
 //! For any number, two who are inside would each have looked at the other's flag before it was
 //! raised, and so before raising its own, which cannot be. And if nobody entered any more, then

@@ -1,4 +1,6 @@
-//! The queue of Craig, Landin and Hagersten, of 1993: each waits at the node of the one before.
+//! Craig, "Building FIFO and Priority-Queuing Spin Locks from Atomic Swap", University of
+//! Washington, 1993; and Magnusson, Landin & Hagersten, "Queue Locks on Cache Coherent
+//! Multiprocessors", IPPS, 1994: each waits at the node of the one before.
 //!
 //! Every process has a node. It marks it as busy and exchanges it for the last one of the queue,
 //! whose mark it then waits to see gone; leaving is removing the own mark. The one behind may not
@@ -8,7 +10,12 @@
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! first come, first served after the doorway, and from then on each other process enters at most
-//! once before.
+//! once before. Not true of it: such a bound from the first step on, for who has not joined the
+//! queue yet is not seen by anyone.
+//!
+//! For any number, exclusion holds because the exchange gives each process one predecessor, and no
+//! two the same: it enters when the mark of that one is gone, which is when that one has left, and
+//! with it all before. A node is marked again only by who waited at it, when nobody else does.
 
 use super::prelude::*;
 
@@ -49,7 +56,7 @@ impl Algorithm for Clh {
 
     const INFO: Info = Info {
         name: "clh",
-        origin: "Craig, Landin and Hagersten 1993",
+        origin: "Craig 1993, Landin and Hagersten 1994",
         year: 1993,
         fewest: 2,
         most: MOST,

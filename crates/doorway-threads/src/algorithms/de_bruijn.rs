@@ -1,4 +1,5 @@
-//! De Bruijn's algorithm of 1967: Knuth's, with a turn that waits for whoever has it.
+//! De Bruijn, "Additional Comments on a Problem in Concurrent Programming Control", Communications
+//! of the ACM 10(3), 1967: Knuth's algorithm, with a turn that waits for whoever has it.
 //!
 //! The way in is Knuth's: wait until nobody wants in from the turn `k` downwards to oneself, say
 //! that one goes in, and start again if anyone else says the same. But the turn is not taken, and

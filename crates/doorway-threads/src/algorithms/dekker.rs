@@ -1,4 +1,5 @@
-//! Dekker's algorithm, the first solution for two processes, described by Dijkstra in 1965.
+//! Dekker, as described in Dijkstra, "Cooperating Sequential Processes", Technological University
+//! Eindhoven, 1965: the first solution for two processes.
 //!
 //! Each process raises a flag and looks at the other's. If both are up, the turn decides who may
 //! insist: the other one lowers its flag and waits until the turn is given to it by the one who

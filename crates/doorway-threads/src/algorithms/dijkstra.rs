@@ -1,13 +1,15 @@
-//! Dijkstra's algorithm of 1965, the first for any number of processes.
+//! Dijkstra, "Solution of a Problem in Concurrent Programming Control", Communications of the ACM
+//! 8(9), 1965: the first for any number of processes.
 //!
 //! One of them at a time has the turn `k`, and takes it from whoever does not want to enter. Having
 //! it is not enough, since two may believe so for a moment: who thinks that it has the turn says so
 //! in `c`, and looks whether anyone else says the same.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. For any
-//! number, two who are inside would each have looked at the other's `c` before it was cleared, and
-//! so before clearing their own, which cannot be. Not true of it: that everyone gets in, for the
-//! others may take the turn again and again.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
+//! of it: that everyone gets in, for the others may take the turn again and again.
+//!
+//! For any number, two who are inside would each have looked at the other's `c` before it was
+//! cleared, and so before clearing their own, which cannot be.
 
 use super::prelude::*;
 

@@ -1,4 +1,5 @@
-//! The first algorithm of Doran and Thomas, of 1980: Dekker's without its outer loop.
+//! Doran & Thomas, "Variants of the Software Solution to Mutual Exclusion", Information Processing
+//! Letters 10(4/5), 1980, the first of two: Dekker's algorithm without its outer loop.
 //!
 //! Each process raises a flag and looks at the other's. If both are up, who does not have the turn
 //! lowers its flag until the turn is given to it. From then on nobody has to look at the turn

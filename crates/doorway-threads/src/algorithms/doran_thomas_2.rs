@@ -1,4 +1,5 @@
-//! The second algorithm of Doran and Thomas, of 1980: after you, but without stepping back.
+//! Doran & Thomas, "Variants of the Software Solution to Mutual Exclusion", Information Processing
+//! Letters 10(4/5), 1980, the second of two: after you, but without stepping back.
 //!
 //! Each process raises a flag and looks at the other's. If both are up, each says "after you", and
 //! who has the turn waits only until the other has said it too, while the other waits until the

@@ -1,4 +1,5 @@
-//! The algorithm of Eisenberg and `McGuire`, of 1972: nobody is overtaken twice by the same one.
+//! Eisenberg & `McGuire`, "Further Comments on Dijkstra's Concurrent Programming Control Problem",
+//! Communications of the ACM 15(11), 1972: nobody is overtaken twice by the same one.
 //!
 //! As Knuth's, it has a turn `k`, and who wants to enter waits until nobody wants in from the turn
 //! upwards to itself, around the end. Who goes in and finds itself alone in that asks once more

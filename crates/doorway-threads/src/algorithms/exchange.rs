@@ -1,11 +1,15 @@
-//! A lock by exchange: one token for all, and who holds it is inside.
+//! A lock by exchange, folklore (in Raynal, "Algorithms for Mutual Exclusion", MIT Press, 1986,
+//! chapter 3): one token for all, and who holds it is inside.
 //!
-//! The token lies in a register. Who wants to enter exchanges an empty hand for what lies there,
-//! in one access that nothing comes between, until it is the token; who leaves puts it back. There
-//! is one token, so one is inside.
+//! The token lies in a register. Who wants to enter exchanges an empty hand for what lies there, in
+//! one access that nothing comes between, until it is the token; who leaves puts it back.
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
 //! of it: that everyone gets in, for others may have the token again and again.
+//!
+//! For any number, exclusion holds because the token is neither doubled nor lost: the exchange that
+//! yields it takes it away, and only who has it puts it back. And one gets in because, while nobody
+//! is inside, the token lies there for whoever exchanges next.
 
 use super::prelude::*;
 

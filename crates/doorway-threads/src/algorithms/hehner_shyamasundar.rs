@@ -1,4 +1,5 @@
-//! The bakery of Hehner and Shyamasundar, of 1981: numbers alone.
+//! Hehner & Shyamasundar, "An Implementation of P and V", Information Processing Letters 12(4),
+//! 1981: the bakery with numbers alone.
 //!
 //! Lamport's bakery asks two things of each rival: is it choosing, and what is its number? Here one
 //! number answers both. It is infinite while a process does not want to enter, so that everyone

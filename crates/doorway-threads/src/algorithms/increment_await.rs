@@ -1,4 +1,5 @@
-//! A lock by increment that looks before it counts, and undoes what it counted in vain.
+//! A lock by increment, folklore (in Raynal, "Algorithms for Mutual Exclusion", MIT Press, 1986,
+//! chapter 3): it looks before it counts, and undoes what it counted in vain.
 //!
 //! Who wants to enter waits until the count is zero, and adds one. If the count was zero before,
 //! it is inside; if not, it takes the one away and waits again. Without the look, two could hinder
@@ -7,6 +8,11 @@
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
 //! of it: that everyone gets in.
+//!
+//! For any number, exclusion holds because who is inside takes its one away only when it leaves:
+//! until then the count is above zero, and no addition lets in. And one gets in: if nobody is
+//! inside, the count comes down to zero when those who failed have undone their ones, and the first
+//! addition after that finds it there.
 
 use super::prelude::*;
 

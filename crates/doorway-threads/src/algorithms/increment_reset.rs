@@ -1,4 +1,5 @@
-//! A lock by increment, in its simplest form: who counts from zero to one is inside.
+//! A lock by increment in its simplest form, folklore (in Raynal, "Algorithms for Mutual
+//! Exclusion", MIT Press, 1986, chapter 3): who counts from zero to one is inside.
 //!
 //! Who wants to enter adds one, in one access that nothing comes between, until the count was zero
 //! before; who leaves sets it back to zero. Those who wait make the count grow, so this is
@@ -8,8 +9,11 @@
 //! Waiting is adding here, and no access of it merely looks: a thread that waits lets no other run
 //! of its own accord. [`increment_await`](super::increment_await) looks first, and does.
 //!
-//! Proved by exploring every schedule of up to four processes, as far as the count is at most
-//! nine: exclusion and no deadlock. Not true of it: that everyone gets in.
+//! Proved by exploring every schedule of up to four processes, as far as the count is at most nine:
+//! exclusion and no deadlock. Not true of it: that everyone gets in.
+//!
+//! For any number, exclusion holds, as long as the count does not go around, because only who is
+//! inside sets it to zero, and from one time to the next a single addition finds it there.
 
 use super::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Kessels's algorithm for two processes, of 1982: Peterson's, with no register of two writers.
+//! Kessels, "Arbitration Without Common Modifiable Variables", Acta Informatica 17, 1982, for two
+//! processes: Peterson's algorithm, with no register of two writers.
 //!
 //! The turn is split into two bits, one of each process: equal bits let process 0 wait, different
 //! ones process 1. Who wants to enter raises its flag, looks at the other's bit, and sets its own
@@ -7,7 +8,9 @@
 //!
 //! Proved by exploring every schedule: exclusion, no deadlock, no lockout, at most one overtaking,
 //! and first come, first served after the doorway. Whoever waits may give up: exclusion stays, and
-//! the other one, if it goes on waiting, gets in, overtaken twice at most.
+//! the other one, if it goes on waiting, gets in, overtaken twice at most. Not true of it: that
+//! order from the first step on, for who has raised its flag but not set its half yet can be
+//! overtaken by one that comes later.
 
 use super::prelude::*;
 

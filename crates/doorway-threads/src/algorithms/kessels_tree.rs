@@ -1,4 +1,5 @@
-//! Kessels's algorithm of 1982 for any number of processes: a tournament of matches of two.
+//! Kessels, "Arbitration Without Common Modifiable Variables", Acta Informatica 17, 1982, for any
+//! number of processes: a tournament of matches of two.
 //!
 //! The nodes of a binary tree are numbered from 1, the root, such that `x / 2` is above `x`, and
 //! process `i` begins at the leaf `n + i`. At each node that it comes to it plays the algorithm for
@@ -6,9 +7,12 @@
 //! of the root enters. Who leaves lowers its flags in the reverse order, the topmost first. An
 //! entry that meets nobody takes a number of steps that grows with the logarithm of `n`.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout.
-//! Not true of it for three and more: a bound on overtaking, for who is slow in its first match is
-//! passed again and again by those of the other half.
+//! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
+//! and for two processes at most one overtaking. Not true of it for three and more: a bound on
+//! overtaking, for who is slow in its first match is passed again and again by those of the other
+//! half. No order is claimed, not even for two, where it is [`kessels`](super::kessels) step by
+//! step: the places of the first match, which would be the doorway, are those of all matches, so no
+//! doorway is declared, and from the first step on there is no order.
 //!
 //! For any number, exclusion holds because only who has won a match, and has not lowered its flag
 //! there yet, plays in the next: so each match has one player on either side at most.

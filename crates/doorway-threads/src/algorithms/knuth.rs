@@ -1,4 +1,5 @@
-//! Knuth's algorithm of 1966, the first in which everyone gets in, for any number of processes.
+//! Knuth, "Additional Comments on a Problem in Concurrent Programming Control", Communications of
+//! the ACM 9(5), 1966: the first in which everyone gets in, for any number of processes.
 //!
 //! Who wants to enter waits until nobody wants in from the turn `k` downwards to itself, around the
 //! end. Several may find that at once: each of them says that it goes in, and looks whether anyone

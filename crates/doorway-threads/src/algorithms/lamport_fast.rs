@@ -1,14 +1,16 @@
-//! Lamport's fast algorithm, of 1987: who meets nobody enters with five accesses and leaves with
-//! two, however many processes there are.
+//! Lamport, "A Fast Mutual Exclusion Algorithm", ACM Transactions on Computer Systems 5(1), 1987:
+//! who meets nobody enters with five accesses and leaves with two, however many processes there
+//! are.
 //!
 //! Who wants to enter puts its name into `x`, looks whether somebody holds `y`, and puts its name
 //! there too. If `x` still has its name, nobody else can come this far before it has left. If not,
 //! it waits until all who were on their way have decided, which they tell with a bit each; then the
 //! one whose name was left in `y` enters.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in, for the fast may come again before the slow has looked. Exclusion
-//! was explored with five too; for any number it rests on the proof that Lamport gave with it.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Exclusion
+//! was explored once with five too, which the tests do not repeat; for any number it rests on the
+//! proof that Lamport gave with it. Not true of it: that everyone gets in, for the fast may come
+//! again before the slow has looked.
 
 use super::prelude::*;
 

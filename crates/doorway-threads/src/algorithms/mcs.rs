@@ -1,4 +1,6 @@
-//! The queue of Mellor-Crummey and Scott, of 1991: each waits at a register of its own.
+//! Mellor-Crummey & Scott, "Algorithms for Scalable Synchronization on Shared-Memory
+//! Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991: each waits at a register of
+//! its own.
 //!
 //! Every process has a node, and one exchange puts it at the end of a queue. Who was last before
 //! learns of its heir by a link, and tells it when leaving. Between the exchange and the link
@@ -7,7 +9,13 @@
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! first come, first served after the doorway, and from then on each other process enters at most
-//! once before.
+//! once before. Not true of it: such a bound from the first step on, for who has not joined the
+//! queue yet is not seen by anyone; nor that leaving never waits, for the link of the heir may be
+//! still to come.
+//!
+//! For any number, exclusion holds because the exchange gives each process one predecessor, and no
+//! two the same: who found the queue empty enters at once, everyone else when its predecessor
+//! leaves and tells it, and the queue is emptied only by one who leaves and has nobody behind it.
 
 use super::prelude::*;
 

@@ -54,7 +54,8 @@ macro_rules! algorithms {
             $(#[$cfg])*
             #[allow(unsafe_code, reason = "this is where algorithms are vouched for")]
             // SAFETY: the crate's tests go through every schedule of small numbers of processes,
-            // and the algorithm's file says what is known beyond.
+            // and with few switches through what the memory model of the language lets happen
+            // between two (tests/loom.rs); the algorithm's file says what is known of any number.
             unsafe impl Exclusive for $lock_module::$lock {}
         )+
 

@@ -1,4 +1,5 @@
-//! Morris's algorithm of 1979: nobody starves, though every semaphore in it lets sleepers starve.
+//! Morris, "A Starvation-Free Solution to the Mutual Exclusion Problem", Information Processing
+//! Letters 8(2), 1979: nobody starves, though every semaphore in it lets sleepers starve.
 //!
 //! There are two gates, `a` and `m`, of which one at most is open. Those who come gather between
 //! the gates, one after another through `a`, and whoever is the last of them shuts it and opens
@@ -7,9 +8,13 @@
 //! before the first gate and how many between is counted, the first under the semaphore `b`.
 //!
 //! Proved by exploring every schedule of up to four processes over weak semaphores: exclusion, no
-//! deadlock, no lockout, each other process enters at most twice before. Not true of it: that
-//! everyone gets in where what is given to a semaphore may be taken by a passer-by, for one may
-//! then starve at `b`; [`morris_atomic`](super::morris_atomic) has no such semaphore.
+//! deadlock, no lockout, each other process enters at most twice before. Not true of it: first
+//! come, first served; nor that everyone gets in where what is given to a semaphore may be taken by
+//! a passer-by, for one may then starve at `b`; [`morris_atomic`](super::morris_atomic) has no such
+//! semaphore.
+//!
+//! For any number, exclusion holds because the two gates have one unit between them: who takes it
+//! at either keeps it until it opens one of them, and who is inside has it.
 
 use super::prelude::*;
 

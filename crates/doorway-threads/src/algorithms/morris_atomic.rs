@@ -1,4 +1,6 @@
-//! Morris's two gates with an atomic counter: nobody starves, whatever the semaphores let happen.
+//! After Morris, "A Starvation-Free Solution to the Mutual Exclusion Problem", Information
+//! Processing Letters 8(2), 1979, with an atomic counter: nobody starves, whatever the semaphores
+//! let happen.
 //!
 //! As in [`morris`](super::morris), those who come gather between the gates `a` and `m`, of which
 //! one at most is open, and enter from there. How many are before the first gate is counted by
@@ -8,7 +10,11 @@
 //!
 //! Proved by exploring every schedule of up to four processes, over weak semaphores and over ones
 //! that let others barge in: exclusion, no deadlock, no lockout, each other process enters at most
-//! twice before.
+//! twice before. Not true of it: first come, first served, since those between the gates enter in
+//! any order.
+//!
+//! For any number, exclusion holds as for Morris: the two gates have one unit between them, who
+//! takes it at either keeps it until it opens one of them, and who is inside has it.
 
 use super::prelude::*;
 

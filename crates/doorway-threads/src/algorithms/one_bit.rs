@@ -1,4 +1,6 @@
-//! The one-bit algorithm of Burns and Lynch, of 1980, in the form that Lamport gave it in 1986.
+//! Burns & Lynch, "Mutual Exclusion Using Indivisible Reads and Writes", Allerton Conference, 1980,
+//! in the form of Lamport, "The Mutual Exclusion Problem", Journal of the ACM 33(2), 1986: one bit
+//! a process.
 //!
 //! One bit for each process is the least that will do. Who wants to enter raises it and looks at
 //! all others. It steps back for those below it: it lowers its bit, waits until theirs is down, and

@@ -1,12 +1,15 @@
-//! Peterson's algorithm for two processes, of 1981.
+//! Peterson, "Myths about the Mutual Exclusion Problem", Information Processing Letters 12(3),
+//! 1981, for two processes.
 //!
 //! Who wants to enter raises its flag and then gives the turn away. It waits while the other wants
 //! to enter too and has not given the turn back: of two who come together, the later writer of the
 //! turn waits.
 //!
 //! Proved by exploring every schedule: exclusion, no deadlock, no lockout, at most one overtaking,
-//! and first come, first served after the doorway. The fence between the two writes is not needed
-//! on x86, but by the memory model of the language.
+//! and first come, first served after the doorway. Not true of it: that order from the first step
+//! on, for who has raised its flag but not given the turn away yet can be overtaken by one that
+//! comes later. The fence between the two writes is not needed on x86, but by the memory model of
+//! the language.
 
 use super::prelude::*;
 

@@ -1,4 +1,5 @@
-//! The algorithm of Peterson and Fischer for two processes, of 1977.
+//! Peterson & Fischer, "Economical Solutions for the Critical Section Problem in a Distributed
+//! System", STOC, 1977, for two processes.
 //!
 //! Each process has one register of three values, which only it writes: idle, or one of two
 //! colours. Process 0 takes the colour that it sees at the other, process 1 the opposite one, and
@@ -6,11 +7,13 @@
 //! differ. Looking twice is what settles it if both look before either has written.
 //!
 //! Proved by exploring every schedule: exclusion, no deadlock, no lockout, first come, first served
-//! after the doorway, and at most one overtaking from there on. Since an entry begins with a look,
-//! the write of who leaves has to be seen by all before it comes again, which takes a fence there.
+//! after the doorway, and at most one overtaking from there on. Not true of it: a bound from the
+//! first step on, which is only a look: until a colour is shown, the other may enter again and
+//! again. Since an entry begins with a look, the write of who leaves has to be seen by all before
+//! it comes again, which takes a fence there.
 //!
 //! Peterson's algorithm of 1983, which does with four values for any number of processes, is not
-//! here: no text of it was at hand that could be trusted, and a guess should not bear the name.
+//! here: no text of it that can be trusted is known, and a guess should not bear the name.
 
 use super::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Peterson's algorithm for n processes, of 1981, also known as the filter.
+//! Peterson, "Myths about the Mutual Exclusion Problem", Information Processing Letters 12(3),
+//! 1981, for n processes: also known as the filter.
 //!
 //! There are n - 1 levels, and each keeps one process back: who comes to a level signs there, and
 //! may go on when nobody else is on this level or higher, or when another has signed after it. So

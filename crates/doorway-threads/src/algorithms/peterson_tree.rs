@@ -1,4 +1,5 @@
-//! Peterson's algorithm for two, played by n processes in a tree.
+//! Peterson, "Myths about the Mutual Exclusion Problem", Information Processing Letters 12(3),
+//! 1981: the algorithm for two, played by n processes in a tree.
 //!
 //! Each process starts at a leaf, and at every node on its way to the root it plays Peterson's
 //! algorithm against whoever comes up on the other side. Who wins at the root is inside. The nodes

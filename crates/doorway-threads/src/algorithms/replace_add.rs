@@ -1,14 +1,22 @@
-//! A lock by replace-add, the addition that tells what came of it, by testing, taking and undoing.
+//! Gottlieb, Lubachevsky & Rudolph, "Basic Techniques for the Efficient Coordination of Very Large
+//! Numbers of Cooperating Sequential Processors", ACM TOPLAS 5(2), 1983: a lock by replace-add, the
+//! addition that tells what came of it, by testing, taking and undoing.
 //!
 //! One unit lies in a register. Who sees it there takes one away; if there was none left because
 //! another was faster, it puts back what it took and looks again. The register may fall below zero
-//! meanwhile, but never rises above one, so who took the unit is who found exactly one.
+//! meanwhile.
 //!
 //! The look before the taking is what makes it work: without it, two may take in vain and put back
 //! in turns for ever, as the crate's tests show.
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
 //! of it: that everyone gets in.
+//!
+//! For any number, exclusion holds because nobody puts back what it has not taken, so the register
+//! never rises above one, and who is inside keeps the unit: until it leaves, the register holds
+//! zero at most, and no taking finds one. And one gets in: if nobody is inside, the register comes
+//! up to one when those who were too late have put back theirs, and the first taking after that
+//! finds it.
 
 use super::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Dijkstra's semaphore with one unit, the lock that lets those who wait sleep.
+//! Dijkstra, "Cooperating Sequential Processes", Technological University Eindhoven, 1965: the
+//! semaphore with one unit, the lock that lets those who wait sleep.
 //!
 //! Who wants to enter takes the unit, or sleeps until it is given one; who leaves gives it back,
 //! to one of those who sleep if there are any. Nothing is said about which of them: a semaphore of
@@ -7,6 +8,10 @@
 //! Proved by exploring every schedule of up to four processes: exclusion and no deadlock, and for
 //! two processes no lockout and first come, first served. Not true of it: that everyone gets in
 //! where there are three, for two of them may give the unit to each other for ever.
+//!
+//! For any number, exclusion holds because there is one unit, which goes to one process at a time,
+//! and who is inside has it. And one gets in because a unit that is given back while somebody
+//! sleeps is given to a sleeper.
 
 use super::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Szymanski's algorithm, of 1988: a waiting room with two doors.
+//! Szymanski, "A Simple Solution to Lamport's Concurrent Programming Problem with Linear Wait",
+//! ICS, 1988: a waiting room with two doors.
 //!
 //! Who wants to enter comes in through the first door, which is open while nobody is past it for
 //! good. If others are on their way in, it waits for them; the last one in, who sees nobody more,
@@ -7,10 +8,10 @@
 //! process, with a single writer, holds all of that.
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
-//! and no other process enters more than twice before one that wants in. Leaving waits too, until
-//! all others in the room know that the second door is open. Not true of it: first come, first
-//! served after the first write. Exclusion was explored with five and six too; for any number it
-//! rests on the proof that Szymanski gave with it.
+//! and no other process enters more than twice before one that wants in. Exclusion was explored
+//! once with five and six too, which the tests do not repeat; for any number it rests on the proof
+//! that Szymanski gave with it. Leaving waits too, until all others in the room know that the
+//! second door is open. Not true of it: first come, first served after the first write.
 
 use super::prelude::*;
 

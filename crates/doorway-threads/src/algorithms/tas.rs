@@ -1,4 +1,5 @@
-//! Test-and-set: mark the lock as taken, and see in the same access whether it was free.
+//! Test-and-set, an instruction of the IBM System/360 of 1964: mark the lock as taken, and see in
+//! the same access whether it was free.
 //!
 //! Whoever finds that its mark was the first is inside, and removes it to leave. Everyone else
 //! marks again, which changes nothing.
@@ -9,6 +10,9 @@
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
 //! of it: that everyone gets in.
+//!
+//! For any number, exclusion holds because only who is inside removes the mark, and from one
+//! removal to the next a single access finds it missing: the first that sets it again.
 
 use super::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Lamport's three-bit algorithm, of 1986: everyone gets in, and each register is a bit of one
-//! writer.
+//! Lamport, "The Mutual Exclusion Problem", Journal of the ACM 33(2), 1986, with three bits a
+//! process: everyone gets in, and each register is a bit of one writer.
 //!
 //! With `y` a process says that it wants to enter, with `x` that it thinks it may. The bits `z`
 //! pass a token around among those who want to enter, as in a ring that the others have left: each

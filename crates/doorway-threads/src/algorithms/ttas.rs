@@ -1,10 +1,14 @@
-//! Test, and test-and-set: look first, and exchange only what looks free.
+//! Rudolph & Segall, "Dynamic Decentralized Cache Schemes for MIMD Parallel Processors", ISCA,
+//! 1984: test, and test-and-set. Look first, and exchange only what looks free.
 //!
 //! Waiting reads a copy in the own cache, and only a release makes all of them exchange, where
 //! plain test-and-set would take the line from its holder with every turn of the loop.
 //!
-//! Proved by exploring every schedule: exclusion and no deadlock. Not true of it: that everyone
-//! gets in.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
+//! of it: that everyone gets in.
+//!
+//! For any number, exclusion holds because nobody enters by looking: it takes an exchange that
+//! finds the lock free, and from one release to the next only the first exchange does.
 
 use super::prelude::*;
 
