@@ -80,8 +80,7 @@ fn new_seats_begin_anew() {
             };
             let threads: Vec<_> = room.into_seats().map(count).collect();
             let seats = threads.into_iter().map(|thread| thread.join().unwrap());
-            let total = *seats.last().unwrap().lock();
-            total
+            *seats.last().unwrap().lock()
         }
     }
     for entry in ALL.iter().filter(|entry| entry.lock) {
