@@ -15,6 +15,13 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// Make room for so many more states and steps.
+    pub(super) fn reserve(&mut self, states: usize, steps: usize) {
+        self.ends.reserve(states);
+        self.targets.reserve(steps);
+        self.tags.reserve(steps);
+    }
+
     /// Append the steps of the next states: how many each has, where they lead, what they did.
     pub fn extend(&mut self, degrees: &[u32], targets: &[u32], tags: &[Tag]) {
         let mut end = self.targets.len() as u32;

@@ -1,16 +1,21 @@
 //! Breadth-first search over the states of a [`Model`], on all cores, with the same result on any
-//! number of them: chunks and shards are fixed, and only who works on them differs.
+//! number of them: rounds and shards are fixed, and only who works on them differs.
 
+mod found;
+mod layer;
 mod share;
 #[cfg(test)]
 mod tests;
 
 use std::hint::black_box;
+use std::ops::Range;
 
 use super::graph::{Graph, NOWHERE};
-use super::model::{Model, NOT_FOLLOWED, Successors, Tag, Wrong};
+use super::model::{Model, NOT_FOLLOWED, Successors, Wrong};
 use super::table::Table;
-use share::share;
+use found::{Batch, Fresh, Unknown, put_in};
+use layer::{Layer, Part};
+use share::{crew, share};
 
 /// How far to go, and what to keep.
 #[derive(Clone, Copy, Debug)]
@@ -49,21 +54,26 @@ pub enum End {
     Stopped,
 }
 
-/// Fixed, so that numbers do not depend on the threads.
+/// Fixed, so that numbers do not depend on the threads: a state has its number by the round and the
+/// shard in which it is found, and there by the number of who leads to it.
 const SHARDS: usize = 16;
-const CHUNK: usize = 2048;
-const CHUNKS_PER_ROUND: usize = 16;
+/// So many states are expanded before their successors are put in.
+const ROUND: usize = 1 << 15;
+/// A thread takes about so many chunks of a round, lest one has to wait long for another.
+const CHUNKS_PER_THREAD: usize = 8;
+/// So many states are a chunk at most, and at least: one thread is done with fewer before the
+/// others are awake.
+const MOST: usize = 2048;
+const LEAST: usize = 512;
 
 /// So many states are expanded before their successors are looked up, all at once.
 const GROUP: usize = 32;
-/// So many unknown states are looked up at once before they are put in.
-const AHEAD: usize = 128;
 /// A state has up to about as many successors as its row has words, and all those of a round are
-/// kept at once: so many words of a chunk at most, 256 megabytes of a round.
-const CHUNK_WORDS: usize = 1 << 22;
+/// kept at once: so many words at most, 256 megabytes.
+const ROUND_WORDS: usize = 1 << 26;
 
 /// States and kept steps have numbers of 32 bits; no round adds more than are spared here.
-const MOST_NUMBERS: u64 = u32::MAX as u64 - (((CHUNK * CHUNKS_PER_ROUND) as u64) << 10);
+const MOST_NUMBERS: u64 = u32::MAX as u64 - ((ROUND as u64) << 10);
 
 /// A search, and what it has found.
 pub struct Search<'m> {
@@ -76,45 +86,6 @@ pub struct Search<'m> {
     layers: Vec<u32>,
     graph: Graph,
     progress: Progress,
-}
-
-/// States that are equally far from the first, as rows and fingerprints.
-#[derive(Default)]
-struct Layer {
-    begin: u32,
-    rows: Vec<u32>,
-    prints: Vec<u64>,
-}
-
-/// What the expansion of one chunk gave.
-#[derive(Default)]
-struct Batch {
-    steps: u64,
-    degrees: Vec<u32>,
-    targets: Vec<u32>,
-    tags: Vec<Tag>,
-    unknown: Vec<Unknown>,
-    /// What is wrong, and at which state.
-    wrong: Option<(Wrong, u32)>,
-}
-
-/// Successors in one shard that were unknown when their chunk began.
-#[derive(Default)]
-struct Unknown {
-    rows: Vec<u32>,
-    prints: Vec<u64>,
-    sources: Vec<u32>,
-    /// Which step of the batch leads there.
-    edges: Vec<usize>,
-}
-
-/// The states that a shard had not seen before this round.
-struct Fresh {
-    layer: Layer,
-    sources: Vec<u32>,
-    places: Vec<usize>,
-    /// For each unknown successor in turn, which of them it is.
-    which: Vec<u32>,
 }
 
 impl<'m> Search<'m> {
@@ -130,17 +101,24 @@ impl<'m> Search<'m> {
     pub fn run(&mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> End {
         let (rows, print) = self.model.first();
         let print = print.max(1);
+        let crew = crew(self.scope.threads);
         self.shards[shard(print)].reserve(1);
         let _ = self.shards[shard(print)].insert(print, 0);
         self.parents.push(0);
         self.progress.states = 1;
-        let mut layer = Layer { begin: 0, rows, prints: vec![print] };
+        let mut layer = Layer { parts: vec![Part { begin: 0, rows, prints: vec![print] }] };
         loop {
-            let begin = layer.begin + layer.prints.len() as u32;
-            let mut next = Layer { begin, ..Layer::default() };
+            let mut next = Layer::default();
             let mut wrong: Option<(Wrong, u32)> = None;
-            for from in (0..layer.prints.len()).step_by(self.chunk() * CHUNKS_PER_ROUND) {
-                let found = self.round(&layer, from, &mut next);
+            let numbers = layer.numbers();
+            for from in numbers.clone().step_by(self.round_size()) {
+                let to = numbers.end.min(from + self.round_size() as u32);
+                let found = match &crew {
+                    Some(crew) if to - from > LEAST as u32 => {
+                        crew.install(|| self.round(false, &layer, from..to, &mut next))
+                    }
+                    _ => self.round(true, &layer, from..to, &mut next),
+                };
                 // A wrong state is nearer than a wrong step of its layer.
                 wrong = [wrong, found].into_iter().flatten().min();
                 self.progress.bytes = self.progress.bytes.max(self.bytes(&layer, &next));
@@ -162,7 +140,7 @@ impl<'m> Search<'m> {
             if let Some((what, state)) = wrong {
                 return End::Wrong(self.way(state).into_iter().chain(what.step()).collect());
             }
-            if next.prints.is_empty() {
+            if next.parts.is_empty() {
                 return End::Exhausted;
             }
             self.progress.depth += 1;
@@ -171,9 +149,15 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// How many states are expanded in one go.
-    fn chunk(&self) -> usize {
-        (CHUNK_WORDS / self.model.width().pow(2).max(1)).clamp(1, CHUNK)
+    /// How many states are expanded in one round.
+    fn round_size(&self) -> usize {
+        (ROUND_WORDS / self.model.width().pow(2).max(1)).clamp(1, ROUND)
+    }
+
+    /// How many states of a round of this size a thread takes at a time.
+    fn chunk(&self, alone: bool, round: usize) -> usize {
+        let chunks = if alone { 1 } else { self.scope.threads * CHUNKS_PER_THREAD };
+        round.div_ceil(chunks).clamp(LEAST, MOST)
     }
 
     fn is_beyond_limit(&self) -> bool {
@@ -181,18 +165,23 @@ impl<'m> Search<'m> {
             || (self.scope.record && self.progress.steps > MOST_NUMBERS)
     }
 
-    /// Expand the chunks of a layer that begin at `from`.
-    fn round(&mut self, layer: &Layer, from: usize, next: &mut Layer) -> Option<(Wrong, u32)> {
-        let chunk = self.chunk();
-        let to = layer.prints.len().min(from + chunk * CHUNKS_PER_ROUND);
-        let chunks: Vec<_> = (from..to).step_by(chunk).map(|at| (at, to.min(at + chunk))).collect();
-        let threads = if chunks.len() == 1 { 1 } else { self.scope.threads };
-        let mut batches = share(threads, chunks, |(begin, end)| self.expand(layer, begin, end));
+    /// Expand the states of these numbers.
+    fn round(
+        &mut self,
+        alone: bool,
+        layer: &Layer,
+        numbers: Range<u32>,
+        next: &mut Layer,
+    ) -> Option<(Wrong, u32)> {
+        let chunk = self.chunk(alone, numbers.len());
+        let to = numbers.end;
+        let chunks = numbers.step_by(chunk).map(|at| at..to.min(at + chunk as u32)).collect();
+        let mut batches = share(alone, chunks, |numbers| self.expand(layer, numbers));
 
         let width = self.model.width();
         let shards = self.shards.iter_mut().enumerate().collect();
         let fresh: Vec<Fresh> =
-            share(threads, shards, |(shard, table)| put_in(table, shard, width, &batches));
+            share(alone, shards, |(shard, table)| put_in(table, shard, width, &batches));
 
         let mut bases = Vec::new();
         let mut base = self.parents.len() as u32;
@@ -201,14 +190,12 @@ impl<'m> Search<'m> {
             base += sources.len() as u32;
         }
         let numbered = self.shards.iter_mut().zip(&fresh).zip(&bases).collect();
-        share(threads, numbered, |((table, fresh), base)| {
+        share(alone, numbered, |((table, fresh), base)| {
             for place in &fresh.places {
                 *table.number(*place) += base;
             }
         });
         for found in &fresh {
-            next.rows.extend_from_slice(&found.layer.rows);
-            next.prints.extend_from_slice(&found.layer.prints);
             self.parents.extend_from_slice(&found.sources);
         }
         self.progress.states = u64::from(base);
@@ -216,24 +203,26 @@ impl<'m> Search<'m> {
         if self.scope.record {
             self.record(&mut batches, &fresh, &bases);
         }
+        for (Fresh { part, .. }, begin) in fresh.into_iter().zip(bases) {
+            if !part.prints.is_empty() {
+                next.parts.push(Part { begin, ..part });
+            }
+        }
         batches.iter().filter_map(|batch| batch.wrong).min()
     }
 
-    fn expand(&self, layer: &Layer, begin: usize, end: usize) -> Batch {
-        let width = self.model.width();
+    fn expand(&self, layer: &Layer, numbers: Range<u32>) -> Batch {
         let mut group: [Successors; GROUP] = Default::default();
         let mut batch = Batch::default();
         batch.unknown.resize_with(SHARDS, Unknown::default);
-        for from in (begin..end).step_by(GROUP) {
-            let group = &mut group[..GROUP.min(end - from)];
-            let to = from + group.len();
+        for (begin, rows, prints) in layer.groups(self.model.width(), numbers) {
+            let group = &mut group[..prints.len()];
             group.iter_mut().for_each(Successors::clear);
-            let rows = &layer.rows[from * width..to * width];
-            self.model.expand_all(rows, &layer.prints[from..to], group);
+            self.model.expand_all(rows, prints, group);
             let prints = group.iter().flat_map(Successors::prints);
             black_box(prints.fold(0, |seen, print| seen ^ self.shards[shard(print)].glance(print)));
-            for (at, successors) in (from..).zip(group.iter()) {
-                self.sort_out(layer.begin + at as u32, successors, &mut batch);
+            for (number, successors) in (begin..).zip(group.iter()) {
+                self.sort_out(number, successors, &mut batch);
             }
         }
         batch
@@ -272,6 +261,9 @@ impl<'m> Search<'m> {
 
     /// Now that all successors have numbers, write their steps down.
     fn record(&mut self, batches: &mut [Batch], fresh: &[Fresh], bases: &[u32]) {
+        // At once, so that the bytes kept do not depend on how the round was shared.
+        let states = batches.iter().map(|batch| batch.degrees.len()).sum();
+        self.graph.reserve(states, batches.iter().map(|batch| batch.targets.len()).sum());
         let mut which: Vec<_> = fresh.iter().map(|fresh| fresh.which.iter()).collect();
         for batch in batches {
             for ((unknown, which), base) in batch.unknown.iter().zip(&mut which).zip(bases) {
@@ -350,45 +342,10 @@ impl<'m> Search<'m> {
     }
 
     fn bytes(&self, layer: &Layer, next: &Layer) -> u64 {
-        let rows = (layer.rows.capacity() + next.rows.capacity()) * 4;
-        let prints = (layer.prints.capacity() + next.prints.capacity()) * 8;
         let tables: u64 = self.shards.iter().map(Table::bytes).sum();
-        tables + self.graph.bytes() + (rows + prints + self.parents.capacity() * 4) as u64
+        let states = layer.bytes() + next.bytes() + self.parents.capacity() * 4;
+        tables + self.graph.bytes() + states as u64
     }
-}
-
-/// Put what the batches found for this shard into its table, in their order.
-fn put_in(table: &mut Table, shard: usize, width: usize, batches: &[Batch]) -> Fresh {
-    let unknown = || batches.iter().map(|batch| &batch.unknown[shard]);
-    let count = unknown().map(|unknown| unknown.prints.len()).sum();
-    table.reserve(count);
-    let mut fresh = Fresh {
-        layer: Layer::default(),
-        sources: Vec::new(),
-        places: Vec::new(),
-        which: Vec::with_capacity(count),
-    };
-    for unknown in unknown() {
-        for (nth, print) in unknown.prints.iter().enumerate() {
-            if nth % AHEAD == 0 {
-                let ahead = unknown.prints[nth..].iter().take(AHEAD);
-                black_box(ahead.fold(0, |seen, print| seen ^ table.glance(*print)));
-            }
-            let number = fresh.sources.len() as u32;
-            match table.insert(*print, number) {
-                Ok(place) => fresh.which.push(*table.number(place)),
-                Err(place) => {
-                    fresh.which.push(number);
-                    fresh.places.push(place);
-                    fresh.sources.push(unknown.sources[nth]);
-                    fresh.layer.prints.push(*print);
-                    let row = &unknown.rows[nth * width..(nth + 1) * width];
-                    fresh.layer.rows.extend_from_slice(row);
-                }
-            }
-        }
-    }
-    fresh
 }
 
 /// The low bits choose the shard; the table goes by the high ones.

@@ -43,3 +43,12 @@ impl<T: Hash + Eq> Kept<T> {
         self.hashes.len() as u32
     }
 }
+
+impl<T: Hash + Eq + Clone> Kept<T> {
+    /// Keep what another kept since both were equal.
+    pub(super) fn follow(&mut self, other: &Self) {
+        let known = self.values.len();
+        self.values.extend(other.values[known..].iter().cloned());
+        self.hashes.extend_from_slice(&other.hashes[known..]);
+    }
+}

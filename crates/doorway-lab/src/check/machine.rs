@@ -92,15 +92,15 @@ impl<'w, A: Algorithm> Machine<'w, A> {
         })
     }
 
-    /// The row of a world, if all its parts are known.
-    fn find(&self, tables: &Tables, world: &World<A>) -> Option<Vec<u32>> {
+    /// The row of a world, if all its parts are known to these tables, which may be behind.
+    pub(super) fn find(&self, tables: &Tables, world: &World<A>) -> Option<Vec<u32>> {
         let known = self.known();
         let parts = world.parts();
         let mut row = vec![0; self.layout.width()];
         row[FAULTS] = fold(parts.faults);
         row[UNDETECTED] = tables.undetected.find(&parts.undetected)?;
         for (slot, place) in row[PLACES..].iter_mut().zip(&parts.places) {
-            *slot = known.places.find(place)?;
+            *slot = known.places.find(place).filter(|place| tables.knows(*place))?;
         }
         for (from, to, messages) in parts.channels {
             let letter = |message| known.letters.find(&(from, message));

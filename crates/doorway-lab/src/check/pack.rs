@@ -5,7 +5,7 @@
 //! channel's content; [`Meaning`] knows what the numbers stand for. Steps are in the order of
 //! [`World::choices`](crate::World::choices).
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use doorway_core::Group;
 use doorway_search::{Deed, Model, Successors, Tag};
@@ -90,6 +90,9 @@ pub(super) struct Packed<'m> {
     /// The row of the first world.
     first: Vec<u32>,
     tables: RwLock<Tables>,
+    /// Copies that no thread works on just now. If all looked into the same tables, each would wait
+    /// whenever another learns something.
+    copies: Mutex<Vec<Tables>>,
     /// For each slot of a row, what makes equal numbers in different slots differ.
     keys: Vec<u64>,
 }
@@ -118,7 +121,8 @@ impl<'m> Packed<'m> {
     ) -> Self {
         let layout = Layout(frame.group.size() as usize);
         let keys = (0..layout.width()).map(|slot| scramble(slot as u64 + 1)).collect();
-        Self { meaning, frame, layout, first, tables: RwLock::new(tables), keys }
+        let (tables, copies) = (RwLock::new(tables), Mutex::default());
+        Self { meaning, frame, layout, first, tables, copies, keys }
     }
 
     pub(super) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
@@ -253,14 +257,32 @@ impl<'m> Packed<'m> {
         self.push(tables, draft, Tag::new(node, deed, outcome.sends.len()), out)
     }
 
-    fn learn(&self, gap: Gap, row: &[u32]) {
+    /// Fill a gap in a copy, unless the tables know more than it anyway.
+    fn learn(&self, copy: &mut Tables, gap: Gap, row: &[u32]) {
         let mut tables = self.tables_mut();
+        if copy.follow(&tables) {
+            return;
+        }
         match gap {
             Gap::Step { place, event } => tables.learn_step(self.meaning, place, event),
             Gap::Put { channel, letter } => tables.learn_put(self.meaning, channel, letter),
             Gap::Settled(row) => self.meaning.know_settled(&mut tables, &row),
             Gap::Rare => self.meaning.know_rare(&mut tables, row),
         }
+        copy.follow(&tables);
+    }
+
+    /// A copy of the tables as they are now.
+    fn copy(&self) -> Tables {
+        let spare = self.copies().pop();
+        let tables = self.tables();
+        let mut copy = spare.unwrap_or_else(|| Tables::new(tables.order()));
+        copy.follow(&tables);
+        copy
+    }
+
+    fn copies(&self) -> MutexGuard<'_, Vec<Tables>> {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn compatible(&self, tables: &Tables, row: &[u32]) -> bool {
@@ -303,16 +325,15 @@ impl Model for Packed<'_> {
     }
 
     fn expand_all(&self, rows: &[u32], prints: &[u64], out: &mut [Successors]) {
-        let mut tables = self.tables();
+        let mut copy = self.copy();
         let rows = rows.chunks_exact(self.width());
         for ((row, print), successors) in rows.zip(prints).zip(out) {
-            while let Err(gap) = self.try_expand(&tables, row, *print, successors) {
-                drop(tables);
+            while let Err(gap) = self.try_expand(&copy, row, *print, successors) {
                 successors.clear();
-                self.learn(gap, row);
-                tables = self.tables();
+                self.learn(&mut copy, gap, row);
             }
         }
+        self.copies().push(copy);
     }
 }
 

@@ -6,7 +6,8 @@
 
 use doorway_core::{Channel, NodeId};
 use doorway_search::Tag;
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 
 use super::kept::Kept;
 
@@ -80,16 +81,15 @@ pub(super) trait Meaning: Sync {
     fn know_rare(&self, tables: &mut Tables, row: &[u32]);
 }
 
-/// Everything seen so far.
+/// Everything seen so far. It only grows at its ends, so that a copy can [follow](Self::follow).
 pub(super) struct Tables {
     order: Channel,
     facts: Vec<Facts>,
     pub(super) channels: Kept<Vec<u32>>,
     deliveries: Vec<Vec<Delivery>>,
     pub(super) undetected: Kept<Vec<(NodeId, NodeId)>>,
-    steps: FxHashMap<u64, u32>,
-    outcomes: Vec<Outcome>,
-    puts: FxHashMap<u64, u32>,
+    steps: IndexMap<u64, Outcome, FxBuildHasher>,
+    puts: IndexMap<u64, u32, FxBuildHasher>,
 }
 
 impl Tables {
@@ -100,14 +100,44 @@ impl Tables {
             channels: Kept::new(),
             deliveries: Vec::new(),
             undetected: Kept::new(),
-            steps: FxHashMap::default(),
-            outcomes: Vec::new(),
-            puts: FxHashMap::default(),
+            steps: IndexMap::default(),
+            puts: IndexMap::default(),
         };
         // Number 0 is the empty channel, and nothing undetected.
         tables.keep_channel(Vec::new());
         tables.undetected.keep(Vec::new());
         tables
+    }
+
+    pub(super) fn order(&self) -> Channel {
+        self.order
+    }
+
+    /// Learn what another learnt since both were equal: was there anything?
+    pub(super) fn follow(&mut self, other: &Self) -> bool {
+        if self.extent() == other.extent() {
+            return false;
+        }
+        self.facts.extend_from_slice(&other.facts[self.facts.len()..]);
+        self.channels.follow(&other.channels);
+        self.deliveries.extend_from_slice(&other.deliveries[self.deliveries.len()..]);
+        self.undetected.follow(&other.undetected);
+        let steps = other.steps[self.steps.len()..].iter();
+        self.steps.extend(steps.map(|(key, outcome)| (*key, outcome.clone())));
+        self.puts.extend(&other.puts[self.puts.len()..]);
+        true
+    }
+
+    /// How much was seen.
+    fn extent(&self) -> [usize; 5] {
+        let undetected = self.undetected.len() as usize;
+        let (facts, channels) = (self.facts.len(), self.deliveries.len());
+        [facts, channels, undetected, self.steps.len(), self.puts.len()]
+    }
+
+    /// Is this place among those seen? One that another thread just met is not, in a copy.
+    pub(super) fn knows(&self, place: u32) -> bool {
+        (place as usize) < self.facts.len()
     }
 
     pub(super) fn facts(&self, place: u32) -> &Facts {
@@ -120,8 +150,7 @@ impl Tables {
 
     /// What an event makes of a place, if it was learnt.
     pub(super) fn step(&self, place: u32, event: u32) -> Option<&Outcome> {
-        let outcome = self.steps.get(&key(place, event))?;
-        Some(&self.outcomes[*outcome as usize])
+        self.steps.get(&key(place, event))
     }
 
     /// The channel with a letter put in, if it was learnt.
@@ -131,8 +160,7 @@ impl Tables {
 
     pub(super) fn learn_step(&mut self, meaning: &dyn Meaning, place: u32, event: u32) {
         let outcome = meaning.take(place, event);
-        self.steps.insert(key(place, event), self.outcomes.len() as u32);
-        self.outcomes.push(outcome);
+        self.steps.insert(key(place, event), outcome);
         self.learn_facts(meaning);
     }
 

@@ -8,6 +8,7 @@ use doorway_search::{Model, NOT_FOLLOWED, Successors, Wrong};
 
 use super::machine::Machine;
 use super::pack::{Packed, Sought};
+use super::tables::Tables;
 use crate::simulate::Dice;
 use crate::{FOREVER, Limits, World};
 
@@ -93,4 +94,37 @@ fn the_packed_world_is_the_world() {
             }
         }
     }
+}
+
+/// Ask a copy of the tables for a world of which only a node's place is new. Says whether the first
+/// world leads to such a one.
+struct FallBehind;
+
+impl Task for FallBehind {
+    type Output = bool;
+
+    fn run<A: Algorithm>(self) -> bool {
+        let group = Arc::new(A::INFO.group(3, &Shape::default()).expect("three nodes"));
+        let limits = Limits::reliable(&group, 1);
+        let first = World::<A>::new(group, &Start::default(), A::INFO.channel, limits);
+        let machine = Machine::new(&first, Sought::default(), false, None);
+        let packed = machine.packed();
+        let mut copy = Tables::new(first.channel());
+        assert!(copy.follow(&packed.tables()));
+        let mut later = first.clone();
+        let sends = later.apply(first.choices()[0]).sends;
+        let row = machine.pack(&mut packed.tables_mut(), &later);
+        assert_eq!(machine.find(&copy, &later), None, "{}", A::INFO.name);
+        assert!(copy.follow(&packed.tables()));
+        assert_eq!(machine.find(&copy, &later), Some(row), "{}", A::INFO.name);
+        assert!(!copy.follow(&packed.tables()));
+        sends.is_empty()
+    }
+}
+
+#[test]
+fn a_copy_that_is_behind_names_nothing_that_it_lacks() {
+    let behind = |name| algorithms::with(name, FallBehind).expect("a name of the list");
+    let places = ALL.iter().filter(|entry| behind(entry.info.name)).count();
+    assert!(places > 0, "nobody enters without a message");
 }

@@ -1,35 +1,24 @@
 //! Work shared among threads, with results that do not tell who did what.
 
-use std::sync::Mutex;
-use std::thread;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Do the same to every item, on several threads; the results come in the order of the items.
+/// So many threads that stay for the whole search: one round is over in milliseconds, and to start
+/// threads for each would take a good part of that. None if one is enough, or no more are given.
+pub(super) fn crew(threads: usize) -> Option<ThreadPool> {
+    let pool = || ThreadPoolBuilder::new().num_threads(threads).build().ok();
+    (threads > 1).then(pool).flatten()
+}
+
+/// Do the same to every item, shared among the crew whose thread this is unless `alone`; the
+/// results come in the order of the items.
 pub(super) fn share<T: Send, R: Send>(
-    threads: usize,
+    alone: bool,
     items: Vec<T>,
-    work: impl Fn(T) -> R + Sync,
+    work: impl Fn(T) -> R + Sync + Send,
 ) -> Vec<R> {
-    if threads < 2 || items.len() < 2 {
+    if alone {
         return items.into_iter().map(work).collect();
     }
-    let workers = threads.min(items.len());
-    let items = Mutex::new(items.into_iter().enumerate());
-    let take = || items.lock().expect("no thread panics").next();
-    let labour = || {
-        let mut done = Vec::new();
-        while let Some((nth, item)) = take() {
-            done.push((nth, work(item)));
-        }
-        done
-    };
-    let mut results = thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(labour)).collect();
-        let mut results = labour();
-        for other in others {
-            results.extend(other.join().expect("no thread panics"));
-        }
-        results
-    });
-    results.sort_unstable_by_key(|(nth, _)| *nth);
-    results.into_iter().map(|(_, result)| result).collect()
+    items.into_par_iter().with_max_len(1).map(work).collect()
 }

@@ -1,7 +1,7 @@
 //! The number of threads changes nothing: not the counts, not the numbers, not the way.
 
 use super::*;
-use crate::Deed;
+use crate::{Deed, Tag};
 
 /// Numbers below `SIZE`, each leading to three others. Layers grow to many chunks.
 struct Web {

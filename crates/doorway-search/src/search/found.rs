@@ -1,0 +1,77 @@
+//! What a round of a search finds: first by chunks, then by shards.
+
+use std::hint::black_box;
+
+use super::layer::Part;
+use crate::model::{Tag, Wrong};
+use crate::table::Table;
+
+/// So many unknown states are looked up at once before they are put in.
+const AHEAD: usize = 128;
+
+/// What the expansion of one chunk gave.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) steps: u64,
+    pub(super) degrees: Vec<u32>,
+    pub(super) targets: Vec<u32>,
+    pub(super) tags: Vec<Tag>,
+    pub(super) unknown: Vec<Unknown>,
+    /// What is wrong, and at which state.
+    pub(super) wrong: Option<(Wrong, u32)>,
+}
+
+/// Successors in one shard that were unknown when their round began.
+#[derive(Default)]
+pub(super) struct Unknown {
+    pub(super) rows: Vec<u32>,
+    pub(super) prints: Vec<u64>,
+    pub(super) sources: Vec<u32>,
+    /// Which step of the batch leads there.
+    pub(super) edges: Vec<usize>,
+}
+
+/// The states that a shard had not seen before this round.
+pub(super) struct Fresh {
+    pub(super) part: Part,
+    pub(super) sources: Vec<u32>,
+    pub(super) places: Vec<usize>,
+    /// For each unknown successor in turn, which of them it is.
+    pub(super) which: Vec<u32>,
+}
+
+/// Put what the batches found for this shard into its table, in their order.
+pub(super) fn put_in(table: &mut Table, shard: usize, width: usize, batches: &[Batch]) -> Fresh {
+    let unknown = || batches.iter().map(|batch| &batch.unknown[shard]);
+    let count = unknown().map(|unknown| unknown.prints.len()).sum();
+    table.reserve(count);
+    let mut fresh = Fresh {
+        part: Part::default(),
+        sources: Vec::new(),
+        places: Vec::new(),
+        which: Vec::with_capacity(count),
+    };
+    for unknown in unknown() {
+        for (nth, print) in unknown.prints.iter().enumerate() {
+            if nth % AHEAD == 0 {
+                let ahead = unknown.prints[nth..].iter().take(AHEAD);
+                black_box(ahead.fold(0, |seen, print| seen ^ table.glance(*print)));
+            }
+            let number = fresh.sources.len() as u32;
+            match table.insert(*print, number) {
+                Ok(place) => fresh.which.push(*table.number(place)),
+                Err(place) => {
+                    fresh.which.push(number);
+                    fresh.places.push(place);
+                    fresh.sources.push(unknown.sources[nth]);
+                    fresh.part.prints.push(*print);
+                    let row = &unknown.rows[nth * width..(nth + 1) * width];
+                    fresh.part.rows.extend_from_slice(row);
+                }
+            }
+        }
+    }
+    fresh.part.rows.shrink_to_fit();
+    fresh.part.prints.shrink_to_fit();
+    fresh
+}
