@@ -199,7 +199,7 @@ fn what_cannot_be_asked_is_refused_in_one_line() {
         ("threads check --table --json", "--table"),
         ("threads bench hyman", "hyman is refuted"),
         ("threads bench petersn", "'peterson'"),
-        ("threads bench --seconds 0", "1 to 1000000 seconds"),
+        ("threads bench --seconds 0", "1 to 86400 seconds"),
         ("threads bench --quick --seconds 9", "--quick"),
     ] {
         let reason = refusal(line);

@@ -276,9 +276,8 @@ mod tests {
 
     #[test]
     fn more_overtaking_than_claimed_is_noticed() {
-        let bounded = |info: &&doorway_threads::Info| {
-            matches!((info.claims.bypass)(2), Bypass::AtMost { all: 1, .. })
-        };
+        let bounded =
+            |info: &&Info| matches!((info.claims.bypass)(2), Bypass::AtMost { all: 1, .. });
         let info = ALL.iter().map(|entry| &entry.info).find(bounded).unwrap();
         let contender = Contender::Own(info);
         let row = Row { contender, alone: Samples::default(), crowds: Vec::new() };
