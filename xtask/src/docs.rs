@@ -70,7 +70,7 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
 
 /// What `doorway` prints.
 fn doorway(words: &str) -> anyhow::Result<String> {
-    output(&mut cargo(&format!("run --quiet --release --package doorway -- {words}")))
+    output(&mut cargo(&format!("run --quiet --package doorway -- {words}")))
 }
 
 /// What `doorway` draws into a file of the same name elsewhere.
