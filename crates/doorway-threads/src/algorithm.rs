@@ -131,6 +131,16 @@ pub enum Since {
     Doorway,
 }
 
+impl Since {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FirstStep => "first step",
+            Self::Doorway => "doorway",
+        }
+    }
+}
+
 /// What is claimed of an algorithm, and tested.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use doorway_threads::algorithms::Entry;
 use doorway_threads::bench::{Contender, Crowd, Plan, Row, Samples, Spread};
-use doorway_threads::{Bypass, Info, Primitive, Since};
+use doorway_threads::{Bypass, Info, Primitive};
 use serde_json::{Value, json};
 
 use super::bypass_values;
@@ -120,11 +120,7 @@ fn exceeding(row: &Row, crowd: &Crowd) -> Option<String> {
 
 /// From when on overtaking was counted.
 fn since(row: &Row) -> &'static str {
-    match watched(row).map(|info| info.claims.since) {
-        Some(Since::FirstStep) => "first step",
-        Some(Since::Doorway) => "doorway",
-        None => "call",
-    }
+    watched(row).map_or("call", |info| info.claims.since.name())
 }
 
 /// What the processor calls itself, where the system tells.

@@ -9,7 +9,7 @@ use doorway_threads::check::{Check, MAX_PROCESSES, Report};
 use doorway_threads::{Algorithm, Info};
 
 use super::finding::Finding;
-use super::page;
+use super::{letters, page};
 use crate::check_args::{MOST_WORLDS, parse_threads};
 use crate::checking::{self, Interrupt, Stop, cores};
 use crate::commands::print_json;
@@ -162,10 +162,7 @@ impl Args {
         {
             let there = match info.fences {
                 "" => "it has none".to_owned(),
-                fences => {
-                    let letters: Vec<String> = fences.chars().map(String::from).collect();
-                    format!("it has {}", letters.join(", "))
-                }
+                fences => format!("it has {}", letters(fences)),
             };
             return Err(Usage(format!("{name} has no fence '{letter}': {there}")));
         }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::check::{Answer, Memory, Question};
-use super::{Claimed, bypass_text, bypass_values};
+use super::{Claimed, bypass_text, bypass_values, letters};
 use crate::checking::Stop;
 use crate::finding::above;
 use crate::table::Table;
@@ -122,10 +122,7 @@ impl<'a> Finding<'a> {
             verdict: self.verdict(),
             violated: self.violated(),
             claimed: Claimed::new(self.claims(), question.n),
-            bypass_since: match self.claims().since {
-                Since::FirstStep => "first step",
-                Since::Doorway => "doorway",
-            },
+            bypass_since: self.claims().since.name(),
             dropped_fences: question.dropped.clone(),
             bound: report.bound,
             transitions: progress.steps,
@@ -170,10 +167,7 @@ impl<'a> Finding<'a> {
         let memory = match memory {
             Memory::Sc => "writes are seen at once".to_owned(),
             Memory::Tso if dropped.is_empty() => "writes are buffered".to_owned(),
-            Memory::Tso => {
-                let letters: Vec<String> = dropped.chars().map(String::from).collect();
-                format!("writes are buffered, without fence {}", letters.join(", "))
-            }
+            Memory::Tso => format!("writes are buffered, without fence {}", letters(dropped)),
         };
         format!("{}, {n} processes, {memory}", info.name)
     }

@@ -6,7 +6,7 @@ use doorway_threads::algorithms::{ALL, Entry};
 use doorway_threads::{Info, MOST};
 use serde::Serialize;
 
-use super::Claimed;
+use super::{Claimed, letters_or_dash};
 use crate::commands::print_json;
 use crate::table::Table;
 
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             served(info),
             info.registers.to_owned(),
             info.primitive.name().to_owned(),
-            if info.fences.is_empty() { "-" } else { info.fences }.to_owned(),
+            letters_or_dash(info.fences),
             claims(info).to_owned(),
             if *lock { "" } else { "refuted" }.to_owned(),
         ]);

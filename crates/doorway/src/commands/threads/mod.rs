@@ -73,7 +73,17 @@ fn bypass_values(bypass: Option<Bypass>) -> (Value, Value) {
     }
 }
 
-/// The same for a person.
+/// The letters of fences, as they are written in a sentence.
+fn letters(fences: &str) -> String {
+    fences.chars().map(String::from).collect::<Vec<_>>().join(", ")
+}
+
+/// The same for a table, where nothing would look forgotten.
+fn letters_or_dash(fences: &str) -> String {
+    if fences.is_empty() { "-".to_owned() } else { letters(fences) }
+}
+
+/// How often one is overtaken, for a person.
 fn bypass_text(bypass: Bypass) -> String {
     match bypass {
         Bypass::Unbounded => "unbounded".to_owned(),

@@ -8,6 +8,7 @@ use doorway_threads::{Algorithm, Bypass, Since};
 use indicatif::HumanCount;
 
 use super::check::Question;
+use super::letters_or_dash;
 use super::list::served;
 use crate::checking::Interrupt;
 use crate::failure::NotExhausted;
@@ -160,14 +161,13 @@ fn row(Entry { info, lock, .. }: &Entry, found: &[Found]) -> Vec<String> {
         Since::Doorway => " (d)",
     };
     let bound = info.bound.map_or(String::new(), |bound| format!(" (up to {bound})"));
-    let fences: Vec<String> = info.fences.chars().map(String::from).collect();
     vec![
         format!("{}`{}`", if *lock { "" } else { "**refuted**: " }, info.name),
         info.origin.to_owned(),
         served(info),
         info.registers.to_owned(),
         info.primitive.name().to_owned(),
-        if fences.is_empty() { "-".to_owned() } else { fences.join(", ") },
+        letters_or_dash(info.fences),
         cell(&Found::exclusion),
         cell(&Found::deadlock_free),
         cell(&|found| verdict(found.report.lockout_free)),
