@@ -184,21 +184,15 @@ impl<'m> Search<'m> {
             share(alone, shards, |(shard, table)| put_in(table, shard, width, &batches));
 
         let mut bases = Vec::new();
-        let mut base = self.parents.len() as u32;
-        for Fresh { sources, .. } in &fresh {
-            bases.push(base);
-            base += sources.len() as u32;
-        }
-        let numbered = self.shards.iter_mut().zip(&fresh).zip(&bases).collect();
-        share(alone, numbered, |((table, fresh), base)| {
-            for place in &fresh.places {
+        for (table, Fresh { places, sources, .. }) in self.shards.iter_mut().zip(&fresh) {
+            let base = self.parents.len() as u32;
+            for place in places {
                 *table.number(*place) += base;
             }
-        });
-        for found in &fresh {
-            self.parents.extend_from_slice(&found.sources);
+            self.parents.extend_from_slice(sources);
+            bases.push(base);
         }
-        self.progress.states = u64::from(base);
+        self.progress.states = self.parents.len() as u64;
         self.progress.steps += batches.iter().map(|batch| batch.steps).sum::<u64>();
         if self.scope.record {
             self.record(&mut batches, &fresh, &bases);
