@@ -23,7 +23,7 @@ pub trait Task {
     type Output;
 
     /// Do it.
-    fn run<A: crate::Algorithm>(self) -> Self::Output;
+    fn run<A: crate::Algorithm + 'static>(self) -> Self::Output;
 }
 
 /// An algorithm of the list.

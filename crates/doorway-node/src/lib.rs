@@ -1,0 +1,9 @@
+//! Named locks over a network, inside a Rust program.
+
+mod fence;
+pub mod locks;
+mod name;
+pub mod wire;
+
+pub use fence::Fence;
+pub use name::{Name, NameError};

@@ -1,0 +1,77 @@
+//! The names of locks.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The name of a lock: 1 to 200 bytes of UTF-8 without control characters.
+///
+/// A copy costs nothing but a count.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "&str", into = "String")]
+pub struct Name(Arc<str>);
+
+/// Why a text is no name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing was given.
+    #[error("the name of a lock must not be empty")]
+    Empty,
+    /// More than anyone reads.
+    #[error("the name of a lock has at most {max} bytes, not {0}", max = Name::MAX)]
+    TooLong(usize),
+    /// Something that would garble a line of a log.
+    #[error("the name of a lock must not contain the control character {0:?}")]
+    Control(char),
+}
+
+impl Name {
+    /// How many bytes a name may have.
+    pub const MAX: usize = 200;
+
+    /// Check a text and make it a name.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        if text.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if text.len() > Self::MAX {
+            return Err(NameError::TooLong(text.len()));
+        }
+        match text.chars().find(|c| c.is_control()) {
+            Some(control) => Err(NameError::Control(control)),
+            None => Ok(Self(text.into())),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&str> for Name {
+    type Error = NameError;
+
+    fn try_from(text: &str) -> Result<Self, NameError> {
+        Self::new(text)
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
