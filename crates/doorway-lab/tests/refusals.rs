@@ -267,6 +267,8 @@ fn maekawa_cyclic() {
     // One's own comes by while one waits, in its turn, and once.
     node(2).refuses(0, request(2, 0)).asks().refuses(0, request(2, 1));
     node(2).asks().hears(0, request(2, 0)).refuses(0, request(2, 0));
+    // A lock comes from the last member, to one who waits.
+    node(2).refuses(4, Message::Locked).asks().refuses(0, Message::Locked);
 }
 
 #[test]
