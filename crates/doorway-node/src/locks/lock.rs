@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use doorway_core::{Mode, NodeId, NodeSet};
 use smallvec::SmallVec;
 
-use super::machine::{Fault, Machine, Payload, Sends};
+use super::machine::{Fault, Machine, Sends};
 use super::rule::Rule;
 
 /// A client of this node, from when it asks until it leaves.
@@ -23,6 +23,17 @@ pub struct Moves {
     pub sends: Sends,
     /// The clients.
     pub granted: Vec<ClientId>,
+    /// How often the algorithm let the node in for them; all other grants passed between clients.
+    pub entries: u32,
+}
+
+impl Moves {
+    /// Forget everything, keeping the buffers.
+    pub fn clear(&mut self) {
+        self.sends.clear();
+        self.granted.clear();
+        self.entries = 0;
+    }
 }
 
 /// A lock at this node. Between two views it has no machine: clients queue and leave, and nobody
@@ -88,19 +99,21 @@ impl<M: Machine + ?Sized> Lock<M> {
         rule: &Rule,
         client: ClientId,
         mode: Mode,
-    ) -> Result<bool, Fault> {
+        out: &mut Moves,
+    ) -> Result<(), Fault> {
         if !self.queue.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
-        let Some(machine) = self.machine.as_mut() else { return Ok(false) };
+        let Some(machine) = self.machine.as_mut() else { return Ok(()) };
         if machine.may_acquire(&rule.group, mode) && machine.try_acquire(&rule.group, mode)? {
             self.turns = 0;
+            out.entries += 1;
         }
-        let admitted = self.admits(rule, mode);
-        if admitted {
+        if self.admits(rule, mode) {
             self.admit(client, mode);
+            out.granted.push(client);
         }
-        Ok(admitted)
+        Ok(())
     }
 
     /// A client leaves: it was inside, or it gives up. Whether it was here at all comes back.
@@ -128,7 +141,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         let sent = out.sends.len();
         let entered = machine.receive(&rule.group, from, payload, &mut out.sends)?;
         self.unheard.remove(from);
-        self.note(entered, &out.sends[sent..]);
+        self.note(entered, sent, out);
         self.settle(rule, out)
     }
 
@@ -156,7 +169,7 @@ impl<M: Machine + ?Sized> Lock<M> {
             } else {
                 return Ok(());
             };
-            self.note(entered, &out.sends[sent..]);
+            self.note(entered, sent, out);
         }
     }
 
@@ -183,12 +196,14 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.turns = if wanted { self.turns.saturating_add(1) } else { 1 };
     }
 
-    fn note(&mut self, entered: bool, sends: &[(NodeId, Payload)]) {
+    /// Remember what the machine did: whether it entered, and what it sent after the first `sent`.
+    fn note(&mut self, entered: bool, sent: usize, out: &mut Moves) {
         if entered {
             self.turns = 0;
+            out.entries += 1;
         }
         if self.machine.as_ref().is_some_and(|machine| machine.waiting().is_some()) {
-            for (to, _) in sends {
+            for (to, _) in &out.sends[sent..] {
                 self.unheard.insert(*to);
             }
         } else {
@@ -207,7 +222,7 @@ impl<M: Machine + ?Sized> Lock<M> {
     }
 
     /// The clients that wait, the next one first.
-    pub fn queue(&self) -> impl Iterator<Item = (ClientId, Mode)> + '_ {
+    pub fn queue(&self) -> impl ExactSizeIterator<Item = (ClientId, Mode)> + '_ {
         self.queue.iter().copied()
     }
 
