@@ -1,9 +1,21 @@
 //! Named locks at one node, without clock, network or threads: all of it can be checked.
 
+mod clients;
+mod counters;
+mod kept;
 mod lock;
 mod machine;
+mod report;
 mod rule;
+mod shard;
+mod table;
+mod view;
 
+pub use clients::Ended;
+pub use counters::Counters;
 pub use lock::{ClientId, Lock, Moves};
 pub use machine::{Fault, Machine, Payload, Sends, Typed};
+pub use report::Waiting;
 pub use rule::{Rule, RuleError, served};
+pub use shard::{Ask, Out, Setup, Shard};
+pub use table::Slot;

@@ -1,0 +1,91 @@
+//! What a shard tells of itself: who waits for what, and what it has counted.
+
+use std::time::Duration;
+
+use doorway_core::{Mode, NodeId};
+
+use super::counters::Counters;
+use super::lock::ClientId;
+use super::machine::Machine;
+use super::shard::Shard;
+use super::table::Entry;
+use crate::name::Name;
+use crate::wire::{ClientReport, Stand};
+
+/// Why a client waits, as far as its node can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The lock.
+    pub lock: Name,
+    /// Its place in the queue of this node, from 0.
+    pub place: usize,
+    /// Those who were asked for this node and have not answered since.
+    pub unheard: Vec<NodeId>,
+    /// When it asked.
+    pub since: Duration,
+    /// The view, or `None` while no view runs, so that nobody can enter.
+    pub view: Option<u64>,
+}
+
+impl Shard {
+    /// The clients of one lock; or of all locks for which somebody waits, here or elsewhere.
+    pub fn reports(&self, only: Option<&Name>, now: Duration) -> Vec<ClientReport> {
+        let mut reports = Vec::new();
+        match only {
+            Some(name) => {
+                if let Some(entry) = self.table.find(name) {
+                    self.report(entry, now, &mut reports);
+                }
+            }
+            None => {
+                for entry in self.table.iter().filter(|entry| disputed(entry)) {
+                    self.report(entry, now, &mut reports);
+                }
+            }
+        }
+        reports
+    }
+
+    fn report(&self, entry: &Entry, now: Duration, reports: &mut Vec<ClientReport>) {
+        let mut push = |client: ClientId, mode: Mode, place: u32| {
+            let Some(client) = self.clients.get(client) else { return };
+            let since = now.saturating_sub(client.since).as_millis();
+            reports.push(ClientReport {
+                lock: entry.name.clone(),
+                session: client.session,
+                mode,
+                stand: client.fence().map_or(Stand::Waiting(place), Stand::Inside),
+                since_ms: u64::try_from(since).unwrap_or(u64::MAX),
+            });
+        };
+        entry.lock.inside().for_each(|(client, mode)| push(client, mode, 0));
+        entry.lock.queue().zip(0..).for_each(|((client, mode), place)| push(client, mode, place));
+    }
+
+    /// Why a client waits; `None` if it does not.
+    pub fn waiting_for(&self, client: ClientId) -> Option<Waiting> {
+        let waits = self.clients.get(client)?;
+        let entry = self.table.get(waits.lock);
+        Some(Waiting {
+            lock: entry.name.clone(),
+            place: entry.lock.place(client)?,
+            unheard: entry.lock.unheard().iter().collect(),
+            since: waits.since,
+            view: self.running(),
+        })
+    }
+
+    /// What was counted under each rule.
+    pub fn counters(&self) -> Vec<Counters> {
+        let mut counters = self.counters.clone();
+        for entry in self.table.iter() {
+            counters[entry.rule as usize].kept += 1;
+        }
+        counters
+    }
+}
+
+fn disputed(entry: &Entry) -> bool {
+    let wanted = || entry.lock.machine().is_some_and(Machine::wanted);
+    entry.lock.queue().next().is_some() || entry.lock.inside().next().is_some() && wanted()
+}

@@ -1,0 +1,161 @@
+//! The locks that a shard has in memory, and which of them it may forget.
+//!
+//! A lock stays as long as a client, a pin or its algorithm needs it. Others are idle: the shard
+//! keeps some of them, for what they have learnt saves messages, and forgets first what was not
+//! used for long.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+use slab::Slab;
+
+use super::lock::Lock;
+use super::machine::{Fault, Machine};
+use crate::name::Name;
+
+/// A pinned lock of a shard. It stays what it is until it is closed, whatever views come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(pub(super) u32);
+
+/// A lock with its name.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) name: Name,
+    pub(super) lock: Lock<dyn Machine>,
+    /// The rule it goes by, by its place in the list.
+    pub(super) rule: u32,
+    /// How often it is open.
+    pins: u32,
+    /// Is it among the idle?
+    resting: bool,
+    /// Was it used since it was last looked at?
+    used: bool,
+    /// Have we told the others, for the view that is about to begin, that we hold it?
+    pub(super) told: bool,
+    /// Why it cannot be used in this view.
+    pub(super) broken: Option<Box<Fault>>,
+}
+
+impl Entry {
+    fn idle(&self) -> bool {
+        self.pins == 0 && !self.told && self.broken.is_none() && self.lock.idle()
+    }
+}
+
+/// All locks of a shard.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: Slab<Entry>,
+    /// Where each name is; never listed, so its order plays no part.
+    index: FxHashMap<Name, u32>,
+    /// The idle ones, and some that were, the longest known first.
+    resting: VecDeque<u32>,
+}
+
+impl Table {
+    /// The place of the lock of that name, which is put here if it is not.
+    pub(super) fn enter(&mut self, name: &Name, rule: usize) -> u32 {
+        if let Some(at) = self.index.get(name) {
+            return *at;
+        }
+        let entry = Entry {
+            name: name.clone(),
+            lock: Lock::default(),
+            rule: u32::try_from(rule).expect("a rule for every other name would do"),
+            pins: 0,
+            resting: false,
+            used: false,
+            told: false,
+            broken: None,
+        };
+        let at = u32::try_from(self.entries.insert(entry));
+        let at = at.expect("fewer than 2^32 locks fit into memory");
+        self.index.insert(name.clone(), at);
+        at
+    }
+
+    pub(super) fn find(&self, name: &Name) -> Option<&Entry> {
+        self.index.get(name).map(|at| &self.entries[*at as usize])
+    }
+
+    pub(super) fn get(&self, at: u32) -> &Entry {
+        &self.entries[at as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, at: u32) -> &mut Entry {
+        &mut self.entries[at as usize]
+    }
+
+    pub(super) fn pin(&mut self, at: u32) {
+        self.entries[at as usize].pins += 1;
+    }
+
+    pub(super) fn unpin(&mut self, at: u32) {
+        self.entries[at as usize].pins -= 1;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().map(|(_, entry)| entry)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.iter_mut().map(|(_, entry)| entry)
+    }
+
+    /// The places of all locks that have clients, or are held by word of ours.
+    pub(super) fn busy(&self) -> Vec<u32> {
+        let busy = self.entries.iter().filter(|(_, entry)| entry.told || !entry.lock.idle());
+        busy.map(|(at, _)| at as u32).collect()
+    }
+
+    fn remove(&mut self, at: u32) -> Entry {
+        let entry = self.entries.remove(at as usize);
+        self.index.remove(&entry.name);
+        entry
+    }
+
+    /// The view has ended, and with it all that idle locks had learnt.
+    pub(super) fn drop_idle(&mut self) {
+        let index = &mut self.index;
+        self.entries.retain(|_, entry| {
+            entry.resting = false;
+            let idle = entry.idle();
+            if idle {
+                index.remove(&entry.name);
+            }
+            !idle
+        });
+        self.resting.clear();
+    }
+
+    /// A lock was used, and may now be idle. If more than `keep` are, this takes away the one that
+    /// was not used for longest, and from where its name must start again.
+    pub(super) fn rest(&mut self, at: u32, keep: usize) -> Option<(Entry, u64)> {
+        let entry = &mut self.entries[at as usize];
+        entry.used = true;
+        if !entry.resting && entry.idle() {
+            entry.resting = true;
+            entry.used = false;
+            self.resting.push_back(at);
+        }
+        // Two looks at a time are enough for the idle to be fewer soon, and always take as long.
+        for _ in 0..2 {
+            if self.resting.len() <= keep {
+                return None;
+            }
+            let oldest = self.resting.pop_front()?;
+            let entry = &mut self.entries[oldest as usize];
+            if !entry.idle() {
+                entry.resting = false;
+                continue;
+            }
+            let floor = entry.lock.floor().filter(|_| !entry.used);
+            if let Some(floor) = floor {
+                return Some((self.remove(oldest), floor));
+            }
+            entry.used = false;
+            self.resting.push_back(oldest);
+        }
+        None
+    }
+}

@@ -1,0 +1,227 @@
+//! A shard does as its interface says, one story at a time.
+
+mod nodes;
+
+use std::task::{Poll, Waker};
+
+use doorway_core::Mode::{Exclusive, Shared};
+use doorway_core::NodeId;
+use doorway_node::Fence;
+use doorway_node::locks::{ClientId, Ended, Fault, Out, Rule, Shard, Slot};
+use doorway_node::wire::{Held, Stand, Step};
+use nodes::{NOW, Nodes, ask, fence, name};
+
+fn poll(shard: &mut Shard, client: ClientId) -> Poll<Result<Fence, Ended>> {
+    shard.poll(client, Waker::noop())
+}
+
+fn open(nodes: &mut Nodes, text: &str) -> Vec<Slot> {
+    nodes.shards.iter_mut().map(|shard| shard.open(&name(text), 0)).collect()
+}
+
+#[test]
+fn who_is_alone_is_inside_at_once_and_fences_grow() {
+    let mut nodes = Nodes::running("carvalho-roucairol", 1, 0);
+    let slot = open(&mut nodes, "orders")[0];
+    for clock in 1..5 {
+        let (client, got) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 7), out));
+        assert_eq!(got, Some(fence(1, clock)));
+        let tried = nodes.act(0, |s, out| s.try_acquire(slot, ask(Exclusive, 8), out));
+        assert_eq!(tried, None);
+        nodes.act(0, |s, out| s.leave(client, NOW, out));
+    }
+    assert!(nodes.lines.is_empty());
+}
+
+#[test]
+fn a_lock_moves_between_nodes_and_the_waiter_is_told() {
+    let mut nodes = Nodes::running("carvalho-roucairol", 2, 0);
+    let slots = open(&mut nodes, "orders");
+    let (first, none) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
+    assert_eq!(none, None);
+    let waiting = nodes.shards[0].waiting_for(first).unwrap();
+    assert_eq!((waiting.place, waiting.unheard, waiting.view), (0, vec![NodeId(1)], Some(1)));
+    assert_eq!(nodes.deliver_all(), 2);
+    assert_eq!(poll(&mut nodes.shards[0], first), Poll::Ready(Ok(fence(1, 1))));
+    let (second, _) = nodes.act(1, |s, out| s.acquire(slots[1], ask(Exclusive, 2), out));
+    nodes.deliver_all();
+    assert!(poll(&mut nodes.shards[1], second).is_pending());
+    let reports = nodes.shards[0].reports(None, NOW);
+    assert_eq!(reports.len(), 1, "the holder is reported, for another node waits");
+    assert_eq!(reports[0].stand, Stand::Inside(fence(1, 1)));
+    nodes.act(0, |s, out| s.leave(first, NOW, out));
+    assert_eq!(nodes.deliver_all(), 1, "a hand-over is one message");
+    assert_eq!(poll(&mut nodes.shards[1], second), Poll::Ready(Ok(fence(1, 2))));
+    let counters = nodes.shards[1].counters()[0];
+    assert_eq!((counters.grants, counters.remote, counters.handovers), (1, 1, 0));
+}
+
+#[test]
+fn clients_of_one_node_pass_the_lock_without_a_message() {
+    let mut nodes = Nodes::running("carvalho-roucairol", 2, 1);
+    let slot = open(&mut nodes, "orders")[0];
+    let ask_three = |s: &mut Shard, out: &mut Out| {
+        [1, 2, 3].map(|session| s.acquire(slot, ask(Exclusive, session), out).0)
+    };
+    let clients = nodes.act(0, ask_three);
+    nodes.deliver_all();
+    nodes.act(0, |s, out| s.leave(clients[1], NOW, out));
+    assert_eq!(nodes.shards[0].waiting_for(clients[2]).unwrap().place, 0);
+    nodes.act(0, |s, out| s.leave(clients[0], NOW, out));
+    assert_eq!(poll(&mut nodes.shards[0], clients[2]), Poll::Ready(Ok(fence(1, 2))));
+    assert!(nodes.lines.is_empty());
+    let counters = nodes.shards[0].counters()[0];
+    assert_eq!((counters.grants, counters.handovers, counters.waits), (2, 1, 3));
+    assert_eq!(counters.longest_queue, 3);
+}
+
+#[test]
+fn what_is_left_between_two_views_is_released_as_the_next_begins() {
+    let mut nodes = Nodes::running("ricart-agrawala", 2, 0);
+    let slots = open(&mut nodes, "orders");
+    let (holder, _) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
+    nodes.deliver_all();
+    let (waiter, _) = nodes.act(1, |s, out| s.acquire(slots[1], ask(Exclusive, 2), out));
+    let held = nodes.shards[0].stop(2);
+    let expected = Held { lock: name("orders"), mode: Exclusive, permits: 1, fence: fence(1, 1) };
+    assert_eq!(held, [expected]);
+    assert_eq!(nodes.shards[1].stop(2), []);
+    nodes.act(0, |s, out| s.leave(holder, NOW, out));
+    nodes.shards[0].close(slots[0]);
+    let held: Vec<_> = held.into_iter().map(|held| (NodeId(0), held)).collect();
+    // The waiter asks again in the new view before the other has started it.
+    nodes.act(1, |s, out| s.start(2, held.clone(), NOW, out));
+    nodes.deliver_all();
+    assert!(poll(&mut nodes.shards[1], waiter).is_pending());
+    nodes.act(0, |s, out| s.start(2, held, NOW, out));
+    nodes.deliver_all();
+    assert_eq!(poll(&mut nodes.shards[1], waiter), Poll::Ready(Ok(fence(2, 1))));
+}
+
+#[test]
+fn messages_of_an_older_view_are_dropped_and_an_older_view_is_never_run() {
+    let mut nodes = Nodes::running("ricart-agrawala", 2, 0);
+    let slot = open(&mut nodes, "orders")[0];
+    let (client, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
+    nodes.shards[1].stop(3);
+    nodes.act(1, |s, out| s.start(2, Vec::new(), NOW, out));
+    assert_eq!(nodes.deliver_all(), 1, "nobody answers");
+    assert_eq!(nodes.shards[0].waiting_for(client).unwrap().view, Some(1));
+}
+
+#[test]
+fn a_stopped_node_ends_all_its_clients() {
+    let mut nodes = Nodes::running("carvalho-roucairol", 1, 0);
+    let slot = open(&mut nodes, "orders")[0];
+    let (inside, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
+    let (waiting, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 2), out));
+    assert!(nodes.shards[0].poll_lost(inside, Waker::noop()).is_pending());
+    nodes.act(0, Shard::end);
+    let lost = nodes.shards[0].poll_lost(inside, Waker::noop());
+    assert_eq!(lost, Poll::Ready(Ended::Lost));
+    assert_eq!(poll(&mut nodes.shards[0], waiting), Poll::Ready(Err(Ended::Lost)));
+    let (late, none) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 3), out));
+    assert_eq!(none, None);
+    assert_eq!(poll(&mut nodes.shards[0], late), Poll::Ready(Err(Ended::Lost)));
+    for client in [inside, waiting, late] {
+        nodes.act(0, |s, out| s.leave(client, NOW, out));
+    }
+}
+
+#[test]
+fn nonsense_of_a_peer_is_refused_and_changes_nothing() {
+    let mut nodes = Nodes::running("carvalho-roucairol", 2, 0);
+    let nonsense = [(9, vec![99]), (9, vec![]), (1 << 60, vec![0, 1]), (9, vec![1])];
+    for (clock, payload) in nonsense {
+        let step = Step { view: 1, clock, lock: name("orders"), payload };
+        let mut out = Out::default();
+        nodes.shards[0].receive(NodeId(1), 0, &step, NOW, &mut out);
+        assert_eq!((out.refused.len(), out.steps.len()), (1, 0), "{step:?}");
+    }
+    let slot = open(&mut nodes, "orders")[0];
+    let (client, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
+    nodes.deliver_all();
+    assert_eq!(poll(&mut nodes.shards[0], client), Poll::Ready(Ok(fence(1, 1))));
+}
+
+#[test]
+fn a_start_that_cannot_be_breaks_its_lock_only() {
+    let mut nodes = Nodes::running("carvalho-roucairol", 2, 0);
+    let orders = open(&mut nodes, "orders")[0];
+    let stock = open(&mut nodes, "stock")[0];
+    nodes.shards[0].stop(2);
+    let (client, _) = nodes.act(0, |s, out| s.acquire(orders, ask(Exclusive, 1), out));
+    let held = Held { lock: name("orders"), mode: Exclusive, permits: 1, fence: fence(1, 1) };
+    let both = vec![(NodeId(0), held.clone()), (NodeId(1), held)];
+    let mut out = Out::default();
+    nodes.shards[0].start(2, both, NOW, &mut out);
+    assert_eq!(out.refused.len(), 1);
+    let broken = poll(&mut nodes.shards[0], client);
+    assert!(matches!(broken, Poll::Ready(Err(Ended::Broken(Fault::Rejected(_))))));
+    nodes.act(0, |s, out| s.leave(client, NOW, out));
+    let tried = nodes.act(0, |s, out| s.try_acquire(orders, ask(Exclusive, 1), out));
+    assert_eq!(tried, None);
+    let (other, _) = nodes.act(0, |s, out| s.acquire(stock, ask(Exclusive, 1), out));
+    assert!(poll(&mut nodes.shards[0], other).is_pending());
+    // In the next view the lock is whole again.
+    nodes.act(0, |s, out| s.leave(other, NOW, out));
+    nodes.lines.clear();
+    nodes.change_view(3);
+    let (client, _) = nodes.act(0, |s, out| s.acquire(orders, ask(Exclusive, 1), out));
+    nodes.deliver_all();
+    assert_eq!(poll(&mut nodes.shards[0], client), Poll::Ready(Ok(fence(3, 1))));
+}
+
+#[test]
+fn idle_locks_beyond_the_limit_are_forgotten_and_the_others_stay() {
+    let rule = Rule::new("ricart-agrawala", 2, 1, 0).unwrap();
+    let mut nodes = Nodes::new(&[rule], 10, |_| 0);
+    nodes.change_view(1);
+    for round in 0..100 {
+        let slots = open(&mut nodes, &format!("lock {round}"));
+        let (client, _) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
+        nodes.deliver_all();
+        nodes.act(0, |s, out| s.leave(client, NOW, out));
+        for (shard, slot) in nodes.shards.iter_mut().zip(slots) {
+            shard.close(slot);
+            assert!(shard.counters()[0].kept <= 11, "{}", shard.counters()[0].kept);
+        }
+    }
+    assert_eq!(nodes.shards[0].counters()[0].kept, 10);
+}
+
+#[test]
+fn readers_share_and_who_cannot_share_is_alone() {
+    for (algorithm, together) in [("readers-writers", true), ("lamport", false)] {
+        let mut nodes = Nodes::running(algorithm, 1, 0);
+        let slot = open(&mut nodes, "orders")[0];
+        let (_, first) = nodes.act(0, |s, out| s.acquire(slot, ask(Shared, 1), out));
+        let (_, second) = nodes.act(0, |s, out| s.acquire(slot, ask(Shared, 2), out));
+        assert!(first.is_some());
+        assert_eq!(second.is_some(), together);
+    }
+}
+
+#[test]
+fn fences_of_permits_are_unique_in_the_group() {
+    let rule = Rule::new("raymond-k", 3, 5, 0).unwrap();
+    let mut nodes = Nodes::new(&[rule], 10, |_| 0);
+    nodes.change_view(1);
+    let slots = open(&mut nodes, "seats");
+    let mut clients = Vec::new();
+    for node in [0, 1, 2, 0, 1] {
+        let slot = slots[node as usize];
+        clients.push((node, nodes.act(node, |s, out| s.acquire(slot, ask(Exclusive, 1), out)).0));
+    }
+    nodes.deliver_all();
+    let fences = clients.iter().map(|(node, client)| {
+        let polled = poll(&mut nodes.shards[*node as usize], *client);
+        let Poll::Ready(Ok(fence)) = polled else { panic!("five fit in") };
+        assert_eq!(fence.clock() % 3, u64::from(*node));
+        fence
+    });
+    let mut fences: Vec<_> = fences.collect();
+    fences.sort_unstable();
+    fences.dedup();
+    assert_eq!(fences.len(), 5);
+}

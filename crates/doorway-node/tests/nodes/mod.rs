@@ -1,0 +1,101 @@
+//! Several shards with the lines between them, in one value and without a network.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_core::{Mode, NodeId};
+use doorway_node::locks::{Ask, Out, Rule, Setup, Shard};
+use doorway_node::wire::Step;
+use doorway_node::{Fence, Name};
+
+/// The time at which everything happens.
+pub(crate) const NOW: Duration = Duration::from_secs(1);
+
+/// One shard of each node of a group, and the messages between them.
+pub(crate) struct Nodes {
+    pub(crate) shards: Vec<Shard>,
+    /// The messages under way, by sender and receiver, in order.
+    pub(crate) lines: BTreeMap<(NodeId, NodeId), VecDeque<Step>>,
+    rule_of: fn(&Name) -> usize,
+}
+
+impl Nodes {
+    /// A group with these rules; `rule_of` says which a name goes by.
+    pub(crate) fn new(rules: &[Rule], keep_idle: usize, rule_of: fn(&Name) -> usize) -> Self {
+        let size = rules[0].group.size();
+        let shard = |node| {
+            let setup = Setup { me: NodeId(node), rules: rules.to_vec(), keep_idle };
+            Shard::new(Arc::new(setup))
+        };
+        Self { shards: (0..size).map(shard).collect(), lines: BTreeMap::new(), rule_of }
+    }
+
+    /// A group of `size` whose first view runs, with one rule for all names.
+    pub(crate) fn running(algorithm: &str, size: usize, handovers: u32) -> Self {
+        let rule = Rule::new(algorithm, size, 1, handovers).expect("a rule");
+        let mut nodes = Self::new(&[rule], 1000, |_| 0);
+        nodes.change_view(1);
+        nodes
+    }
+
+    /// Let something happen at a node, and send what comes of it.
+    pub(crate) fn act<T>(&mut self, node: u32, act: impl FnOnce(&mut Shard, &mut Out) -> T) -> T {
+        let mut out = Out::default();
+        let result = act(&mut self.shards[node as usize], &mut out);
+        assert_eq!(out.refused, [], "nothing wrong is ever sent");
+        for (to, step) in out.steps {
+            self.lines.entry((NodeId(node), to)).or_default().push_back(step);
+        }
+        out.wakers.into_iter().for_each(std::task::Waker::wake);
+        result
+    }
+
+    /// Deliver the oldest message of a line.
+    pub(crate) fn deliver(&mut self, from: NodeId, to: NodeId) {
+        let line = self.lines.get_mut(&(from, to)).expect("a line in use");
+        let step = line.pop_front().expect("a message");
+        if line.is_empty() {
+            self.lines.remove(&(from, to));
+        }
+        let rule = (self.rule_of)(&step.lock);
+        self.act(to.0, |shard, out| shard.receive(from, rule, &step, NOW, out));
+    }
+
+    /// Deliver everything, and count it.
+    pub(crate) fn deliver_all(&mut self) -> usize {
+        let mut count = 0;
+        while let Some((&(from, to), _)) = self.lines.first_key_value() {
+            self.deliver(from, to);
+            count += 1;
+        }
+        count
+    }
+
+    /// Stop all nodes for a view and start it at once.
+    pub(crate) fn change_view(&mut self, view: u64) {
+        let held = (0..).map(NodeId).zip(&mut self.shards);
+        let held = held
+            .flat_map(|(node, shard)| shard.stop(view).into_iter().map(move |held| (node, held)));
+        let held: Vec<_> = held.collect();
+        for node in 0..self.shards.len() as u32 {
+            let held = held.clone();
+            self.act(node, |shard, out| shard.start(view, held, NOW, out));
+        }
+    }
+}
+
+/// Somebody wants in.
+pub(crate) fn ask(mode: Mode, session: u64) -> Ask {
+    Ask { mode, session, now: NOW }
+}
+
+/// A name.
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).expect("a name")
+}
+
+/// A fence.
+pub(crate) fn fence(view: u64, clock: u64) -> Fence {
+    Fence::new(view, clock)
+}
