@@ -11,7 +11,7 @@ pub type Payload = SmallVec<[u8; 24]>;
 /// Messages to other nodes, in the order in which they must leave.
 pub type Sends = Vec<(NodeId, Payload)>;
 
-/// Why a machine would not do as it was told. What a peer sent is then dropped, and changed nothing;
+/// Why a machine would not do as it was told. What a peer sent is then dropped and changed nothing;
 /// a breach is a mistake of ours, after which the lock is not to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
