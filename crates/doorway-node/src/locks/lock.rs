@@ -199,8 +199,11 @@ impl<M: Machine + ?Sized> Lock<M> {
     /// Remember what the machine did: whether it entered, and what it sent after the first `sent`.
     fn note(&mut self, entered: bool, sent: usize, out: &mut Moves) {
         if entered {
-            self.turns = 0;
             out.entries += 1;
+            // An entry that nobody uses is given back, and is no turn for those who hold permits.
+            if !self.queue.is_empty() {
+                self.turns = 0;
+            }
         }
         if self.machine.as_ref().is_some_and(|machine| machine.waiting().is_some()) {
             for (to, _) in &out.sends[sent..] {
