@@ -73,8 +73,9 @@ pub struct Shard {
     pub(super) target: u64,
     /// Counts grants, and is never behind that of any message received in this view.
     pub(super) clock: u64,
-    /// From where locks that are not in memory must start.
-    pub(super) floor: u64,
+    /// From where locks of each rule that are not in memory must start. One number for all rules
+    /// would not do: algorithms that never forget count from where all nodes began.
+    pub(super) floors: Vec<u64>,
     pub(super) table: Table,
     pub(super) clients: Clients,
     /// Who was inside as the view began, for the locks that have not begun in it here.
@@ -91,7 +92,7 @@ impl Shard {
             run: Run::Stopped,
             target: 0,
             clock: 0,
-            floor: 0,
+            floors: vec![0; setup.rules.len()],
             table: Table::default(),
             clients: Clients::default(),
             holders: Holders::default(),
@@ -266,7 +267,8 @@ impl Shard {
         {
             // Who was inside as the view began is part of what the lock may forget.
             self.holders.remove(&gone.name);
-            self.floor = self.floor.max(floor);
+            let known = &mut self.floors[gone.rule as usize];
+            *known = floor.max(*known);
         }
     }
 }

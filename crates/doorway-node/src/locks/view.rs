@@ -63,7 +63,8 @@ impl Shard {
             out.overdue |= self.run == Run::Spent;
             return;
         }
-        (self.run, self.target, self.clock, self.floor) = (Run::Running, view, 0, 0);
+        (self.run, self.target, self.clock) = (Run::Running, view, 0);
+        self.floors.fill(0);
         for (node, Held { lock, mode, permits, .. }) in held {
             self.holders.entry(lock).or_default().push(Holder { node, mode, permits });
         }
@@ -156,7 +157,7 @@ impl Shard {
         // A lock whose holders are known was never forgotten, and has no past in this view.
         let start = match self.holders.get(&entry.name) {
             Some(holders) => Start { holders: holders.clone(), floor: 0 },
-            None => Start { holders: Vec::new(), floor: self.floor },
+            None => Start { holders: Vec::new(), floor: self.floors[entry.rule as usize] },
         };
         let Ok(machine) = rule.begin(self.setup.me, &start) else {
             let fault = Fault::Rejected("the members cannot hold together what they say");
