@@ -9,7 +9,31 @@ use doorway_core::NodeId;
 use doorway_node::Fence;
 use doorway_node::locks::{ClientId, Ended, Fault, Out, Rule, Shard, Slot};
 use doorway_node::wire::{Held, Stand, Step};
-use nodes::{NOW, Nodes, ask, fence, name};
+use nodes::{NOW, Nodes, ask, name};
+
+fn fence(view: u64, clock: u64) -> Fence {
+    Fence::new(view, clock)
+}
+
+/// A group whose first view runs, with one rule for all names.
+fn running(algorithm: &str, size: usize, handovers: u32) -> Nodes {
+    let rule = Rule::new(algorithm, size, 1, handovers).expect("a rule");
+    let mut nodes = Nodes::new(&[rule], 1000, |_| 0);
+    change_view(&mut nodes, 1);
+    nodes
+}
+
+/// Stop all nodes for a view and start it at once.
+fn change_view(nodes: &mut Nodes, view: u64) {
+    let shards = (0..).map(NodeId).zip(&mut nodes.shards);
+    let held =
+        shards.flat_map(|(node, shard)| shard.stop(view).into_iter().map(move |held| (node, held)));
+    let held: Vec<_> = held.collect();
+    for node in 0..nodes.shards.len() as u32 {
+        let held = held.clone();
+        nodes.act(node, |shard, out| shard.start(view, held, NOW, out));
+    }
+}
 
 fn poll(shard: &mut Shard, client: ClientId) -> Poll<Result<Fence, Ended>> {
     shard.poll(client, Waker::noop())
@@ -21,7 +45,7 @@ fn open(nodes: &mut Nodes, text: &str) -> Vec<Slot> {
 
 #[test]
 fn who_is_alone_is_inside_at_once_and_fences_grow() {
-    let mut nodes = Nodes::running("carvalho-roucairol", 1, 0);
+    let mut nodes = running("carvalho-roucairol", 1, 0);
     let slot = open(&mut nodes, "orders")[0];
     for clock in 1..5 {
         let (client, got) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 7), out));
@@ -35,7 +59,7 @@ fn who_is_alone_is_inside_at_once_and_fences_grow() {
 
 #[test]
 fn a_lock_moves_between_nodes_and_the_waiter_is_told() {
-    let mut nodes = Nodes::running("carvalho-roucairol", 2, 0);
+    let mut nodes = running("carvalho-roucairol", 2, 0);
     let slots = open(&mut nodes, "orders");
     let (first, none) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
     assert_eq!(none, None);
@@ -58,7 +82,7 @@ fn a_lock_moves_between_nodes_and_the_waiter_is_told() {
 
 #[test]
 fn clients_of_one_node_pass_the_lock_without_a_message() {
-    let mut nodes = Nodes::running("carvalho-roucairol", 2, 1);
+    let mut nodes = running("carvalho-roucairol", 2, 1);
     let slot = open(&mut nodes, "orders")[0];
     let ask_three = |s: &mut Shard, out: &mut Out| {
         [1, 2, 3].map(|session| s.acquire(slot, ask(Exclusive, session), out).0)
@@ -77,7 +101,7 @@ fn clients_of_one_node_pass_the_lock_without_a_message() {
 
 #[test]
 fn what_is_left_between_two_views_is_released_as_the_next_begins() {
-    let mut nodes = Nodes::running("ricart-agrawala", 2, 0);
+    let mut nodes = running("ricart-agrawala", 2, 0);
     let slots = open(&mut nodes, "orders");
     let (holder, _) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
     nodes.deliver_all();
@@ -100,7 +124,7 @@ fn what_is_left_between_two_views_is_released_as_the_next_begins() {
 
 #[test]
 fn messages_of_an_older_view_are_dropped_and_an_older_view_is_never_run() {
-    let mut nodes = Nodes::running("ricart-agrawala", 2, 0);
+    let mut nodes = running("ricart-agrawala", 2, 0);
     let slot = open(&mut nodes, "orders")[0];
     let (client, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
     nodes.shards[1].stop(3);
@@ -111,7 +135,7 @@ fn messages_of_an_older_view_are_dropped_and_an_older_view_is_never_run() {
 
 #[test]
 fn a_stopped_node_ends_all_its_clients() {
-    let mut nodes = Nodes::running("carvalho-roucairol", 1, 0);
+    let mut nodes = running("carvalho-roucairol", 1, 0);
     let slot = open(&mut nodes, "orders")[0];
     let (inside, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
     let (waiting, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 2), out));
@@ -130,7 +154,7 @@ fn a_stopped_node_ends_all_its_clients() {
 
 #[test]
 fn nonsense_of_a_peer_is_refused_and_changes_nothing() {
-    let mut nodes = Nodes::running("carvalho-roucairol", 2, 0);
+    let mut nodes = running("carvalho-roucairol", 2, 0);
     let nonsense = [(9, vec![99]), (9, vec![]), (1 << 60, vec![0, 1]), (9, vec![1])];
     for (clock, payload) in nonsense {
         let step = Step { view: 1, clock, lock: name("orders"), payload };
@@ -146,7 +170,7 @@ fn nonsense_of_a_peer_is_refused_and_changes_nothing() {
 
 #[test]
 fn a_start_that_cannot_be_breaks_its_lock_only() {
-    let mut nodes = Nodes::running("carvalho-roucairol", 2, 0);
+    let mut nodes = running("carvalho-roucairol", 2, 0);
     let orders = open(&mut nodes, "orders")[0];
     let stock = open(&mut nodes, "stock")[0];
     nodes.shards[0].stop(2);
@@ -166,7 +190,7 @@ fn a_start_that_cannot_be_breaks_its_lock_only() {
     // In the next view the lock is whole again.
     nodes.act(0, |s, out| s.leave(other, NOW, out));
     nodes.lines.clear();
-    nodes.change_view(3);
+    change_view(&mut nodes, 3);
     let (client, _) = nodes.act(0, |s, out| s.acquire(orders, ask(Exclusive, 1), out));
     nodes.deliver_all();
     assert_eq!(poll(&mut nodes.shards[0], client), Poll::Ready(Ok(fence(3, 1))));
@@ -176,7 +200,7 @@ fn a_start_that_cannot_be_breaks_its_lock_only() {
 fn idle_locks_beyond_the_limit_are_forgotten_and_the_others_stay() {
     let rule = Rule::new("ricart-agrawala", 2, 1, 0).unwrap();
     let mut nodes = Nodes::new(&[rule], 10, |_| 0);
-    nodes.change_view(1);
+    change_view(&mut nodes, 1);
     for round in 0..100 {
         let slots = open(&mut nodes, &format!("lock {round}"));
         let (client, _) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
@@ -193,7 +217,7 @@ fn idle_locks_beyond_the_limit_are_forgotten_and_the_others_stay() {
 #[test]
 fn readers_share_and_who_cannot_share_is_alone() {
     for (algorithm, together) in [("readers-writers", true), ("lamport", false)] {
-        let mut nodes = Nodes::running(algorithm, 1, 0);
+        let mut nodes = running(algorithm, 1, 0);
         let slot = open(&mut nodes, "orders")[0];
         let (_, first) = nodes.act(0, |s, out| s.acquire(slot, ask(Shared, 1), out));
         let (_, second) = nodes.act(0, |s, out| s.acquire(slot, ask(Shared, 2), out));
@@ -206,7 +230,7 @@ fn readers_share_and_who_cannot_share_is_alone() {
 fn fences_of_permits_are_unique_in_the_group() {
     let rule = Rule::new("raymond-k", 3, 5, 0).unwrap();
     let mut nodes = Nodes::new(&[rule], 10, |_| 0);
-    nodes.change_view(1);
+    change_view(&mut nodes, 1);
     let slots = open(&mut nodes, "seats");
     let mut clients = Vec::new();
     for node in [0, 1, 2, 0, 1] {

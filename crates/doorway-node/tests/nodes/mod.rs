@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
+use doorway_node::Name;
 use doorway_node::locks::{Ask, Out, Rule, Setup, Shard};
 use doorway_node::wire::Step;
-use doorway_node::{Fence, Name};
 
 /// The time at which everything happens.
 pub(crate) const NOW: Duration = Duration::from_secs(1);
@@ -29,14 +29,6 @@ impl Nodes {
             Shard::new(Arc::new(setup))
         };
         Self { shards: (0..size).map(shard).collect(), lines: BTreeMap::new(), rule_of }
-    }
-
-    /// A group of `size` whose first view runs, with one rule for all names.
-    pub(crate) fn running(algorithm: &str, size: usize, handovers: u32) -> Self {
-        let rule = Rule::new(algorithm, size, 1, handovers).expect("a rule");
-        let mut nodes = Self::new(&[rule], 1000, |_| 0);
-        nodes.change_view(1);
-        nodes
     }
 
     /// Let something happen at a node, and send what comes of it.
@@ -71,18 +63,6 @@ impl Nodes {
         }
         count
     }
-
-    /// Stop all nodes for a view and start it at once.
-    pub(crate) fn change_view(&mut self, view: u64) {
-        let held = (0..).map(NodeId).zip(&mut self.shards);
-        let held = held
-            .flat_map(|(node, shard)| shard.stop(view).into_iter().map(move |held| (node, held)));
-        let held: Vec<_> = held.collect();
-        for node in 0..self.shards.len() as u32 {
-            let held = held.clone();
-            self.act(node, |shard, out| shard.start(view, held, NOW, out));
-        }
-    }
 }
 
 /// Somebody wants in.
@@ -93,9 +73,4 @@ pub(crate) fn ask(mode: Mode, session: u64) -> Ask {
 /// A name.
 pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
-}
-
-/// A fence.
-pub(crate) fn fence(view: u64, clock: u64) -> Fence {
-    Fence::new(view, clock)
 }

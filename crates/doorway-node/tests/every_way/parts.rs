@@ -1,0 +1,221 @@
+//! The parts of which states are made, each kept once, and the steps of a node, each taken once.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::rc::Rc;
+
+use doorway_core::{Algorithm, NodeId, Start};
+use doorway_node::locks::{ClientId, Lock, Machine, Moves, Payload, Rule, Typed};
+use rustc_hash::FxHashMap;
+
+use super::{Client, Event};
+
+/// One node: its lock, its clock as a shard keeps it, and what its clients may still do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Node<A> {
+    lock: Lock<Typed<A>>,
+    clock: u32,
+    asks: Vec<u8>,
+    /// Grants in a row that passed between clients of this node while another node waited.
+    row: u32,
+}
+
+impl<A: Algorithm> Node<A> {
+    pub(crate) fn waits(&self, client: u8) -> bool {
+        self.lock.place(ClientId(client.into())).is_some()
+    }
+
+    pub(crate) fn is_inside(&self, client: u8) -> bool {
+        self.lock.inside().any(|(inside, _)| inside == ClientId(client.into()))
+    }
+
+    pub(crate) fn asks(&self, client: u8) -> u8 {
+        self.asks[usize::from(client)]
+    }
+
+    /// Is nobody here, and nothing held or wanted for anybody?
+    pub(crate) fn free(&self) -> bool {
+        let machine = self.lock.machine();
+        self.lock.idle() && machine.is_some_and(|m| m.held() == 0 && m.waiting().is_none())
+    }
+
+    fn wanted(&self) -> bool {
+        self.lock.machine().is_some_and(Machine::wanted)
+    }
+}
+
+/// What came of a step of a node.
+pub(crate) struct Turn {
+    pub(crate) part: u32,
+    pub(crate) sends: Vec<(u32, u32)>,
+    pub(crate) grants: Vec<(u8, u32)>,
+}
+
+type Message = (u32, Payload);
+type Steps = FxHashMap<(u32, Event, Option<u32>), Rc<Result<Turn, String>>>;
+
+/// Everything of which states are made.
+pub(crate) struct Parts<'a, A> {
+    rule: &'a Rule,
+    clients: &'a [Client],
+    nodes: Interned<(u32, Node<A>)>,
+    lines: Interned<Vec<u32>>,
+    messages: Interned<Message>,
+    steps: Steps,
+}
+
+impl<'a, A: Algorithm + 'static> Parts<'a, A> {
+    pub(crate) fn new(rule: &'a Rule, clients: &'a [Client]) -> Self {
+        Self {
+            rule,
+            clients,
+            nodes: Interned::new(),
+            lines: Interned::new(),
+            messages: Interned::new(),
+            steps: FxHashMap::default(),
+        }
+    }
+
+    pub(crate) fn begin(&mut self, me: u32) -> u32 {
+        let machine = Typed::begin(NodeId(me), &self.rule.group, &Start::default());
+        let mut lock = Lock::default();
+        lock.start(self.rule, Box::new(machine), &mut Moves::default()).expect("a start");
+        let mine = |client: &Client| if client.node == me { client.asks } else { 0 };
+        let asks = self.clients.iter().map(mine).collect();
+        self.nodes.put((me, Node { lock, clock: 0, asks, row: 0 }))
+    }
+
+    pub(crate) fn node(&self, part: u32) -> &Node<A> {
+        &self.nodes.get(part).1
+    }
+
+    pub(crate) fn line(&mut self, messages: Vec<u32>) -> u32 {
+        self.lines.put(messages)
+    }
+
+    pub(crate) fn messages(&self, line: u32) -> &[u32] {
+        self.lines.get(line)
+    }
+
+    pub(crate) fn pop(&mut self, line: u32) -> (u32, u32) {
+        let (first, rest) = self.lines.get(line).split_first().expect("a message");
+        (*first, self.lines.put(rest.to_vec()))
+    }
+
+    pub(crate) fn push(&mut self, line: u32, message: u32) -> u32 {
+        let mut messages = self.lines.get(line).clone();
+        messages.push(message);
+        self.lines.put(messages)
+    }
+
+    /// Let something happen to a node.
+    pub(crate) fn step(
+        &mut self,
+        me: u32,
+        part: u32,
+        event: Event,
+        message: Option<u32>,
+    ) -> Rc<Result<Turn, String>> {
+        if let Some(known) = self.steps.get(&(part, event, message)) {
+            return Rc::clone(known);
+        }
+        let turn = Rc::new(self.take_step(me, part, event, message));
+        self.steps.insert((part, event, message), Rc::clone(&turn));
+        turn
+    }
+
+    fn take_step(
+        &mut self,
+        me: u32,
+        part: u32,
+        event: Event,
+        message: Option<u32>,
+    ) -> Result<Turn, String> {
+        let mut node = self.node(part).clone();
+        let wanted = node.wanted();
+        let mut moves = Moves::default();
+        let message = message.map(|message| self.messages.get(message).clone());
+        act(&mut node, self.rule, self.clients, event, message, &mut moves)?;
+        if moves.entries > 0 || !wanted || !node.wanted() {
+            node.row = 0;
+        } else {
+            node.row += moves.granted.len() as u32;
+        }
+        if node.row > self.rule.handovers {
+            return Err(format!("{} hand-overs while another node waits", node.row));
+        }
+        let mut grants = Vec::new();
+        for ClientId(client) in moves.granted {
+            node.clock = next(node.clock, me, self.rule);
+            grants.push((client as u8, node.clock));
+        }
+        let clock = node.clock;
+        let send = |(to, payload): (NodeId, Payload)| (to.0, self.messages.put((clock, payload)));
+        let sends = moves.sends.into_iter().map(send).collect();
+        Ok(Turn { part: self.nodes.put((me, node)), sends, grants })
+    }
+}
+
+fn act<A: Algorithm>(
+    node: &mut Node<A>,
+    rule: &Rule,
+    clients: &[Client],
+    event: Event,
+    message: Option<Message>,
+    moves: &mut Moves,
+) -> Result<(), String> {
+    let lock = &mut node.lock;
+    let done = match event {
+        Event::Ask(client) | Event::Try(client) => {
+            let mode = clients[usize::from(client)].mode;
+            node.asks[usize::from(client)] -= 1;
+            if matches!(event, Event::Ask(_)) {
+                lock.acquire(rule, ClientId(client.into()), mode, moves)
+            } else {
+                lock.try_acquire(rule, ClientId(client.into()), mode, moves)
+            }
+        }
+        Event::GiveUp(client) | Event::Leave(client) => {
+            lock.leave(rule, ClientId(client.into()), moves).map(|was| assert!(was))
+        }
+        Event::Arrive(from, _) => {
+            let (clock, payload) = message.expect("a message arrives");
+            node.clock = node.clock.max(clock);
+            lock.receive(rule, NodeId(from), &payload, moves)
+        }
+    };
+    done.map_err(|fault| fault.to_string())
+}
+
+/// The clock of the next grant, as shards count.
+fn next(clock: u32, me: u32, rule: &Rule) -> u32 {
+    let size = rule.group.size();
+    let fits = |clock: &u32| !rule.info.permits || clock % size == me;
+    (clock + 1..=clock + size).find(fits).expect("a number that fits")
+}
+
+/// Values kept once, each with its number.
+struct Interned<T> {
+    numbers: FxHashMap<Rc<T>, u32>,
+    values: Vec<Rc<T>>,
+}
+
+impl<T: Eq + Hash> Interned<T> {
+    fn new() -> Self {
+        Self { numbers: FxHashMap::default(), values: Vec::new() }
+    }
+
+    fn put(&mut self, value: T) -> u32 {
+        if let Some(number) = self.numbers.get(&value) {
+            return *number;
+        }
+        let (value, number) = (Rc::new(value), self.values.len() as u32);
+        self.values.push(Rc::clone(&value));
+        self.numbers.insert(value, number);
+        number
+    }
+
+    fn get(&self, number: u32) -> &T {
+        &self.values[number as usize]
+    }
+}
