@@ -42,22 +42,23 @@ impl Moves {
 pub struct Lock<M: ?Sized> {
     machine: Option<Box<M>>,
     inside: SmallVec<[(ClientId, Mode); 1]>,
-    queue: VecDeque<(ClientId, Mode)>,
+    /// Only while somebody waits or a request is open, for most locks are free or held in peace.
+    wait: Option<Box<Wait>>,
     /// Grants since the node entered, or since nobody else was waiting.
     turns: u32,
+}
+
+/// What a lock remembers while it is waited for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Wait {
+    queue: VecDeque<(ClientId, Mode)>,
     /// To whom a message went since the open request was made, with nothing heard of them since.
     unheard: NodeSet,
 }
 
 impl<M: ?Sized> Default for Lock<M> {
     fn default() -> Self {
-        Self {
-            machine: None,
-            inside: SmallVec::new(),
-            queue: VecDeque::new(),
-            turns: 0,
-            unheard: NodeSet::new(),
-        }
+        Self { machine: None, inside: SmallVec::new(), wait: None, turns: 0 }
     }
 }
 
@@ -66,7 +67,9 @@ impl<M: Machine + ?Sized> Lock<M> {
     pub fn start(&mut self, rule: &Rule, machine: Box<M>, out: &mut Moves) -> Result<(), Fault> {
         self.machine = Some(machine);
         self.turns = 0;
-        self.unheard = NodeSet::new();
+        if let Some(wait) = &mut self.wait {
+            wait.unheard.clear();
+        }
         self.settle(rule, out)
     }
 
@@ -89,8 +92,31 @@ impl<M: Machine + ?Sized> Lock<M> {
         mode: Mode,
         out: &mut Moves,
     ) -> Result<(), Fault> {
-        self.queue.push_back((client, mode));
+        if self.waiters() == 0 && self.enter_at_once(rule, client, mode, out)? {
+            return Ok(());
+        }
+        self.wait.get_or_insert_default().queue.push_back((client, mode));
         self.settle(rule, out)
+    }
+
+    /// The way of a client that meets nobody: it never queues, so it costs no memory.
+    fn enter_at_once(
+        &mut self,
+        rule: &Rule,
+        client: ClientId,
+        mode: Mode,
+        out: &mut Moves,
+    ) -> Result<bool, Fault> {
+        let Some(machine) = self.machine.as_mut() else { return Ok(false) };
+        if machine.may_acquire(&rule.group, mode) {
+            let sent = out.sends.len();
+            if machine.acquire(&rule.group, mode, &mut out.sends)? {
+                self.turns = 0;
+                out.entries += 1;
+            }
+            self.note_sends(sent, out);
+        }
+        Ok(self.admit_if_room(rule, client, mode, out))
     }
 
     /// A client wants in if that is possible this very moment, without a message.
@@ -101,7 +127,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         mode: Mode,
         out: &mut Moves,
     ) -> Result<(), Fault> {
-        if !self.queue.is_empty() {
+        if self.waiters() > 0 {
             return Ok(());
         }
         let Some(machine) = self.machine.as_mut() else { return Ok(()) };
@@ -109,10 +135,7 @@ impl<M: Machine + ?Sized> Lock<M> {
             self.turns = 0;
             out.entries += 1;
         }
-        if self.admits(rule, mode) {
-            self.admit(client, mode);
-            out.granted.push(client);
-        }
+        self.admit_if_room(rule, client, mode, out);
         Ok(())
     }
 
@@ -120,8 +143,8 @@ impl<M: Machine + ?Sized> Lock<M> {
     pub fn leave(&mut self, rule: &Rule, client: ClientId, out: &mut Moves) -> Result<bool, Fault> {
         if let Some(at) = self.inside.iter().position(|(inside, _)| *inside == client) {
             self.inside.remove(at);
-        } else if let Some(at) = self.place(client) {
-            self.queue.remove(at);
+        } else if let (Some(at), Some(wait)) = (self.place(client), &mut self.wait) {
+            wait.queue.remove(at);
         } else {
             return Ok(false);
         }
@@ -140,7 +163,9 @@ impl<M: Machine + ?Sized> Lock<M> {
         let Some(machine) = self.machine.as_mut() else { return Ok(()) };
         let sent = out.sends.len();
         let entered = machine.receive(&rule.group, from, payload, &mut out.sends)?;
-        self.unheard.remove(from);
+        if let Some(wait) = &mut self.wait {
+            wait.unheard.remove(from);
+        }
         self.note(entered, sent, out);
         self.settle(rule, out)
     }
@@ -149,15 +174,14 @@ impl<M: Machine + ?Sized> Lock<M> {
     /// can use, or ask.
     fn settle(&mut self, rule: &Rule, out: &mut Moves) -> Result<(), Fault> {
         loop {
-            while let Some(&(client, mode)) = self.queue.front()
-                && self.admits(rule, mode)
+            while let Some((client, mode)) = self.first()
+                && self.admit_if_room(rule, client, mode, out)
             {
-                self.queue.pop_front();
-                self.admit(client, mode);
-                out.granted.push(client);
+                self.wait.as_mut().and_then(|wait| wait.queue.pop_front());
             }
+            self.wait.take_if(|wait| wait.queue.is_empty() && wait.unheard.is_empty());
             let spare = self.spare(rule);
-            let next = self.queue.front().map(|(_, mode)| *mode);
+            let next = self.first().map(|(_, mode)| mode);
             let Some(machine) = self.machine.as_mut() else { return Ok(()) };
             let sent = out.sends.len();
             let entered = if spare {
@@ -190,10 +214,21 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.machine.as_ref().is_some_and(|machine| machine.held() as usize > used)
     }
 
-    fn admit(&mut self, client: ClientId, mode: Mode) {
-        self.inside.push((client, mode));
-        let wanted = self.machine.as_ref().is_some_and(|machine| machine.wanted());
-        self.turns = if wanted { self.turns.saturating_add(1) } else { 1 };
+    fn admit_if_room(
+        &mut self,
+        rule: &Rule,
+        client: ClientId,
+        mode: Mode,
+        out: &mut Moves,
+    ) -> bool {
+        let admits = self.admits(rule, mode);
+        if admits {
+            self.inside.push((client, mode));
+            let wanted = self.machine.as_ref().is_some_and(|machine| machine.wanted());
+            self.turns = if wanted { self.turns.saturating_add(1) } else { 1 };
+            out.granted.push(client);
+        }
+        admits
     }
 
     /// Remember what the machine did: whether it entered, and what it sent after the first `sent`.
@@ -201,22 +236,27 @@ impl<M: Machine + ?Sized> Lock<M> {
         if entered {
             out.entries += 1;
             // An entry that nobody uses is given back, and is no turn for those who hold permits.
-            if !self.queue.is_empty() {
+            if self.waiters() > 0 {
                 self.turns = 0;
             }
         }
+        self.note_sends(sent, out);
+    }
+
+    fn note_sends(&mut self, sent: usize, out: &Moves) {
         if self.machine.as_ref().is_some_and(|machine| machine.waiting().is_some()) {
+            let unheard = &mut self.wait.get_or_insert_default().unheard;
             for (to, _) in &out.sends[sent..] {
-                self.unheard.insert(*to);
+                unheard.insert(*to);
             }
-        } else {
-            self.unheard = NodeSet::new();
+        } else if let Some(wait) = &mut self.wait {
+            wait.unheard.clear();
         }
     }
 
     /// The place of a waiting client in the queue, 0 being the next of this node.
     pub fn place(&self, client: ClientId) -> Option<usize> {
-        self.queue.iter().position(|(waiting, _)| *waiting == client)
+        self.queue().position(|(waiting, _)| waiting == client)
     }
 
     /// The clients inside.
@@ -225,13 +265,22 @@ impl<M: Machine + ?Sized> Lock<M> {
     }
 
     /// The clients that wait, the next one first.
-    pub fn queue(&self) -> impl ExactSizeIterator<Item = (ClientId, Mode)> + '_ {
-        self.queue.iter().copied()
+    pub fn queue(&self) -> impl Iterator<Item = (ClientId, Mode)> + '_ {
+        self.wait.iter().flat_map(|wait| wait.queue.iter().copied())
+    }
+
+    /// How many clients wait.
+    pub fn waiters(&self) -> usize {
+        self.wait.as_ref().map_or(0, |wait| wait.queue.len())
+    }
+
+    fn first(&self) -> Option<(ClientId, Mode)> {
+        self.wait.as_ref().and_then(|wait| wait.queue.front().copied())
     }
 
     /// Those who were sent something for the open request and have not answered since.
-    pub fn unheard(&self) -> &NodeSet {
-        &self.unheard
+    pub fn unheard(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.wait.iter().flat_map(|wait| wait.unheard.iter())
     }
 
     /// The machine, if a view is running.
@@ -241,7 +290,7 @@ impl<M: Machine + ?Sized> Lock<M> {
 
     /// Has this node no client here?
     pub fn idle(&self) -> bool {
-        self.inside.is_empty() && self.queue.is_empty()
+        self.inside.is_empty() && self.waiters() == 0
     }
 
     /// If the lock may be forgotten: from where it must start again.

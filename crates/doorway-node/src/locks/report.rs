@@ -69,7 +69,7 @@ impl Shard {
         Some(Waiting {
             lock: entry.name.clone(),
             place: entry.lock.place(client)?,
-            unheard: entry.lock.unheard().iter().collect(),
+            unheard: entry.lock.unheard().collect(),
             since: waits.since,
             view: self.running(),
         })
@@ -87,5 +87,5 @@ impl Shard {
 
 fn disputed(entry: &Entry) -> bool {
     let wanted = || entry.lock.machine().is_some_and(Machine::wanted);
-    entry.lock.queue().next().is_some() || entry.lock.inside().next().is_some() && wanted()
+    entry.lock.waiters() > 0 || entry.lock.inside().next().is_some() && wanted()
 }

@@ -130,10 +130,13 @@ impl Shard {
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
+            if let Some(ended) = self.barred(slot.0) {
+                self.clients.end(client, ended, &mut out.wakers);
+            }
             let entry = self.table.get(slot.0);
             let counters = &mut self.counters[entry.rule as usize];
             counters.waits += 1;
-            counters.longest_queue = counters.longest_queue.max(entry.lock.queue().len() as u64);
+            counters.longest_queue = counters.longest_queue.max(entry.lock.waiters() as u64);
         }
         (client, fence)
     }
