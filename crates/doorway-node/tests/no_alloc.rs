@@ -1,0 +1,112 @@
+//! What the locks of a shard cost in memory: nothing for a re-entry, and little when they rest.
+//!
+//! There is one test in this file, for the allocator is counted in the whole process.
+
+use std::alloc::System;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doorway_core::{Mode, NodeId};
+use doorway_node::Name;
+use doorway_node::locks::{Ask, ClientId, Out, Rule, Setup, Shard, Slot};
+use doorway_node::wire::Step;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// How many locks are measured.
+const COUNT: usize = 100_000;
+
+const ASK: Ask = Ask { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
+
+/// Two nodes, the first of which keeps so many idle locks.
+fn pair(keep_idle: usize) -> [Shard; 2] {
+    [0, 1].map(|node| {
+        let rules = vec![Rule::new("carvalho-roucairol", 2, 1, 0).expect("a rule")];
+        let mut shard = Shard::new(Arc::new(Setup { me: NodeId(node), rules, keep_idle }));
+        shard.start(1, Vec::new(), Duration::ZERO, &mut Out::default());
+        shard
+    })
+}
+
+/// The first node acquires, which takes a message there and one back.
+fn acquire([near, far]: &mut [Shard; 2], slot: Slot) -> ClientId {
+    let (mut asked, mut answered) = (Out::default(), Out::default());
+    let (client, _) = near.acquire(slot, ASK, &mut asked);
+    let arrive = |shard: &mut Shard, from, steps: Vec<(NodeId, Step)>, out: &mut Out| {
+        for (_, step) in steps {
+            shard.receive(from, 0, &step, Duration::ZERO, out);
+        }
+    };
+    arrive(far, NodeId(0), asked.steps, &mut answered);
+    arrive(near, NodeId(1), answered.steps, &mut Out::default());
+    client
+}
+
+/// How many bytes more there are than at first. What was reallocated is part of both sums.
+fn more(region: &Region<'_, System>) -> usize {
+    let change = region.change();
+    change.bytes_allocated - change.bytes_deallocated
+}
+
+fn a_re_entry_allocates_nothing() {
+    let mut pair = pair(10);
+    let slot = pair[0].open(&Name::new("orders").expect("a name"), 0);
+    let client = acquire(&mut pair, slot);
+    let [shard, _] = &mut pair;
+    let mut out = Out::default();
+    shard.leave(client, Duration::ZERO, &mut out);
+    let again = |shard: &mut Shard, out: &mut Out| {
+        let (client, fence) = shard.acquire(slot, ASK, out);
+        assert!(fence.is_some());
+        shard.leave(client, Duration::ZERO, out);
+    };
+    again(shard, &mut out);
+    let region = Region::new(ALLOCATOR);
+    let begun = Instant::now();
+    for _ in 0..1_000_000 {
+        again(shard, &mut out);
+    }
+    let (took, allocations) = (begun.elapsed(), region.change().allocations);
+    println!("acquire and leave: {} ns", took.as_nanos() / 1_000_000);
+    assert_eq!(allocations, 0);
+    assert!(out.steps.is_empty());
+}
+
+/// The bytes of each of many locks at the first node, all held at once or held one by one.
+fn bytes_of_a_lock(at_once: bool) -> usize {
+    let mut pair = pair(COUNT);
+    // What the other node needs is no part of it: it knows all locks already.
+    for name in (0..COUNT).map(name) {
+        let step = Step { view: 1, clock: 0, lock: name, payload: vec![0, 1] };
+        pair[1].receive(NodeId(0), 0, &step, Duration::ZERO, &mut Out::default());
+    }
+    let mut clients = Vec::with_capacity(COUNT);
+    let region = Region::new(ALLOCATOR);
+    for name in (0..COUNT).map(name) {
+        let slot = pair[0].open(&name, 0);
+        let client = acquire(&mut pair, slot);
+        if at_once {
+            clients.push(client);
+        } else {
+            pair[0].leave(client, Duration::ZERO, &mut Out::default());
+            pair[0].close(slot);
+        }
+    }
+    assert_eq!(pair[0].counters()[0].kept, COUNT as u64);
+    more(&region) / COUNT
+}
+
+fn name(number: usize) -> Name {
+    Name::new(&format!("orders/{number:06}")).expect("a name")
+}
+
+#[test]
+fn locks_take_little_memory_and_re_entries_none() {
+    a_re_entry_allocates_nothing();
+    let (held, idle) = (bytes_of_a_lock(true), bytes_of_a_lock(false));
+    println!("a lock: {held} bytes held, {idle} bytes idle");
+    assert!(held <= 400, "{held} bytes");
+    assert!(idle <= 310, "{idle} bytes");
+}
