@@ -3,6 +3,7 @@
 mod fence;
 pub mod locks;
 mod name;
+pub mod views;
 pub mod wire;
 
 pub use fence::Fence;
