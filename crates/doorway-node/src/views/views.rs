@@ -7,8 +7,8 @@
 //!
 //! 1. What is known of the epochs only grows: a vector that is heard of is taken in member by
 //!    member. One's own epoch is what one has raised oneself, whatever others say.
-//! 2. Once all epochs are known, and whenever one has grown, the node stops: nobody enters any more.
-//!    It says to all others what it holds at that moment. That snapshot never changes.
+//! 2. Once all epochs are known, and whenever one has grown, the node stops: nobody enters any
+//!    more. It says to all others what it holds at that moment. That snapshot never changes.
 //! 3. A flush counts for exactly the view that it names, and only if that is the newest one known.
 //! 4. The node starts the view when all others have flushed for it. Those inside are then those of
 //!    all snapshots, its own as it was sent.
@@ -250,19 +250,27 @@ impl Views {
     /// The parts are for each of the others. None come back if a newer view is known by now:
     /// [`Views::pending`] tells which.
     pub fn stopped(&mut self, view: &View, mut held: Vec<Held>) -> Vec<Flush> {
-        if self.pending().as_ref() != Some(view) {
-            return Vec::new();
+        if self.pending().as_ref() == Some(view) {
+            held.sort_unstable_by(|one, other| one.lock.cmp(&other.lock));
+            self.stage = Stage::Flushed(held);
+            self.flushes()
+        } else {
+            Vec::new()
         }
-        held.sort_unstable_by(|one, other| one.lock.cmp(&other.lock));
-        let cuts = cut(view.epochs().len(), &held);
+    }
+
+    /// The parts of the snapshot once more while this node waits for others. They are for a process
+    /// whose first connection is up: it may be known from a third member long before, and what was
+    /// sent to its predecessor has not reached it.
+    pub fn flushes(&self) -> Vec<Flush> {
+        let Stage::Flushed(held) = &self.stage else { return Vec::new() };
+        let cuts = cut(self.known.len(), held);
         let parts = cuts.len() as u32;
         let flush = |(part, held): (u32, &[Held])| {
-            let epochs = view.epochs().to_vec();
+            let epochs = self.known.clone();
             Flush { epochs, part, parts, held: held.to_vec() }
         };
-        let flushes = (0..).zip(cuts).map(flush).collect();
-        self.stage = Stage::Flushed(held);
-        flushes
+        (0..).zip(cuts).map(flush).collect()
     }
 
     /// Another member has stopped, and says what it holds. Epochs that its view names may be news;
@@ -293,8 +301,8 @@ impl Views {
         Some(Started { view: View(self.known.clone()), held })
     }
 
-    /// Whom this node waits for: those whose epoch it does not know, else those who have not flushed
-    /// for the newest view. Nobody while that view is running.
+    /// Whom this node waits for: those whose epoch it does not know, else those who have not
+    /// flushed for the newest view. Nobody while that view is running.
     pub fn missing(&self) -> NodeSet {
         let others = (0..self.known.len()).filter(|node| *node != self.me.index());
         let unknown = self.known.contains(&0);
