@@ -1,6 +1,7 @@
 //! Named locks over a network, inside a Rust program.
 
 mod fence;
+pub mod link;
 pub mod locks;
 mod name;
 pub mod views;
