@@ -4,6 +4,7 @@ mod fence;
 pub mod link;
 pub mod locks;
 mod name;
+pub mod net;
 pub mod views;
 pub mod wire;
 

@@ -23,7 +23,7 @@ fn hello() -> Hello {
 
 /// One of each kind of frame and of each kind of message.
 fn samples() -> Vec<(&'static str, Vec<u8>)> {
-    let lock = Name::new("orders").unwrap();
+    let lock = Name::new("orders").expect("a name");
     let fence = Fence::new(3, 5);
     let held = Held { lock: lock.clone(), mode: Mode::Shared, permits: 2, fence };
     let report = |stand| {
@@ -38,7 +38,7 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
         frame.encode(&mut bytes);
         bytes
     };
-    let message = |message: Message| postcard::to_allocvec(&message).unwrap();
+    let message = |message: Message| postcard::to_allocvec(&message).expect("a message");
     vec![
         ("frame hello", frame(Frame::Hello(hello()))),
         ("frame data", frame(Frame::Data { number: 300, received: 2, message: &[7, 8] })),
@@ -212,7 +212,9 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_cut_short_is_not_there_yet(frame in any_frame(), end in any::<prop::sample::Index>()) {
+    fn a_frame_cut_short_is_not_there_yet(
+        frame in any_frame(), end in any::<prop::sample::Index>()
+    ) {
         let mut bytes = Vec::new();
         frame.frame().encode(&mut bytes);
         bytes.truncate(end.index(bytes.len()));

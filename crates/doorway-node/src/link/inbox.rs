@@ -84,6 +84,11 @@ impl Inbox {
         self.open && self.connection == connection
     }
 
+    /// Is any connection in use?
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// How many messages of the present life of the peer have been delivered.
     pub fn received(&self) -> u64 {
         self.received.count

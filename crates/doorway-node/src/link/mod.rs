@@ -1,5 +1,7 @@
-//! The link between two nodes, without clock, network or threads: messages arrive exactly once and
-//! in order, across any number of connections, or, when one of the two has started anew, not at all.
+//! The link between two nodes, without clock, network or threads.
+//!
+//! Messages arrive exactly once and in order, across any number of connections; or, when one of the
+//! two has started anew, not at all.
 
 mod frame;
 mod hello;

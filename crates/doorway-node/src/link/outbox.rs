@@ -119,13 +119,21 @@ impl Outbox {
             Frame::Data { number, received, message }.encode(out);
         }
         if self.owes() {
-            self.beat(out);
+            self.tell(out);
         }
         true
     }
 
-    /// Append a sign of life.
-    pub fn beat(&mut self, out: &mut Vec<u8>) {
+    /// Append a sign of life. `false` if the connection has been replaced.
+    pub fn beat(&mut self, connection: u64, out: &mut Vec<u8>) -> bool {
+        let current = self.connection == connection;
+        if current {
+            self.tell(out);
+        }
+        current
+    }
+
+    fn tell(&mut self, out: &mut Vec<u8>) {
         self.told = self.received;
         Frame::Ack(self.received).encode(out);
     }

@@ -1,0 +1,99 @@
+//! The side that dials: again and again, with growing pauses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::handshake::{Failure, Greeted, dialled};
+use super::notices::About;
+use super::peer::{End, Peer};
+use super::{Mesh, Network, Timing, Upper};
+
+/// Keep the link to a peer up for ever.
+pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: Arc<Peer>) {
+    let about = About::Peer(peer.id());
+    let mut pauses = Pauses::new(&mesh.timing, mesh.seed ^ u64::from(peer.id().0) << 32);
+    loop {
+        let dialled = async {
+            let stream = mesh.network.connect(peer.address()).await?;
+            dialled(&mesh, &peer, stream).await
+        };
+        match timeout(mesh.timing.handshake, dialled).await.unwrap_or(Err(Failure::Late)) {
+            Ok(greeted) => {
+                mesh.notices.clear(about);
+                let begin = Instant::now();
+                serve(&mesh, greeted).await;
+                // One that broke at once is no better than one that never came up.
+                if begin.elapsed() >= mesh.timing.heartbeat {
+                    pauses.reset();
+                }
+            }
+            Err(failure) => {
+                tracing::debug!(peer = %peer.id(), "no link: {failure}");
+                if let Some(why) = failure.notice() {
+                    mesh.notices.refused(about, &why);
+                }
+            }
+        }
+        sleep(pauses.next()).await;
+    }
+}
+
+/// Run a connection to its end, or until this future is dropped.
+pub(super) async fn serve<N: Network, U: Upper, S>(mesh: &Mesh<N, U>, greeted: Greeted<S>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin,
+{
+    let Greeted { connection, peer, number, decoder } = greeted;
+    let mut closing = Closing { mesh, peer, number, why: End::Closed };
+    closing.why = connection.run(&*mesh.upper, &mesh.timing, decoder).await;
+}
+
+/// Tells the node that a connection is gone, however it went.
+struct Closing<'m, N, U: Upper> {
+    mesh: &'m Mesh<N, U>,
+    peer: Arc<Peer>,
+    number: u64,
+    why: End,
+}
+
+impl<N, U: Upper> Drop for Closing<'_, N, U> {
+    fn drop(&mut self) {
+        self.peer.close(&*self.mesh.upper, self.number, &self.why);
+    }
+}
+
+/// The pauses between dials: each about twice as long as the one before, and never quite as long
+/// as another node's, lest all come back in the same moment.
+struct Pauses {
+    first: Duration,
+    longest: Duration,
+    next: Duration,
+    random: u64,
+}
+
+impl Pauses {
+    fn new(timing: &Timing, seed: u64) -> Self {
+        let (first, longest) = (timing.pause, timing.longest_pause);
+        Self { first, longest, next: first, random: seed }
+    }
+
+    fn reset(&mut self) {
+        self.next = self.first;
+    }
+
+    /// Between half of the pause and all of it.
+    fn next(&mut self) -> Duration {
+        // The generator splitmix64.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.random;
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let share = f64::from((bits >> 32) as u32) / f64::from(u32::MAX);
+        let pause = self.next.mul_f64(0.5 + share / 2.0);
+        self.next = (self.next * 2).min(self.longest);
+        pause
+    }
+}

@@ -1,0 +1,187 @@
+//! The beginning of a connection: both sides prove who they are and greet each other.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::connection::Connection;
+use super::peer::{End, Peer};
+use super::tls;
+use super::{Mesh, Network, Upper};
+use crate::link::{Decoder, Frame, FrameError, Hello, Refusal};
+
+/// A hello is never longer than this: what a stranger may make us keep.
+const HELLO_MAX: usize = 16 << 10;
+
+/// Why a connection did not come up.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("it does not speak as it should: {0}")]
+    Frame(#[from] FrameError),
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    #[error("`{node}` refuses us: {why:?}")]
+    Told { node: String, why: String },
+    #[error("{0}")]
+    Unexpected(&'static str),
+    #[error("{0}")]
+    Ended(#[from] End),
+    #[error("it took too long")]
+    Late,
+}
+
+impl Failure {
+    /// What to log of it, unless it is but the network that fails.
+    pub(super) fn notice(&self) -> Option<String> {
+        match self {
+            Self::Io(error) => tls::refusal(error),
+            Self::Ended(End::Breach(_)) => Some(self.to_string()),
+            Self::Ended(_) | Self::Late => None,
+            other => Some(other.to_string()),
+        }
+    }
+}
+
+/// A connection that is up, and what has come on it after the hello.
+pub(super) struct Greeted<S> {
+    pub(super) connection: Arc<Connection<S>>,
+    pub(super) peer: Arc<Peer>,
+    pub(super) number: u64,
+    pub(super) decoder: Decoder,
+}
+
+type ClientStream<N> = tokio_rustls::client::TlsStream<<N as Network>::Stream>;
+type ServerStream<N> = tokio_rustls::server::TlsStream<<N as Network>::Stream>;
+
+/// Greet a peer that we have dialled. Whose certificate it shows is settled by TLS.
+pub(super) async fn dialled<N: Network, U: Upper>(
+    mesh: &Mesh<N, U>,
+    peer: &Arc<Peer>,
+    stream: N::Stream,
+) -> Result<Greeted<ClientStream<N>>, Failure> {
+    let upper = &*mesh.upper;
+    let mut ours = upper.hello(peer.id());
+    let name = tls::name_of(peer.name(), &ours.group);
+    let name = name.ok_or(Failure::Unexpected("the peer's name is no name"))?;
+    let connector = TlsConnector::from(Arc::clone(&mesh.identity.client));
+    let mut stream = connector.connect(name, stream).await?;
+    let (number, received) = peer.greet(upper);
+    ours.received = received;
+    write(&mut stream, &Frame::Hello(ours.clone())).await?;
+    let mut decoder = Decoder::default();
+    let theirs = hear_hello(&mut stream, &mut decoder, peer.name()).await?;
+    if let Err(refusal) = meet(upper, peer, &ours, &theirs) {
+        return Err(refuse(&mut stream, refusal).await);
+    }
+    let connection = Arc::new(Connection::new(Arc::clone(peer), number, stream));
+    peer.resume(upper, number, &theirs, Arc::clone(&connection) as _)?;
+    Ok(Greeted { connection, peer: Arc::clone(peer), number, decoder })
+}
+
+/// Greet whoever has dialled us.
+pub(super) async fn accepted<N: Network, U: Upper>(
+    mesh: &Mesh<N, U>,
+    stream: N::Stream,
+) -> Result<Greeted<ServerStream<N>>, Failure> {
+    let upper = &*mesh.upper;
+    let acceptor = TlsAcceptor::from(Arc::clone(&mesh.identity.server));
+    let mut stream = acceptor.accept(stream).await?;
+    let mut decoder = Decoder::default();
+    let theirs = hear_hello(&mut stream, &mut decoder, "the caller").await?;
+    let known = recognise(mesh, &stream, &theirs);
+    let (peer, mut ours) = match known {
+        Ok(known) => known,
+        Err(refusal) => return Err(refuse(&mut stream, refusal).await),
+    };
+    let (number, received) = peer.greet(upper);
+    ours.received = received;
+    write(&mut stream, &Frame::Hello(ours)).await?;
+    // A hello may have lain about while its sender started anew. What comes next cannot have.
+    fetch(&mut stream, &mut decoder).await?;
+    let connection = Arc::new(Connection::new(Arc::clone(&peer), number, stream));
+    peer.resume(upper, number, &theirs, Arc::clone(&connection) as _)?;
+    Ok(Greeted { connection, peer, number, decoder })
+}
+
+/// Who is it that has dialled us, and may it?
+fn recognise<N: Network, U: Upper>(
+    mesh: &Mesh<N, U>,
+    stream: &ServerStream<N>,
+    theirs: &Hello,
+) -> Result<(Arc<Peer>, Hello), Refusal> {
+    let name = tls::name_of(&theirs.node, &theirs.group);
+    let chain = stream.get_ref().1.peer_certificates();
+    if !name.is_some_and(|name| tls::is_valid_for(chain, &name)) {
+        return Err(Refusal::Name(theirs.node.clone()));
+    }
+    // The lower number dials: nobody else has a reason to.
+    let callers = mesh.peers.iter().filter(|peer| peer.id() < mesh.me);
+    let found = callers.into_iter().find(|peer| peer.name() == theirs.node);
+    let ours = mesh.upper.hello(found.map_or(mesh.me, |peer| peer.id()));
+    let Some(peer) = found else {
+        ours.meet(theirs)?;
+        return Err(Refusal::Stranger(theirs.node.clone()));
+    };
+    meet(&*mesh.upper, peer, &ours, theirs)?;
+    Ok((Arc::clone(peer), ours))
+}
+
+fn meet(upper: &impl Upper, peer: &Peer, ours: &Hello, theirs: &Hello) -> Result<(), Refusal> {
+    ours.meet(theirs)?;
+    if theirs.node != peer.name() {
+        return Err(Refusal::Name(theirs.node.clone()));
+    }
+    let node = || peer.name().to_owned();
+    upper.admit(peer.id(), theirs).map_err(|why| Refusal::Unwanted { node: node(), why })
+}
+
+/// Say why, and hang up.
+async fn refuse(stream: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> Failure {
+    // If it does not get there, the other side is none the worse.
+    let _ = write(stream, &Frame::Bye(&refusal.to_string())).await;
+    let _ = stream.shutdown().await;
+    Failure::Refused(refusal)
+}
+
+async fn write(stream: &mut (impl AsyncWrite + Unpin), frame: &Frame<'_>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    frame.encode(&mut bytes);
+    stream.write_all(&bytes).await?;
+    stream.flush().await
+}
+
+async fn hear_hello(
+    stream: &mut (impl AsyncRead + Unpin),
+    decoder: &mut Decoder,
+    node: &str,
+) -> Result<Hello, Failure> {
+    fetch(stream, decoder).await?;
+    match decoder.frame()? {
+        Some(Frame::Hello(hello)) => Ok(hello),
+        Some(Frame::Bye(why)) => {
+            Err(Failure::Told { node: node.to_owned(), why: why.chars().take(300).collect() })
+        }
+        _ => Err(Failure::Unexpected("something else than a hello came first")),
+    }
+}
+
+/// Read until there is a frame.
+async fn fetch(
+    stream: &mut (impl AsyncRead + Unpin),
+    decoder: &mut Decoder,
+) -> Result<(), Failure> {
+    while !decoder.is_ready() {
+        let room = decoder.room();
+        if room.len() > HELLO_MAX {
+            return Err(Failure::Unexpected("a hello that is too long"));
+        }
+        if stream.read_buf(room).await? == 0 {
+            return Err(Failure::Io(io::ErrorKind::UnexpectedEof.into()));
+        }
+    }
+    Ok(())
+}

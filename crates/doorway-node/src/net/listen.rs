@@ -1,0 +1,52 @@
+//! The side that is dialled: whoever proves to be a peer is served, all others are refused.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::dial::serve;
+use super::handshake::{Failure, accepted};
+use super::notices::About;
+use super::{Mesh, Network, Upper};
+
+/// So many may be about to prove who they are; the others wait to be accepted.
+const UNPROVED: usize = 64;
+
+/// Accept connections for ever.
+pub(super) async fn accept_all<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, listener: N::Listener) {
+    let unproved = Arc::new(Semaphore::new(UNPROVED));
+    let mut tasks = JoinSet::new();
+    loop {
+        while tasks.try_join_next().is_some() {}
+        let Ok(permit) = Arc::clone(&unproved).acquire_owned().await else { return };
+        let (stream, from) = match mesh.network.accept(&listener).await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, perhaps: some may be free in a moment.
+                tracing::debug!("cannot accept a connection: {error}");
+                sleep(mesh.timing.pause).await;
+                continue;
+            }
+        };
+        let mesh = Arc::clone(&mesh);
+        tasks.spawn(async move {
+            let about = About::Address(from.ip());
+            let greeting = timeout(mesh.timing.handshake, accepted(&mesh, stream)).await;
+            drop(permit);
+            match greeting.unwrap_or(Err(Failure::Late)) {
+                Ok(greeted) => {
+                    mesh.notices.clear(about);
+                    serve(&mesh, greeted).await;
+                }
+                Err(failure) => {
+                    tracing::debug!(%from, "no link: {failure}");
+                    if let Some(why) = failure.notice() {
+                        mesh.notices.refused(about, &why);
+                    }
+                }
+            }
+        });
+    }
+}
