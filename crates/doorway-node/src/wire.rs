@@ -64,16 +64,14 @@ pub struct Held {
 /// What a node wants to know of another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// Who of your clients is inside or waits for this lock, and all that those sessions wait for?
+    /// Who of your clients is inside or waits for this lock, and what do those inside wait for?
     Clients(Name),
-    /// Which of your sessions hold or wait for which locks, where somebody waits?
-    Waits,
 }
 
 /// What a node says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// The clients of a lock, or of all locks where somebody waits.
+    /// The clients of a lock, and others of the same sessions that wait.
     Clients(Vec<ClientReport>),
 }
 

@@ -48,7 +48,6 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
         ("message flush", message(Message::Flush(flush))),
         ("message epochs", message(Message::Epochs(vec![0, 1, 1 << 20]))),
         ("message ask clients", message(Message::Ask(6, Question::Clients(lock.clone())))),
-        ("message ask waits", message(Message::Ask(7, Question::Waits))),
         ("message tell clients", message(Message::Tell(6, Answer::Clients(reports)))),
     ]
 }

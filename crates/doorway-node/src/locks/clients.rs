@@ -130,6 +130,10 @@ impl Clients {
 }
 
 impl Client {
+    pub(super) fn is_ended(&self) -> bool {
+        matches!(self.state, State::Ended(_))
+    }
+
     fn listen(&mut self, waker: &Waker) {
         if !self.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             self.waker = Some(waker.clone());
@@ -137,7 +141,7 @@ impl Client {
     }
 
     fn end(&mut self, why: Ended, wakers: &mut Vec<Waker>) {
-        if !matches!(self.state, State::Ended(_)) {
+        if !self.is_ended() {
             self.state = State::Ended(Box::new((why, self.fence())));
             wakers.extend(self.waker.take());
         }

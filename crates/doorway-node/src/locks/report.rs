@@ -75,6 +75,12 @@ impl Shard {
         })
     }
 
+    /// Those who were asked for the request of this node and have not answered since.
+    pub fn unheard(&self, name: &Name) -> Vec<NodeId> {
+        let entry = self.table.find(name);
+        entry.into_iter().flat_map(|entry| entry.lock.unheard()).collect()
+    }
+
     /// What was counted under each rule.
     pub fn counters(&self) -> Vec<Counters> {
         let mut counters = self.counters.clone();

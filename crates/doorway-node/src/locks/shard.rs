@@ -174,6 +174,11 @@ impl Shard {
         self.clients.poll_lost(client, waker)
     }
 
+    /// Has a client that was inside lost its lock?
+    pub fn is_lost(&self, client: ClientId) -> bool {
+        self.clients.get(client).is_none_or(Client::is_ended)
+    }
+
     /// A client is gone, wherever it stood: inside, waiting, or at its end.
     pub fn leave(&mut self, client: ClientId, now: Duration, out: &mut Out) {
         let Some(gone) = self.clients.remove(client) else { return };

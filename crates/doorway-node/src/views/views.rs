@@ -157,6 +157,9 @@ impl Heard {
 
     /// A link delivers in order and once, so any part but the next is a mistake of the sender.
     fn add(&mut self, flush: Flush) -> Result<(), ViewError> {
+        if self.is_whole() {
+            return Ok(()); // Told again, by one who could not know that it had arrived.
+        }
         let Flush { part, parts, held, .. } = flush;
         let counts = parts == self.parts || (self.parts == 0 && (1..=PARTS_LIMIT).contains(&parts));
         // A part without locks would be sent for nothing, unless nothing is held.

@@ -1,0 +1,284 @@
+//! How a node is configured, and everything that can be wrong about it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::locks::{Rule, RuleError};
+use crate::name::Name;
+
+/// How a node is to run. [`Config::default`] is a node alone: no peers, no certificate, no port.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The name of the group, which every member must give alike.
+    pub group: String,
+    /// Which of the members this node is.
+    pub me: String,
+    /// All members, in the same order everywhere.
+    pub members: Vec<MemberConfig>,
+    /// Which algorithm serves which names: the first pattern that fits counts.
+    pub rules: Vec<RuleConfig>,
+    /// The algorithm of all other names.
+    pub algorithm: String,
+    /// How often a lock may pass between clients of one node while another node waits for it.
+    pub handovers: u32,
+    /// Where the epoch is kept, which makes fences grow from one start of the node to the next. A
+    /// node with peers needs one.
+    pub data: Option<PathBuf>,
+    /// The certificates of a node with peers.
+    pub tls: Option<TlsConfig>,
+    /// How many acquires may be open at this node at a time.
+    pub outstanding: usize,
+    /// How many idle locks a node remembers, so that the next entry may need no message.
+    pub keep_idle: usize,
+    /// After how long a silent link says that it is still there.
+    pub heartbeat: Duration,
+    /// After how long a link of which nothing is heard is given up.
+    pub silence: Duration,
+    /// The seed of all that is random, for simulations; otherwise the system's.
+    pub seed: Option<u64>,
+}
+
+/// A member of the group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberConfig {
+    /// Its name, which its certificate proves.
+    pub name: String,
+    /// Where it listens: `host:port`.
+    pub address: String,
+}
+
+/// The algorithm of the names that fit a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleConfig {
+    /// A name, or the beginning of names followed by `*`.
+    pub pattern: String,
+    /// The algorithm.
+    pub algorithm: String,
+    /// How many clients may be inside at once.
+    pub permits: u32,
+}
+
+/// What proves who a node is, as PEM.
+#[derive(Clone)]
+pub struct TlsConfig {
+    /// The certificates of the authority that the whole group trusts.
+    pub ca: Vec<u8>,
+    /// The certificate of this node, issued for `NODE.GROUP.doorway`.
+    pub certificate: Vec<u8>,
+    /// Its key.
+    pub key: Vec<u8>,
+}
+
+impl fmt::Debug for TlsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsConfig(..)") // The key belongs in no log.
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            group: "local".into(),
+            me: "node".into(),
+            members: vec![MemberConfig { name: "node".into(), address: String::new() }],
+            rules: Vec::new(),
+            algorithm: "carvalho-roucairol".into(),
+            handovers: 16,
+            data: None,
+            tls: None,
+            outstanding: 1_000_000,
+            keep_idle: 65_536,
+            heartbeat: Duration::from_millis(500),
+            silence: Duration::from_secs(3),
+            seed: None,
+        }
+    }
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mistake {
+    /// A name of a group or node that cannot be part of a certificate.
+    #[error("{what} `{name}`: 1 to 63 of a-z, 0-9 and `-` are allowed")]
+    BadLabel {
+        /// Whose name.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A member is listed twice.
+    #[error("member `{0}` is listed twice")]
+    Twice(String),
+    /// This node is no member.
+    #[error("`{0}` is not among the members")]
+    NotAMember(String),
+    /// A pattern that cannot fit any name, or fits them in ways not offered.
+    #[error("pattern `{pattern}`: {reason}")]
+    BadPattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A rule that cannot be.
+    #[error("names `{pattern}`: {error}")]
+    BadRule {
+        /// The pattern of the rule.
+        pattern: String,
+        /// What is wrong with it.
+        error: RuleError,
+    },
+    /// A node with peers has to prove who it is.
+    #[error("a node with peers needs certificates: set `tls`")]
+    NoCertificates,
+    /// A node with peers has to remember its epoch.
+    #[error("a node with peers needs a directory that survives restarts: set `data`")]
+    NoData,
+    /// A number that must not be zero is.
+    #[error("`{0}` must not be zero")]
+    Zero(&'static str),
+    /// A link would be given up before its first heartbeat.
+    #[error("`silence` must be longer than `heartbeat`")]
+    Impatient,
+}
+
+/// All that is wrong with a configuration, at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(pub Vec<Mistake>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, mistake) in self.0.iter().enumerate() {
+            write!(f, "{}{mistake}", if index == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Names to rules: the patterns in order, and the rule of all other names last.
+#[derive(Clone, Debug)]
+pub(crate) struct Patterns(Vec<Pattern>);
+
+#[derive(Clone, Debug)]
+enum Pattern {
+    Exactly(String),
+    Beginning(String),
+}
+
+impl Patterns {
+    /// The index of the rule for a name.
+    pub(crate) fn rule(&self, name: &Name) -> usize {
+        let fits = |pattern: &Pattern| match pattern {
+            Pattern::Exactly(text) => name.as_str() == text,
+            Pattern::Beginning(text) => name.as_str().starts_with(text.as_str()),
+        };
+        self.0.iter().position(fits).unwrap_or(self.0.len())
+    }
+}
+
+/// A configuration that has been found good.
+pub(crate) struct Checked {
+    pub(crate) me: usize,
+    pub(crate) patterns: Patterns,
+    pub(crate) rules: Vec<Rule>,
+}
+
+impl Config {
+    /// Check everything and report every mistake at once.
+    pub(crate) fn check(&self) -> Result<Checked, ConfigError> {
+        let mut mistakes = Vec::new();
+        self.check_members(&mut mistakes);
+        let patterns = self.patterns(&mut mistakes);
+        let rules = self.all_rules(&mut mistakes);
+        for (name, zero) in [
+            ("outstanding", self.outstanding == 0),
+            ("heartbeat", self.heartbeat.is_zero()),
+            ("silence", self.silence.is_zero()),
+        ] {
+            mistakes.extend(zero.then_some(Mistake::Zero(name)));
+        }
+        if self.silence <= self.heartbeat {
+            mistakes.push(Mistake::Impatient);
+        }
+        match self.members.iter().position(|member| member.name == self.me) {
+            Some(me) if mistakes.is_empty() => Ok(Checked { me, patterns, rules }),
+            _ => Err(ConfigError(mistakes)),
+        }
+    }
+
+    fn check_members(&self, mistakes: &mut Vec<Mistake>) {
+        let label = |what, name: &str| {
+            let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            let good = (1..=63).contains(&name.len()) && name.chars().all(allowed);
+            (!good).then(|| Mistake::BadLabel { what, name: name.to_owned() })
+        };
+        mistakes.extend(label("group", &self.group));
+        for (index, member) in self.members.iter().enumerate() {
+            mistakes.extend(label("member", &member.name));
+            if self.members[..index].iter().any(|earlier| earlier.name == member.name) {
+                mistakes.push(Mistake::Twice(member.name.clone()));
+            }
+        }
+        if !self.members.iter().any(|member| member.name == self.me) {
+            mistakes.push(Mistake::NotAMember(self.me.clone()));
+        }
+        if self.members.len() > 1 {
+            mistakes.extend(self.tls.is_none().then_some(Mistake::NoCertificates));
+            mistakes.extend(self.data.is_none().then_some(Mistake::NoData));
+        }
+    }
+
+    fn patterns(&self, mistakes: &mut Vec<Mistake>) -> Patterns {
+        let mut patterns = Vec::new();
+        for RuleConfig { pattern, .. } in &self.rules {
+            let (text, open) = match pattern.strip_suffix('*') {
+                Some(beginning) => (beginning, true),
+                None => (pattern.as_str(), false),
+            };
+            let reason = match Name::new(text) {
+                _ if text.contains('*') => Some("`*` may only stand at the end".to_owned()),
+                Err(error) if !(open && text.is_empty()) => Some(error.to_string()),
+                _ => None,
+            };
+            if let Some(reason) = reason {
+                mistakes.push(Mistake::BadPattern { pattern: pattern.clone(), reason });
+            }
+            let text = text.to_owned();
+            patterns.push(if open { Pattern::Beginning(text) } else { Pattern::Exactly(text) });
+        }
+        Patterns(patterns)
+    }
+
+    fn all_rules(&self, mistakes: &mut Vec<Mistake>) -> Vec<Rule> {
+        let others =
+            RuleConfig { pattern: "*".into(), algorithm: self.algorithm.clone(), permits: 1 };
+        let mut rules = Vec::new();
+        for RuleConfig { pattern, algorithm, permits } in self.rules.iter().chain([&others]) {
+            match Rule::new(algorithm, self.members.len(), *permits, self.handovers) {
+                Ok(rule) => rules.push(rule),
+                Err(error) => {
+                    mistakes.push(Mistake::BadRule { pattern: pattern.clone(), error });
+                }
+            }
+        }
+        rules
+    }
+
+    /// What all members must have configured alike, in one number.
+    pub(crate) fn digest(&self) -> u64 {
+        use std::hash::{Hash as _, Hasher as _};
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.group.hash(&mut hasher);
+        for member in &self.members {
+            member.name.hash(&mut hasher);
+        }
+        for RuleConfig { pattern, algorithm, permits } in &self.rules {
+            (pattern, algorithm, permits).hash(&mut hasher);
+        }
+        self.algorithm.hash(&mut hasher);
+        hasher.finish()
+    }
+}

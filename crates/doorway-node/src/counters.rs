@@ -1,0 +1,27 @@
+//! What a node has counted, as plain values: there is no registry to share.
+
+use crate::locks::Counters;
+use crate::net::LinkReport;
+
+/// What a node has done since it started, and what it is doing.
+#[derive(Clone, Debug)]
+pub struct NodeCounters {
+    /// The view that runs, if one does.
+    pub view: Option<u64>,
+    /// Acquires that wait.
+    pub waiting: usize,
+    /// What happened under each algorithm, in the order of the rules; the last is that of all names
+    /// which no pattern fits.
+    pub rules: Vec<RuleCounters>,
+    /// The links to the other members, by name.
+    pub links: Vec<(String, LinkReport)>,
+}
+
+/// What happened under one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleCounters {
+    /// The algorithm.
+    pub algorithm: &'static str,
+    /// The counts.
+    pub counts: Counters,
+}

@@ -1,0 +1,61 @@
+//! What can go wrong, each with a word on whether anything changed.
+
+use crate::config::ConfigError;
+use crate::locks::Fault;
+use crate::name::NameError;
+
+/// Why a lock could not be had. In every case nothing has changed: the request is withdrawn, no
+/// lock is held, and asking again is safe.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AcquireError {
+    /// The text is no name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The deadline came first.
+    #[error("the deadline passed before the lock was free")]
+    TimedOut,
+    /// Names like this one are served by an algorithm that knows no shared mode.
+    #[error("`{name}` cannot be shared: {algorithm} serves exclusive locks only")]
+    NotShared {
+        /// The lock.
+        name: String,
+        /// The algorithm that serves it.
+        algorithm: &'static str,
+    },
+    /// Too many acquires are open at this node.
+    #[error("{0} acquires are open at this node, which is its limit")]
+    Busy(usize),
+    /// The node has stopped.
+    #[error("the node has stopped")]
+    Stopped,
+    /// The lock is out of order: its algorithm broke its contract. Other locks are not affected.
+    #[error("the lock is out of order: {0}")]
+    Broken(Fault),
+}
+
+/// The lock was lost before it was released: someone else may have been inside since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the lock was lost before it was released")]
+pub struct Lost;
+
+/// Why a node did not start. Nothing is left behind but, perhaps, a raised epoch.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration is wrong.
+    #[error("the configuration is wrong: {0}")]
+    Config(#[from] ConfigError),
+    /// The epoch could not be raised durably.
+    #[error(transparent)]
+    Store(#[from] crate::views::StoreError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Identity(#[from] crate::net::IdentityError),
+    /// Nobody can listen at the configured address.
+    #[error("cannot listen at {address}: {error}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}

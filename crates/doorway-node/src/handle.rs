@@ -1,0 +1,125 @@
+//! A lock that was looked up once, and sessions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::acquire::Acquire;
+use crate::error::AcquireError;
+use crate::guard::{Guard, OwnedGuard};
+use crate::inner::Inner;
+use crate::locks::Slot;
+use crate::name::Name;
+use crate::why::Why;
+
+/// A lock of a node, looked up once. Copies share it; the node remembers the lock at least as long
+/// as one of them lives.
+#[derive(Clone)]
+pub struct Handle(Arc<Pinned>);
+
+struct Pinned {
+    node: Arc<Inner>,
+    name: Name,
+    rule: usize,
+    shard: usize,
+    slot: Slot,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.node.shard(self.shard).close(self.slot);
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(node: Arc<Inner>, name: Name) -> Self {
+        let (shard, rule) = (node.shard_of(&name), node.rule_of(&name));
+        let slot = node.shard(shard).open(&name, rule);
+        Self(Arc::new(Pinned { node, name, rule, shard, slot }))
+    }
+
+    /// The lock's name.
+    pub fn name(&self) -> &Name {
+        &self.0.name
+    }
+
+    /// The algorithm that serves it.
+    pub fn algorithm(&self) -> &'static str {
+        self.0.node.rule(self.0.rule).info.name
+    }
+
+    /// Can several be inside who share it?
+    pub fn serves_shared(&self) -> bool {
+        self.0.node.rule(self.0.rule).info.shared
+    }
+
+    /// Wait for the lock, alone inside unless the request is made [`Acquire::shared`].
+    ///
+    /// Where the permission is already at this node, the first poll returns the guard: a function
+    /// call on the caller's thread.
+    pub fn lock(&self) -> Acquire<&Self> {
+        Acquire::new(self)
+    }
+
+    /// The same, with a guard that borrows nothing.
+    pub fn lock_owned(&self) -> Acquire<Self> {
+        Acquire::new(self.clone())
+    }
+
+    /// Take the lock if that is possible this very moment: nobody waits, and no other node has to
+    /// be asked. With an algorithm that asks every time, that is only in a group of one.
+    pub fn try_lock(&self) -> Result<Option<Guard<'_>>, AcquireError> {
+        Acquire::new(self).at_once()
+    }
+
+    /// The same, with a guard that borrows nothing.
+    pub fn try_lock_owned(&self) -> Result<Option<OwnedGuard>, AcquireError> {
+        Acquire::new(self.clone()).at_once()
+    }
+
+    /// Why does anyone wait for this lock? Asks the other members, which have half a second to
+    /// answer.
+    pub async fn why(&self) -> Why {
+        self.0.node.why(self.name()).await
+    }
+
+    pub(crate) fn node(&self) -> &Inner {
+        &self.0.node
+    }
+
+    pub(crate) fn shard(&self) -> usize {
+        self.0.shard
+    }
+
+    pub(crate) fn slot(&self) -> Slot {
+        self.0.slot
+    }
+
+    pub(crate) fn rule(&self) -> usize {
+        self.0.rule
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Handle").field(self.name()).finish()
+    }
+}
+
+/// On whose behalf a lock is asked for: requests of one session that wait for each other in a
+/// circle are found, and shown to whoever asks why they wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session(u64);
+
+impl Session {
+    /// What a request belongs to that was made without a session: each stands for itself.
+    pub(crate) const NONE: Self = Self(0);
+
+    pub(crate) fn numbered(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number by which reports name it, unique at its node.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}

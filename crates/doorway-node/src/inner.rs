@@ -1,0 +1,259 @@
+//! The node itself: its shards, its views, and the peers to which their messages go.
+//!
+//! Whoever needs several of its locks takes them in this order: the inbox of a peer, the views, a
+//! shard, the outbox of a peer. What a shard sends is in the outboxes before the shard is let go,
+//! or messages about one lock could overtake each other.
+
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use doorway_core::{NodeId, NodeSet};
+use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHasher;
+use tokio::time::Instant;
+
+use crate::config::{Checked, Config, MemberConfig, Patterns};
+use crate::counters::{NodeCounters, RuleCounters};
+use crate::error::StartError;
+use crate::link::Incarnation;
+use crate::locks::{ClientId, Counters, Out, Rule, Setup, Shard};
+use crate::name::Name;
+use crate::net::{Peer, TooLong};
+use crate::questions::Questions;
+use crate::views::{Fixed, ViewStore, Views, Volatile};
+use crate::wire::Message;
+
+/// How many shards a node has: enough that threads rarely meet in one.
+const SHARDS: usize = 64;
+
+/// A shard on cache lines of its own.
+#[repr(align(128))]
+struct Place(Mutex<Shard>);
+
+/// A node, shared by everything that belongs to it.
+pub(crate) struct Inner {
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) names: Vec<String>,
+    patterns: Patterns,
+    shards: Box<[Place]>,
+    /// By node; `None` for ourselves.
+    peers: Vec<Option<Arc<Peer>>>,
+    /// To whom a connection is up, by node.
+    pub(crate) up: Vec<AtomicBool>,
+    pub(crate) group: String,
+    /// What all members have configured alike.
+    pub(crate) digest: u64,
+    /// Which start of this node this is.
+    pub(crate) incarnation: Incarnation,
+    views: Mutex<Views>,
+    pub(crate) store: Box<dyn ViewStore>,
+    began: Instant,
+    /// How many acquires wait, and how many may.
+    waiting: AtomicUsize,
+    limit: usize,
+    sessions: AtomicU64,
+    pub(crate) questions: Questions,
+}
+
+impl Inner {
+    /// A node that has raised its epoch and, if it has no peers, serves already.
+    pub(crate) fn new(config: &Config, incarnation: Incarnation) -> Result<Self, StartError> {
+        let Checked { me, patterns, rules } = config.check()?;
+        let me = NodeId::at(me);
+        let names: Vec<String> = config.members.iter().map(|member| member.name.clone()).collect();
+        let store: Box<dyn ViewStore> = match &config.data {
+            Some(directory) => Box::new(Fixed::open(names.clone(), directory)?),
+            None => Box::new(Volatile::new(config.me.clone())),
+        };
+        let epoch = store.raise(0)?;
+        let peer = |(index, member): (usize, &MemberConfig)| {
+            let (name, address) = (member.name.clone(), member.address.clone());
+            let id = NodeId::at(index);
+            (id != me).then(|| Arc::new(Peer::new(id, name, address)))
+        };
+        let setup = Arc::new(Setup { me, rules, keep_idle: config.keep_idle.div_ceil(SHARDS) });
+        let place = |_| Place(Mutex::new(Shard::new(Arc::clone(&setup))));
+        let node = Self {
+            peers: config.members.iter().enumerate().map(peer).collect(),
+            up: names.iter().map(|_| AtomicBool::new(false)).collect(),
+            group: config.group.clone(),
+            digest: config.digest(),
+            incarnation,
+            names,
+            patterns,
+            shards: (0..SHARDS).map(place).collect(),
+            views: Mutex::new(Views::new(me, config.members.len(), epoch)),
+            store,
+            began: Instant::now(),
+            waiting: AtomicUsize::new(0),
+            limit: config.outstanding,
+            sessions: AtomicU64::new(0),
+            questions: Questions::default(),
+            setup,
+        };
+        node.advance(&mut node.views.lock());
+        Ok(node)
+    }
+
+    /// Everyone who holds a lock of this node has lost it, and nobody gets one any more.
+    pub(crate) fn end(&self) {
+        for index in 0..self.shards() {
+            self.step(index, |shard, _, out| shard.end(out));
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.names[self.setup.me.index()]
+    }
+
+    pub(crate) fn views(&self) -> MutexGuard<'_, Views> {
+        self.views.lock()
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    pub(crate) fn shard_of(&self, name: &Name) -> usize {
+        let mut hasher = FxHasher::default();
+        name.as_str().hash(&mut hasher);
+        // The high bits are the well mixed ones.
+        (hasher.finish() >> 32) as usize % self.shards.len()
+    }
+
+    pub(crate) fn rule_of(&self, name: &Name) -> usize {
+        self.patterns.rule(name)
+    }
+
+    pub(crate) fn rule(&self, index: usize) -> &Rule {
+        &self.setup.rules[index]
+    }
+
+    /// A shard, for what leads to no messages and wakes nobody.
+    pub(crate) fn shard(&self, index: usize) -> MutexGuard<'_, Shard> {
+        self.shards[index].0.lock()
+    }
+
+    /// Let something happen in a shard, and do what follows from it.
+    pub(crate) fn step<R>(
+        &self,
+        index: usize,
+        act: impl FnOnce(&mut Shard, Duration, &mut Out) -> R,
+    ) -> R {
+        let now = self.now();
+        let mut out = Out::default();
+        let mut shard = self.shard(index);
+        let result = act(&mut shard, now, &mut out);
+        let mut written = NodeSet::new();
+        for (to, step) in out.steps.drain(..) {
+            self.queue(to, &Message::Step(step));
+            written.insert(to);
+        }
+        drop(shard);
+        for to in written.iter() {
+            self.peer(to).inspect(|peer| peer.flush());
+        }
+        for waker in out.wakers.drain(..) {
+            waker.wake();
+        }
+        for (from, lock, fault) in out.refused.drain(..) {
+            let peer = &self.names[from.index()];
+            tracing::error!(%lock, peer, %fault, "a message was refused and changed nothing");
+        }
+        if out.overdue {
+            self.raise();
+        }
+        result
+    }
+
+    pub(crate) fn leave(&self, shard: usize, client: ClientId) {
+        self.step(shard, |shard, now, out| shard.leave(client, now, out));
+    }
+
+    fn peer(&self, node: NodeId) -> Option<&Peer> {
+        self.peers[node.index()].as_deref()
+    }
+
+    /// All other members.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = &Arc<Peer>> {
+        self.peers.iter().flatten()
+    }
+
+    pub(crate) fn is_up(&self, peer: &Peer) -> bool {
+        self.up[peer.id().index()].load(Ordering::Acquire)
+    }
+
+    /// Put a message into its queue, to be written soon.
+    pub(crate) fn send(&self, to: NodeId, message: &Message) {
+        self.put(to, message, Peer::send);
+    }
+
+    /// Put a message into its queue, to be written when the peer is flushed.
+    fn queue(&self, to: NodeId, message: &Message) {
+        self.put(to, message, Peer::queue);
+    }
+
+    fn put(
+        &self,
+        to: NodeId,
+        message: &Message,
+        how: impl Fn(&Peer, &Message) -> Result<(), TooLong>,
+    ) {
+        if let Some(peer) = self.peer(to)
+            && let Err(error) = how(peer, message)
+        {
+            // Limits on names and parts keep all that we say far below what a frame holds.
+            tracing::error!(peer = peer.name(), %error, "a message could not be sent");
+        }
+    }
+
+    pub(crate) fn broadcast(&self, message: &Message) {
+        self.peers().for_each(|peer| self.send(peer.id(), message));
+    }
+
+    /// Count an acquire that waits; refused beyond the limit.
+    pub(crate) fn begin_wait(&self) -> Result<(), usize> {
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        if before < self.limit { Ok(()) } else { Err(self.limit) }
+    }
+
+    pub(crate) fn end_wait(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The time since the node started.
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Which members cannot be reached, and for how long.
+    pub(crate) fn away(&self) -> Vec<(String, Duration)> {
+        let away = self.peers().filter(|peer| !self.is_up(peer));
+        away.map(|peer| (peer.name().to_owned(), peer.report().since.unwrap_or(self.now())))
+            .collect()
+    }
+
+    pub(crate) fn counters(&self) -> NodeCounters {
+        let mut counts = vec![Counters::default(); self.setup.rules.len()];
+        for index in 0..self.shards() {
+            let shard = self.shard(index).counters();
+            counts.iter_mut().zip(shard).for_each(|(sum, more)| *sum += more);
+        }
+        let rules = self.setup.rules.iter().zip(counts);
+        let view = self.views().running();
+        NodeCounters {
+            view,
+            waiting: self.waiting.load(Ordering::Relaxed),
+            rules: rules
+                .map(|(rule, counts)| RuleCounters { algorithm: rule.info.name, counts })
+                .collect(),
+            links: self.peers().map(|peer| (peer.name().to_owned(), peer.report())).collect(),
+        }
+    }
+
+    pub(crate) fn next_session(&self) -> u64 {
+        1 + self.sessions.fetch_add(1, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,164 @@
+//! A node of a group, as a program sees it.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+
+use crate::acquire::Acquire;
+use crate::config::{Config, TlsConfig};
+use crate::counters::NodeCounters;
+use crate::error::{AcquireError, StartError};
+use crate::guard::OwnedGuard;
+use crate::handle::{Handle, Session};
+use crate::inner::Inner;
+use crate::link::Incarnation;
+use crate::name::{Name, NameError};
+use crate::net::{Identity, Mesh, Network, Tcp, Timing};
+
+/// A node. Copies are the same node; it runs until [`Node::stop`] or until the last copy is gone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = doorway_node::Node::alone();
+/// let guard = node.lock("orders").await?;
+/// println!("inside, with fence {}", guard.fence());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Node {
+    inner: Arc<Inner>,
+    links: Arc<Links>,
+}
+
+/// The task that keeps the links of a node up; it ends with this.
+#[derive(Default)]
+struct Links(Mutex<Option<JoinHandle<()>>>);
+
+impl Links {
+    async fn start<N: Network>(
+        network: N,
+        config: &Config,
+        tls: &TlsConfig,
+        node: &Arc<Inner>,
+        seed: u64,
+    ) -> Result<Self, StartError> {
+        let identity = Identity::from_pem(&tls.ca, &tls.certificate, &tls.key)?;
+        let address = config.members[node.setup.me.index()].address.clone();
+        let listener = network.bind(&address).await;
+        let listener = listener.map_err(|error| StartError::Listen { address, error })?;
+        let peers = node.peers().cloned().collect();
+        let Config { heartbeat, silence, .. } = *config;
+        let timing = Timing { heartbeat, silence, ..Timing::default() };
+        let upper = Arc::clone(node);
+        let mesh = Mesh::new(network, identity, node.setup.me, peers, upper, timing, seed);
+        Ok(Self(Mutex::new(Some(tokio::spawn(Arc::new(mesh).run(listener))))))
+    }
+
+    async fn stop(&self) {
+        let task = self.0.lock().take();
+        if let Some(task) = task {
+            task.abort();
+            let _ = task.await; // It was told to end, and has.
+        }
+    }
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        if let Some(task) = self.0.get_mut() {
+            task.abort();
+        }
+    }
+}
+
+impl Node {
+    /// A node without peers: no configuration, no certificate, no port. Its fences grow while the
+    /// process lives; one that is started with [`Config::data`] goes on where it stopped.
+    pub fn alone() -> Self {
+        let inner = Inner::new(&Config::default(), Incarnation::default());
+        let inner = Arc::new(inner.expect("nothing can be wrong with the defaults"));
+        Self { inner, links: Arc::default() }
+    }
+
+    /// Start a node. It serves as soon as it has met all other members; requests made before wait.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_on(Tcp, config).await
+    }
+
+    /// Start a node on a network of your own, such as a simulated one.
+    pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
+        let seed = config.seed.unwrap_or_else(|| RandomState::new().hash_one(&config.me));
+        let inner = Arc::new(Inner::new(&config, Incarnation(seed))?);
+        let links = match &config.tls {
+            Some(tls) if config.members.len() > 1 => {
+                Links::start(network, &config, tls, &inner, seed).await?
+            }
+            _ => Links::default(),
+        };
+        Ok(Self { inner, links: Arc::new(links) })
+    }
+
+    /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail.
+    pub async fn stop(&self) {
+        self.inner.end();
+        self.links.stop().await;
+    }
+
+    /// Look a lock up once, to ask for it many times.
+    pub fn open(&self, name: &str) -> Result<Handle, NameError> {
+        Ok(Handle::new(Arc::clone(&self.inner), Name::new(name)?))
+    }
+
+    /// Wait for a lock. See [`Handle::lock`].
+    pub fn lock(&self, name: &str) -> Acquire<Handle> {
+        match self.open(name) {
+            Ok(handle) => Acquire::new(handle),
+            Err(error) => Acquire::failed(error.into()),
+        }
+    }
+
+    /// Take a lock if that is possible this very moment. See [`Handle::try_lock`].
+    pub fn try_lock(&self, name: &str) -> Result<Option<OwnedGuard>, AcquireError> {
+        self.open(name)?.try_lock_owned()
+    }
+
+    /// Wait for several locks, each exclusive, and hold all of them or none. They are taken in the
+    /// order of their names, so that nobody who takes several locks like this waits in a circle.
+    /// The guards come in that order; a name given twice is taken once.
+    pub async fn lock_all(&self, names: &[&str]) -> Result<Vec<OwnedGuard>, AcquireError> {
+        let mut ordered = names.to_vec();
+        ordered.sort_unstable();
+        ordered.dedup();
+        let session = self.session();
+        // A name that is wrong is found before anything is taken.
+        let handles: Result<Vec<Handle>, NameError> =
+            ordered.iter().map(|name| self.open(name)).collect();
+        let mut guards = Vec::with_capacity(ordered.len());
+        for handle in handles? {
+            guards.push(handle.lock_owned().session(session).await?);
+        }
+        Ok(guards)
+    }
+
+    /// What the node has counted.
+    pub fn counters(&self) -> NodeCounters {
+        self.inner.counters()
+    }
+
+    /// A new session: on whose behalf locks are asked for.
+    pub fn session(&self) -> Session {
+        Session::numbered(self.inner.next_session())
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("name", &self.inner.name()).finish_non_exhaustive()
+    }
+}
