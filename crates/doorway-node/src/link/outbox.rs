@@ -140,7 +140,7 @@ impl Outbox {
 
     /// Has so much come that the peer should hear of it, though there is no message to tell it by?
     fn owes(&self) -> bool {
-        self.received - self.told >= Self::ACK_AFTER
+        self.received.saturating_sub(self.told) >= Self::ACK_AFTER
     }
 
     /// How many messages the peer has not acknowledged.

@@ -1,0 +1,450 @@
+//! Two ends of a link and all connections between them, as one value.
+
+use doorway_node::link::{Decoder, Frame, Inbox, Incarnation, Outbox, Received, Verdict};
+
+/// How often each thing may still happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Budget {
+    pub(crate) messages: [u8; 2],
+    pub(crate) dials: u8,
+    pub(crate) cuts: u8,
+    pub(crate) losses: u8,
+    pub(crate) doubles: u8,
+    pub(crate) swaps: u8,
+    pub(crate) restarts: [u8; 2],
+}
+
+/// Mistakes that whoever drives the two halves could make, or that they could contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Bug {
+    /// What came before is delivered again.
+    DuplicateTaken,
+    /// What comes too early is delivered.
+    GapTaken,
+    /// After a reconnect one message is skipped.
+    ResentTooLate,
+    /// After a reconnect nothing is written again.
+    NotResent,
+    /// Messages for the peer's last life go to the next one.
+    OutboxKept,
+    /// What was received in the peer's last life counts in the next one.
+    InboxKept,
+    /// Whatever comes is acknowledged, delivered or not.
+    AcknowledgedUnseen,
+    /// The reader of a replaced connection goes on.
+    StaleRead,
+    /// The hello alone resumes the link.
+    ResumedByHello,
+}
+
+impl Bug {
+    pub(crate) const ALL: &[Self] = &[
+        Self::DuplicateTaken,
+        Self::GapTaken,
+        Self::ResentTooLate,
+        Self::NotResent,
+        Self::OutboxKept,
+        Self::InboxKept,
+        Self::AcknowledgedUnseen,
+        Self::StaleRead,
+        Self::ResumedByHello,
+    ];
+}
+
+/// What may happen next. Ends are 0, who dials, and 1; connections and frames are indices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Choice {
+    Send(usize),
+    Dial,
+    Write(usize, usize),
+    Beat(usize, usize),
+    /// A frame arrives: the first one unless one is overtaken.
+    Arrive(usize, usize, usize),
+    Lose(usize, usize, usize),
+    Double(usize, usize, usize),
+    /// An end gives a connection up, or learns that the other has.
+    Close(usize, usize),
+    Restart(usize),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct End {
+    life: Incarnation,
+    inbox: Inbox,
+    outbox: Outbox,
+    /// The peer's life that was met last, and the highest number written to it.
+    met: Option<Incarnation>,
+    highest: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Wire {
+    Hello(Incarnation, Received),
+    Data(u64, u64, Vec<u8>),
+    Ack(u64),
+}
+
+/// How far an end is with a connection, which it calls by a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Stage {
+    /// It has accepted and heard nothing.
+    Silent,
+    /// It has dialled and said hello.
+    Dialled(u64),
+    /// It has been greeted and has answered.
+    Greeted(u64, Incarnation, Received),
+    Open(u64),
+    Closed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Connection {
+    stages: [Stage; 2],
+    /// What is on its way to each end.
+    wires: [Vec<Wire>; 2],
+}
+
+/// What two lives have exchanged: how many were sent one way, and how many delivered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Pair {
+    from: Incarnation,
+    to: Incarnation,
+    sent: u8,
+    delivered: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct World {
+    ends: [End; 2],
+    connections: Vec<Connection>,
+    pairs: Vec<Pair>,
+    left: Budget,
+    bug: Option<Bug>,
+}
+
+impl End {
+    fn new(life: u64) -> Self {
+        let (inbox, outbox) = (Inbox::default(), Outbox::default());
+        Self { life: Incarnation(life), inbox, outbox, met: None, highest: 0 }
+    }
+}
+
+impl World {
+    pub(crate) fn new(left: Budget, bug: Option<Bug>) -> Self {
+        let (connections, pairs) = (Vec::new(), Vec::new());
+        Self { ends: [End::new(10), End::new(20)], connections, pairs, left, bug }
+    }
+
+    pub(crate) fn choices(&self) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        for end in 0..2 {
+            if self.left.messages[end] > 0 && self.ends[end].met.is_some() {
+                choices.push(Choice::Send(end));
+            }
+            if self.left.restarts[end] > 0 {
+                choices.push(Choice::Restart(end));
+            }
+        }
+        let idle = |connection: &Connection| connection.stages[0] == Stage::Closed;
+        if self.left.dials > 0 && self.connections.iter().all(idle) {
+            choices.push(Choice::Dial);
+        }
+        for (at, connection) in self.connections.iter().enumerate() {
+            for end in 0..2 {
+                self.choices_at(at, connection, end, &mut choices);
+            }
+        }
+        choices
+    }
+
+    fn choices_at(&self, at: usize, connection: &Connection, end: usize, out: &mut Vec<Choice>) {
+        let wire = &connection.wires[end];
+        if connection.stages[end] != Stage::Closed {
+            let over = connection.stages[1 - end] == Stage::Closed && wire.is_empty();
+            if over || self.left.cuts > 0 {
+                out.push(Choice::Close(at, end));
+            }
+        }
+        if matches!(connection.stages[end], Stage::Open(_)) {
+            out.push(Choice::Write(at, end));
+            // A second one would tell nothing new.
+            let waiting = &connection.wires[1 - end];
+            if !waiting.iter().any(|frame| matches!(frame, Wire::Ack(_))) {
+                out.push(Choice::Beat(at, end));
+            }
+        }
+        for index in 0..wire.len() {
+            if index == 0 || self.left.swaps > 0 {
+                out.push(Choice::Arrive(at, end, index));
+            }
+            if self.left.losses > 0 {
+                out.push(Choice::Lose(at, end, index));
+            }
+            if self.left.doubles > 0 {
+                out.push(Choice::Double(at, end, index));
+            }
+        }
+    }
+
+    pub(crate) fn apply(&mut self, choice: Choice) -> Result<(), String> {
+        match choice {
+            Choice::Send(end) => {
+                self.left.messages[end] -= 1;
+                self.send(end);
+            }
+            Choice::Dial => {
+                self.left.dials -= 1;
+                self.dial();
+            }
+            Choice::Write(at, end) => self.write(at, end),
+            Choice::Beat(at, end) => self.beat(at, end),
+            Choice::Arrive(at, end, index) => {
+                self.left.swaps -= u8::from(index > 0);
+                self.arrive(at, end, index)?;
+            }
+            Choice::Lose(at, end, index) => {
+                self.left.losses -= 1;
+                self.connections[at].wires[end].remove(index);
+            }
+            Choice::Double(at, end, index) => {
+                self.left.doubles -= 1;
+                let frame = self.connections[at].wires[end][index].clone();
+                self.connections[at].wires[end].push(frame);
+            }
+            Choice::Close(at, end) => {
+                let over = self.connections[at].stages[1 - end] == Stage::Closed;
+                let over = over && self.connections[at].wires[end].is_empty();
+                self.left.cuts -= u8::from(!over);
+                self.close(at, end);
+            }
+            Choice::Restart(end) => {
+                self.left.restarts[end] -= 1;
+                self.ends[end] = End::new(self.ends[end].life.0 + 1);
+                for at in 0..self.connections.len() {
+                    self.close(at, end);
+                }
+            }
+        }
+        let dead = |connection: &Connection| connection.stages == [Stage::Closed; 2];
+        self.connections.retain(|connection| !dead(connection));
+        Ok(())
+    }
+
+    /// Whatever has happened: with one good connection and nothing more to say, all has arrived
+    /// that these two lives have sent each other, and nothing is kept.
+    pub(crate) fn check_end(&self) -> Result<(), String> {
+        let mut world = self.clone();
+        for at in 0..world.connections.len() {
+            world.close(at, 0);
+            world.close(at, 1);
+        }
+        world.connections.clear();
+        world.dial();
+        // Three for the greeting, one for each message and one more to acknowledge.
+        for _ in 0..8 {
+            for end in 0..2 {
+                while !world.connections[0].wires[end].is_empty() {
+                    world.arrive(0, end, 0)?;
+                }
+            }
+            for end in 0..2 {
+                world.write(0, end);
+                world.beat(0, end);
+            }
+        }
+        for end in 0..2 {
+            let (from, to) = (&world.ends[end], &world.ends[1 - end]);
+            let pair = world.pairs.iter().find(|pair| pair.from == from.life && pair.to == to.life);
+            if pair.is_some_and(|pair| pair.sent != pair.delivered) {
+                return Err(format!("something did not arrive: {pair:?}"));
+            }
+            if from.outbox.unacknowledged() > 0 {
+                return Err("something is kept for ever".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, end: usize) {
+        let End { life, met, .. } = self.ends[end];
+        let to = met.expect("a peer that was met");
+        let pair = self.pair(life, to);
+        pair.sent += 1;
+        let message = vec![life.0 as u8, to.0 as u8, pair.sent];
+        self.ends[end].outbox.push(message);
+    }
+
+    fn dial(&mut self) {
+        let (number, received) = self.ends[0].inbox.greet();
+        let hello = Wire::Hello(self.ends[0].life, received);
+        let stages = [Stage::Dialled(number), Stage::Silent];
+        self.connections.push(Connection { stages, wires: [Vec::new(), vec![hello]] });
+    }
+
+    fn close(&mut self, at: usize, end: usize) {
+        let connection = &mut self.connections[at];
+        if let Stage::Open(number) = connection.stages[end] {
+            self.ends[end].inbox.close(number);
+        }
+        connection.stages[end] = Stage::Closed;
+        connection.wires[end].clear();
+    }
+
+    fn write(&mut self, at: usize, end: usize) {
+        let Stage::Open(number) = self.connections[at].stages[end] else { return };
+        let mut bytes = Vec::new();
+        if self.ends[end].outbox.fill(number, 1, &mut bytes) {
+            self.put(at, end, &bytes);
+        } else {
+            self.close(at, end);
+        }
+    }
+
+    fn beat(&mut self, at: usize, end: usize) {
+        let Stage::Open(number) = self.connections[at].stages[end] else { return };
+        let mut bytes = Vec::new();
+        if self.ends[end].outbox.beat(number, &mut bytes) {
+            self.put(at, end, &bytes);
+        } else {
+            self.close(at, end);
+        }
+    }
+
+    fn put(&mut self, at: usize, end: usize, bytes: &[u8]) {
+        if self.connections[at].stages[1 - end] == Stage::Closed {
+            return;
+        }
+        let mut decoder = Decoder::default();
+        decoder.room().extend_from_slice(bytes);
+        while let Some(frame) = decoder.frame().expect("a frame") {
+            self.connections[at].wires[1 - end].push(match frame {
+                Frame::Data { number, received, message } => {
+                    self.ends[end].highest = self.ends[end].highest.max(number);
+                    Wire::Data(number, received, message.to_vec())
+                }
+                Frame::Ack(received) => Wire::Ack(received),
+                other => unreachable!("{other:?} is no frame of an outbox"),
+            });
+        }
+    }
+
+    fn arrive(&mut self, at: usize, end: usize, index: usize) -> Result<(), String> {
+        let frame = self.connections[at].wires[end].remove(index);
+        match (self.connections[at].stages[end], frame) {
+            (Stage::Silent, Wire::Hello(life, has)) => {
+                let (number, received) = self.ends[end].inbox.greet();
+                self.connections[at].stages[end] = Stage::Greeted(number, life, has);
+                if self.connections[at].stages[1 - end] != Stage::Closed {
+                    let hello = Wire::Hello(self.ends[end].life, received);
+                    self.connections[at].wires[1 - end].push(hello);
+                }
+                if self.bug == Some(Bug::ResumedByHello) {
+                    self.resume(at, end, number, life, has)?;
+                }
+            }
+            (Stage::Dialled(number), Wire::Hello(life, has)) => {
+                self.resume(at, end, number, life, has)?;
+                self.write(at, end);
+                self.beat(at, end);
+            }
+            (Stage::Greeted(number, life, has), frame @ (Wire::Data(..) | Wire::Ack(_))) => {
+                self.resume(at, end, number, life, has)?;
+                self.hear(at, end, frame)?;
+            }
+            (Stage::Open(_), frame @ (Wire::Data(..) | Wire::Ack(_))) => {
+                self.hear(at, end, frame)?;
+            }
+            // Not what should come now: the connection is of no use.
+            _ => self.close(at, end),
+        }
+        Ok(())
+    }
+
+    fn resume(
+        &mut self,
+        at: usize,
+        end: usize,
+        number: u64,
+        life: Incarnation,
+        mut has: Received,
+    ) -> Result<(), String> {
+        let this = &mut self.ends[end];
+        let known = this.met == Some(life);
+        let bug = self.bug;
+        if bug == Some(Bug::ResentTooLate) && known && has.count < this.highest {
+            has.count += 1;
+        }
+        if bug == Some(Bug::NotResent) && known {
+            has.count = this.highest;
+        }
+        let kept = |bugs| if bug == Some(bugs) { this.met.unwrap_or(life) } else { life };
+        if !this.inbox.resume(number, kept(Bug::InboxKept)) {
+            self.close(at, end);
+            return Ok(());
+        }
+        let resumed = this.outbox.resume(number, this.life, kept(Bug::OutboxKept), has);
+        resumed.map_err(|breach| breach.to_string())?;
+        if !known {
+            this.highest = 0;
+        }
+        this.met = Some(life);
+        self.connections[at].stages[end] = Stage::Open(number);
+        Ok(())
+    }
+
+    /// A frame of an open connection.
+    fn hear(&mut self, at: usize, end: usize, frame: Wire) -> Result<(), String> {
+        let Stage::Open(number) = self.connections[at].stages[end] else { return Ok(()) };
+        let this = &mut self.ends[end];
+        if !this.inbox.is_current(number) && self.bug != Some(Bug::StaleRead) {
+            self.close(at, end);
+            return Ok(());
+        }
+        let (Wire::Data(_, received, _) | Wire::Ack(received)) = &frame else { return Ok(()) };
+        this.outbox.acknowledge(*received).map_err(|breach| breach.to_string())?;
+        let Wire::Data(message, _, body) = frame else { return Ok(()) };
+        let stale = self.bug == Some(Bug::StaleRead);
+        let number = if stale { this.newest() } else { number };
+        match this.inbox.judge(number, message) {
+            Verdict::Duplicate if self.bug != Some(Bug::DuplicateTaken) => return Ok(()),
+            Verdict::Gap | Verdict::Stale if self.bug != Some(Bug::GapTaken) => {
+                if self.bug == Some(Bug::AcknowledgedUnseen) {
+                    this.outbox.note(message);
+                }
+                self.close(at, end);
+                return Ok(());
+            }
+            _ => {}
+        }
+        this.inbox.delivered();
+        this.outbox.note(this.inbox.received());
+        self.deliver(end, &body)
+    }
+
+    fn deliver(&mut self, end: usize, body: &[u8]) -> Result<(), String> {
+        let [from, to, count] = body else { return Err(format!("no message: {body:?}")) };
+        let life = self.ends[end].life;
+        let pair = self.pair(Incarnation(u64::from(*from)), Incarnation(u64::from(*to)));
+        if pair.to != life {
+            return Err(format!("{body:?} was for another life"));
+        }
+        pair.delivered += 1;
+        if pair.delivered == *count { Ok(()) } else { Err(format!("{body:?} out of order")) }
+    }
+
+    fn pair(&mut self, from: Incarnation, to: Incarnation) -> &mut Pair {
+        let known = self.pairs.iter().position(|pair| pair.from == from && pair.to == to);
+        let at = known.unwrap_or_else(|| {
+            self.pairs.push(Pair { from, to, sent: 0, delivered: 0 });
+            self.pairs.len() - 1
+        });
+        &mut self.pairs[at]
+    }
+}
+
+impl End {
+    /// The newest connection.
+    fn newest(&self) -> u64 {
+        (1..20).find(|number| self.inbox.is_current(*number)).unwrap_or(0)
+    }
+}
