@@ -64,7 +64,7 @@ impl Default for Versions {
 pub enum Refusal {
     /// No version in common.
     #[error(
-        "no common version: we speak {} to {}, `{node}` speaks {} to {}",
+        "no common version: we speak {} to {}, {node:?} speaks {} to {}",
         ours.min, ours.max, theirs.min, theirs.max
     )]
     Version {
@@ -92,16 +92,28 @@ pub enum Refusal {
     #[error("wrong name: the certificate is not that of {0:?}")]
     Name(String),
     /// Not configured alike.
-    #[error("wrong configuration: `{0}` is configured with other members or rules than we are")]
+    #[error("wrong configuration: {0:?} is configured with other members or rules than we are")]
     Config(String),
     /// The node above does not want it.
-    #[error("`{node}` is refused: {why}")]
+    #[error("{node:?} is refused: {why}")]
     Unwanted {
         /// Who.
         node: String,
         /// Why.
         why: String,
     },
+}
+
+impl Refusal {
+    /// Who is refused, by its own account.
+    pub fn node(&self) -> &str {
+        match self {
+            Self::Version { node, .. } | Self::Group { node, .. } | Self::Unwanted { node, .. } => {
+                node
+            }
+            Self::Stranger(node) | Self::Name(node) | Self::Config(node) => node,
+        }
+    }
 }
 
 impl Hello {

@@ -13,7 +13,6 @@ use super::{Mesh, Network, Timing, Upper};
 
 /// Keep the link to a peer up for ever.
 pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: Arc<Peer>) {
-    let about = About::Peer(peer.id());
     let mut pauses = Pauses::new(&mesh.timing, mesh.seed ^ u64::from(peer.id().0) << 32);
     loop {
         let dialled = async {
@@ -22,7 +21,7 @@ pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: A
         };
         match timeout(mesh.timing.handshake, dialled).await.unwrap_or(Err(Failure::Late)) {
             Ok(greeted) => {
-                mesh.notices.clear(about);
+                mesh.notices.clear(peer.name());
                 let begin = Instant::now();
                 serve(&mesh, greeted).await;
                 // One that broke at once is no better than one that never came up.
@@ -33,7 +32,7 @@ pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: A
             Err(failure) => {
                 tracing::debug!(peer = %peer.id(), "no link: {failure}");
                 if let Some(why) = failure.notice() {
-                    mesh.notices.refused(about, &why);
+                    mesh.notices.refused(About::Node(peer.name().to_owned()), &why);
                 }
             }
         }

@@ -15,6 +15,9 @@ use crate::link::{Decoder, Frame, FrameError, Hello, Refusal};
 /// A hello is never longer than this: what a stranger may make us keep.
 const HELLO_MAX: usize = 16 << 10;
 
+/// So much of a name that cannot be right is shown.
+const NAME_SHOWN: usize = 63;
+
 /// Why a connection did not come up.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
@@ -35,6 +38,11 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// Who was refused, if it said who it is.
+    pub(super) fn node(&self) -> Option<&str> {
+        if let Self::Refused(refusal) = self { Some(refusal.node()) } else { None }
+    }
+
     /// What to log of it, unless it is but the network that fails.
     pub(super) fn notice(&self) -> Option<String> {
         match self {
@@ -116,7 +124,8 @@ fn recognise<N: Network, U: Upper>(
     let name = tls::name_of(&theirs.node, &theirs.group);
     let chain = stream.get_ref().1.peer_certificates();
     if !name.is_some_and(|name| tls::is_valid_for(chain, &name)) {
-        return Err(Refusal::Name(theirs.node.clone()));
+        // Anything may stand there, of any length.
+        return Err(Refusal::Name(theirs.node.chars().take(NAME_SHOWN).collect()));
     }
     // The lower number dials: nobody else has a reason to.
     let callers = mesh.peers.iter().filter(|peer| peer.id() < mesh.me);

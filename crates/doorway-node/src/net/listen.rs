@@ -32,18 +32,18 @@ pub(super) async fn accept_all<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, list
         };
         let mesh = Arc::clone(&mesh);
         tasks.spawn(async move {
-            let about = About::Address(from.ip());
             let greeting = timeout(mesh.timing.handshake, accepted(&mesh, stream)).await;
             drop(permit);
             match greeting.unwrap_or(Err(Failure::Late)) {
                 Ok(greeted) => {
-                    mesh.notices.clear(about);
+                    mesh.notices.clear(greeted.peer.name());
                     serve(&mesh, greeted).await;
                 }
                 Err(failure) => {
                     tracing::debug!(%from, "no link: {failure}");
                     if let Some(why) = failure.notice() {
-                        mesh.notices.refused(about, &why);
+                        let named = failure.node().map(|node| About::Node(node.to_owned()));
+                        mesh.notices.refused(named.unwrap_or(About::Address(from.ip())), &why);
                     }
                 }
             }

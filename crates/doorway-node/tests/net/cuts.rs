@@ -1,0 +1,73 @@
+//! Connections that are cut at any byte.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng as _, SeedableRng as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::support::{Authority, Node, Recorder, listen, stop, until};
+
+/// Hand on so many bytes, one way and the other, and then cut the connection.
+async fn hand_on(mut near: TcpStream, target: String, mut bytes: usize) {
+    let Ok(mut far) = TcpStream::connect(target).await else { return };
+    let (mut to, mut fro) = ([0; 512], [0; 512]);
+    while bytes > 0 {
+        let read = tokio::select! {
+            Ok(read @ 1..) = near.read(&mut to) => far.write_all(&to[..read.min(bytes)]).await.map(|()| read),
+            Ok(read @ 1..) = far.read(&mut fro) => near.write_all(&fro[..read.min(bytes)]).await.map(|()| read),
+            else => return,
+        };
+        let Ok(read) = read else { return };
+        bytes = bytes.saturating_sub(read);
+    }
+}
+
+/// Sits between two nodes and cuts every connection after some bytes, sooner or later.
+async fn cutter(listener: TcpListener, target: String, cuts: Arc<AtomicUsize>, seed: u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    while let Ok((near, _)) = listener.accept().await {
+        let bytes = random.next_u32() as usize % 12_000;
+        hand_on(near, target.clone(), bytes).await;
+        cuts.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_lost_or_doubled_over_hundreds_of_cuts() {
+    let authority = Authority::new();
+    let ((first, a), (second, b), (middle, through)) =
+        (listen().await, listen().await, listen().await);
+    let cuts = Arc::new(AtomicUsize::new(0));
+    let cutter = tokio::spawn(cutter(middle, b.clone(), Arc::clone(&cuts), 1));
+    let start = |me, name: &str, listener, addresses: &[String]| {
+        let upper = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), upper, listener, addresses)
+    };
+    let nodes = vec![start(0, "n1", first, &[a.clone(), through]), start(1, "n2", second, &[a, b])];
+    // Before the first meeting there is nobody to send to.
+    until("they have met", || nodes.iter().all(|node| node.upper.ups() > 0)).await;
+    let mut sent = 0;
+    while cuts.load(Ordering::SeqCst) < 400 {
+        // As much as may be on its way, so that there is something to lose.
+        while (nodes[0].peers[0].report().unacknowledged) < 100 {
+            sent += 1;
+            nodes[0].send(0, sent);
+            nodes[1].send(0, sent);
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let all: Vec<u64> = (1..=sent).collect();
+    until("all has arrived", || {
+        nodes[0].upper.from(1).len() >= all.len() && nodes[1].upper.from(0).len() >= all.len()
+    })
+    .await;
+    assert!(nodes[0].upper.from(1) == all && nodes[1].upper.from(0) == all, "lost or doubled");
+    let ups = nodes[0].upper.ups();
+    assert!(ups > 100 && sent > 1000, "{ups} connections came up, and {sent} messages were sent");
+    cutter.abort();
+    stop(nodes).await;
+}

@@ -1,0 +1,227 @@
+//! Peers and strangers that do not speak as they should.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_node::link::{Decoder, Frame, Hello, Incarnation};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::support::{Authority, GROUP, Node, Recorder, listen, stop, until};
+
+/// Connect to node 2 as node 1 would, with its certificate, and say whatever is to be said.
+async fn connect(authority: &Authority, address: &str) -> TlsStream<TcpStream> {
+    connect_as(authority, GROUP, address).await
+}
+
+async fn connect_as(authority: &Authority, group: &str, address: &str) -> TlsStream<TcpStream> {
+    let (chain, key) = authority.sign("n1", group);
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
+    let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, key)
+        .unwrap();
+    let name = ServerName::try_from(format!("n2.{GROUP}.doorway")).unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+}
+
+fn bytes(frame: &Frame<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame.encode(&mut bytes);
+    bytes
+}
+
+/// Everything until the other side hangs up.
+async fn rest(mut stream: TlsStream<TcpStream>) -> Vec<u8> {
+    let mut rest = Vec::new();
+    // It may hang up in any manner.
+    let _ = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest))
+        .await
+        .expect("the connection is ended");
+    rest
+}
+
+/// Nodes 2 and 3 run; node 1 is played by the test.
+async fn two_of_three() -> (Authority, Vec<Node>, Vec<String>) {
+    let authority = Authority::new();
+    let ((_, a1), (l2, a2), (l3, a3)) = (listen().await, listen().await, listen().await);
+    let addresses = vec![a1, a2, a3];
+    let start = |me: u32, name: &str, listener: TcpListener| {
+        let upper = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), upper, listener, &addresses)
+    };
+    let nodes = vec![start(1, "n2", l2), start(2, "n3", l3)];
+    until("they have met", || nodes.iter().all(|node| node.upper.ups() == 1)).await;
+    (authority, nodes, addresses)
+}
+
+/// What node 1 says after a good greeting, and what the node makes of it.
+#[tokio::test]
+async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
+    let (authority, nodes, addresses) = two_of_three().await;
+    let data = |number, message: &[u8]| bytes(&Frame::Data { number, received: 0, message });
+    let good = |number: u64| data(number, &[2, 1, number as u8]);
+    let mut truncated = good(2);
+    truncated.pop();
+    let nonsense: Vec<(Vec<u8>, &str)> = vec![
+        (vec![0xff; 100], "1048576 are allowed"),
+        (vec![0; 4], "no length"),
+        (vec![1, 0, 0, 0, 9], "unknown kind 9"),
+        (vec![1, 0, 0, 0, 2], "garbled ack"),
+        (data(2, &[99]), "cannot be read"),
+        (good(5), "missing"),
+        (bytes(&Frame::Ack(7)), "was sent 0"),
+        (bytes(&Frame::Hello(Hello::default())), "out of place"),
+        (bytes(&Frame::Bye("so long")), "so long"),
+        (truncated, "closed"),
+    ];
+    for (at, (nonsense, why)) in nonsense.iter().enumerate() {
+        let mut stream = connect(&authority, &addresses[1]).await;
+        let incarnation = Incarnation(1000 + at as u64);
+        let hello = Hello { incarnation, ..Recorder::new("n1", 0).hello };
+        // The first message is good, and must arrive whatever follows it.
+        let said = [bytes(&Frame::Hello(hello)), good(1), nonsense.clone()].concat();
+        stream.write_all(&said).await.unwrap();
+        stream.flush().await.unwrap();
+        if *why == "closed" {
+            stream.shutdown().await.unwrap();
+        }
+        rest(stream).await;
+        until("it is noticed", || nodes[0].upper.downs.lock().len() == at + 1).await;
+        let said = nodes[0].upper.downs.lock()[at].clone();
+        assert!(said.contains(why), "{said} instead of {why}");
+        assert_eq!(nodes[0].upper.from(0), vec![1; at + 1]);
+    }
+    nodes[0].send(1, 7);
+    until("the others talk", || nodes[1].upper.from(1) == [7]).await;
+    assert_eq!(nodes[0].upper.ups(), nonsense.len() + 1);
+    assert_eq!(nodes[1].upper.ups(), 1);
+    stop(nodes).await;
+}
+
+#[tokio::test]
+async fn nonsense_instead_of_a_hello_is_hung_up_on() {
+    let (authority, nodes, addresses) = two_of_three().await;
+    let mut long = Recorder::new("n1", 0).hello;
+    long.epochs = vec![u64::MAX; 5000];
+    for nonsense in [
+        vec![0xff; 100],
+        bytes(&Frame::Ack(0)),
+        vec![5, 0, 0, 0, 0, 1, 1, 200, 200],
+        bytes(&Frame::Hello(long)),
+    ] {
+        let mut stream = connect(&authority, &addresses[1]).await;
+        stream.write_all(&nonsense).await.unwrap();
+        stream.flush().await.unwrap();
+        rest(stream).await;
+    }
+    // Without TLS at all.
+    let mut stream = TcpStream::connect(&addresses[1]).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+    assert_eq!(nodes[0].upper.ups(), 1);
+    nodes[0].send(1, 7);
+    until("the others talk", || nodes[1].upper.from(1) == [7]).await;
+    stop(nodes).await;
+}
+
+#[tokio::test]
+async fn a_member_of_another_group_is_told_so() {
+    let (authority, nodes, addresses) = two_of_three().await;
+    for (certified, claimed, why) in [
+        ("bank", "bank", "wrong group"),
+        ("bank", GROUP, "wrong name"),
+        (GROUP, "bank", "wrong name"),
+    ] {
+        let mut stream = connect_as(&authority, certified, &addresses[1]).await;
+        let mut hello = Recorder::new("n1", 1).hello;
+        hello.group = claimed.to_owned();
+        stream.write_all(&bytes(&Frame::Hello(hello))).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut decoder = Decoder::default();
+        decoder.room().extend_from_slice(&rest(stream).await);
+        let Ok(Some(Frame::Bye(said))) = decoder.frame() else { panic!("no word of why") };
+        assert!(said.contains(why), "{said}");
+    }
+    assert_eq!(nodes[0].upper.ups(), 1);
+    stop(nodes).await;
+}
+
+#[tokio::test]
+async fn who_falls_silent_is_dropped() {
+    let (authority, nodes, addresses) = two_of_three().await;
+    // A crowd of strangers that say nothing: more than may be unproved at a time.
+    let mut crowd = Vec::new();
+    for _ in 0..100 {
+        crowd.push(TcpStream::connect(&addresses[1]).await.unwrap());
+    }
+    let mut stream = connect(&authority, &addresses[1]).await;
+    let hello = Recorder::new("n1", 0).hello;
+    let said = [bytes(&Frame::Hello(hello)), bytes(&Frame::Ack(0))].concat();
+    stream.write_all(&said).await.unwrap();
+    stream.flush().await.unwrap();
+    let heard = rest(stream).await;
+    assert!(nodes[0].upper.downs.lock().iter().any(|why| why.contains("no sign of life")));
+    let mut decoder = Decoder::default();
+    decoder.room().extend_from_slice(&heard);
+    assert!(matches!(decoder.frame(), Ok(Some(Frame::Hello(_)))));
+    let mut signs = 0;
+    while let Ok(Some(frame)) = decoder.frame() {
+        assert_eq!(frame, Frame::Ack(0));
+        signs += 1;
+    }
+    assert!(signs >= 3, "only {signs} signs of life");
+    assert_eq!(nodes[1].upper.downs.lock().len(), 0);
+    drop(crowd);
+    stop(nodes).await;
+}
+
+#[tokio::test]
+async fn a_listener_that_says_nothing_is_given_up_and_tried_again() {
+    let authority = Authority::new();
+    let ((l1, a1), (mute, a2), (l3, a3)) = (listen().await, listen().await, listen().await);
+    let addresses = [a1, a2, a3];
+    let start = |me: u32, name: &str, listener: TcpListener| {
+        let upper = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), upper, listener, &addresses)
+    };
+    let nodes = vec![start(0, "n1", l1), start(2, "n3", l3)];
+    let first = mute.accept().await.unwrap();
+    let second = mute.accept().await.unwrap();
+    until("the third is up", || nodes[0].upper.ups() == 1 && nodes[1].upper.ups() == 1).await;
+    nodes[0].send(1, 7);
+    until("they talk", || nodes[1].upper.from(0) == [7]).await;
+    drop((first, second));
+    stop(nodes).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_holds_nobody_up() {
+    let (authority, nodes, addresses) = two_of_three().await;
+    let mut stream = connect(&authority, &addresses[1]).await;
+    let hello = Recorder::new("n1", 0).hello;
+    let said = [bytes(&Frame::Hello(hello)), bytes(&Frame::Ack(0))].concat();
+    stream.write_all(&said).await.unwrap();
+    until("it is up", || nodes[0].upper.ups() == 2).await;
+    // More than any buffer on the way holds.
+    for number in 0..600_000 {
+        nodes[0].send(0, number);
+    }
+    nodes[0].send(1, 7);
+    until("the others talk", || nodes[1].upper.from(1) == [7]).await;
+    assert!(nodes[0].peers[0].report().unacknowledged > 500_000);
+    drop(stream);
+    stop(nodes).await;
+}

@@ -1,0 +1,142 @@
+//! Who is not let in, and how often that is logged.
+
+use std::time::Duration;
+
+use doorway_node::link::Versions;
+use doorway_node::net::{Identity, IdentityError};
+
+use super::support::{Authority, GROUP, Log, Node, Recorder, identity, listen, stop, until};
+
+/// The first node of three is wrong in some way. Words of what the others and it must log.
+async fn refused(
+    first: impl FnOnce(&Authority) -> (Identity, Recorder),
+    at_others: &[&str],
+    at_first: &[&str],
+) {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let authority = Authority::new();
+    let ((l1, a1), (l2, a2), (l3, a3)) = (listen().await, listen().await, listen().await);
+    let addresses = [a1, a2, a3];
+    let good = |me: u32, name: &str, listener| {
+        let upper = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), upper, listener, &addresses)
+    };
+    let (identity, upper) = first(&authority);
+    let nodes =
+        vec![Node::start(0, identity, upper, l1, &addresses), good(1, "n2", l2), good(2, "n3", l3)];
+    until("both sides have said so", || log.count(at_others) >= 2 && log.count(at_first) >= 2)
+        .await;
+    nodes[1].send(1, 1);
+    until("the others are up", || nodes[1].upper.ups() == 1 && nodes[2].upper.ups() == 1).await;
+    nodes[1].send(1, 7);
+    until("they talk", || nodes[2].upper.from(1).last() == Some(&7)).await;
+    // Many more tries, and not a word more.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let lines = log.lines();
+    assert_eq!((log.count(at_others), log.count(at_first)), (2, 2), "{lines:#?}");
+    assert_eq!(nodes[0].upper.ups(), 0, "{lines:#?}");
+    assert_eq!((nodes[1].upper.ups(), nodes[2].upper.ups()), (1, 1), "{lines:#?}");
+    stop(nodes).await;
+}
+
+#[tokio::test]
+async fn a_stranger_is_refused() {
+    let first = |authority: &Authority| {
+        let (chain, key) = Authority::new().sign("n1", GROUP);
+        (identity(&authority.pem, &chain, &key), Recorder::new("n1", 1))
+    };
+    refused(first, &["from=", "invalid peer certificate"], &["node=", "alert"]).await;
+}
+
+#[tokio::test]
+async fn a_node_that_trusts_others_refuses() {
+    let first = |authority: &Authority| {
+        let (chain, key) = authority.sign("n1", GROUP);
+        (identity(&Authority::new().pem, &chain, &key), Recorder::new("n1", 1))
+    };
+    refused(first, &["from=", "alert"], &["node=", "invalid peer certificate"]).await;
+}
+
+#[tokio::test]
+async fn a_wrong_name_is_refused() {
+    let first = |authority: &Authority| (authority.identity("n3"), Recorder::new("n1", 1));
+    refused(first, &["node=\"n1\"", "wrong name"], &["node=", "refuses us", "wrong name"]).await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_no_member_is_refused() {
+    let first = |authority: &Authority| (authority.identity("n9"), Recorder::new("n9", 1));
+    refused(first, &["node=\"n9\"", "stranger"], &["node=", "refuses us", "stranger"]).await;
+}
+
+#[tokio::test]
+async fn another_group_is_refused() {
+    let first = |authority: &Authority| {
+        let mut upper = Recorder::new("n1", 1);
+        upper.hello.group = "bank".to_owned();
+        let (chain, key) = authority.sign("n1", "bank");
+        (identity(&authority.pem, &chain, &key), upper)
+    };
+    refused(first, &["from=", "alert"], &["node=", "not valid for name"]).await;
+}
+
+#[tokio::test]
+async fn versions_with_nothing_in_common_are_refused() {
+    let first = |authority: &Authority| {
+        let mut upper = Recorder::new("n1", 1);
+        upper.hello.versions = Versions { min: 2, max: 4 };
+        (authority.identity("n1"), upper)
+    };
+    refused(
+        first,
+        &["node=\"n1\"", "no common version", "2 to 4"],
+        &["refuses us", "no common version"],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn another_configuration_is_refused() {
+    let first = |authority: &Authority| {
+        let mut upper = Recorder::new("n1", 1);
+        upper.hello.config = 6;
+        (authority.identity("n1"), upper)
+    };
+    refused(first, &["node=\"n1\"", "wrong configuration"], &["refuses us", "wrong configuration"])
+        .await;
+}
+
+#[tokio::test]
+async fn whom_the_node_does_not_want_is_refused() {
+    let first = |authority: &Authority| {
+        let mut upper = Recorder::new("n1", 1);
+        upper.hello.epochs = vec![666];
+        (authority.identity("n1"), upper)
+    };
+    refused(first, &["node=\"n1\"", "overtaken"], &["refuses us", "overtaken"]).await;
+}
+
+#[test]
+fn texts_that_are_no_certificates_are_told_apart() {
+    let authority = Authority::new();
+    let (chain, key) = authority.sign("n1", GROUP);
+    let with = |authority: &str, chain: &str, key: &str| {
+        let made = Identity::from_pem(authority.as_bytes(), chain.as_bytes(), key.as_bytes());
+        match made {
+            Err(IdentityError::Pem { what, .. }) => what,
+            Err(IdentityError::Unusable(_)) => "unusable",
+            Ok(_) => "fine",
+        }
+    };
+    let (_, other) = authority.sign("n1", GROUP);
+    assert_eq!(with(&authority.pem, &chain, &key), "fine");
+    assert_eq!(with("", &chain, &key), "authority");
+    assert_eq!(with(&authority.pem, "x", &key), "certificate");
+    assert_eq!(with(&authority.pem, &chain, "x"), "key");
+    assert_eq!(with(&authority.pem, &chain, &other), "unusable");
+    let own = identity(&authority.pem, &chain, &key);
+    let (chain, key) = authority.sign("n1", GROUP);
+    assert!(own.renew(chain.as_bytes(), key.as_bytes()).is_ok());
+    assert!(own.renew(chain.as_bytes(), other.as_bytes()).is_err());
+}
