@@ -9,6 +9,7 @@ use crate::guard::{Guard, OwnedGuard};
 use crate::inner::Inner;
 use crate::locks::Slot;
 use crate::name::Name;
+use crate::running::Running;
 use crate::why::Why;
 
 /// A lock of a node, looked up once. Copies share it; the node remembers the lock at least as long
@@ -17,7 +18,7 @@ use crate::why::Why;
 pub struct Handle(Arc<Pinned>);
 
 struct Pinned {
-    node: Arc<Inner>,
+    node: Arc<Running>,
     name: Name,
     rule: usize,
     shard: usize,
@@ -26,14 +27,14 @@ struct Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        self.node.shard(self.shard).close(self.slot);
+        self.node.inner.shard(self.shard).close(self.slot);
     }
 }
 
 impl Handle {
-    pub(crate) fn new(node: Arc<Inner>, name: Name) -> Self {
-        let (shard, rule) = (node.shard_of(&name), node.rule_of(&name));
-        let slot = node.shard(shard).open(&name, rule);
+    pub(crate) fn new(node: Arc<Running>, name: Name) -> Self {
+        let (shard, rule) = (node.inner.shard_of(&name), node.inner.rule_of(&name));
+        let slot = node.inner.shard(shard).open(&name, rule);
         Self(Arc::new(Pinned { node, name, rule, shard, slot }))
     }
 
@@ -44,12 +45,12 @@ impl Handle {
 
     /// The algorithm that serves it.
     pub fn algorithm(&self) -> &'static str {
-        self.0.node.rule(self.0.rule).info.name
+        self.node().rule(self.0.rule).info.name
     }
 
     /// Can several be inside who share it?
     pub fn serves_shared(&self) -> bool {
-        self.0.node.rule(self.0.rule).info.shared
+        self.node().rule(self.0.rule).info.shared
     }
 
     /// Wait for the lock, alone inside unless the request is made [`Acquire::shared`].
@@ -79,11 +80,11 @@ impl Handle {
     /// Why does anyone wait for this lock? Asks the other members, which have half a second to
     /// answer.
     pub async fn why(&self) -> Why {
-        self.0.node.why(self.name()).await
+        self.node().why(self.name()).await
     }
 
     pub(crate) fn node(&self) -> &Inner {
-        &self.0.node
+        &self.0.node.inner
     }
 
     pub(crate) fn shard(&self) -> usize {

@@ -14,6 +14,7 @@ mod name;
 pub mod net;
 mod node;
 mod questions;
+mod running;
 mod turnover;
 mod upper;
 pub mod views;

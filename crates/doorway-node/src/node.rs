@@ -5,11 +5,8 @@ use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::task::JoinHandle;
-
 use crate::acquire::Acquire;
-use crate::config::{Config, TlsConfig};
+use crate::config::Config;
 use crate::counters::NodeCounters;
 use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
@@ -17,9 +14,11 @@ use crate::handle::{Handle, Session};
 use crate::inner::Inner;
 use crate::link::Incarnation;
 use crate::name::{Name, NameError};
-use crate::net::{Identity, Mesh, Network, Tcp, Timing};
+use crate::net::{Network, Tcp};
+use crate::running::{Links, Running};
 
-/// A node. Copies are the same node; it runs until [`Node::stop`] or until the last copy is gone.
+/// A node. Copies are the same node. It runs until [`Node::stop`], or until the last copy is gone
+/// and no handle, request or guard of it is left.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -31,51 +30,7 @@ use crate::net::{Identity, Mesh, Network, Tcp, Timing};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Node {
-    inner: Arc<Inner>,
-    links: Arc<Links>,
-}
-
-/// The task that keeps the links of a node up; it ends with this.
-#[derive(Default)]
-struct Links(Mutex<Option<JoinHandle<()>>>);
-
-impl Links {
-    async fn start<N: Network>(
-        network: N,
-        config: &Config,
-        tls: &TlsConfig,
-        node: &Arc<Inner>,
-        seed: u64,
-    ) -> Result<Self, StartError> {
-        let identity = Identity::from_pem(&tls.ca, &tls.certificate, &tls.key)?;
-        let address = config.members[node.setup.me.index()].address.clone();
-        let listener = network.bind(&address).await;
-        let listener = listener.map_err(|error| StartError::Listen { address, error })?;
-        let peers = node.peers().cloned().collect();
-        let Config { heartbeat, silence, .. } = *config;
-        let timing = Timing { heartbeat, silence, ..Timing::default() };
-        let upper = Arc::clone(node);
-        let mesh = Mesh::new(network, identity, node.setup.me, peers, upper, timing, seed);
-        Ok(Self(Mutex::new(Some(tokio::spawn(Arc::new(mesh).run(listener))))))
-    }
-
-    async fn stop(&self) {
-        let task = self.0.lock().take();
-        if let Some(task) = task {
-            task.abort();
-            let _ = task.await; // It was told to end, and has.
-        }
-    }
-}
-
-impl Drop for Links {
-    fn drop(&mut self) {
-        if let Some(task) = self.0.get_mut() {
-            task.abort();
-        }
-    }
-}
+pub struct Node(Arc<Running>);
 
 impl Node {
     /// A node without peers: no configuration, no certificate, no port. Its fences grow while the
@@ -83,7 +38,7 @@ impl Node {
     pub fn alone() -> Self {
         let inner = Inner::new(&Config::default(), Incarnation::default());
         let inner = Arc::new(inner.expect("nothing can be wrong with the defaults"));
-        Self { inner, links: Arc::default() }
+        Self(Arc::new(Running { inner, links: Links::default() }))
     }
 
     /// Start a node. It serves as soon as it has met all other members; requests made before wait.
@@ -101,18 +56,18 @@ impl Node {
             }
             _ => Links::default(),
         };
-        Ok(Self { inner, links: Arc::new(links) })
+        Ok(Self(Arc::new(Running { inner, links })))
     }
 
     /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail.
     pub async fn stop(&self) {
-        self.inner.end();
-        self.links.stop().await;
+        self.0.inner.end();
+        self.0.links.stop().await;
     }
 
     /// Look a lock up once, to ask for it many times.
     pub fn open(&self, name: &str) -> Result<Handle, NameError> {
-        Ok(Handle::new(Arc::clone(&self.inner), Name::new(name)?))
+        Ok(Handle::new(Arc::clone(&self.0), Name::new(name)?))
     }
 
     /// Wait for a lock. See [`Handle::lock`].
@@ -148,17 +103,17 @@ impl Node {
 
     /// What the node has counted.
     pub fn counters(&self) -> NodeCounters {
-        self.inner.counters()
+        self.0.inner.counters()
     }
 
     /// A new session: on whose behalf locks are asked for.
     pub fn session(&self) -> Session {
-        Session::numbered(self.inner.next_session())
+        Session::numbered(self.0.inner.next_session())
     }
 }
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("name", &self.inner.name()).finish_non_exhaustive()
+        f.debug_struct("Node").field("name", &self.0.inner.name()).finish_non_exhaustive()
     }
 }

@@ -171,6 +171,13 @@ async fn too_many_open_acquires_are_refused() {
     assert!(two.await.is_ok(), "the one that was refused is not in the queue");
 }
 
+#[tokio::test]
+async fn a_guard_keeps_its_node_running() {
+    let guard = Node::alone().lock("orders").await.unwrap();
+    assert!(!guard.is_lost());
+    assert_eq!(guard.release(), Ok(()));
+}
+
 /// Whatever is dropped, at whichever of its moments, leaves the lock to the others.
 #[tokio::test]
 async fn a_request_can_be_dropped_at_every_moment() {

@@ -33,7 +33,7 @@ fn permits(name: &str) -> usize {
 /// Everyone makes its entries, nobody is ever inside against the rules, and all is free at the end.
 fn run(size: usize, clients: u64, entries: u64) {
     let mut processes = Processes::new(size, plan(&served(), clients, entries / size as u64));
-    let referee = Referee::listen(processes.directory().join("referee"), permits);
+    let referee = Referee::listen(&processes.directory().join("referee"), permits);
     processes.start_all();
     (0..size).for_each(|node| processes.await_done(node));
     processes.stop_all();
@@ -58,7 +58,7 @@ fn five_nodes_enter_ten_thousand_times() {
 fn killed_nodes_come_back_and_work_goes_on() {
     let algorithms = ["carvalho-roucairol", "suzuki-kasami", "maekawa", "readers-writers"];
     let mut processes = Processes::new(3, plan(&algorithms, 3, u64::MAX >> 1));
-    let referee = Referee::listen(processes.directory().join("referee"), permits);
+    let referee = Referee::listen(&processes.directory().join("referee"), permits);
     processes.start_all();
     for round in 0..300 {
         let before = referee.entries();

@@ -26,7 +26,7 @@ impl Notices {
     const MOST: usize = 256;
 
     /// What goes on for so long is worth another line.
-    const AGAIN: Duration = Duration::from_secs(3600);
+    const AGAIN: Duration = Duration::from_hours(1);
 
     /// Log a refusal, unless it is the same as the last one.
     pub(super) fn refused(&self, about: About, why: &str) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,8 +40,8 @@ struct Seen {
 }
 
 impl Referee {
-    pub(crate) fn listen(path: PathBuf, permits: Permits) -> Self {
-        let listener = UnixListener::bind(&path).unwrap();
+    pub(crate) fn listen(path: &Path, permits: Permits) -> Self {
+        let listener = UnixListener::bind(path).unwrap();
         let book = Arc::new(Mutex::new(Book::default()));
         let shared = Arc::clone(&book);
         thread::spawn(move || {
@@ -63,7 +63,7 @@ impl Referee {
         let begin = Instant::now();
         while self.entries() < count {
             let (entries, waited) = (self.entries(), begin.elapsed());
-            assert!(waited < Duration::from_secs(60), "stuck at {entries} entries of {count}");
+            assert!(waited < Duration::from_mins(1), "stuck at {entries} entries of {count}");
             thread::sleep(Duration::from_millis(1));
         }
     }
