@@ -1,12 +1,16 @@
-//! Every way in which two ends of a link can fare: messages both ways, connections that are cut and
-//! made anew, frames that are lost, doubled or overtaken, and an end that starts anew at any moment.
+//! Every way in which two ends of a link can fare.
+//!
+//! Messages go both ways, connections are cut and made anew, frames are lost, doubled or overtaken,
+//! and either end starts anew at any moment.
 
+mod choice;
 mod world;
 
 use std::collections::VecDeque;
 
+use choice::{Budget, Bug};
 use rustc_hash::FxHashSet;
-use world::{Budget, Bug, World};
+use world::World;
 
 /// Go through all worlds, breadth first. How many there are, or the shortest way to a wrong one.
 fn check(budget: Budget, bug: Option<Bug>) -> Result<usize, String> {

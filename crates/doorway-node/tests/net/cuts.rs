@@ -14,23 +14,30 @@ use super::support::{Authority, Node, Recorder, listen, stop, until};
 /// Hand on so many bytes, one way and the other, and then cut the connection.
 async fn hand_on(mut near: TcpStream, target: String, mut bytes: usize) {
     let Ok(mut far) = TcpStream::connect(target).await else { return };
-    let (mut to, mut fro) = ([0; 512], [0; 512]);
+    let (mut there, mut back) = ([0; 512], [0; 512]);
     while bytes > 0 {
-        let read = tokio::select! {
-            Ok(read @ 1..) = near.read(&mut to) => far.write_all(&to[..read.min(bytes)]).await.map(|()| read),
-            Ok(read @ 1..) = far.read(&mut fro) => near.write_all(&fro[..read.min(bytes)]).await.map(|()| read),
-            else => return,
+        let (read, from, to) = tokio::select! {
+            read = near.read(&mut there) => (read, &there, &mut far),
+            read = far.read(&mut back) => (read, &back, &mut near),
         };
-        let Ok(read) = read else { return };
+        let Ok(read @ 1..) = read else { return };
+        if to.write_all(&from[..read.min(bytes)]).await.is_err() {
+            return;
+        }
         bytes = bytes.saturating_sub(read);
     }
 }
 
-/// Sits between two nodes and cuts every connection after some bytes, sooner or later.
+/// How often a connection is cut.
+const CUTS: usize = 400;
+
+/// Sits between two nodes and cuts connections after some bytes, sooner or later; in the end it
+/// lets one be.
 async fn cutter(listener: TcpListener, target: String, cuts: Arc<AtomicUsize>, seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     while let Ok((near, _)) = listener.accept().await {
-        let bytes = random.next_u32() as usize % 12_000;
+        let cut = cuts.load(Ordering::SeqCst) < CUTS;
+        let bytes = if cut { random.next_u32() as usize % 12_000 } else { usize::MAX };
         hand_on(near, target.clone(), bytes).await;
         cuts.fetch_add(1, Ordering::SeqCst);
     }
@@ -51,9 +58,9 @@ async fn nothing_is_lost_or_doubled_over_hundreds_of_cuts() {
     // Before the first meeting there is nobody to send to.
     until("they have met", || nodes.iter().all(|node| node.upper.ups() > 0)).await;
     let mut sent = 0;
-    while cuts.load(Ordering::SeqCst) < 400 {
-        // As much as may be on its way, so that there is something to lose.
-        while (nodes[0].peers[0].report().unacknowledged) < 100 {
+    while cuts.load(Ordering::SeqCst) < CUTS {
+        // There is always something on its way that can be lost.
+        while nodes.iter().any(|node| node.peers[0].report().unacknowledged < 200) {
             sent += 1;
             nodes[0].send(0, sent);
             nodes[1].send(0, sent);

@@ -23,18 +23,20 @@ async fn connect(authority: &Authority, address: &str) -> TlsStream<TcpStream> {
 async fn connect_as(authority: &Authority, group: &str, address: &str) -> TlsStream<TcpStream> {
     let (chain, key) = authority.sign("n1", group);
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
-    let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    roots
+        .add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).expect("a connection"))
+        .expect("a connection");
+    let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).expect("a connection")];
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a connection");
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .unwrap()
+        .expect("a connection")
         .with_root_certificates(roots)
         .with_client_auth_cert(chain, key)
-        .unwrap();
-    let name = ServerName::try_from(format!("n2.{GROUP}.doorway")).unwrap();
-    let stream = TcpStream::connect(address).await.unwrap();
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+        .expect("a connection");
+    let name = ServerName::try_from(format!("n2.{GROUP}.doorway")).expect("a connection");
+    let stream = TcpStream::connect(address).await.expect("a connection");
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a connection")
 }
 
 fn bytes(frame: &Frame<'_>) -> Vec<u8> {

@@ -58,7 +58,7 @@ pub(crate) fn timing() -> Timing {
         silence: Duration::from_millis(400),
         handshake: Duration::from_secs(1),
         pause: Duration::from_millis(2),
-        longest_pause: Duration::from_millis(20),
+        longest_pause: Duration::from_millis(4),
     }
 }
 
