@@ -8,6 +8,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use doorway_node::{Config, MemberConfig, Node, RuleConfig, TlsConfig};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 /// An authority that issues certificates to the nodes of a group.
@@ -63,4 +64,42 @@ impl Drop for Scratch {
 pub(crate) fn addresses(count: usize) -> Vec<String> {
     let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+}
+
+/// The configurations of a group on this machine, and the directory that they live in.
+pub(crate) fn group(size: usize, rules: &[RuleConfig]) -> (Scratch, Vec<Config>) {
+    let (scratch, authority) = (Scratch::new(), Authority::new());
+    let names = (1..=size).map(|node| format!("n{node}"));
+    let member = |(name, address)| MemberConfig { name, address };
+    let members: Vec<_> = names.zip(addresses(size)).map(member).collect();
+    let config = |member: &MemberConfig| {
+        let (certificate, key) = authority.issue(&member.name, "test");
+        let (ca, certificate) = (authority.pem().into_bytes(), certificate.into_bytes());
+        Config {
+            group: "test".to_owned(),
+            me: member.name.clone(),
+            members: members.clone(),
+            rules: rules.to_vec(),
+            data: Some(scratch.path().join(&member.name)),
+            tls: Some(TlsConfig { ca, certificate, key: key.into_bytes() }),
+            ..Config::default()
+        }
+    };
+    let configs = members.iter().map(config).collect();
+    (scratch, configs)
+}
+
+/// A rule for names that begin with the algorithm's own.
+pub(crate) fn rule(algorithm: &str, permits: u32) -> RuleConfig {
+    let algorithm = algorithm.to_owned();
+    RuleConfig { pattern: format!("{algorithm}/*"), algorithm, permits }
+}
+
+/// Nodes of one group, all of which serve.
+pub(crate) async fn start(configs: &[Config]) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    for config in configs {
+        nodes.push(Node::start(config.clone()).await.unwrap());
+    }
+    nodes
 }
