@@ -82,6 +82,8 @@ fn a_view_that_is_no_longer_the_newest_is_left_out() {
     assert_eq!(views.learn(&[1, 3]), Ok(Learned::News));
     assert_eq!(views.ready(), None);
     assert_eq!(views.pending().unwrap().epochs(), [1, 3]);
+    stop(&mut views, vec![]);
+    assert_eq!(views.ready(), None);
 }
 
 #[test]

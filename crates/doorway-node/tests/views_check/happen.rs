@@ -56,7 +56,7 @@ impl<C: Course, M: Seat> System for World<C, M> {
                     shard.running && shard.view == newest && free
                 })
         };
-        self.nodes.iter().all(|node| node.as_ref().is_some_and(quiet))
+        self.nodes[..self.setting.size].iter().all(|node| node.as_ref().is_some_and(quiet))
             && (0..self.setting.size).all(connected)
             && self.links.iter().flatten().all(VecDeque::is_empty)
     }

@@ -180,18 +180,19 @@ pub(crate) const CLIENT: ClientId = ClientId(0);
 /// Those inside by the liberal algorithm in one view, and how many have entered.
 pub(crate) type Instance = (BTreeSet<usize>, u64);
 
+/// Up to three nodes with up to two shards each.
 pub(crate) struct World<C, M> {
     pub(crate) setting: Rc<Setting>,
-    pub(crate) disks: Vec<u64>,
-    pub(crate) nodes: Vec<Option<Rc<Process<C, M>>>>,
+    pub(crate) disks: [u64; 3],
+    pub(crate) nodes: [Option<Rc<Process<C, M>>>; 3],
     /// From each node to each.
-    pub(crate) links: Vec<Vec<VecDeque<Mail>>>,
-    pub(crate) connected: Vec<Vec<bool>>,
-    pub(crate) asks: Vec<Vec<u8>>,
+    pub(crate) links: [[VecDeque<Mail>; 3]; 3],
+    pub(crate) connected: [[bool; 3]; 3],
+    pub(crate) asks: [[u8; 2]; 3],
     pub(crate) crashes: u8,
     pub(crate) raises: u8,
     /// The last fence of each shard.
-    pub(crate) last: Vec<u64>,
+    pub(crate) last: [u64; 2],
     pub(crate) instances: BTreeMap<(usize, u64), Instance>,
     /// How views began that some may yet start.
     pub(crate) starts: BTreeMap<u64, (Vec<u64>, Vec<Vec<Held>>)>,
@@ -201,14 +202,14 @@ impl<C: Clone, M: Clone> Clone for World<C, M> {
     fn clone(&self) -> Self {
         Self {
             setting: Rc::clone(&self.setting),
-            disks: self.disks.clone(),
+            disks: self.disks,
             nodes: self.nodes.clone(),
             links: self.links.clone(),
-            connected: self.connected.clone(),
-            asks: self.asks.clone(),
+            connected: self.connected,
+            asks: self.asks,
             crashes: self.crashes,
             raises: self.raises,
-            last: self.last.clone(),
+            last: self.last,
             instances: self.instances.clone(),
             starts: self.starts.clone(),
         }
@@ -226,17 +227,17 @@ impl<C: Hash, M: Hash> Hash for World<C, M> {
 impl<C: Course, M: Seat> World<C, M> {
     /// A group in which nothing has been connected yet.
     pub(crate) fn new(setting: Setting) -> Self {
-        let (size, shards) = (setting.size, setting.shards);
-        let node = |me| Some(Rc::new(Process::new(me, 1, &setting)));
+        let size = setting.size;
+        let node = |me| (me < size).then(|| Rc::new(Process::new(me, 1, &setting)));
         Self {
-            disks: vec![1; size],
-            nodes: (0..size).map(node).collect(),
-            links: vec![vec![VecDeque::new(); size]; size],
-            connected: vec![vec![false; size]; size],
-            asks: setting.asks.iter().map(|asks| vec![*asks; shards]).collect(),
+            disks: std::array::from_fn(|me| u64::from(me < size)),
+            nodes: std::array::from_fn(node),
+            links: Default::default(),
+            connected: Default::default(),
+            asks: setting.asks.map(|asks| [asks; 2]),
             crashes: setting.crashes,
             raises: setting.raises,
-            last: vec![0; shards],
+            last: [0; 2],
             instances: BTreeMap::new(),
             starts: BTreeMap::new(),
             setting: Rc::new(setting),
