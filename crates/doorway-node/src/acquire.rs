@@ -72,8 +72,8 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         self
     }
 
-    /// Enter now or never.
-    pub(crate) fn at_once(mut self) -> Result<Option<Held<H>>, AcquireError> {
+    /// Enter this very moment, if that takes no message and nobody waits, or not at all.
+    pub fn try_now(mut self) -> Result<Option<Held<H>>, AcquireError> {
         let (handle, ask) = self.ask()?;
         let entered = handle.node().step(handle.shard(), |shard, now, out| {
             shard.try_acquire(handle.slot(), ask(now), out)

@@ -267,18 +267,93 @@ impl Config {
         rules
     }
 
-    /// What all members must have configured alike, in one number.
+    /// What all members must have configured alike, in one number. It is part of the protocol, so
+    /// it is spelled out: the hash FNV-1a, over texts that each end with a byte that is in none.
     pub(crate) fn digest(&self) -> u64 {
-        use std::hash::{Hash as _, Hasher as _};
-        let mut hasher = rustc_hash::FxHasher::default();
-        self.group.hash(&mut hasher);
-        for member in &self.members {
-            member.name.hash(&mut hasher);
+        let rules = self.rules.iter().flat_map(|rule| {
+            [rule.pattern.clone(), rule.algorithm.clone(), rule.permits.to_string()]
+        });
+        let members = self.members.iter().map(|member| member.name.clone());
+        let texts = [self.group.clone(), self.algorithm.clone()].into_iter();
+        let texts = texts.chain(members).chain(["rules".to_owned()]).chain(rules);
+        let bytes = texts.flat_map(|text| text.into_bytes().into_iter().chain([0xff]));
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(pattern: &str, algorithm: &str, permits: u32) -> RuleConfig {
+        RuleConfig { pattern: pattern.into(), algorithm: algorithm.into(), permits }
+    }
+
+    #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let member = |name: &str| MemberConfig { name: name.into(), address: "x:1".into() };
+        let config = Config {
+            group: "Shop".into(),
+            me: "c".into(),
+            members: vec![member("a"), member("b"), member("a")],
+            rules: vec![
+                rule("a*b", "lamport", 1),
+                rule("", "lamport", 1),
+                rule("x", "lampard", 1),
+                rule("y", "le-lann", 1),
+                rule("z", "lamport", 3),
+                rule("k", "raymond-k", 0),
+            ],
+            outstanding: 0,
+            silence: Duration::from_millis(1),
+            ..Config::default()
+        };
+        let Err(ConfigError(mistakes)) = config.check() else { panic!("found good") };
+        let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        for part in [
+            "group `Shop`: 1 to 63 of a-z, 0-9 and `-` are allowed",
+            "member `a` is listed twice",
+            "`c` is not among the members",
+            "set `tls`",
+            "set `data`",
+            "pattern `a*b`: `*` may only stand at the end",
+            "pattern ``: the name of a lock must not be empty",
+            "names `x`: no algorithm is called `lampard`",
+            "names `y`: `le-lann` is not offered as a service; served are central, lamport",
+            "names `z`: lamport has no use for permits",
+            "names `k`: a group has 1 to",
+            "`outstanding` must not be zero",
+            "`silence` must be longer than `heartbeat`",
+        ] {
+            assert!(said.iter().any(|said| said.contains(part)), "{part:?} is not in {said:#?}");
         }
-        for RuleConfig { pattern, algorithm, permits } in &self.rules {
-            (pattern, algorithm, permits).hash(&mut hasher);
-        }
-        self.algorithm.hash(&mut hasher);
-        hasher.finish()
+        assert_eq!(said.len(), 13);
+    }
+
+    #[test]
+    fn the_first_pattern_that_fits_counts() {
+        let rules = ["deploy/web", "deploy/*", "*"].map(|pattern| rule(pattern, "lamport", 1));
+        let config = Config { rules: rules.to_vec(), ..Config::default() };
+        let patterns = config.check().unwrap().patterns;
+        let rule = |name| patterns.rule(&Name::new(name).unwrap());
+        assert_eq!(["deploy/web", "deploy/db", "deploy/", "else"].map(rule), [0, 1, 1, 2]);
+        let none = Config::default().check().unwrap().patterns;
+        assert_eq!(none.rule(&Name::new("x").unwrap()), 0);
+    }
+
+    #[test]
+    fn the_digest_is_of_what_must_be_alike() {
+        let config = Config::default();
+        assert_eq!(config.digest(), 0x2308_7005_5680_e3bc, "part of the protocol");
+        let other = Config { handovers: 1, keep_idle: 1, ..config.clone() };
+        assert_eq!(other.digest(), config.digest());
+        let rules = vec![rule("a", "lamport", 1)];
+        assert_ne!(Config { rules, ..config.clone() }.digest(), config.digest());
+        assert_ne!(
+            Config { algorithm: "lamport".into(), ..config.clone() }.digest(),
+            config.digest()
+        );
     }
 }

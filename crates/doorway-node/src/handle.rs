@@ -69,12 +69,12 @@ impl Handle {
     /// Take the lock if that is possible this very moment: nobody waits, and no other node has to
     /// be asked. With an algorithm that asks every time, that is only in a group of one.
     pub fn try_lock(&self) -> Result<Option<Guard<'_>>, AcquireError> {
-        Acquire::new(self).at_once()
+        self.lock().try_now()
     }
 
     /// The same, with a guard that borrows nothing.
     pub fn try_lock_owned(&self) -> Result<Option<OwnedGuard>, AcquireError> {
-        Acquire::new(self.clone()).at_once()
+        self.lock_owned().try_now()
     }
 
     /// Why does anyone wait for this lock? Asks the other members, which have half a second to

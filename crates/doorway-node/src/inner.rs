@@ -7,6 +7,7 @@
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use doorway_core::{NodeId, NodeSet};
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) incarnation: Incarnation,
     views: Mutex<Views>,
     pub(crate) store: Box<dyn ViewStore>,
+    /// When the epoch was last raised because a clock had run far, in seconds of this node.
+    pub(crate) raised: AtomicU64,
     began: Instant,
     /// How many acquires wait, and how many may.
     waiting: AtomicUsize,
@@ -86,6 +89,7 @@ impl Inner {
             shards: (0..SHARDS).map(place).collect(),
             views: Mutex::new(Views::new(me, config.members.len(), epoch)),
             store,
+            raised: AtomicU64::new(0),
             began: Instant::now(),
             waiting: AtomicUsize::new(0),
             limit: config.outstanding,
@@ -93,14 +97,14 @@ impl Inner {
             questions: Questions::default(),
             setup,
         };
-        node.advance(&mut node.views.lock());
+        node.advance(&mut node.views(), &mut Out::default());
         Ok(node)
     }
 
     /// Everyone who holds a lock of this node has lost it, and nobody gets one any more.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(&self, out: &mut Out) {
         for index in 0..self.shards() {
-            self.step(index, |shard, _, out| shard.end(out));
+            self.act(index, out, |shard, _, out| shard.end(out));
         }
     }
 
@@ -142,10 +146,26 @@ impl Inner {
         index: usize,
         act: impl FnOnce(&mut Shard, Duration, &mut Out) -> R,
     ) -> R {
-        let now = self.now();
         let mut out = Out::default();
+        let result = self.act(index, &mut out, act);
+        out.wakers.drain(..).for_each(Waker::wake);
+        if out.overdue {
+            self.raise();
+        }
+        result
+    }
+
+    /// The same, but whoever is to be woken, and whether the next view is due, is left in `out`:
+    /// for those who hold the lock of the views.
+    pub(crate) fn act<R>(
+        &self,
+        index: usize,
+        out: &mut Out,
+        act: impl FnOnce(&mut Shard, Duration, &mut Out) -> R,
+    ) -> R {
+        let now = self.now();
         let mut shard = self.shard(index);
-        let result = act(&mut shard, now, &mut out);
+        let result = act(&mut shard, now, out);
         let mut written = NodeSet::new();
         for (to, step) in out.steps.drain(..) {
             self.queue(to, &Message::Step(step));
@@ -155,15 +175,9 @@ impl Inner {
         for to in written.iter() {
             self.peer(to).inspect(|peer| peer.flush());
         }
-        for waker in out.wakers.drain(..) {
-            waker.wake();
-        }
         for (from, lock, fault) in out.refused.drain(..) {
             let peer = &self.names[from.index()];
             tracing::error!(%lock, peer, %fault, "a message was refused and changed nothing");
-        }
-        if out.overdue {
-            self.raise();
         }
         result
     }

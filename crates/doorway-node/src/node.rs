@@ -4,6 +4,8 @@ use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
 
 use crate::acquire::Acquire;
 use crate::config::Config;
@@ -13,6 +15,7 @@ use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::inner::Inner;
 use crate::link::Incarnation;
+use crate::locks::Out;
 use crate::name::{Name, NameError};
 use crate::net::{Network, Tcp};
 use crate::running::{Links, Running};
@@ -61,7 +64,9 @@ impl Node {
 
     /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail.
     pub async fn stop(&self) {
-        self.0.inner.end();
+        let mut out = Out::default();
+        self.0.inner.end(&mut out);
+        out.wakers.drain(..).for_each(Waker::wake);
         self.0.links.stop().await;
     }
 
@@ -99,6 +104,12 @@ impl Node {
             guards.push(handle.lock_owned().session(session).await?);
         }
         Ok(guards)
+    }
+
+    /// Which members cannot be reached, and for how long. What their algorithms need them for
+    /// waits until they are back.
+    pub fn away(&self) -> Vec<(String, Duration)> {
+        self.0.inner.away()
     }
 
     /// What the node has counted.

@@ -1,50 +1,57 @@
 //! How a node goes from one view to the next: it stops its shards, tells the others what it holds,
 //! and starts again when it has heard all of them.
 
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
 use doorway_core::NodeId;
 
 use crate::inner::Inner;
-use crate::views::{Learned, Started, ViewError, Views};
+use crate::locks::Out;
+use crate::views::{Learned, Started, View, ViewError, Views};
 use crate::wire::{Flush, Held, Message};
 
 impl Inner {
     /// A peer has told us of epochs.
     pub(crate) fn learn(&self, epochs: &[u64]) {
-        let mut views = self.views();
-        let learned = views.learn(epochs);
-        self.follow(&mut views, learned);
+        self.turn(|views| views.learn(epochs));
     }
 
     /// A peer has flushed.
     pub(crate) fn flushed(&self, from: NodeId, flush: Flush) {
-        let mut views = self.views();
-        let learned = views.flush(from, flush);
-        self.follow(&mut views, learned);
-    }
-
-    /// Do what follows from something heard: what is news goes on to everyone.
-    fn follow(&self, views: &mut Views, learned: Result<Learned, ViewError>) {
-        match learned {
-            Ok(Learned::Nothing) => {}
-            Ok(Learned::News) => self.broadcast(&Message::Epochs(views.epochs().to_vec())),
-            Ok(Learned::Overtaken(epoch)) => self.raise_above(views, epoch),
-            Err(error @ ViewError::Superseded(_)) => {
-                tracing::error!(%error, "this node stops, and its clients have lost their locks");
-                return self.end();
-            }
-            Err(error) => tracing::error!(%error, "a peer said what cannot be"),
-        }
-        self.advance(views);
+        self.turn(|views| views.flush(from, flush));
     }
 
     /// A lock's clock has run far enough: go to the next view by raising our epoch.
     pub(crate) fn raise(&self) {
+        let now = self.now().as_secs() + 1;
+        self.turn(|views| {
+            // Of all the clients that noticed, the first one does it; a disk that is full is tried
+            // again every second.
+            if views.running().is_some() && self.raised.swap(now, Ordering::Relaxed) != now {
+                self.raise_above(views, 0);
+            }
+            Ok(Learned::Nothing)
+        });
+    }
+
+    /// Do what follows from something heard: what is news goes on to everyone.
+    fn turn(&self, hear: impl FnOnce(&mut Views) -> Result<Learned, ViewError>) {
+        let mut out = Out::default();
         let mut views = self.views();
-        // Of all the clients that noticed, the first one does it.
-        if views.running().is_some() {
-            self.raise_above(&mut views, 0);
-            self.advance(&mut views);
+        match hear(&mut views) {
+            Ok(Learned::Nothing) => {}
+            Ok(Learned::News) => self.broadcast(&Message::Epochs(views.epochs().to_vec())),
+            Ok(Learned::Overtaken(epoch)) => self.raise_above(&mut views, epoch),
+            Err(error @ ViewError::Superseded(_)) => {
+                tracing::error!(%error, "this node stops, and its clients have lost their locks");
+                self.end(&mut out);
+            }
+            Err(error) => tracing::error!(%error, "a peer said what cannot be"),
         }
+        self.advance(&mut views, &mut out);
+        drop(views);
+        out.wakers.drain(..).for_each(Waker::wake);
     }
 
     fn raise_above(&self, views: &mut Views, epoch: u64) {
@@ -59,27 +66,41 @@ impl Inner {
     }
 
     /// Take every step towards the newest view that can be taken now.
-    pub(crate) fn advance(&self, views: &mut Views) {
-        // A view that could not start yet would only keep everyone waiting: as long as a member is
-        // away, we go on in the old one with whatever does not need it.
-        if let Some(view) = views.pending()
-            && self.peers().all(|peer| self.is_up(peer))
-        {
-            let mut held = Vec::new();
-            for index in 0..self.shards() {
-                held.extend(self.shard(index).stop(view.number()));
+    pub(crate) fn advance(&self, views: &mut Views, out: &mut Out) {
+        if let Some(view) = views.pending() {
+            // A view that could not start yet would only keep everyone waiting: as long as a member
+            // is away, we go on in the old one with whatever does not need it.
+            let away: Vec<&str> =
+                self.peers().filter(|p| !self.is_up(p)).map(|p| p.name()).collect();
+            if !away.is_empty() {
+                tracing::info!(view = view.number(), ?away, "the next view waits for members");
+                return;
             }
-            tracing::info!(view = view.number(), held = held.len(), "leaving for the next view");
-            for flush in views.stopped(&view, held) {
-                self.broadcast(&Message::Flush(flush));
-            }
+            self.stop_for(views, &view);
         }
         if let Some(started) = views.ready() {
-            self.start_view(started);
+            self.start_view(started, out);
+        }
+        if std::mem::take(&mut out.overdue) {
+            // A shard could not begin the view that has just started.
+            self.raise_above(views, 0);
+            self.advance(views, out);
         }
     }
 
-    fn start_view(&self, started: Started) {
+    /// Stop shard by shard, each in one breath with reading what it holds.
+    fn stop_for(&self, views: &mut Views, view: &View) {
+        let mut held = Vec::new();
+        for index in 0..self.shards() {
+            held.extend(self.shard(index).stop(view.number()));
+        }
+        tracing::info!(view = view.number(), held = held.len(), "leaving for the next view");
+        for flush in views.stopped(view, held) {
+            self.broadcast(&Message::Flush(flush));
+        }
+    }
+
+    fn start_view(&self, started: Started, out: &mut Out) {
         let number = started.view.number();
         let mut parts: Vec<Vec<(NodeId, Held)>> = vec![Vec::new(); self.shards()];
         for (node, held) in started.held.into_iter().enumerate() {
@@ -88,7 +109,7 @@ impl Inner {
             }
         }
         for (index, part) in parts.into_iter().enumerate() {
-            self.step(index, |shard, now, out| shard.start(number, part, now, out));
+            self.act(index, out, |shard, now, out| shard.start(number, part, now, out));
         }
         tracing::info!(view = number, "the view runs");
     }

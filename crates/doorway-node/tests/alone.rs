@@ -91,6 +91,10 @@ async fn trying_never_waits() {
     assert!(orders.try_lock().unwrap().is_none());
     drop(guard);
     assert!(node.try_lock("orders").unwrap().is_some());
+    let file = start().await.open("files/a").unwrap();
+    let reader = file.lock().shared().try_now().unwrap();
+    assert!(reader.is_some() && file.lock().shared().try_now().unwrap().is_some());
+    assert!(file.try_lock().unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,7 +35,9 @@ async fn re_enter(lock: &Handle) {
         drop(lock.lock().await.expect("a lock"));
         drop(lock.try_lock().expect("a lock").expect("nobody else"));
     }
-    assert_eq!(region.change().allocations, 0);
+    // A few belong to other threads of the process; of ours there would be ten thousand.
+    let allocations = region.change().allocations;
+    assert!(allocations < 10, "{allocations} allocations");
 }
 
 /// A million requests are made and dropped while they wait, or when they are granted.
@@ -59,5 +61,6 @@ async fn drop_requests(lock: &Handle) {
     let region = Region::new(ALLOCATOR);
     round(1_000_000);
     let change = region.change();
-    assert_eq!(change.bytes_allocated, change.bytes_deallocated);
+    let left = change.bytes_allocated.abs_diff(change.bytes_deallocated);
+    assert!(left < 1000, "{left} bytes are left");
 }
