@@ -141,8 +141,15 @@ impl Node {
         Self { upper, peers, task: tokio::spawn(Arc::new(mesh).run(listener)) }
     }
 
+    /// Send a number: odd ones are left to the task of the link, even ones are written here.
     pub(crate) fn send(&self, peer: usize, number: u64) {
-        self.peers[peer].send(&Message::Epochs(vec![number])).expect("a short message");
+        let (peer, message) = (&self.peers[peer], Message::Epochs(vec![number]));
+        if number % 2 == 1 {
+            peer.send(&message).expect("a short message");
+        } else {
+            peer.queue(&message).expect("a short message");
+            peer.flush();
+        }
     }
 }
 
