@@ -53,6 +53,11 @@ const SCOPES: &[(Budget, usize)] = &[
     (Budget { messages: [2, 1], dials: 3, restarts: [1, 0], ..NONE }, 25_329),
     (Budget { messages: [1, 2], dials: 3, restarts: [0, 1], ..NONE }, 5_207),
     (Budget { messages: [1, 1], dials: 3, restarts: [1, 1], ..NONE }, 21_616),
+    (
+        Budget { messages: [1, 1], dials: 2, losses: 1, doubles: 1, restarts: [1, 0], ..NONE },
+        93_684,
+    ),
+    (Budget { messages: [1, 1], dials: 2, swaps: 1, cuts: 1, restarts: [0, 1], ..NONE }, 23_683),
 ];
 
 #[test]
