@@ -73,6 +73,9 @@ mod name;
 pub mod net;
 mod node;
 mod questions;
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}
 mod running;
 mod turnover;
 mod upper;

@@ -57,9 +57,6 @@ pub mod place;
 #[cfg(feature = "std")]
 pub mod problems;
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-mod readme {}
-#[cfg(doctest)]
 mod refused;
 mod relax;
 pub mod ring;
