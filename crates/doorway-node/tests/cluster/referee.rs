@@ -3,7 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a process that cannot be talked to ends the test")]
 
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -11,32 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::common::book::Book;
+
 /// How many may be inside a lock, by its name.
 pub(crate) type Permits = fn(&str) -> usize;
 
 /// Sees all entries of all processes.
 pub(crate) struct Referee {
     book: Arc<Mutex<Book>>,
-}
-
-/// What has been seen.
-#[derive(Default)]
-pub(crate) struct Book {
-    locks: BTreeMap<String, Seen>,
-    pub(crate) entries: u64,
-    pub(crate) faults: Vec<String>,
-}
-
-/// What has been seen of one lock.
-#[derive(Default)]
-struct Seen {
-    /// Who is inside: the connection that reported it, and whether it shares.
-    inside: Vec<(u64, bool)>,
-    /// The highest fence of those who were alone, and of those who shared.
-    alone: u64,
-    shared: u64,
-    /// The fences of permits, each of which must come once.
-    permits: std::collections::BTreeSet<u64>,
 }
 
 impl Referee {
@@ -77,9 +58,7 @@ impl Referee {
     /// Nobody is inside any more.
     pub(crate) fn assert_free(&self) {
         let book = self.book.lock().unwrap();
-        for (name, seen) in &book.locks {
-            assert!(seen.inside.is_empty(), "{name} is still held by {:?}", seen.inside);
-        }
+        assert!(book.held().is_empty(), "still held: {:?}", book.held());
     }
 }
 
@@ -88,58 +67,21 @@ fn follow(number: u64, stream: UnixStream, book: &Mutex<Book>, permits: Permits)
     let mut write = stream.try_clone().unwrap();
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { break };
-        book.lock().unwrap().note(number, &line, permits);
+        note(&mut book.lock().unwrap(), number, &line, permits);
         if write.write_all(b"ok\n").is_err() {
             break;
         }
     }
-    for seen in book.lock().unwrap().locks.values_mut() {
-        seen.inside.retain(|(holder, _)| *holder != number);
-    }
+    book.lock().unwrap().gone(number);
 }
 
-impl Book {
-    fn note(&mut self, number: u64, line: &str, permits: Permits) {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
-            ["enter", name, mode, fence] => {
-                self.entries += 1;
-                let fence = fence.parse().unwrap();
-                let seen = self.locks.entry(name.to_owned()).or_default();
-                let fault = seen.enter(number, mode == "Shared", fence, permits(name));
-                self.faults.extend(fault.map(|fault| format!("{name}: {fault}")));
-            }
-            ["leave", name] => {
-                let seen = self.locks.entry(name.to_owned()).or_default();
-                match seen.inside.iter().position(|(holder, _)| *holder == number) {
-                    Some(at) => drop(seen.inside.remove(at)),
-                    None => self.faults.push(format!("{name}: left by one who was not inside")),
-                }
-            }
-            _ => self.faults.push(format!("a report that makes no sense: {line}")),
+/// Write down one report.
+fn note(book: &mut Book, number: u64, line: &str, permits: Permits) {
+    match line.split(' ').collect::<Vec<_>>()[..] {
+        ["enter", name, mode, fence] => {
+            book.enter(number, name, mode == "Shared", fence.parse().unwrap(), permits(name));
         }
-    }
-}
-
-impl Seen {
-    fn enter(&mut self, number: u64, shares: bool, fence: u64, permits: usize) -> Option<String> {
-        let companions = shares && self.inside.iter().all(|(_, shares)| *shares);
-        let fits = companions || self.inside.len() < permits;
-        self.inside.push((number, shares));
-        if !fits {
-            return Some(format!("{} inside at once", self.inside.len()));
-        }
-        let grows = if permits > 1 {
-            self.permits.insert(fence)
-        } else if shares {
-            self.shared = self.shared.max(fence);
-            fence > self.alone
-        } else {
-            let grows = fence > self.alone && fence > self.shared;
-            self.alone = self.alone.max(fence);
-            grows
-        };
-        let Self { alone, shared: together, .. } = self;
-        (!grows).then(|| format!("fence {fence} after {alone} alone and {together} shared"))
+        ["leave", name] => book.leave(number, name),
+        _ => book.faults.push(format!("a report that makes no sense: {line}")),
     }
 }

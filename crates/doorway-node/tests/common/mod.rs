@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be tested")]
 
+pub(crate) mod book;
+
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
