@@ -1,0 +1,176 @@
+//! What a seed decides: the group, its locks, and what befalls it.
+
+use std::time::Duration;
+
+use doorway_node::RuleConfig;
+use doorway_node::locks::served;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng as _, SeedableRng as _};
+
+/// Numbers out of a seed.
+pub(crate) struct Dice(ChaCha8Rng);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0.next_u64() % end
+    }
+
+    /// A time in whole milliseconds, as the simulation has it.
+    pub(crate) fn millis(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(from + self.below(to - from))
+    }
+}
+
+/// All that a seed decides but for what the clients roll themselves.
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) size: usize,
+    pub(crate) rules: Vec<RuleConfig>,
+    pub(crate) names: Vec<String>,
+    /// Clients of each node.
+    pub(crate) clients: u64,
+    pub(crate) handovers: u32,
+    pub(crate) keep_idle: usize,
+    /// The longest that a message takes while all is well.
+    pub(crate) latency: Duration,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// Something goes wrong for a while.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) from: Duration,
+    pub(crate) to: Duration,
+    pub(crate) what: What,
+}
+
+/// What goes wrong, with the numbers of nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    /// What two nodes send each other is lost.
+    Cut(usize, usize),
+    /// What the first node sends the second is lost.
+    CutOneWay(usize, usize),
+    /// What two nodes send each other is held back.
+    Hold(usize, usize),
+    /// Messages between two nodes take up to this long.
+    Slow(usize, usize, Duration),
+    /// A node stops by itself, and its connections are closed.
+    Stop(usize),
+    /// A node ends, and not a word of it gets out.
+    PowerCut(usize),
+}
+
+impl Plan {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let size = if dice.below(8) == 0 { 5 } else { 3 };
+        let rules = rules(&mut dice);
+        let name = |rule: &RuleConfig, which| rule.pattern.replace('*', which);
+        let names = rules.iter().flat_map(|rule| ["one", "two"].map(|which| name(rule, which)));
+        Self {
+            seed,
+            size,
+            names: names.collect(),
+            rules,
+            clients: 1 + dice.below(3),
+            handovers: dice.below(4) as u32,
+            keep_idle: [0, 64, 65_536][dice.below(3) as usize],
+            latency: dice.millis(2, 12),
+            faults: faults(&mut dice, size),
+        }
+    }
+
+    /// How many may be inside of a lock.
+    pub(crate) fn permits(&self, name: &str) -> usize {
+        let fits = |rule: &&RuleConfig| name.starts_with(rule.pattern.trim_end_matches('*'));
+        self.rules.iter().find(fits).map_or(1, |rule| rule.permits as usize)
+    }
+
+    /// From when on all is well.
+    pub(crate) fn calm(&self) -> Duration {
+        let ends = self.faults.iter().map(|fault| fault.to);
+        ends.max().unwrap_or_default().max(Duration::from_millis(400))
+    }
+}
+
+/// Three algorithms, each with names of its own.
+fn rules(dice: &mut Dice) -> Vec<RuleConfig> {
+    let mut algorithms = served();
+    let mut rules = Vec::new();
+    for _ in 0..3 {
+        let algorithm = algorithms.swap_remove(dice.below(algorithms.len() as u64) as usize);
+        let permits = if algorithm == "raymond-k" { 2 + dice.below(4) as u32 } else { 1 };
+        let (pattern, algorithm) = (format!("{algorithm}/*"), algorithm.to_owned());
+        rules.push(RuleConfig { pattern, algorithm, permits });
+    }
+    rules
+}
+
+/// Up to eight faults, some of them at once, none of which undoes another.
+fn faults(dice: &mut Dice, size: usize) -> Vec<Fault> {
+    let mut faults: Vec<Fault> = Vec::new();
+    for _ in 0..dice.below(9) {
+        let from = dice.millis(20, 1000);
+        let to = from + dice.millis(5, 500);
+        let first = dice.below(size as u64) as usize;
+        let second = (first + 1 + dice.below(size as u64 - 1) as usize) % size;
+        let what = match dice.below(8) {
+            0 => What::Cut(first, second),
+            1 => What::CutOneWay(first, second),
+            2 | 3 => What::Hold(first, second),
+            4 => What::Slow(first, second, dice.millis(20, 200)),
+            5 => What::Stop(first),
+            _ => What::PowerCut(first),
+        };
+        let fault = Fault { from, to, what };
+        if !faults.iter().any(|other| fault.collides(other)) {
+            faults.push(fault);
+        }
+    }
+    faults
+}
+
+impl Fault {
+    /// Would the end of one of the two end the other, or a node end that does not run?
+    fn collides(&self, other: &Self) -> bool {
+        let meet = self.from <= other.to && other.from <= self.to;
+        meet && match (self.what.node(), other.what.node()) {
+            (Some(one), Some(two)) => one == two,
+            (None, None) => self.what.pair() == other.what.pair(),
+            (Some(_), None) => self.what.silences(other.what),
+            (None, Some(_)) => other.what.silences(self.what),
+        }
+    }
+}
+
+impl What {
+    /// The node that ends.
+    fn node(self) -> Option<usize> {
+        match self {
+            Self::Stop(node) | Self::PowerCut(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The nodes between which something is wrong, the lower first.
+    fn pair(self) -> Option<(usize, usize)> {
+        match self {
+            Self::Cut(a, b) | Self::CutOneWay(a, b) | Self::Hold(a, b) | Self::Slow(a, b, _) => {
+                Some((a.min(b), a.max(b)))
+            }
+            Self::Stop(_) | Self::PowerCut(_) => None,
+        }
+    }
+
+    /// Does this power cut need a line that is in the other's hands?
+    fn silences(self, other: Self) -> bool {
+        let Self::PowerCut(node) = self else { return false };
+        other.pair().is_some_and(|(a, b)| a == node || b == node)
+    }
+}

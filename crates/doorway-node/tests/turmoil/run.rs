@@ -1,0 +1,82 @@
+//! A simulation from its beginning to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use turmoil::{Builder, Sim};
+
+use crate::client::live;
+use crate::plan::{Fault, Plan, What};
+use crate::stage::{Stage, name};
+
+/// The step of the simulation's time.
+const TICK: Duration = Duration::from_millis(1);
+
+/// How long all may take to finish once all is well.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Run what a seed decides. What happened comes back, or what should not have.
+pub(crate) fn run(seed: u64) -> Result<Vec<String>, String> {
+    let stage = Arc::new(Stage::new(Plan::new(seed)));
+    let plan = &stage.plan;
+    let mut builder = Builder::new();
+    builder.rng_seed(seed).enable_random_order().tick_duration(TICK);
+    builder.max_message_latency(plan.latency);
+    let mut sim = builder.build();
+    for node in 0..plan.size {
+        let stage = Arc::clone(&stage);
+        sim.host(name(node), move || live(Arc::clone(&stage), node));
+    }
+    let calm = plan.calm();
+    while (0..plan.size).any(|node| sim.is_host_running(name(node)) || !stage.is_over()) {
+        let now = sim.elapsed();
+        for fault in &plan.faults {
+            if fault.from == now {
+                begin(&mut sim, &stage, fault);
+            }
+            if fault.to == now {
+                end(&mut sim, &stage, fault);
+            }
+        }
+        if now == calm {
+            stage.calm_down();
+        }
+        if now > calm + PATIENCE {
+            break;
+        }
+        sim.step().map_err(|error| error.to_string())?;
+    }
+    stage.verdict()
+}
+
+fn begin(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
+    stage.note(format_args!("{:?} {:?} until {:?}", fault.from, fault.what, fault.to));
+    match fault.what {
+        What::Cut(one, two) => sim.partition(name(one), name(two)),
+        What::CutOneWay(one, two) => sim.partition_oneway(name(one), name(two)),
+        What::Hold(one, two) => sim.hold(name(one), name(two)),
+        What::Slow(one, two, latency) => {
+            sim.set_link_max_message_latency(name(one), name(two), latency);
+        }
+        What::Stop(node) => stage.stop(node),
+        What::PowerCut(node) => {
+            let others = || (0..stage.plan.size).filter(|other| *other != node);
+            others().for_each(|other| sim.partition(name(node), name(other)));
+            sim.crash(name(node));
+            stage.gone(node);
+            others().for_each(|other| sim.repair(name(node), name(other)));
+        }
+    }
+}
+
+fn end(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
+    match fault.what {
+        What::Cut(one, two) => sim.repair(name(one), name(two)),
+        What::CutOneWay(one, two) => sim.repair_oneway(name(one), name(two)),
+        What::Hold(one, two) => sim.release(name(one), name(two)),
+        What::Slow(one, two, _) => {
+            sim.set_link_max_message_latency(name(one), name(two), stage.plan.latency);
+        }
+        What::Stop(node) | What::PowerCut(node) => sim.bounce(name(node)),
+    }
+}
