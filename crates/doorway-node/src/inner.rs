@@ -177,7 +177,11 @@ impl Inner {
         }
         for (from, lock, fault) in out.refused.drain(..) {
             let peer = &self.names[from.index()];
-            tracing::error!(%lock, peer, %fault, "a message was refused and changed nothing");
+            if from == self.setup.me {
+                tracing::error!(%lock, %fault, "the lock is out of order until the next view");
+            } else {
+                tracing::error!(%lock, peer, %fault, "a message was refused and changed nothing");
+            }
         }
         result
     }
