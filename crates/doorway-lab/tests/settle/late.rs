@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use doorway_core::algorithms::maekawa_heir::MaekawaHeir;
+use doorway_core::algorithms::ricart_agrawala_token::RicartAgrawalaToken;
 use doorway_core::algorithms::{self, Task};
 use doorway_core::quorums::{Kind, Quorums};
 use doorway_core::{Algorithm, Channel, Group, Info, Mode, Needs, NodeId, Shape, Start};
@@ -101,4 +102,29 @@ fn where_nodes_crash_a_distance_is_kept_however_wide() {
     [two, three].into_iter().map(learns).for_each(&mut happen);
     [two; 10].into_iter().flat_map(visit).for_each(&mut happen);
     [two, three].into_iter().map(acquire).for_each(&mut happen);
+}
+
+/// A world that is settled after each step never has a request with a high number under way; one
+/// that is settled late has, and becomes the same world.
+#[test]
+fn a_request_under_way_is_counted_from_where_its_node_is() {
+    let [one, two] = [0, 1].map(NodeId);
+    let mut late = Case::new(&[1, 2], Channel::Fifo).world::<RicartAgrawalaToken>();
+    let mut early = late.settled();
+    let mut happen = |choice| {
+        late.apply(choice);
+        early.apply(choice);
+        early = early.settled();
+        late.under_way().next().map(|(parcel, _)| Choice::Deliver(parcel))
+    };
+    for node in [two, one] {
+        let mut next = Some(Choice::Acquire(node, Mode::Exclusive));
+        while let Some(choice) = next {
+            next = happen(choice);
+        }
+        happen(Choice::Release(node));
+    }
+    happen(Choice::Acquire(two, Mode::Exclusive));
+    assert_ne!(late, early);
+    assert_eq!(late.settled(), early);
 }
