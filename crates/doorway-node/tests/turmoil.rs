@@ -9,6 +9,8 @@ use std::ops::Range;
 mod client;
 #[path = "common/mod.rs"]
 mod common;
+#[path = "turmoil/log.rs"]
+mod log;
 #[path = "turmoil/network.rs"]
 mod network;
 #[path = "turmoil/plan.rs"]

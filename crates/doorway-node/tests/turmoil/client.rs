@@ -135,8 +135,10 @@ impl Client {
                 guard.handle().name().as_str(),
             );
         }
-        if self.dice.below(2) == 0 {
-            sleep(self.dice.millis(0, 10)).await;
+        match self.dice.below(8) {
+            0 => sleep(self.dice.millis(20, 200)).await, // Long enough to outlast a view.
+            1..4 => sleep(self.dice.millis(0, 10)).await,
+            _ => {}
         }
         for guard in guards {
             self.note("leaves", guard.handle().name().as_str());

@@ -112,20 +112,25 @@ fn rules(dice: &mut Dice) -> Vec<RuleConfig> {
     rules
 }
 
-/// Up to eight faults, some of them at once, none of which undoes another.
+/// Up to fifteen faults, some of them at once, none of which undoes another.
 fn faults(dice: &mut Dice, size: usize) -> Vec<Fault> {
     let mut faults: Vec<Fault> = Vec::new();
-    for _ in 0..dice.below(9) {
-        let from = dice.millis(20, 1000);
-        let to = from + dice.millis(5, 500);
+    for _ in 0..dice.below(16) {
+        // Much goes on where a fault has just begun or ended: greetings, and changes of the view.
+        let eventful = faults.last().map(|last| [last.from, last.to][dice.below(2) as usize]);
+        let from = match eventful {
+            Some(moment) if dice.below(2) == 0 => moment + dice.millis(1, 40),
+            _ => dice.millis(20, 1500),
+        };
+        let to = from + dice.millis(5, 400);
         let first = dice.below(size as u64) as usize;
         let second = (first + 1 + dice.below(size as u64 - 1) as usize) % size;
-        let what = match dice.below(8) {
+        let what = match dice.below(10) {
             0 => What::Cut(first, second),
             1 => What::CutOneWay(first, second),
             2 | 3 => What::Hold(first, second),
             4 => What::Slow(first, second, dice.millis(20, 200)),
-            5 => What::Stop(first),
+            5 | 6 => What::Stop(first),
             _ => What::PowerCut(first),
         };
         let fault = Fault { from, to, what };

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::subscriber::{NoSubscriber, with_default};
 use turmoil::{Builder, Sim};
 
 use crate::client::live;
+use crate::log::Log;
 use crate::plan::{Fault, Plan, What};
 use crate::stage::{Stage, name};
 
@@ -18,13 +20,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Run what a seed decides. What happened comes back, or what should not have.
 pub(crate) fn run(seed: u64) -> Result<Vec<String>, String> {
     let stage = Arc::new(Stage::new(Plan::new(seed)));
+    with_default(Log(Arc::clone(&stage)), || simulate(&stage))?;
+    stage.verdict()
+}
+
+fn simulate(stage: &Arc<Stage>) -> Result<(), String> {
     let plan = &stage.plan;
     let mut builder = Builder::new();
-    builder.rng_seed(seed).enable_random_order().tick_duration(TICK);
+    builder.rng_seed(plan.seed).enable_random_order().tick_duration(TICK);
     builder.max_message_latency(plan.latency);
     let mut sim = builder.build();
     for node in 0..plan.size {
-        let stage = Arc::clone(&stage);
+        let stage = Arc::clone(stage);
         sim.host(name(node), move || live(Arc::clone(&stage), node));
     }
     let calm = plan.calm();
@@ -32,10 +39,10 @@ pub(crate) fn run(seed: u64) -> Result<Vec<String>, String> {
         let now = sim.elapsed();
         for fault in &plan.faults {
             if fault.from == now {
-                begin(&mut sim, &stage, fault);
+                begin(&mut sim, stage, fault);
             }
             if fault.to == now {
-                end(&mut sim, &stage, fault);
+                end(&mut sim, stage, fault);
             }
         }
         if now == calm {
@@ -46,7 +53,14 @@ pub(crate) fn run(seed: u64) -> Result<Vec<String>, String> {
         }
         sim.step().map_err(|error| error.to_string())?;
     }
-    stage.verdict()
+    unheard(|| drop(sim));
+    Ok(())
+}
+
+/// Drop tasks, and do not listen: which goes first depends on their numbers, which are counted for
+/// the whole process.
+fn unheard(drop: impl FnOnce()) {
+    with_default(NoSubscriber::default(), drop);
 }
 
 fn begin(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
@@ -62,7 +76,7 @@ fn begin(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
         What::PowerCut(node) => {
             let others = || (0..stage.plan.size).filter(|other| *other != node);
             others().for_each(|other| sim.partition(name(node), name(other)));
-            sim.crash(name(node));
+            unheard(|| sim.crash(name(node)));
             stage.gone(node);
             others().for_each(|other| sim.repair(name(node), name(other)));
         }
@@ -77,6 +91,6 @@ fn end(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
         What::Slow(one, two, _) => {
             sim.set_link_max_message_latency(name(one), name(two), stage.plan.latency);
         }
-        What::Stop(node) | What::PowerCut(node) => sim.bounce(name(node)),
+        What::Stop(node) | What::PowerCut(node) => unheard(|| sim.bounce(name(node))),
     }
 }

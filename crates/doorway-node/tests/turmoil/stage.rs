@@ -98,6 +98,11 @@ impl Stage {
         self.scratch.path().join(name(node))
     }
 
+    /// Write down what should not have happened.
+    pub(crate) fn fault(&self, fault: String) {
+        self.now.lock().book.faults.push(fault);
+    }
+
     /// Write down that something happens at this very time.
     pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
         let time = turmoil::sim_elapsed().unwrap_or_default().as_micros();
@@ -112,8 +117,9 @@ impl Stage {
 
     pub(crate) fn leave(&self, node: usize, guard: &OwnedGuard) {
         let name = guard.handle().name().as_str();
+        let lost = guard.is_lost();
         let now = &mut *self.now.lock();
-        if !guard.is_lost() {
+        if !lost {
             now.book.leave(node as u64, name);
         } else if !now.stopping[node] {
             now.book.faults.push(format!("{name}: lost by a node that is well"));
@@ -162,7 +168,7 @@ impl Stage {
         let links: Vec<_> = links.iter().map(|(_, link)| link.traffic).collect();
         self.note(format_args!("{} counts {view:?} {rules:?} {links:?}", name(node)));
         if *waiting > 0 {
-            self.now.lock().book.faults.push(format!("{waiting} still wait at {}", name(node)));
+            self.fault(format!("{waiting} still wait at {}", name(node)));
         }
     }
 
