@@ -4,6 +4,7 @@ use std::env;
 use std::path::Path;
 use std::process::ExitCode;
 
+mod bench;
 mod docs;
 mod files;
 mod functions;
@@ -19,6 +20,8 @@ Usage: cargo xtask TASK
   tidy            the rules of style that no other tool knows
   fmt             format every file, also those that cargo fmt does not find
   docs [--check]  write the generated documents, or say which are stale
+  bench node [--json] [--smoke]
+                  how fast a node is, beside what people use instead; takes two minutes
   mutants [FILE]  change the algorithms in small ways and see the tests fail; takes hours
 ";
 
@@ -37,6 +40,11 @@ fn main() -> ExitCode {
         ["fmt"] => test::format(false),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["bench", "node", ref options @ ..]
+            if options.iter().all(|option| ["--json", "--smoke"].contains(option)) =>
+        {
+            bench::node(options)
+        }
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
         _ => {

@@ -1,0 +1,81 @@
+//! Clients that pass a lock around, and how long it takes from one to the next.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::samples::Samples;
+
+/// What the clients of one lock tell each other while they are inside.
+pub(crate) struct Baton {
+    state: Mutex<State>,
+    /// Rings when somebody has entered, and when time is over.
+    bell: Notify,
+    /// What happens before is not measured.
+    begin: Instant,
+    end: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    inside: bool,
+    /// Who entered last.
+    last: Option<usize>,
+    released: Option<Instant>,
+    delays: Samples,
+}
+
+impl Baton {
+    /// To be passed around for this long, after a fifth of it to warm up.
+    pub(crate) fn new(turn: Duration) -> Self {
+        let begin = Instant::now() + turn / 5;
+        Self { state: Mutex::default(), bell: Notify::new(), begin, end: begin + turn }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.end
+    }
+
+    /// A client has entered.
+    pub(crate) fn entered(&self, client: usize) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        assert!(!state.inside, "two are inside");
+        let changed = state.last.replace(client) != Some(client);
+        state.inside = true;
+        if let Some(released) = state.released.filter(|_| changed && now >= self.begin) {
+            state.delays.push(now - released);
+        }
+        drop(state);
+        self.bell.notify_waiters();
+    }
+
+    /// The client inside is about to release.
+    pub(crate) fn leaves(&self) {
+        let mut state = self.state.lock();
+        state.inside = false;
+        state.released = Some(Instant::now());
+    }
+
+    /// Wait until another client has entered, for whoever asks again at once may get back what it
+    /// has just released. `false` if time is over.
+    pub(crate) async fn passed(&self, client: usize) -> bool {
+        loop {
+            let rings = self.bell.notified();
+            if self.is_over() {
+                self.bell.notify_waiters();
+                return false;
+            }
+            if self.state.lock().last != Some(client) {
+                return true;
+            }
+            rings.await;
+        }
+    }
+
+    /// From each release to the next entry of another client.
+    pub(crate) fn delays(&self) -> Samples {
+        self.state.lock().delays.clone()
+    }
+}

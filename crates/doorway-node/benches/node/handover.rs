@@ -1,0 +1,152 @@
+//! Locks that pass from node to node.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use doorway_node::Node;
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+
+use crate::baton::Baton;
+use crate::group::{self, SIZE};
+use crate::pin::Placement;
+use crate::samples::Samples;
+use crate::{ALGORITHMS, Extent};
+
+const NAME: &str = "orders";
+
+/// How long a node holds a lock until all others surely wait for it that are told to.
+const HOLD: Duration = Duration::from_micros(100);
+
+/// What came of clients that all want the same lock all the time.
+#[derive(Default)]
+pub(crate) struct Load {
+    /// From a release to the entry of another client.
+    pub(crate) delays: Samples,
+    seconds: f64,
+    /// Messages and grants of the nodes, those of the warming up included.
+    sent: u64,
+    granted: u64,
+}
+
+impl Load {
+    pub(crate) fn of(baton: &Baton, extent: Extent) -> Self {
+        let (delays, seconds) = (baton.delays(), extent.turn.as_secs_f64());
+        Self { delays, seconds, ..Self::default() }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.delays.extend(other.delays);
+        self.seconds += other.seconds;
+        self.sent += other.sent;
+        self.granted += other.granted;
+    }
+
+    /// Grants per second, each to another client than the last.
+    pub(crate) fn rate(&self) -> f64 {
+        self.delays.count() as f64 / self.seconds
+    }
+
+    pub(crate) fn messages_per_grant(&self) -> f64 {
+        self.sent as f64 / self.granted as f64
+    }
+}
+
+/// Messages sent and grants made by a node.
+pub(crate) fn counted(node: &Node) -> (u64, u64) {
+    let rules = node.counters().rules;
+    let sum = |(sent, grants), (more, entries)| (sent + more, grants + entries);
+    rules.iter().map(|rule| (rule.counts.sent, rule.counts.grants)).fold((0, 0), sum)
+}
+
+/// One client at each node takes the lock, lets it go at once, and wants it again as soon as
+/// another has it: so somebody always waits, and every grant goes to another node.
+pub(crate) fn under_load(extent: Extent, placement: Placement, algorithm: &str) -> Load {
+    let baton = Arc::new(OnceLock::new());
+    let all = Arc::clone(&baton);
+    let parts = group::run(placement, algorithm, move |client, node| {
+        let baton = Arc::clone(&all);
+        async move {
+            let handle = node.open(NAME).unwrap();
+            let baton = baton.get_or_init(|| Baton::new(extent.turn));
+            loop {
+                let guard = handle.lock().await.unwrap();
+                baton.entered(client);
+                baton.leaves();
+                drop(guard);
+                if !baton.passed(client).await {
+                    break counted(&node);
+                }
+            }
+        }
+    });
+    let mut load = baton.get().map(|baton| Load::of(baton, extent)).unwrap_or_default();
+    for (sent, granted) in parts {
+        load.sent += sent;
+        load.granted += granted;
+    }
+    load
+}
+
+/// One hand-over at a time: whoever is inside tells the next node to ask, and releases when the
+/// request has long been here and nobody does anything else.
+pub(crate) fn one_by_one(extent: Extent, placement: Placement) -> Samples {
+    let baton = Arc::new(OnceLock::new());
+    let (all, turns) = (Arc::clone(&baton), Arc::<[Notify; SIZE]>::default());
+    turns[0].notify_one();
+    group::run(placement, ALGORITHMS[0], move |me, node| {
+        let (baton, turns) = (Arc::clone(&all), Arc::clone(&turns));
+        async move {
+            let handle = node.open(NAME).unwrap();
+            let baton = baton.get_or_init(|| Baton::new(extent.turn));
+            while !baton.is_over() {
+                turns[me].notified().await;
+                let guard = handle.lock().await.unwrap();
+                baton.entered(me);
+                turns[(me + 1) % SIZE].notify_one();
+                let begun = Instant::now();
+                while begun.elapsed() < HOLD {
+                    // For our own node, and for those that share the core with it.
+                    yield_now().await;
+                    std::thread::yield_now();
+                }
+                baton.leaves();
+                drop(guard);
+            }
+            turns[(me + 1) % SIZE].notify_one();
+        }
+    });
+    baton.get().map(Baton::delays).unwrap_or_default()
+}
+
+/// The nodes take turns, so that nobody waits and the permission is always elsewhere.
+pub(crate) fn first_acquires(extent: Extent, placement: Placement) -> Samples {
+    let turns: Arc<[Notify; SIZE]> = Arc::default();
+    let parts = group::run(placement, ALGORITHMS[0], move |me, node| {
+        let turns = Arc::clone(&turns);
+        async move {
+            let handle = node.open(NAME).unwrap();
+            let mut samples = Samples::default();
+            let begun = Instant::now();
+            if me == 0 {
+                turns[0].notify_one();
+            }
+            while begun.elapsed() < extent.turn {
+                turns[me].notified().await;
+                let asked = Instant::now();
+                let guard = handle.lock().await.unwrap();
+                samples.push(asked.elapsed());
+                drop(guard);
+                turns[(me + 1) % SIZE].notify_one();
+            }
+            // Whoever still waits for a turn gets it, to see that time is over.
+            turns[(me + 1) % SIZE].notify_one();
+            samples
+        }
+    });
+    let mut samples = Samples::default();
+    for part in parts {
+        samples.extend(part);
+    }
+    samples
+}

@@ -1,0 +1,113 @@
+//! How fast a node is, in one run with what it is made of and with what people use instead.
+//!
+//! `cargo xtask bench node` takes two minutes and wants a quiet machine; `--json` prints the same
+//! for programs, and `--smoke` runs a little of everything without the servers of others.
+//!
+//! A machine may need longer to wake a sleeping core than for all else. So whatever passes between
+//! threads is measured twice: with all threads on one core, and spread over two.
+
+#![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be measured")]
+
+mod baton;
+#[path = "../../tests/common/mod.rs"]
+mod common;
+mod entry;
+mod group;
+mod handover;
+mod memory;
+mod messages;
+mod pin;
+mod raw;
+mod rivals;
+mod samples;
+mod table;
+
+use std::alloc::System;
+use std::time::Duration;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+use pin::Placement;
+use samples::Samples;
+use table::{Row, Table};
+
+/// Counting costs a few nanoseconds for each allocation, of which a hand-over makes some.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The algorithms whose hand-overs are measured; the first is what a node uses if not told.
+const ALGORITHMS: [&str; 3] = ["carvalho-roucairol", "suzuki-kasami", "naimi-trehel"];
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    /// How often things that are compared take their turns.
+    rounds: usize,
+    /// How long each turn takes.
+    turn: Duration,
+    /// How many pairs of lock and unlock make one sample.
+    batch: u32,
+    /// How many names are kept and held.
+    names: usize,
+    /// Are the servers of others measured too?
+    rivals: bool,
+}
+
+impl Extent {
+    const FULL: Self = Self {
+        rounds: 3,
+        turn: Duration::from_millis(500),
+        batch: 64,
+        names: 1_000_000,
+        rivals: true,
+    };
+
+    const SMOKE: Self =
+        Self { rounds: 1, turn: Duration::from_millis(20), batch: 4, names: 1_000, rivals: false };
+}
+
+fn main() {
+    let given = |word: &str| std::env::args().any(|arg| arg == word);
+    let extent = if given("--smoke") { Extent::SMOKE } else { Extent::FULL };
+    let mut table = Table::default();
+    entry::measure(extent, &mut table);
+    for placement in Placement::available() {
+        between_nodes(extent, placement, &mut table);
+        if extent.rivals {
+            rivals::measure(extent, placement, &mut table);
+        }
+    }
+    messages::measure(extent, &mut table);
+    memory::measure(extent, &mut table);
+    print!("{}", if given("--json") { table.json() } else { table.text() });
+}
+
+/// What passes between nodes, beside the bare connection it passes over: in turns, so that whatever
+/// else the machine does falls on all alike.
+fn between_nodes(extent: Extent, placement: Placement, table: &mut Table) {
+    let mut raw = Samples::default();
+    let mut first = Samples::default();
+    let mut single = Samples::default();
+    let mut loads = ALGORITHMS.map(|_| handover::Load::default());
+    for round in 1..=extent.rounds {
+        table::progress(&format!("between nodes, {placement}, {round} of {}", extent.rounds));
+        raw.extend(raw::round_trips(extent, placement));
+        first.extend(handover::first_acquires(extent, placement));
+        single.extend(handover::one_by_one(extent, placement));
+        for (load, algorithm) in loads.iter_mut().zip(ALGORITHMS) {
+            load.add(handover::under_load(extent, placement, algorithm));
+        }
+    }
+    let trip = raw.median();
+    table.add(Row::of("TLS round trip, 64 bytes").at(placement).times(raw));
+    let most = if placement == Placement::OneCore { "4 x" } else { "2.5 x" };
+    let row = Row::of("first acquire, permission elsewhere").at(placement).times(first);
+    table.add(row.against("a round trip", trip).goal(most));
+    let row = Row::of("hand-over between 3 nodes, one at a time").at(placement).times(single);
+    table.add(row.against("one way", trip / 2.0).goal("2 x"));
+    for (load, algorithm) in loads.into_iter().zip(ALGORITHMS) {
+        let row = Row::of(&format!("hand-over between 3 nodes, {algorithm}")).at(placement);
+        let row = row.messages(load.messages_per_grant()).load(load);
+        table.add(row.against("one way", trip / 2.0).goal("2 x"));
+    }
+}

@@ -1,0 +1,87 @@
+//! Redis: the usual recipe of a token that only its owner deletes, with waiting by asking again.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use super::Rival;
+use super::server::{Server, free_port, installed};
+use crate::common::Scratch;
+use crate::pin::Placement;
+
+/// Deletes the lock if it is still one's own.
+const RELEASE: &str = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) \
+                       else return 0 end";
+
+/// After so long a client that waits asks again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+pub(super) struct Redis {
+    stream: BufReader<TcpStream>,
+    token: String,
+    release: String,
+}
+
+impl Rival for Redis {
+    const NAME: &str = "Redis, SET NX every ms";
+
+    fn serve(placement: Placement) -> Result<Server, String> {
+        installed("redis-server")?;
+        let port = free_port();
+        let mut command = placement.command(1);
+        command.args(["redis-server", "--bind", "127.0.0.1", "--save", ""]);
+        command.args(["--appendonly", "no", "--port", &port.to_string()]);
+        Server::start(&mut command, port, Scratch::new())
+    }
+
+    async fn connect(port: u16, number: usize) -> io::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.set_nodelay(true)?;
+        let (stream, token) = (BufReader::new(stream), format!("client-{number}"));
+        let mut client = Self { stream, token, release: String::new() };
+        let loaded = client.call(&["SCRIPT", "LOAD", RELEASE]).await?;
+        client.release = loaded.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(client)
+    }
+
+    async fn lock(&mut self) -> io::Result<()> {
+        let token = self.token.clone();
+        while self.call(&["SET", "orders", &token, "NX", "PX", "30000"]).await?.is_none() {
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn unlock(&mut self) -> io::Result<()> {
+        let (release, token) = (self.release.clone(), self.token.clone());
+        self.call(&["EVALSHA", &release, "1", "orders", &token]).await.map(drop)
+    }
+}
+
+impl Redis {
+    /// Say something; the answer, if it is not the empty one.
+    async fn call(&mut self, words: &[&str]) -> io::Result<Option<String>> {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            request.extend(["$", &word.len().to_string(), "\r\n", word, "\r\n"]);
+        }
+        self.stream.write_all(request.as_bytes()).await?;
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await?;
+        let line = line.trim_end();
+        match line.split_at_checked(1) {
+            Some(("+" | ":", answer)) => Ok(Some(answer.to_owned())),
+            Some(("$", "-1")) => Ok(None),
+            Some(("$", length)) => {
+                let length: usize = length.parse().map_err(io::Error::other)?;
+                let mut answer = vec![0; length + 2];
+                self.stream.read_exact(&mut answer).await?;
+                answer.truncate(length);
+                String::from_utf8(answer).map(Some).map_err(io::Error::other)
+            }
+            _ => Err(io::Error::other(format!("Redis answers {line:?}"))),
+        }
+    }
+}
