@@ -60,7 +60,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         self
     }
 
-    /// Give up at this moment.
+    /// Give up at this moment. Deadlines need a tokio runtime with its timer.
     pub fn until(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
@@ -77,7 +77,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         let (handle, ask) = self.ask()?;
         let entered = handle.node().step(handle.shard(), |shard, now, out| {
             shard.try_acquire(handle.slot(), ask(now), out)
-        });
+        })?;
         Ok(entered.map(|(client, fence)| self.held(client, fence)))
     }
 
@@ -108,13 +108,16 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
             match fence {
                 Some(fence) => (client, Poll::Ready(Ok(fence))),
                 // In one breath with asking, so that no grant can come unseen.
-                None => (client, shard.poll(client, context.waker())),
+                None => (client, shard.poll(client, context.waker(), out)),
             }
         });
         if let Poll::Ready(ended) = polled {
             return Poll::Ready(self.entered(client, ended));
         }
         let admitted = node.begin_wait();
+        // Before anything else, for there is no timer outside of a runtime, and a panic must not
+        // leave a client in the queue.
+        self.waiting = Some(Waiting { client, timer: None });
         let timer = self.deadline.map(|deadline| Box::pin(sleep_until(deadline)));
         self.waiting = Some(Waiting { client, timer });
         if let Err(limit) = admitted {
@@ -134,10 +137,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
             Err(ended) => {
                 let (handle, _) = self.ask()?;
                 handle.node().leave(handle.shard(), client);
-                Err(match ended {
-                    Ended::Lost => AcquireError::Stopped,
-                    Ended::Broken(fault) => AcquireError::Broken(fault),
-                })
+                Err(ended.into())
             }
         }
     }
@@ -171,7 +171,9 @@ impl<H: Borrow<Handle> + Unpin> Future for Acquire<H> {
         let Some(Waiting { client, .. }) = &this.waiting else { return this.begin(context) };
         let client = *client;
         let (handle, _) = this.ask()?;
-        let polled = handle.node().shard(handle.shard()).poll(client, context.waker());
+        let polled = handle
+            .node()
+            .step(handle.shard(), |shard, _, out| shard.poll(client, context.waker(), out));
         match polled {
             Poll::Ready(result) => {
                 handle.node().end_wait();

@@ -100,7 +100,7 @@ impl Default for Config {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mistake {
     /// A name of a group or node that cannot be part of a certificate.
-    #[error("{what} `{name}`: 1 to 63 of a-z, 0-9 and `-` are allowed")]
+    #[error("{what} `{name}`: 1 to 63 of a-z, 0-9 and, between others, `-` are allowed")]
     BadLabel {
         /// Whose name.
         what: &'static str,
@@ -212,7 +212,8 @@ impl Config {
     fn check_members(&self, mistakes: &mut Vec<Mistake>) {
         let label = |what, name: &str| {
             let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            let good = (1..=63).contains(&name.len()) && name.chars().all(allowed);
+            let bounds = !name.starts_with('-') && !name.ends_with('-');
+            let good = bounds && (1..=63).contains(&name.len()) && name.chars().all(allowed);
             (!good).then(|| Mistake::BadLabel { what, name: name.to_owned() })
         };
         mistakes.extend(label("group", &self.group));
@@ -297,7 +298,7 @@ mod tests {
         let config = Config {
             group: "Shop".into(),
             me: "c".into(),
-            members: vec![member("a"), member("b"), member("a")],
+            members: vec![member("a"), member("b-"), member("a")],
             rules: vec![
                 rule("a*b", "lamport", 1),
                 rule("", "lamport", 1),
@@ -313,7 +314,8 @@ mod tests {
         let Err(ConfigError(mistakes)) = config.check() else { panic!("found good") };
         let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         for part in [
-            "group `Shop`: 1 to 63 of a-z, 0-9 and `-` are allowed",
+            "group `Shop`: 1 to 63 of a-z, 0-9 and, between others, `-` are allowed",
+            "member `b-`: 1 to 63",
             "member `a` is listed twice",
             "`c` is not among the members",
             "set `tls`",
@@ -329,7 +331,7 @@ mod tests {
         ] {
             assert!(said.iter().any(|said| said.contains(part)), "{part:?} is not in {said:#?}");
         }
-        assert_eq!(said.len(), 13);
+        assert_eq!(said.len(), 14);
     }
 
     #[test]

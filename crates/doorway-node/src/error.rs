@@ -1,7 +1,7 @@
 //! What can go wrong, each with a word on whether anything changed.
 
 use crate::config::ConfigError;
-use crate::locks::Fault;
+use crate::locks::{Ended, Fault};
 use crate::name::NameError;
 
 /// Why a lock could not be had. In every case nothing has changed: the request is withdrawn, no
@@ -31,6 +31,15 @@ pub enum AcquireError {
     /// The lock is out of order: its algorithm broke its contract. Other locks are not affected.
     #[error("the lock is out of order: {0}")]
     Broken(Fault),
+}
+
+impl From<Ended> for AcquireError {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Lost => Self::Stopped,
+            Ended::Broken(fault) => Self::Broken(fault),
+        }
+    }
 }
 
 /// The lock was lost before it was released: someone else may have been inside since.

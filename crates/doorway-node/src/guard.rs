@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use crate::error::Lost;
 use crate::fence::Fence;
 use crate::handle::Handle;
-use crate::locks::ClientId;
+use crate::locks::{ClientId, Out, Shard};
 
 /// A lock that is held. Dropping it releases the lock.
 #[must_use = "a guard that is dropped at once protects nothing"]
@@ -45,12 +45,15 @@ impl<H: Borrow<Handle>> Held<H> {
         handle.node().shard(handle.shard()).is_lost(self.client)
     }
 
-    /// Wait until the lock is lost, which it never is while its node is well.
+    /// Wait until the lock is lost, which it never is while its node is well. Any number of tasks
+    /// may wait for it.
     pub async fn lost(&self) {
         let handle = self.handle();
         poll_fn(|context| {
-            let mut shard = handle.node().shard(handle.shard());
-            shard.poll_lost(self.client, context.waker()).map(drop)
+            let watch = |shard: &mut Shard, _, out: &mut Out| {
+                shard.poll_lost(self.client, context.waker(), out)
+            };
+            handle.node().step(handle.shard(), watch).map(drop)
         })
         .await;
     }

@@ -78,7 +78,7 @@ impl Handle {
     }
 
     /// Why does anyone wait for this lock? Asks the other members, which have half a second to
-    /// answer.
+    /// answer, and goes on to the locks for which those inside wait.
     pub async fn why(&self) -> Why {
         self.node().why(self.name()).await
     }

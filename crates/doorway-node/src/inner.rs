@@ -6,13 +6,14 @@
 
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
 use doorway_core::{NodeId, NodeSet};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHasher;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::config::{Checked, Config, MemberConfig, Patterns};
@@ -41,15 +42,18 @@ pub(crate) struct Inner {
     shards: Box<[Place]>,
     /// By node; `None` for ourselves.
     peers: Vec<Option<Arc<Peer>>>,
-    /// To whom a connection is up, by node.
-    pub(crate) up: Vec<AtomicBool>,
+    /// Which start of each peer was met last, and the highest epoch that it gave itself.
+    pub(crate) met: Mutex<Vec<Option<(Incarnation, u64)>>>,
     pub(crate) group: String,
     /// What all members have configured alike.
     pub(crate) digest: u64,
     /// Which start of this node this is.
     pub(crate) incarnation: Incarnation,
     views: Mutex<Views>,
-    pub(crate) store: Box<dyn ViewStore>,
+    /// Until the node has stopped.
+    pub(crate) store: Mutex<Option<Box<dyn ViewStore>>>,
+    /// Has it been told to?
+    over: watch::Sender<bool>,
     /// When the epoch was last raised because a clock had run far, in seconds of this node.
     pub(crate) raised: AtomicU64,
     began: Instant,
@@ -62,7 +66,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// A node that has raised its epoch and, if it has no peers, serves already.
-    pub(crate) fn new(config: &Config, incarnation: Incarnation) -> Result<Self, StartError> {
+    pub(crate) fn new(config: &Config, seed: u64) -> Result<Self, StartError> {
         let Checked { me, patterns, rules } = config.check()?;
         let me = NodeId::at(me);
         let names: Vec<String> = config.members.iter().map(|member| member.name.clone()).collect();
@@ -80,15 +84,17 @@ impl Inner {
         let place = |_| Place(Mutex::new(Shard::new(Arc::clone(&setup))));
         let node = Self {
             peers: config.members.iter().enumerate().map(peer).collect(),
-            up: names.iter().map(|_| AtomicBool::new(false)).collect(),
+            met: Mutex::new(vec![None; names.len()]),
             group: config.group.clone(),
             digest: config.digest(),
-            incarnation,
+            // Another one at every start, whatever the seed.
+            incarnation: Incarnation(seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             names,
             patterns,
             shards: (0..SHARDS).map(place).collect(),
             views: Mutex::new(Views::new(me, config.members.len(), epoch)),
-            store,
+            store: Mutex::new(Some(store)),
+            over: watch::Sender::new(false),
             raised: AtomicU64::new(0),
             began: Instant::now(),
             waiting: AtomicUsize::new(0),
@@ -106,6 +112,26 @@ impl Inner {
         for index in 0..self.shards() {
             self.act(index, out, |shard, _, out| shard.end(out));
         }
+        self.over.send_replace(true);
+    }
+
+    /// Has the node been told to stop?
+    pub(crate) fn is_over(&self) -> bool {
+        *self.over.borrow()
+    }
+
+    /// Wait until the node is told to stop.
+    pub(crate) fn over(&self) -> impl Future<Output = ()> + use<> {
+        let mut over = self.over.subscribe();
+        async move {
+            // An error would mean that the node is gone, and so it is over as well.
+            let _ = over.wait_for(|over| *over).await;
+        }
+    }
+
+    /// The view in which locks are served now.
+    pub(crate) fn view(&self) -> Option<u64> {
+        self.shard(0).running()
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -199,10 +225,6 @@ impl Inner {
         self.peers.iter().flatten()
     }
 
-    pub(crate) fn is_up(&self, peer: &Peer) -> bool {
-        self.up[peer.id().index()].load(Ordering::Acquire)
-    }
-
     /// Put a message into its queue, to be written soon.
     pub(crate) fn send(&self, to: NodeId, message: &Message) {
         self.put(to, message, Peer::send);
@@ -234,7 +256,9 @@ impl Inner {
     /// Count an acquire that waits; refused beyond the limit.
     pub(crate) fn begin_wait(&self) -> Result<(), usize> {
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        if before < self.limit { Ok(()) } else { Err(self.limit) }
+        // Whoever gave up while a peer is away has left a request behind, which still takes room.
+        let backlog = || self.peers().any(|peer| peer.unacknowledged() > self.limit);
+        if before < self.limit && !backlog() { Ok(()) } else { Err(self.limit) }
     }
 
     pub(crate) fn end_wait(&self) {
@@ -248,7 +272,7 @@ impl Inner {
 
     /// Which members cannot be reached, and for how long.
     pub(crate) fn away(&self) -> Vec<(String, Duration)> {
-        let away = self.peers().filter(|peer| !self.is_up(peer));
+        let away = self.peers().filter(|peer| !peer.is_up());
         away.map(|peer| (peer.name().to_owned(), peer.report().since.unwrap_or(self.now())))
             .collect()
     }
@@ -260,9 +284,8 @@ impl Inner {
             counts.iter_mut().zip(shard).for_each(|(sum, more)| *sum += more);
         }
         let rules = self.setup.rules.iter().zip(counts);
-        let view = self.views().running();
         NodeCounters {
-            view,
+            view: self.view(),
             waiting: self.waiting.load(Ordering::Relaxed),
             rules: rules
                 .map(|(rule, counts)| RuleCounters { algorithm: rule.info.name, counts })

@@ -44,12 +44,14 @@
 //! # What is promised
 //!
 //! - No two are inside who may not be. A node that crashes takes its clients with it.
-//! - Every grant has a [`Fence`]. It grows from grant to grant, whatever stops and starts: a
-//!   resource that remembers the highest one it has seen can turn away whoever comes too late.
+//! - Every grant has a [`Fence`], which grows from one exclusive grant to the next, whatever stops
+//!   and starts: a resource that remembers the highest one it has seen can turn away whoever comes
+//!   too late. A node without [`Config::data`] begins anew when its process does.
 //! - Dropping a request at any moment withdraws it, dropping a guard releases the lock. Errors say
 //!   that nothing is held.
-//! - A lock can be lost: when its node is stopped, or when another process takes its place. Then
-//!   [`Held::lost`] returns. No lock, this one included, undoes what a paused holder does later.
+//! - A lock can be lost: when its node or the runtime in which it was started is stopped, or when
+//!   another process takes its place. Then [`Held::lost`] returns. No lock, this one included,
+//!   undoes what a paused holder does later.
 //!
 //! # Versions
 //!

@@ -14,7 +14,6 @@ use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::inner::Inner;
-use crate::link::Incarnation;
 use crate::locks::Out;
 use crate::name::{Name, NameError};
 use crate::net::{Network, Tcp};
@@ -39,7 +38,7 @@ impl Node {
     /// A node without peers: no configuration, no certificate, no port. Its fences grow while the
     /// process lives; one that is started with [`Config::data`] goes on where it stopped.
     pub fn alone() -> Self {
-        let inner = Inner::new(&Config::default(), Incarnation::default());
+        let inner = Inner::new(&Config::default(), 0);
         let inner = Arc::new(inner.expect("nothing can be wrong with the defaults"));
         Self(Arc::new(Running { inner, links: Links::default() }))
     }
@@ -52,7 +51,7 @@ impl Node {
     /// Start a node on a network of your own, such as a simulated one.
     pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
         let seed = config.seed.unwrap_or_else(|| RandomState::new().hash_one(&config.me));
-        let inner = Arc::new(Inner::new(&config, Incarnation(seed))?);
+        let inner = Arc::new(Inner::new(&config, seed)?);
         let links = match &config.tls {
             Some(tls) if config.members.len() > 1 => {
                 Links::start(network, &config, tls, &inner, seed).await?
@@ -62,12 +61,15 @@ impl Node {
         Ok(Self(Arc::new(Running { inner, links })))
     }
 
-    /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail.
+    /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail. When this
+    /// returns, its port and its directory are free. A node whose last copy is dropped stops too,
+    /// but some time later.
     pub async fn stop(&self) {
         let mut out = Out::default();
         self.0.inner.end(&mut out);
         out.wakers.drain(..).for_each(Waker::wake);
-        self.0.links.stop().await;
+        self.0.links.stopped().await;
+        self.0.inner.store.lock().take();
     }
 
     /// Look a lock up once, to ask for it many times.

@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How many locks away a circle is looked for.
 const REACH: usize = 32;
 
-/// How many clients a node tells of at most in one answer.
-const TOLD: usize = 4096;
+/// How many clients a node tells of at most in one answer: twice as many fit into a message.
+const TOLD: usize = 1024;
 
 /// The questions that wait for answers, by their numbers.
 #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ impl Inner {
         let mut heard = vec![own];
         let mut asked = self.questions.ask();
         let question = Message::Ask(asked.number, Question::Clients(lock.clone()));
-        let up = self.peers().filter(|peer| self.is_up(peer));
+        let up = self.peers().filter(|peer| peer.is_up());
         let due = up.map(|peer| self.send(peer.id(), &question)).count();
         let deadline = Instant::now() + PATIENCE;
         while heard.len() <= due {
@@ -130,6 +130,9 @@ impl Inner {
                 break;
             };
             let Answer::Clients(clients) = answer;
+            if heard.iter().any(|earlier| earlier.node == node) {
+                continue; // Nobody is asked twice.
+            }
             heard.push(Heard { node, clients, at: Instant::now() });
         }
         heard
@@ -141,7 +144,7 @@ impl Inner {
             let shard = self.shard(self.shard_of(lock));
             shard.unheard(lock).into_iter().map(|node| self.names[node.index()].clone()).collect()
         };
-        let view = self.views().running();
+        let view = self.view();
         let mut why = Why {
             lock: lock.clone(),
             view,
@@ -171,7 +174,7 @@ impl Inner {
             }
         }
         let answered = |node: NodeId| heard.iter().any(|heard| heard.node == node);
-        let silent = self.peers().filter(|peer| self.is_up(peer) && !answered(peer.id()));
+        let silent = self.peers().filter(|peer| peer.is_up() && !answered(peer.id()));
         why.silent = silent.map(|peer| peer.name().to_owned()).collect();
         why
     }

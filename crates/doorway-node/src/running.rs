@@ -1,6 +1,7 @@
 //! A node while it runs: itself, and the task that keeps its links up.
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
@@ -8,6 +9,7 @@ use tokio::task::JoinHandle;
 use crate::config::{Config, TlsConfig};
 use crate::error::StartError;
 use crate::inner::Inner;
+use crate::locks::Out;
 use crate::net::{Identity, Mesh, Network, Timing};
 
 /// What everything that belongs to a node keeps alive. The task of the links has the node too, so
@@ -17,7 +19,14 @@ pub(crate) struct Running {
     pub(crate) links: Links,
 }
 
-/// The task that keeps the links of a node up; it ends with this.
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nobody is left who could hold a lock; the links end by themselves.
+        self.inner.end(&mut Out::default());
+    }
+}
+
+/// The task that keeps the links of a node up.
 #[derive(Default)]
 pub(crate) struct Links(Mutex<Option<JoinHandle<()>>>);
 
@@ -38,22 +47,30 @@ impl Links {
         let timing = Timing { heartbeat, silence, ..Timing::default() };
         let upper = Arc::clone(node);
         let mesh = Mesh::new(network, identity, node.setup.me, peers, upper, timing, seed);
-        Ok(Self(Mutex::new(Some(tokio::spawn(Arc::new(mesh).run(listener))))))
+        let (over, ending) = (node.over(), Ending(Arc::clone(node)));
+        Ok(Self(Mutex::new(Some(tokio::spawn(async move {
+            let _ending = ending;
+            Arc::new(mesh).run(listener, over).await;
+        })))))
     }
 
-    pub(crate) async fn stop(&self) {
+    /// Wait until the links of a node that was told to stop are gone.
+    pub(crate) async fn stopped(&self) {
         let task = self.0.lock().take();
         if let Some(task) = task {
-            task.abort();
-            let _ = task.await; // It was told to end, and has.
+            let _ = task.await; // However it ended, it has.
         }
     }
 }
 
-impl Drop for Links {
+/// Ends the node with its links: also when the runtime in which they run is gone, without which the
+/// node can do nothing more.
+struct Ending(Arc<Inner>);
+
+impl Drop for Ending {
     fn drop(&mut self) {
-        if let Some(task) = self.0.get_mut() {
-            task.abort();
-        }
+        let mut out = Out::default();
+        self.0.end(&mut out);
+        out.wakers.drain(..).for_each(Waker::wake);
     }
 }

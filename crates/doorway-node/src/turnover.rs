@@ -49,15 +49,18 @@ impl Inner {
             }
             Err(error) => tracing::error!(%error, "a peer said what cannot be"),
         }
-        self.advance(&mut views, &mut out);
+        if !self.is_over() {
+            self.advance(&mut views, &mut out);
+        }
         drop(views);
         out.wakers.drain(..).for_each(Waker::wake);
     }
 
     fn raise_above(&self, views: &mut Views, epoch: u64) {
-        let raised = match self.store.raise(epoch) {
-            Ok(epoch) => views.raise(epoch).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+        let raised = match self.store.lock().as_ref().map(|store| store.raise(epoch)) {
+            Some(Ok(epoch)) => views.raise(epoch).map_err(|error| error.to_string()),
+            Some(Err(error)) => Err(error.to_string()),
+            None => return, // The node has stopped.
         };
         match raised {
             Ok(()) => self.broadcast(&Message::Epochs(views.epochs().to_vec())),
@@ -70,8 +73,7 @@ impl Inner {
         if let Some(view) = views.pending() {
             // A view that could not start yet would only keep everyone waiting: as long as a member
             // is away, we go on in the old one with whatever does not need it.
-            let away: Vec<&str> =
-                self.peers().filter(|p| !self.is_up(p)).map(|p| p.name()).collect();
+            let away: Vec<&str> = self.peers().filter(|p| !p.is_up()).map(|p| p.name()).collect();
             if !away.is_empty() {
                 tracing::info!(view = view.number(), ?away, "the next view waits for members");
                 return;
@@ -79,7 +81,7 @@ impl Inner {
             self.stop_for(views, &view);
         }
         if let Some(started) = views.ready() {
-            self.start_view(started, out);
+            self.start_view(&started, out);
         }
         if std::mem::take(&mut out.overdue) {
             // A shard could not begin the view that has just started.
@@ -100,17 +102,17 @@ impl Inner {
         }
     }
 
-    fn start_view(&self, started: Started, out: &mut Out) {
+    fn start_view(&self, started: &Started, out: &mut Out) {
         let number = started.view.number();
         let mut parts: Vec<Vec<(NodeId, Held)>> = vec![Vec::new(); self.shards()];
-        for (node, held) in started.held.into_iter().enumerate() {
+        for (node, held) in started.held.iter().enumerate() {
             for held in held {
-                parts[self.shard_of(&held.lock)].push((NodeId::at(node), held));
+                parts[self.shard_of(&held.lock)].push((NodeId::at(node), held.clone()));
             }
         }
         for (index, part) in parts.into_iter().enumerate() {
             self.act(index, out, |shard, now, out| shard.start(number, part, now, out));
         }
-        tracing::info!(view = number, "the view runs");
+        tracing::info!(view = number, epochs = ?started.view.epochs(), "the view runs");
     }
 }

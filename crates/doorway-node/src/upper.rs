@@ -1,7 +1,5 @@
 //! What a node does about its links: peers come and go, and messages arrive.
 
-use std::sync::atomic::Ordering;
-
 use doorway_core::NodeId;
 
 use crate::inner::Inner;
@@ -22,16 +20,29 @@ impl Upper for Inner {
         }
     }
 
-    fn admit(&self, _peer: NodeId, hello: &Hello) -> Result<(), String> {
+    fn admit(&self, peer: NodeId, hello: &Hello) -> Result<(), String> {
         let size = self.names.len();
-        if hello.epochs.len() == size {
-            return Ok(());
+        if hello.epochs.len() != size {
+            return Err(format!("it knows {} members, and there are {size}", hello.epochs.len()));
         }
-        Err(format!("it knows {} members, and there are {size}", hello.epochs.len()))
+        let own = hello.epochs[peer.index()];
+        let before = self.met.lock()[peer.index()];
+        match before {
+            Some((met, epoch)) if met != hello.incarnation && own == epoch => {
+                // Its directory was lost or copied. This epoch is spent: told of a higher one, the
+                // new process goes above it, and the old one, if it lives, knows that it is over.
+                // With a lower epoch it hears of this one, and does the same.
+                let mut epochs = hello.epochs.clone();
+                epochs[peer.index()] = epoch + 1;
+                self.learn(&epochs);
+            }
+            _ => self.learn(&hello.epochs),
+        }
+        Ok(())
     }
 
     fn up(&self, peer: NodeId, hello: &Hello) {
-        self.up[peer.index()].store(true, Ordering::Release);
+        self.met.lock()[peer.index()] = Some((hello.incarnation, hello.epochs[peer.index()]));
         tracing::info!(peer = self.names[peer.index()], "link up");
         // What was said before this process of the peer was met has not reached it.
         let views = self.views();
@@ -40,14 +51,21 @@ impl Upper for Inner {
             self.send(peer, &Message::Flush(flush));
         }
         drop(views);
+        // Everyone who was waited for may be there now.
         self.learn(&hello.epochs);
     }
 
     fn deliver(&self, from: NodeId, message: Message) {
         match message {
             Message::Step(step) => self.stepped(from, &step),
-            Message::Flush(flush) => self.flushed(from, flush),
-            Message::Epochs(epochs) => self.learn(&epochs),
+            Message::Flush(flush) => {
+                self.note_epoch(from, &flush.epochs);
+                self.flushed(from, flush);
+            }
+            Message::Epochs(epochs) => {
+                self.note_epoch(from, &epochs);
+                self.learn(&epochs);
+            }
             Message::Ask(number, question) => {
                 self.send(from, &Message::Tell(number, self.answer(&question)));
             }
@@ -58,12 +76,20 @@ impl Upper for Inner {
     fn delivered(&self, _from: NodeId) {}
 
     fn down(&self, peer: NodeId, why: &str) {
-        self.up[peer.index()].store(false, Ordering::Release);
         tracing::warn!(peer = self.names[peer.index()], why, "link down");
     }
 }
 
 impl Inner {
+    /// Remember the epoch that a peer gives itself.
+    fn note_epoch(&self, from: NodeId, epochs: &[u64]) {
+        if let (Some(Some((_, known))), Some(own)) =
+            (self.met.lock().get_mut(from.index()), epochs.get(from.index()))
+        {
+            *known = (*known).max(*own);
+        }
+    }
+
     fn stepped(&self, from: NodeId, step: &Step) {
         let (shard, rule) = (self.shard_of(&step.lock), self.rule_of(&step.lock));
         self.step(shard, |shard, now, out| shard.receive(from, rule, step, now, out));

@@ -258,3 +258,62 @@ async fn drop_many(node: Node, inside: Arc<[AtomicUsize; 4]>, seed: u64) {
         drop(guard);
     }
 }
+
+#[tokio::test]
+async fn everyone_who_watches_a_lock_hears_of_its_loss() {
+    let node = Node::alone();
+    let guard = Arc::new(node.lock("orders").await.unwrap());
+    let watchers: Vec<_> = (0..20)
+        .map(|_| {
+            let guard = Arc::clone(&guard);
+            tokio::spawn(async move { guard.lost().await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    node.stop().await;
+    for watcher in watchers {
+        watcher.await.unwrap();
+    }
+    assert_eq!(node.try_lock("orders").unwrap_err(), AcquireError::Stopped);
+}
+
+/// There is no timer outside of a runtime. The panic that says so leaves nobody in the queue.
+#[test]
+fn a_deadline_without_a_runtime_leaves_nothing() {
+    let node = Node::alone();
+    let orders = node.open("orders").unwrap();
+    let guard = orders.try_lock().unwrap();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        poll(pin!(orders.lock().within(Duration::from_secs(1)))).is_pending()
+    }));
+    assert!(panicked.is_err());
+    drop(guard);
+    assert!(orders.try_lock().unwrap().is_some());
+    assert_eq!(node.counters().waiting, 0);
+}
+
+/// A task that owns a lock, known only by the waker that another lock has of it.
+struct Task(#[expect(dead_code, reason = "it is owned, not used")] OwnedGuard);
+
+impl std::task::Wake for Task {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Where the last reference to a task is a waker, its locks are released when the waker goes.
+#[test]
+fn a_waker_may_own_a_lock_of_the_same_shard() {
+    let node = Node::alone();
+    let orders = node.open("orders").unwrap();
+    let guard = orders.try_lock().unwrap().unwrap();
+    // With so many names, some are in the shard of the first.
+    for number in 0..400 {
+        let owned = node.try_lock(&format!("{number}")).unwrap().unwrap();
+        let waker = Waker::from(Arc::new(Task(owned)));
+        let polled = pin!(guard.lost()).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+    }
+    drop(guard);
+    for number in 0..400 {
+        assert!(node.try_lock(&format!("{number}")).unwrap().is_some());
+    }
+}

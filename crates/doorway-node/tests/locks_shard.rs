@@ -36,7 +36,7 @@ fn change_view(nodes: &mut Nodes, view: u64) {
 }
 
 fn poll(shard: &mut Shard, client: ClientId) -> Poll<Result<Fence, Ended>> {
-    shard.poll(client, Waker::noop())
+    shard.poll(client, Waker::noop(), &mut Out::default())
 }
 
 fn open(nodes: &mut Nodes, text: &str) -> Vec<Slot> {
@@ -51,7 +51,7 @@ fn who_is_alone_is_inside_at_once_and_fences_grow() {
         let (client, got) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 7), out));
         assert_eq!(got, Some(fence(1, clock)));
         let tried = nodes.act(0, |s, out| s.try_acquire(slot, ask(Exclusive, 8), out));
-        assert_eq!(tried, None);
+        assert_eq!(tried, Ok(None));
         nodes.act(0, |s, out| s.leave(client, NOW, out));
     }
     assert!(nodes.lines.is_empty());
@@ -139,9 +139,9 @@ fn a_stopped_node_ends_all_its_clients() {
     let slot = open(&mut nodes, "orders")[0];
     let (inside, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
     let (waiting, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 2), out));
-    assert!(nodes.shards[0].poll_lost(inside, Waker::noop()).is_pending());
+    assert!(nodes.shards[0].poll_lost(inside, Waker::noop(), &mut Out::default()).is_pending());
     nodes.act(0, Shard::end);
-    let lost = nodes.shards[0].poll_lost(inside, Waker::noop());
+    let lost = nodes.shards[0].poll_lost(inside, Waker::noop(), &mut Out::default());
     assert_eq!(lost, Poll::Ready(Ended::Lost));
     assert_eq!(poll(&mut nodes.shards[0], waiting), Poll::Ready(Err(Ended::Lost)));
     let (late, none) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 3), out));
@@ -184,7 +184,7 @@ fn a_start_that_cannot_be_breaks_its_lock_only() {
     assert!(matches!(broken, Poll::Ready(Err(Ended::Broken(Fault::Rejected(_))))));
     nodes.act(0, |s, out| s.leave(client, NOW, out));
     let tried = nodes.act(0, |s, out| s.try_acquire(orders, ask(Exclusive, 1), out));
-    assert_eq!(tried, None);
+    assert!(matches!(tried, Err(Ended::Broken(_))));
     let (other, _) = nodes.act(0, |s, out| s.acquire(stock, ask(Exclusive, 1), out));
     assert!(poll(&mut nodes.shards[0], other).is_pending());
     // In the next view the lock is whole again.

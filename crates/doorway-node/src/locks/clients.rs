@@ -4,9 +4,11 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use slab::Slab;
+use smallvec::SmallVec;
 
 use super::lock::ClientId;
 use super::machine::Fault;
+use super::shard::Out;
 use crate::fence::Fence;
 
 /// Why a client that was inside is so no more, or why one that waits will never be.
@@ -20,6 +22,9 @@ pub enum Ended {
     Broken(Fault),
 }
 
+/// So many may watch one lock for its loss before all of them are asked whether they still do.
+const WATCHERS: usize = 8;
+
 /// A client, from when it asks until it leaves.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -30,7 +35,8 @@ pub(super) struct Client {
     /// When it asked, or went inside.
     pub(super) since: Duration,
     state: State,
-    waker: Option<Waker>,
+    /// The one who waits for it to enter, or those who wait for it to lose its lock.
+    wakers: SmallVec<[Waker; 1]>,
 }
 
 #[derive(Debug)]
@@ -60,7 +66,8 @@ impl Clients {
     /// Somebody asks.
     pub(super) fn add(&mut self, lock: u32, session: u64, now: Duration) -> ClientId {
         let state = State::Waiting;
-        let at = self.0.insert(Client { lock, session, since: now, state, waker: None });
+        let at =
+            self.0.insert(Client { lock, session, since: now, state, wakers: SmallVec::new() });
         ClientId(u32::try_from(at).expect("fewer than 2^32 clients fit into memory"))
     }
 
@@ -68,9 +75,11 @@ impl Clients {
         self.0.get(client.0 as usize)
     }
 
-    /// Somebody has left.
-    pub(super) fn remove(&mut self, client: ClientId) -> Option<Client> {
-        self.0.try_remove(client.0 as usize)
+    /// Somebody has left: the lock that it was a client of comes back.
+    pub(super) fn remove(&mut self, client: ClientId, out: &mut Out) -> Option<u32> {
+        let gone = self.0.try_remove(client.0 as usize)?;
+        out.spent.extend(gone.wakers);
+        Some(gone.lock)
     }
 
     /// A waiting client goes inside.
@@ -84,7 +93,7 @@ impl Clients {
         let Some(client) = self.0.get_mut(client.0 as usize) else { return };
         client.state = State::Inside(fence);
         client.since = now;
-        wakers.extend(client.waker.take());
+        wakers.extend(client.wakers.drain(..));
     }
 
     /// A client will never be inside, or is so no more.
@@ -101,14 +110,22 @@ impl Clients {
         }
     }
 
-    /// Is a client that was waiting inside? If not, `waker` hears of it.
-    pub(super) fn poll(&mut self, client: ClientId, waker: &Waker) -> Poll<Result<Fence, Ended>> {
+    /// Is a client that was waiting inside? If not, `waker` hears of it, and no other.
+    pub(super) fn poll(
+        &mut self,
+        client: ClientId,
+        waker: &Waker,
+        out: &mut Out,
+    ) -> Poll<Result<Fence, Ended>> {
         let Some(client) = self.0.get_mut(client.0 as usize) else {
             return Poll::Ready(Err(Ended::Lost));
         };
         match &client.state {
             State::Waiting => {
-                client.listen(waker);
+                if !client.knows(waker) {
+                    out.spent.extend(client.wakers.drain(..));
+                    client.wakers.push(waker.clone());
+                }
                 Poll::Pending
             }
             State::Inside(fence) => Poll::Ready(Ok(*fence)),
@@ -117,14 +134,25 @@ impl Clients {
     }
 
     /// Is a client that was inside so no more? If it still is, `waker` hears of it.
-    pub(super) fn poll_lost(&mut self, client: ClientId, waker: &Waker) -> Poll<Ended> {
+    pub(super) fn poll_lost(
+        &mut self,
+        client: ClientId,
+        waker: &Waker,
+        out: &mut Out,
+    ) -> Poll<Ended> {
         let Some(client) = self.0.get_mut(client.0 as usize) else {
             return Poll::Ready(Ended::Lost);
         };
         if let State::Ended(ended) = &client.state {
             return Poll::Ready(ended.0);
         }
-        client.listen(waker);
+        if !client.knows(waker) {
+            if client.wakers.len() >= WATCHERS {
+                // Those who still want to know will say so again.
+                out.wakers.extend(client.wakers.drain(..));
+            }
+            client.wakers.push(waker.clone());
+        }
         Poll::Pending
     }
 }
@@ -134,16 +162,14 @@ impl Client {
         matches!(self.state, State::Ended(_))
     }
 
-    fn listen(&mut self, waker: &Waker) {
-        if !self.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            self.waker = Some(waker.clone());
-        }
+    fn knows(&self, waker: &Waker) -> bool {
+        self.wakers.iter().any(|known| known.will_wake(waker))
     }
 
     fn end(&mut self, why: Ended, wakers: &mut Vec<Waker>) {
         if !self.is_ended() {
             self.state = State::Ended(Box::new((why, self.fence())));
-            wakers.extend(self.waker.take());
+            wakers.extend(self.wakers.drain(..));
         }
     }
 }

@@ -5,7 +5,7 @@ use doorway_core::NodeId;
 use crate::wire::Step;
 
 /// How many bytes of messages a shard keeps. A group whose nodes are all alive is never near it.
-const LIMIT: usize = 64 << 20;
+const LIMIT: usize = 4 << 20;
 
 /// Messages in the order of their arrival.
 #[derive(Debug, Default)]
@@ -24,12 +24,6 @@ impl Kept {
             self.messages.push((from, rule, step.clone()));
         }
         room
-    }
-
-    /// Views below this one will never run.
-    pub(super) fn forget_below(&mut self, view: u64) {
-        self.messages.retain(|(_, _, step)| step.view >= view);
-        self.bytes = self.messages.iter().map(|(_, _, step)| size(step)).sum();
     }
 
     /// All of them.

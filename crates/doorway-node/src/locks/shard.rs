@@ -54,6 +54,9 @@ pub struct Out {
     pub steps: Vec<(NodeId, Step)>,
     /// Whom to wake, once the shard is unlocked.
     pub wakers: Vec<Waker>,
+    /// Wakers that are of no more use, to be dropped once the shard is unlocked: one may own a task,
+    /// and the task a lock of this shard.
+    pub spent: Vec<Waker>,
     /// What was refused or broke a lock, for the log: who did it, which may be this node.
     pub refused: Vec<(NodeId, Name, Fault)>,
     /// The clock is far, or the shard cannot go on in this view: the group must start the next.
@@ -147,10 +150,10 @@ impl Shard {
         slot: Slot,
         ask: Ask,
         out: &mut Out,
-    ) -> Option<(ClientId, Fence)> {
+    ) -> Result<Option<(ClientId, Fence)>, Ended> {
         self.begin(slot.0, ask.now, out);
-        if self.barred(slot.0).is_some() {
-            return None;
+        if let Some(ended) = self.barred(slot.0) {
+            return Err(ended);
         }
         let client = self.clients.add(slot.0, ask.session, ask.now);
         let mode = self.mode(slot.0, ask.mode);
@@ -159,19 +162,24 @@ impl Shard {
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
-            self.clients.remove(client);
+            self.clients.remove(client, out);
         }
-        fence.map(|fence| (client, fence))
+        Ok(fence.map(|fence| (client, fence)))
     }
 
     /// Is a client that was waiting inside now? If not, `waker` hears of it.
-    pub fn poll(&mut self, client: ClientId, waker: &Waker) -> Poll<Result<Fence, Ended>> {
-        self.clients.poll(client, waker)
+    pub fn poll(
+        &mut self,
+        client: ClientId,
+        waker: &Waker,
+        out: &mut Out,
+    ) -> Poll<Result<Fence, Ended>> {
+        self.clients.poll(client, waker, out)
     }
 
     /// Has a client that was inside lost its lock? If not, `waker` hears of it.
-    pub fn poll_lost(&mut self, client: ClientId, waker: &Waker) -> Poll<Ended> {
-        self.clients.poll_lost(client, waker)
+    pub fn poll_lost(&mut self, client: ClientId, waker: &Waker, out: &mut Out) -> Poll<Ended> {
+        self.clients.poll_lost(client, waker, out)
     }
 
     /// Has a client that was inside lost its lock?
@@ -181,15 +189,13 @@ impl Shard {
 
     /// A client is gone, wherever it stood: inside, waiting, or at its end.
     pub fn leave(&mut self, client: ClientId, now: Duration, out: &mut Out) {
-        let Some(gone) = self.clients.remove(client) else { return };
-        self.step(gone.lock, now, out, |lock, rule, moves| {
-            lock.leave(rule, client, moves).map(|_| ())
-        });
-        self.rest(gone.lock);
+        let Some(at) = self.clients.remove(client, out) else { return };
+        self.step(at, now, out, |lock, rule, moves| lock.leave(rule, client, moves).map(|_| ()));
+        self.rest(at);
     }
 
     /// The view that runs.
-    pub(super) fn running(&self) -> Option<u64> {
+    pub fn running(&self) -> Option<u64> {
         (self.run == Run::Running).then_some(self.target)
     }
 

@@ -36,7 +36,7 @@ impl Shard {
         }
         assert!(view > self.target, "a shard stops for newer views only");
         (self.run, self.target) = (Run::Stopped, view);
-        self.kept.forget_below(self.target);
+        self.kept = Kept::default();
         self.holders = Holders::default();
         let mut held = Vec::new();
         for entry in self.table.iter_mut() {
@@ -86,7 +86,7 @@ impl Shard {
         self.clients.end_all(Ended::Lost, &mut out.wakers);
     }
 
-    /// A message of a peer has arrived. One of an older view is dropped, one of a view that has not
+    /// A message of a peer has arrived. One of another view is dropped, one of a view that has not
     /// started here is kept until it does.
     pub fn receive(
         &mut self,
@@ -96,14 +96,15 @@ impl Shard {
         now: Duration,
         out: &mut Out,
     ) {
-        if step.view < self.target || self.run == Run::Over {
+        // Nobody runs a view for which we have not stopped: such a message is of a view that this
+        // process never was in.
+        if step.view != self.target {
             return;
         }
-        if step.view > self.target || self.run == Run::Stopped {
-            return self.keep(from, rule, step, out);
-        }
-        if self.run == Run::Spent {
-            return;
+        match self.run {
+            Run::Stopped => return self.keep(from, rule, step, out),
+            Run::Spent | Run::Over => return,
+            Run::Running => {}
         }
         if step.clock >= CLOCK_FULL {
             let fault = Fault::Rejected("a clock that no correct node reaches");
@@ -140,11 +141,9 @@ impl Shard {
         }
         let fault = Fault::Rejected("more messages of a view to come than can be kept");
         out.refused.push((from, step.lock.clone(), fault));
-        if step.view == self.target {
-            // Without this message the view could stand still, or let two in.
-            self.run = Run::Spent;
-            out.overdue = true;
-        }
+        // Without this message the view could stand still, or let two in.
+        self.run = Run::Spent;
+        out.overdue = true;
     }
 
     /// A lock that is needed begins in the view that runs, if it has not.

@@ -167,10 +167,13 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             if self.bell.cut.load(Ordering::Acquire) {
                 return End::Replaced;
             }
-            let written = poll_fn(|context| self.half.lock().poll_write(context, self));
-            if let Err(end) = written.await {
+            // The stream knows one writer: whoever of us wrote last, the bell calls this task.
+            let waker = Waker::from(Arc::clone(&self.bell));
+            let written = self.half.lock().poll_write(&mut Context::from_waker(&waker), self);
+            if let Poll::Ready(Err(end)) = written {
                 return end;
             }
+            tokio::task::yield_now().await;
         }
     }
 

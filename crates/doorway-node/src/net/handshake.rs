@@ -108,8 +108,11 @@ pub(super) async fn accepted<N: Network, U: Upper>(
     let (number, received) = peer.greet(upper);
     ours.received = received;
     write(&mut stream, &Frame::Hello(ours)).await?;
-    // A hello may have lain about while its sender started anew. What comes next cannot have.
-    fetch(&mut stream, &mut decoder).await?;
+    // A hello may have lain about while its sender started anew. What comes next cannot have, and
+    // its first byte says as much as all of it, which may be long.
+    if decoder.room().is_empty() {
+        fetch_some(&mut stream, &mut decoder).await?;
+    }
     let connection = Arc::new(Connection::new(Arc::clone(&peer), number, stream));
     peer.resume(upper, number, &theirs, Arc::clone(&connection) as _)?;
     Ok(Greeted { connection, peer, number, decoder })
@@ -184,13 +187,20 @@ async fn fetch(
     decoder: &mut Decoder,
 ) -> Result<(), Failure> {
     while !decoder.is_ready() {
-        let room = decoder.room();
-        if room.len() > HELLO_MAX {
+        if decoder.room().len() > HELLO_MAX {
             return Err(Failure::Unexpected("a hello that is too long"));
         }
-        if stream.read_buf(room).await? == 0 {
-            return Err(Failure::Io(io::ErrorKind::UnexpectedEof.into()));
-        }
+        fetch_some(stream, decoder).await?;
     }
     Ok(())
+}
+
+async fn fetch_some(
+    stream: &mut (impl AsyncRead + Unpin),
+    decoder: &mut Decoder,
+) -> Result<(), Failure> {
+    match stream.read_buf(decoder.room()).await? {
+        0 => Err(Failure::Io(io::ErrorKind::UnexpectedEof.into())),
+        _ => Ok(()),
+    }
 }

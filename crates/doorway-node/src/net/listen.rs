@@ -14,14 +14,17 @@ use super::{Mesh, Network, Upper};
 /// So many may be about to prove who they are; the others wait to be accepted.
 const UNPROVED: usize = 64;
 
-/// Accept connections for ever.
-pub(super) async fn accept_all<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, listener: N::Listener) {
+/// Accept connections for ever, each for a task of its own.
+pub(super) async fn accept_all<N: Network, U: Upper>(
+    mesh: &Arc<Mesh<N, U>>,
+    listener: &N::Listener,
+    tasks: &mut JoinSet<()>,
+) {
     let unproved = Arc::new(Semaphore::new(UNPROVED));
-    let mut tasks = JoinSet::new();
     loop {
         while tasks.try_join_next().is_some() {}
         let Ok(permit) = Arc::clone(&unproved).acquire_owned().await else { return };
-        let (stream, from) = match mesh.network.accept(&listener).await {
+        let (stream, from) = match mesh.network.accept(listener).await {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of file descriptors, perhaps: some may be free in a moment.
@@ -30,7 +33,7 @@ pub(super) async fn accept_all<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, list
                 continue;
             }
         };
-        let mesh = Arc::clone(&mesh);
+        let mesh = Arc::clone(mesh);
         tasks.spawn(async move {
             let greeting = timeout(mesh.timing.handshake, accepted(&mesh, stream)).await;
             drop(permit);

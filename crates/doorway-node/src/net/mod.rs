@@ -153,15 +153,17 @@ impl<N: Network, U: Upper> Mesh<N, U> {
         Self { network, identity, me, peers, upper, timing, seed, notices }
     }
 
-    /// Keep the links up for ever. All ends when this future is dropped.
-    pub async fn run(self: Arc<Self>, listener: N::Listener) {
+    /// Keep the links up until `stop`. When this returns, all of it is gone.
+    pub async fn run(self: Arc<Self>, listener: N::Listener, stop: impl Future<Output = ()>) {
         let mut tasks = JoinSet::new();
         for peer in self.peers.iter().filter(|peer| peer.id() > self.me) {
             tasks.spawn(dial::keep_up(Arc::clone(&self), Arc::clone(peer)));
         }
-        if self.peers.iter().any(|peer| peer.id() < self.me) {
-            tasks.spawn(listen::accept_all(self, listener));
+        tokio::select! {
+            biased;
+            () = stop => {}
+            () = listen::accept_all(&self, &listener, &mut tasks) => {}
         }
-        while tasks.join_next().await.is_some() {}
+        tasks.shutdown().await;
     }
 }

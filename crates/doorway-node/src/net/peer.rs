@@ -1,7 +1,7 @@
 //! A peer: both halves of the link to it, and what is known of the connection.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use doorway_core::NodeId;
@@ -21,6 +21,8 @@ pub struct Peer {
     /// after a newer one has begun.
     inbox: Mutex<Inbox>,
     outbox: Mutex<Sending>,
+    /// Is a connection up? Beside the inbox, so that one can ask while something is delivered.
+    up: AtomicBool,
     since: Mutex<Option<Instant>>,
     pub(super) traffic: Counters,
 }
@@ -117,8 +119,8 @@ pub(super) enum End {
 impl Peer {
     /// A peer that was never met.
     pub fn new(id: NodeId, name: String, address: String) -> Self {
-        let (inbox, outbox, since) = Default::default();
-        Self { id, name, address, inbox, outbox, since, traffic: Counters::default() }
+        let (inbox, outbox, up, since) = Default::default();
+        Self { id, name, address, inbox, outbox, up, since, traffic: Counters::default() }
     }
 
     /// Its number.
@@ -169,11 +171,21 @@ impl Peer {
         }
     }
 
+    /// Is a connection up?
+    pub fn is_up(&self) -> bool {
+        self.up.load(Ordering::Acquire)
+    }
+
+    /// How many messages the peer has not acknowledged.
+    pub fn unacknowledged(&self) -> usize {
+        self.outbox.lock().outbox.unacknowledged()
+    }
+
     /// How the link stands.
     pub fn report(&self) -> LinkReport {
-        let up = self.inbox.lock().is_open();
+        let up = self.is_up();
         let since = self.since.lock().map(|since| since.elapsed());
-        let unacknowledged = self.outbox.lock().outbox.unacknowledged();
+        let unacknowledged = self.unacknowledged();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let traffic = Traffic {
             messages_in: read(&self.traffic.messages_in),
@@ -217,6 +229,7 @@ impl Peer {
         }
         sending.wire = Some(wire);
         drop(sending);
+        self.up.store(true, Ordering::Release);
         *self.since.lock() = Some(Instant::now());
         count(&self.traffic.connections, 1);
         upper.up(self.id, hello);
@@ -236,6 +249,7 @@ impl Peer {
         if let Some(wire) = wire {
             wire.cut();
         }
+        self.up.store(false, Ordering::Release);
         *self.since.lock() = Some(Instant::now());
         tracing::debug!(peer = %self.id, "link down: {why}");
         upper.down(self.id, &why.to_string());

@@ -26,7 +26,8 @@ pub trait ViewStore: Send + Sync {
 pub enum StoreError {
     /// Another process has the directory.
     #[error(
-        "another process uses the directory {}; stop it, or give each node a directory of its own",
+        "another node, of this or another process, uses the directory {}; stop it, or give each node \
+         a directory of its own",
         .0.display()
     )]
     InUse(PathBuf),
@@ -67,11 +68,13 @@ impl Fixed {
     pub fn open(members: Vec<String>, directory: &Path) -> Result<Self, StoreError> {
         let directory = directory.to_owned();
         match fs::create_dir(&directory) {
-            // A directory whose entry is lost with the power would take the epoch with it.
-            Ok(()) => sync_directory(&directory.join(".."))?,
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed("create", &directory)(error)),
         }
+        // A directory whose entry is lost with the power would take the epoch with it. Whoever made
+        // it may have been killed before this.
+        sync_directory(&directory.join(".."))?;
         let path = directory.join("lock");
         let lock = File::options().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(failed("open", &path))?;

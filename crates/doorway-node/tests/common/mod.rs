@@ -72,9 +72,12 @@ impl Drop for Scratch {
     }
 }
 
-/// Addresses at which nobody listens just now.
+/// Addresses at which nobody listens: this process has a part of the loopback network of its own.
 pub(crate) fn addresses(count: usize) -> Vec<String> {
-    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let [.., high, middle, low] = std::process::id().to_be_bytes();
+    let host = format!("127.{}.{middle}.{low}", 1 + high % 250);
+    let bind = |_| TcpListener::bind(format!("{host}:0")).unwrap();
+    let listeners: Vec<_> = (0..count).map(bind).collect();
     listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
 }
 

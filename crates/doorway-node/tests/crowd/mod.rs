@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Wake, Waker};
 
 use doorway_core::{Mode, NodeId};
-use doorway_node::locks::{ClientId, Rule, Slot};
+use doorway_node::locks::{ClientId, Out, Rule, Slot};
 use doorway_node::wire::Held;
 use doorway_node::{Fence, Name};
 use rand_chacha::ChaCha8Rng;
@@ -170,7 +170,7 @@ impl Crowd {
         let got = self.nodes.act(node, |s, out| s.try_acquire(slot, ask(mode, 0), out));
         let now: usize = self.nodes.lines.values().map(std::collections::VecDeque::len).sum();
         assert_eq!(sent, now, "to try costs no message");
-        match got {
+        match got.expect("nothing ends here") {
             Some((id, fence)) => self.enter(node, id, slot, lock, mode, Some(fence)),
             None => self.nodes.shards[node as usize].close(slot),
         }
@@ -221,7 +221,11 @@ impl Crowd {
         for client in self.clients.iter_mut().filter(|client| client.fence.is_none()) {
             let waker = Waker::from(Arc::clone(&client.bell));
             let asked = Arc::strong_count(&client.bell) > 2;
-            match self.nodes.shards[client.node as usize].poll(client.id, &waker) {
+            match self.nodes.shards[client.node as usize].poll(
+                client.id,
+                &waker,
+                &mut Out::default(),
+            ) {
                 Poll::Pending => {}
                 Poll::Ready(Ok(fence)) => {
                     let told = client.bell.0.load(Ordering::Relaxed);

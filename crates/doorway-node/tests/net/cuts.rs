@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use doorway_node::wire::Message;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use super::support::{Authority, Node, Recorder, listen, stop, until};
 
@@ -76,5 +78,39 @@ async fn nothing_is_lost_or_doubled_over_hundreds_of_cuts() {
     let ups = nodes[0].upper.ups();
     assert!(ups > 100 && sent > 1000, "{ups} connections came up, and {sent} messages were sent");
     cutter.abort();
+    stop(nodes).await;
+}
+
+/// Hands on what comes while the gate is open, and cuts everything when it is shut.
+async fn gate(listener: TcpListener, target: String, mut open: watch::Receiver<bool>) {
+    while let Ok((mut near, _)) = listener.accept().await {
+        let Ok(mut far) = TcpStream::connect(&target).await else { continue };
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+            _ = open.wait_for(|open| !open) => {}
+        }
+    }
+}
+
+/// What is sent while the connection is down comes first on the next one, however long it is.
+#[tokio::test]
+async fn a_long_message_is_the_first_on_a_new_connection() {
+    let authority = Authority::new();
+    let ((first, a), (second, b), (middle, through)) =
+        (listen().await, listen().await, listen().await);
+    let open = watch::Sender::new(true);
+    let gate = tokio::spawn(gate(middle, b.clone(), open.subscribe()));
+    let start = |me, name: &str, listener, addresses: &[String]| {
+        let upper = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), upper, listener, addresses)
+    };
+    let nodes = vec![start(0, "n1", first, &[a.clone(), through]), start(1, "n2", second, &[a, b])];
+    until("they have met", || nodes.iter().all(|node| node.upper.ups() > 0)).await;
+    open.send_replace(false);
+    until("it is cut", || !nodes[0].upper.downs.lock().is_empty()).await;
+    nodes[0].peers[0].send(&Message::Epochs(vec![1; 500_000])).expect("it fits into a frame");
+    open.send_replace(true);
+    until("it has arrived", || nodes[1].upper.from(0) == [1]).await;
+    gate.abort();
     stop(nodes).await;
 }

@@ -138,7 +138,11 @@ impl Node {
         let (upper, seed) = (Arc::new(upper), u64::from(me));
         let (all, node) = (peers.clone(), Arc::clone(&upper));
         let mesh = Mesh::new(Tcp, identity, NodeId(me), all, node, timing(), seed);
-        Self { upper, peers, task: tokio::spawn(Arc::new(mesh).run(listener)) }
+        Self {
+            upper,
+            peers,
+            task: tokio::spawn(Arc::new(mesh).run(listener, std::future::pending())),
+        }
     }
 
     /// Send a number: odd ones are left to the task of the link, even ones are written here.

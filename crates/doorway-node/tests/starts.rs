@@ -1,0 +1,107 @@
+//! Nodes that stop, start again, lose their directories, or are started twice.
+
+use std::time::Duration;
+
+use doorway_node::{Config, Held, Node};
+use tokio::time::timeout;
+
+mod common;
+
+use common::{Scratch, addresses, group, start};
+
+/// Everyone can enter, one after another.
+async fn all_enter(nodes: &[&Node]) {
+    for node in nodes {
+        let entered = node.lock("orders").within(Duration::from_secs(30)).await;
+        assert!(entered.is_ok(), "{node:?}: {entered:?}, away {:?}", node.away());
+    }
+}
+
+/// The same node once more, with a directory of its own.
+fn twin(config: &Config, scratch: &Scratch) -> Config {
+    let mut twin = config.clone();
+    twin.data = Some(scratch.path().join("twin"));
+    twin.members[0].address = addresses(1).remove(0);
+    twin
+}
+
+/// A second process under the name of the first one: the first one ends, and says so.
+async fn superseded(starts: usize) {
+    let (scratch, configs) = group(3, &[]);
+    for _ in 1..starts {
+        Node::start(configs[0].clone()).await.unwrap().stop().await;
+    }
+    let nodes = start(&configs).await;
+    all_enter(&nodes.iter().collect::<Vec<_>>()).await;
+    let guard = nodes[0].lock("held").await.unwrap();
+    let twin = Node::start(twin(&configs[0], &scratch)).await.unwrap();
+    timeout(Duration::from_secs(30), guard.lost()).await.expect("the first one is told");
+    all_enter(&[&twin, &nodes[1], &nodes[2]]).await;
+    let next = nodes[1].lock("held").within(Duration::from_secs(30)).await.unwrap();
+    assert!(next.fence() > guard.fence());
+    assert!(nodes[0].lock("orders").await.is_err(), "it has stopped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_process_with_the_same_epoch_takes_the_place_of_the_first() {
+    superseded(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_process_with_a_lower_epoch_takes_the_place_of_the_first() {
+    superseded(4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_directory_was_lost_comes_back_and_fences_grow() {
+    let (scratch, configs) = group(3, &[]);
+    let nodes = start(&configs).await;
+    all_enter(&nodes.iter().collect::<Vec<_>>()).await;
+    let before = nodes[0].lock("orders").await.unwrap().fence();
+    nodes[0].stop().await;
+    std::fs::remove_dir_all(scratch.path().join("n1")).unwrap();
+    let again = Node::start(configs[0].clone()).await.unwrap();
+    all_enter(&[&again, &nodes[1], &nodes[2]]).await;
+    assert!(again.lock("orders").await.unwrap().fence() > before);
+}
+
+/// The same seed is no reason to be taken for the process that was there before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_with_a_seed_can_be_started_again() {
+    let (_scratch, mut configs) = group(3, &[]);
+    configs[1].seed = Some(7);
+    let nodes = start(&configs).await;
+    all_enter(&nodes.iter().collect::<Vec<_>>()).await;
+    nodes[1].stop().await;
+    let again = Node::start(configs[1].clone()).await.unwrap();
+    all_enter(&[&again, &nodes[0], &nodes[2]]).await;
+}
+
+/// When `stop` returns, port and directory are free, also if copies of the node are left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_node_can_be_started_again_at_once() {
+    let (_scratch, configs) = group(2, &[]);
+    let mut old = Vec::new();
+    for _ in 0..50 {
+        let node = Node::start(configs[1].clone()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        node.stop().await;
+        old.push(node);
+    }
+}
+
+/// Without its runtime a node can do nothing more, and whoever holds its locks is told.
+#[test]
+fn the_end_of_the_runtime_is_the_end_of_the_node() {
+    let (_scratch, configs) = group(2, &[]);
+    let runtime = || tokio::runtime::Runtime::new().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let guard = first.block_on(async {
+        let node = Node::start(configs[0].clone()).await.unwrap();
+        second.spawn(Node::start(configs[1].clone())).await.unwrap().unwrap();
+        node.lock("orders").within(Duration::from_secs(30)).await
+    });
+    // The second node was dropped, so the lock may not have come.
+    drop(first);
+    assert!(guard.as_ref().map_or(true, Held::is_lost));
+}
