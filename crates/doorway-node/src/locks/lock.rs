@@ -10,6 +10,7 @@ use doorway_core::{Mode, NodeId, NodeSet};
 use smallvec::SmallVec;
 
 use super::machine::{Fault, Machine, Sends};
+use super::record::Did;
 use super::rule::Rule;
 
 /// A client of this node, from when it asks until it leaves.
@@ -25,10 +26,12 @@ pub struct Moves {
     pub granted: Vec<ClientId>,
     /// How often the algorithm let the node in for them; all other grants passed between clients.
     pub entries: u32,
+    /// What the machine did, if that is to be written down.
+    pub record: Option<Vec<Did>>,
 }
 
 impl Moves {
-    /// Forget everything, keeping the buffers.
+    /// Forget what was to be done, keeping the buffers; what happened has happened.
     pub fn clear(&mut self) {
         self.sends.clear();
         self.granted.clear();
@@ -110,11 +113,13 @@ impl<M: Machine + ?Sized> Lock<M> {
         let Some(machine) = self.machine.as_mut() else { return Ok(false) };
         if machine.may_acquire(&rule.group, mode) {
             let sent = out.sends.len();
-            if machine.acquire(&rule.group, mode, &mut out.sends)? {
+            let entered = machine.acquire(&rule.group, mode, &mut out.sends)?;
+            if entered {
                 self.turns = 0;
                 out.entries += 1;
             }
             self.note_sends(sent, out);
+            self.record(|| Did::Acquire(mode), entered, sent, out);
         }
         Ok(self.admit_if_room(rule, client, mode, out))
     }
@@ -134,6 +139,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         if machine.may_acquire(&rule.group, mode) && machine.try_acquire(&rule.group, mode)? {
             self.turns = 0;
             out.entries += 1;
+            self.record(|| Did::Acquire(mode), true, out.sends.len(), out);
         }
         self.admit_if_room(rule, client, mode, out);
         Ok(())
@@ -167,6 +173,7 @@ impl<M: Machine + ?Sized> Lock<M> {
             wait.unheard.remove(from);
         }
         self.note(entered, sent, out);
+        self.record(|| Did::Receive { from }, entered, sent, out);
         self.settle(rule, out)
     }
 
@@ -184,16 +191,17 @@ impl<M: Machine + ?Sized> Lock<M> {
             let next = self.first().map(|(_, mode)| mode);
             let Some(machine) = self.machine.as_mut() else { return Ok(()) };
             let sent = out.sends.len();
-            let entered = if spare {
-                machine.release(&rule.group, &mut out.sends)?
+            let (entered, did) = if spare {
+                (machine.release(&rule.group, &mut out.sends)?, Did::Release)
             } else if let Some(mode) = next
                 && machine.may_acquire(&rule.group, mode)
             {
-                machine.acquire(&rule.group, mode, &mut out.sends)?
+                (machine.acquire(&rule.group, mode, &mut out.sends)?, Did::Acquire(mode))
             } else {
                 return Ok(());
             };
             self.note(entered, sent, out);
+            self.record(|| did, entered, sent, out);
         }
     }
 
@@ -241,6 +249,16 @@ impl<M: Machine + ?Sized> Lock<M> {
             }
         }
         self.note_sends(sent, out);
+    }
+
+    /// Write down a step of the machine, if that is wanted: what happened to it, and what it did.
+    fn record(&self, what: impl FnOnce() -> Did, entered: bool, sent: usize, out: &mut Moves) {
+        let (Some(record), Some(machine)) = (&mut out.record, &self.machine) else { return };
+        record.push(what());
+        record.extend(entered.then_some(Did::Enter));
+        for (to, payload) in &out.sends[sent..] {
+            record.push(Did::Send { to: *to, message: machine.show(payload) });
+        }
     }
 
     fn note_sends(&mut self, sent: usize, out: &Moves) {

@@ -3,6 +3,7 @@
 //! Everything that happens to a shard is a call, and what is to be done about it is put into an
 //! [`Out`]. Between two views clients queue and leave, and nobody enters.
 
+use std::mem::take;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::counters::Counters;
 use super::kept::Kept;
 use super::lock::{ClientId, Lock, Moves};
 use super::machine::{Fault, Machine};
+use super::record::{Did, Record};
 use super::rule::Rule;
 use super::table::{Slot, Table};
 use super::view::Run;
@@ -61,6 +63,9 @@ pub struct Out {
     pub refused: Vec<(NodeId, Name, Fault)>,
     /// The clock is far, or the shard cannot go on in this view: the group must start the next.
     pub overdue: bool,
+    /// What happened, in a shard that writes it down. It goes into its queue before the shard is
+    /// unlocked.
+    pub records: Vec<Record>,
 }
 
 /// A peer's clock up to here is believed, and a shard whose own gets here is spent. It leaves room
@@ -104,6 +109,11 @@ impl Shard {
             moves: Moves::default(),
             setup,
         }
+    }
+
+    /// From now on, write down what happens.
+    pub fn record(&mut self) {
+        self.moves.record.get_or_insert_default();
     }
 
     /// Keep the lock of that name in its place, until it has been closed as often as opened.
@@ -210,7 +220,7 @@ impl Shard {
         let entry = self.table.get_mut(at);
         match act(&mut entry.lock, &self.setup.rules[entry.rule as usize], &mut self.moves) {
             Ok(()) => self.carry_out(at, now, out),
-            Err(fault) => self.break_lock(at, self.setup.me, fault, out),
+            Err(fault) => self.break_lock(at, self.setup.me, fault, now, out),
         }
     }
 
@@ -233,6 +243,7 @@ impl Shard {
             out.steps.push((to, Step { view: self.target, clock: self.clock, lock, payload }));
         }
         self.moves.entries = 0;
+        self.hand_out(at, now, out);
         if self.clock >= Fence::CLOCK_LIMIT {
             out.overdue = true;
             if self.clock >= CLOCK_FULL {
@@ -242,9 +253,42 @@ impl Shard {
         }
     }
 
+    /// Hand out what was written down about a lock.
+    fn hand_out(&mut self, at: u32, now: Duration, out: &mut Out) {
+        if let Some(did) = &mut self.moves.record
+            && !did.is_empty()
+        {
+            let entry = self.table.get(at);
+            let (lock, rule, did) = (entry.name.clone(), entry.rule as usize, take(did));
+            out.records.push(Record { at: now, view: self.target, lock, rule, did });
+        }
+    }
+
+    /// Write down what happened to a lock, and nothing else came of it.
+    pub(super) fn note(
+        &mut self,
+        at: u32,
+        now: Duration,
+        out: &mut Out,
+        did: impl IntoIterator<Item = Did>,
+    ) {
+        if let Some(record) = &mut self.moves.record {
+            record.extend(did);
+            self.hand_out(at, now, out);
+        }
+    }
+
     /// A lock is of no use in this view. Whoever was inside stays on record until it leaves.
-    pub(super) fn break_lock(&mut self, at: u32, by: NodeId, fault: Fault, out: &mut Out) {
+    pub(super) fn break_lock(
+        &mut self,
+        at: u32,
+        by: NodeId,
+        fault: Fault,
+        now: Duration,
+        out: &mut Out,
+    ) {
         self.moves.clear();
+        self.note(at, now, out, [Did::Break(fault)]);
         let entry = self.table.get_mut(at);
         entry.lock.stop();
         entry.broken = Some(Box::new(fault));

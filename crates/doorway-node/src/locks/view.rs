@@ -7,6 +7,7 @@ use doorway_core::{Holder, NodeId, Start};
 use super::clients::{Client, Ended};
 use super::kept::Kept;
 use super::machine::Fault;
+use super::record::Did;
 use super::shard::{CLOCK_FULL, Holders, Out, Shard};
 use crate::wire::{Held, Step};
 
@@ -125,9 +126,10 @@ impl Shard {
                 counters.remote += u64::from(self.moves.entries);
                 self.carry_out(at, now, out);
             }
-            Err(fault @ Fault::Breached(_)) => self.break_lock(at, from, fault, out),
+            Err(fault @ Fault::Breached(_)) => self.break_lock(at, from, fault, now, out),
             Err(fault) => {
                 self.moves.clear();
+                self.note(at, now, out, [Did::Receive { from }, Did::Refuse(fault)]);
                 out.refused.push((from, step.lock.clone(), fault));
             }
         }
@@ -160,8 +162,9 @@ impl Shard {
         };
         let Ok(machine) = rule.begin(self.setup.me, &start) else {
             let fault = Fault::Rejected("the members cannot hold together what they say");
-            return self.break_lock(at, self.setup.me, fault, out);
+            return self.break_lock(at, self.setup.me, fault, now, out);
         };
+        self.note(at, now, out, [Did::Begin(start)]);
         self.step(at, now, out, |lock, rule, moves| lock.start(rule, machine, moves));
     }
 }
