@@ -14,6 +14,7 @@ use crate::fence::Fence;
 use crate::guard::Held;
 use crate::handle::{Handle, Session};
 use crate::locks::{Ask, ClientId, Ended};
+use crate::wait_span::WaitSpan;
 
 /// A request for a lock. It is made when first polled; dropping it at any moment withdraws it.
 #[must_use = "nothing is asked for until it is awaited"]
@@ -31,6 +32,8 @@ struct Waiting {
     client: ClientId,
     /// Present if there is a deadline: made only when there is something to wait for.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Present if somebody traces.
+    span: Option<Box<WaitSpan>>,
 }
 
 impl<H: Borrow<Handle> + Unpin> Acquire<H> {
@@ -115,11 +118,13 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
             return Poll::Ready(self.entered(client, ended));
         }
         let admitted = node.begin_wait();
-        // Before anything else, for there is no timer outside of a runtime, and a panic must not
-        // leave a client in the queue.
-        self.waiting = Some(Waiting { client, timer: None });
-        let timer = self.deadline.map(|deadline| Box::pin(sleep_until(deadline)));
-        self.waiting = Some(Waiting { client, timer });
+        let span = WaitSpan::begin(handle, self.mode, self.session);
+        // The timer comes last, for there is none outside of a runtime, and a panic must not leave
+        // a client in the queue.
+        self.waiting = Some(Waiting { client, timer: None, span });
+        if let (Some(waiting), Some(deadline)) = (&mut self.waiting, self.deadline) {
+            waiting.timer = Some(Box::pin(sleep_until(deadline)));
+        }
         if let Err(limit) = admitted {
             self.withdraw();
             return Poll::Ready(Err(AcquireError::Busy(limit)));
@@ -154,7 +159,8 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
 impl<H: Borrow<Handle>> Acquire<H> {
     /// Leave the queue, or what was granted unseen.
     fn withdraw(&mut self) {
-        let Some(Waiting { client, .. }) = self.waiting.take() else { return };
+        let Some(Waiting { client, span, .. }) = self.waiting.take() else { return };
+        span.inspect(|span| span.end("withdrawn"));
         if let Ok(Some(handle)) = &self.handle {
             let handle: &Handle = handle.borrow();
             handle.node().end_wait();
@@ -177,7 +183,9 @@ impl<H: Borrow<Handle> + Unpin> Future for Acquire<H> {
         match polled {
             Poll::Ready(result) => {
                 handle.node().end_wait();
-                this.waiting = None;
+                if let Some(span) = this.waiting.take().and_then(|waiting| waiting.span) {
+                    span.end(if result.is_ok() { "entered" } else { "ended" });
+                }
                 Poll::Ready(this.entered(client, result))
             }
             Poll::Pending => this.check_deadline(context),

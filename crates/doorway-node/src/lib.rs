@@ -82,6 +82,7 @@ mod running;
 mod turnover;
 mod upper;
 pub mod views;
+mod wait_span;
 mod why;
 pub mod wire;
 
