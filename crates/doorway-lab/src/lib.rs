@@ -13,6 +13,7 @@ pub mod numbers;
 pub mod papers;
 pub mod plot;
 pub mod random;
+pub mod recording;
 pub mod script;
 pub mod simulate;
 pub mod trace;

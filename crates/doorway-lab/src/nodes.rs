@@ -162,6 +162,11 @@ impl<A: Algorithm> Nodes<A> {
         self.members[node.index()] = Member::new(node, &self.group, &start);
     }
 
+    /// The lock begins anew at a node, which is outside.
+    pub(crate) fn begin(&mut self, node: NodeId, start: &Start) {
+        self.members[node.index()] = Member::new(node, &self.group, start);
+    }
+
     /// Put another state of the algorithm in the place of a node's own.
     pub(crate) fn replace(&mut self, node: NodeId, algorithm: A) {
         let member = &mut self.members[node.index()];

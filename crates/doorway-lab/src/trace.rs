@@ -9,7 +9,8 @@ use crate::{Choice, Step, Violation};
 /// Something that happened at a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When: in message delays for the simulator, in steps for a script or a counterexample.
+    /// When: in message delays for the simulator, in steps for a script or a counterexample, in
+    /// milliseconds for what real nodes recorded.
     pub at: f64,
     /// Where.
     pub node: NodeId,
@@ -51,6 +52,17 @@ pub enum What {
     Detect(NodeId),
     /// The node forgets the lock.
     Forget,
+    /// A new view begins: whoever is still inside stays so, and whoever waits asks again.
+    View {
+        /// The number of the view.
+        number: u64,
+        /// How many permits the node holds.
+        held: u32,
+        /// The mode of what it holds.
+        mode: Mode,
+    },
+    /// The node takes no part in what follows: it was stopped, or is not recorded any more.
+    Stop(&'static str),
     /// Something that must never happen did.
     Violate(Violation),
 }
@@ -62,7 +74,8 @@ pub struct Trace {
     pub title: String,
     /// How many nodes there are.
     pub size: u32,
-    /// What time is counted in, for the axis: "steps", or "message delays" for the simulator.
+    /// What time is counted in, for the axis: "steps", "message delays" for the simulator, or
+    /// "milliseconds" for what was recorded.
     pub unit: &'static str,
     /// The events in the order in which they happened.
     pub events: Vec<Event>,

@@ -85,6 +85,8 @@ pub(super) enum Sample {
     Crash,
     Detect,
     Forget,
+    View,
+    Stop,
 }
 
 /// An entry for everything that this diagram shows, and for nothing else.
@@ -95,6 +97,8 @@ pub(super) fn entries<'a>(
     events: &[Event],
 ) -> Vec<(Sample, String)> {
     let happens = |what: &What| events.iter().any(|event| event.what == *what);
+    let views = || events.iter().any(|event| matches!(event.what, What::View { .. }));
+    let stops = || events.iter().any(|event| matches!(event.what, What::Stop(_)));
     let detects = || events.iter().any(|event| matches!(event.what, What::Detect(_)));
     let inside = |mode| stays.iter().any(|s| s.standing.held > 0 && s.standing.mode == mode);
     let waits = |inside: bool| {
@@ -114,6 +118,8 @@ pub(super) fn entries<'a>(
         (happens(&What::Crash), Sample::Crash, "crash"),
         (detects(), Sample::Detect, "learns of a crash"),
         (happens(&What::Forget), Sample::Forget, "forgets the lock"),
+        (views(), Sample::View, "a new view"),
+        (stops(), Sample::Stop, "stops"),
     ];
     let shown = |(shown, sample, text): (bool, Sample, &str)| shown.then(|| (sample, text.into()));
     let kinds = kinds.iter().enumerate().map(|(at, kind)| (Sample::Kind(at), (*kind).to_owned()));
@@ -169,5 +175,7 @@ fn draw(canvas: &mut Canvas, sample: &Sample, (x, y): Point) {
         }
         Sample::Detect => canvas.circle("mark knock", middle, 4.0),
         Sample::Forget => canvas.line("mark", (middle.0, y - 5.0), (middle.0, y + 5.0)),
+        Sample::View => canvas.line("lane", (middle.0, y - 9.0), (middle.0, y + 9.0)),
+        Sample::Stop => canvas.line("mark", (middle.0, y - 7.0), (middle.0, y + 7.0)),
     }
 }

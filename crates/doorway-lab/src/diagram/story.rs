@@ -32,6 +32,10 @@ impl Standing {
             }
             What::Release => self.held = self.held.saturating_sub(1),
             What::Crash => self = Self { crashed: true, ..Self::default() },
+            What::View { held, mode, .. } => {
+                self = Self { held: *held, mode: *mode, ..Self::default() };
+            }
+            What::Stop(_) => self = Self::default(),
             _ => {}
         }
         self
@@ -162,6 +166,9 @@ pub(super) fn phrase(what: &What, flights: &BTreeMap<u64, Flight<'_>>) -> String
         What::Crash => "crashes".into(),
         What::Detect(node) => format!("learns that node {node} crashed"),
         What::Forget => "forgets the lock".into(),
+        What::View { number, held: 0, .. } => format!("begins view {number}"),
+        What::View { number, .. } => format!("begins view {number} inside"),
+        What::Stop(how) => (*how).into(),
         What::Violate(violation) => format!("VIOLATION: {violation}"),
     };
     phrase.replace(char::is_control, " ")

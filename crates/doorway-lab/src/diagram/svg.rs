@@ -162,9 +162,12 @@ impl<'a> Drawing<'a> {
         let caption = format!("time in {}", self.trace.unit);
         let middle = f64::midpoint(self.left, self.right);
         self.canvas.text("soft small mid", (middle, bottom + 31.0), &caption);
+        // A node that has crashed comes back with a view, or never.
         let crash = |node| {
-            let mut crashes = self.events.iter().filter(|e| e.what == What::Crash);
-            crashes.find(|event| event.node == node).map(|event| self.axis.x(event.at))
+            let own = self.events.iter().rev().filter(|event| event.node == node);
+            let mut turns = own.filter(|e| matches!(e.what, What::Crash | What::View { .. }));
+            let last = turns.next().filter(|event| event.what == What::Crash);
+            last.map(|event| self.axis.x(event.at))
         };
         let ends: Vec<_> = self.lanes.iter().map(|node| crash(*node)).collect();
         for (node, end) in self.lanes.clone().into_iter().zip(ends) {
@@ -286,7 +289,13 @@ impl<'a> Drawing<'a> {
             let Some(y) = self.y(event.node) else { continue };
             let x = self.axis.x(event.at);
             match event.what {
-                What::Crash => self.canvas.line("mark", (x, y - 10.0), (x, y + 10.0)),
+                What::Crash | What::Stop(_) => {
+                    self.canvas.line("mark", (x, y - 10.0), (x, y + 10.0));
+                }
+                What::View { .. } => {
+                    let half = self.spacing / 2.0;
+                    self.canvas.line("lane", (x, y - half), (x, y + half));
+                }
                 What::Detect(_) => self.canvas.circle("mark knock", (x, y), 4.0),
                 What::Forget => self.canvas.line("mark", (x, y - 5.0), (x, y + 5.0)),
                 _ => {}

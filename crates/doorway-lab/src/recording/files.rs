@@ -1,0 +1,153 @@
+//! The files of a group, sorted by node, and the steps of one lock in each.
+
+use std::collections::BTreeSet;
+
+use doorway_core::algorithms::ALL;
+use doorway_core::{Group, NodeId, Shape};
+
+use super::lines::{Did, Header, Line, LockLine};
+use super::steps::{self, NodeSteps};
+use super::{File, Problem};
+use crate::nearest;
+
+/// All that the nodes of a group have recorded of one lock.
+pub(super) struct Recorded {
+    pub(super) group: String,
+    pub(super) lock: String,
+    /// The algorithm, and the nodes as it needs them.
+    pub(super) algorithm: &'static str,
+    pub(super) arranged: Group,
+    pub(super) nodes: Vec<NodeSteps>,
+}
+
+/// A file, each line with its number; the first is a header.
+pub(super) struct Parsed<'a> {
+    pub(super) name: &'a str,
+    pub(super) header: Header,
+    pub(super) lines: Vec<(usize, Line)>,
+}
+
+/// Read the files of all nodes of one group, and pick a lock.
+pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<Recorded, Problem> {
+    let parsed: Vec<_> = files.iter().map(parse).collect::<Result<_, _>>()?;
+    let Some(first) = parsed.first() else { return Err(Problem::new("there are no files")) };
+    let (group, members) = (&first.header.group, &first.header.members);
+    let mut sorted = Vec::new();
+    for member in members {
+        let mut of = parsed.iter().filter(|file| file.header.node == *member);
+        match (of.next(), of.next()) {
+            (Some(file), None) => sorted.push(file),
+            (None, _) => {
+                let all = members.join(", ");
+                let reason = format!("no file is of node {member}; the group has {all}");
+                return Err(Problem::new(reason));
+            }
+            (Some(one), Some(other)) => {
+                let reason = format!("{} and {} are both of node {member}", one.name, other.name);
+                return Err(Problem::new(reason));
+            }
+        }
+    }
+    for file in &parsed {
+        let Header { group: theirs, members: with, node, .. } = &file.header;
+        if theirs != group || with != members || !members.contains(node) {
+            let reason = format!("{} and {} are not of one group", first.name, file.name);
+            return Err(Problem::new(reason));
+        }
+    }
+    let lock = choose(&parsed, lock)?;
+    let (algorithm, arranged) = arranged(&parsed, &lock, members.len())?;
+    let nodes = (0..).map(NodeId).zip(sorted).map(|(node, file)| steps::of(node, file, &lock));
+    let nodes = nodes.collect::<Result<_, _>>()?;
+    Ok(Recorded { group: group.clone(), lock, algorithm, arranged, nodes })
+}
+
+fn parse(file: &File) -> Result<Parsed<'_>, Problem> {
+    let texts: Vec<&str> = file.text.lines().collect();
+    let mut lines = Vec::with_capacity(texts.len());
+    let mut first = None::<Header>;
+    for (index, text) in texts.iter().enumerate() {
+        let wrong = |reason: &str| Problem::at(&file.name, index + 1, reason);
+        let line = match Line::read(text) {
+            Ok(line) => line,
+            // The line that a node was writing when it was killed.
+            Err(_) if index > 0 && may_be_last(texts.get(index + 1)) => continue,
+            Err(reason) => return Err(wrong(&reason)),
+        };
+        match (&first, &line) {
+            (None, Line::Header(header)) => first = Some(header.clone()),
+            (None, _) => return Err(wrong("a recording begins with a line about its node")),
+            (Some(first), Line::Header(header)) if !header.same_node(first) => {
+                return Err(wrong("this start is of another node or group than the first"));
+            }
+            (Some(_), _) => {}
+        }
+        lines.push((index + 1, line));
+    }
+    let header = first.ok_or_else(|| Problem::at(&file.name, 1, "the file is empty"))?;
+    Ok(Parsed { name: &file.name, header, lines })
+}
+
+/// With this after it, can a line be the last that a process wrote?
+fn may_be_last(next: Option<&&str>) -> bool {
+    next.is_none_or(|next| matches!(Line::read(next), Ok(Line::Header(_))))
+}
+
+fn lock_lines<'a>(
+    parsed: &'a [Parsed<'_>],
+) -> impl Iterator<Item = (&'a str, usize, &'a LockLine)> {
+    parsed.iter().flat_map(|file| {
+        file.lines.iter().filter_map(|(number, line)| match line {
+            Line::Lock(line) => Some((file.name, *number, line)),
+            _ => None,
+        })
+    })
+}
+
+/// The lock that is meant.
+fn choose(parsed: &[Parsed<'_>], lock: Option<&str>) -> Result<String, Problem> {
+    let known: BTreeSet<&str> = lock_lines(parsed).map(|(_, _, line)| line.lock.as_str()).collect();
+    let shown: Vec<&str> = known.iter().copied().take(20).collect();
+    let more = known.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let list = || format!("{}{more}", shown.join(", "));
+    match (lock, shown.as_slice()) {
+        (_, []) => Err(Problem::new("nothing happened to any lock")),
+        (None, [only]) => Ok((*only).to_owned()),
+        (None, _) => Err(Problem::new(format!("name one of the locks: {}", list()))),
+        (Some(lock), _) if known.contains(lock) => Ok(lock.to_owned()),
+        (Some(lock), _) => {
+            let reason = format!("nothing happened to lock {lock}; there are {}", list());
+            Err(Problem::new(reason))
+        }
+    }
+}
+
+/// The algorithm of a lock, and the nodes as it needs them.
+fn arranged(
+    parsed: &[Parsed<'_>],
+    lock: &str,
+    size: usize,
+) -> Result<(&'static str, Group), Problem> {
+    let mut known = None::<(&'static str, u32, Group)>;
+    for (file, number, line) in lock_lines(parsed).filter(|(_, _, line)| line.lock == lock) {
+        let Did::Begin { algorithm, permits, .. } = &line.did else { continue };
+        let wrong = |reason: String| Problem::at(file, number, reason);
+        if let Some((name, of, _)) = &known {
+            if name == algorithm && of == permits {
+                continue;
+            }
+            return Err(wrong(format!("the lock began with {name} and {of} permits before")));
+        }
+        let Some(entry) = ALL.iter().find(|entry| entry.info.name == algorithm) else {
+            let hint = nearest::hint(algorithm, ALL.iter().map(|entry| entry.info.name));
+            return Err(wrong(format!("no algorithm is called {algorithm}{hint}")));
+        };
+        let several = (*permits != 1).then_some(*permits);
+        let shape = Shape { permits: several, seats: several, ..Shape::default() };
+        let group = entry.info.group(size, &shape).map_err(|error| wrong(error.to_string()))?;
+        known = Some((entry.info.name, *permits, group));
+    }
+    let nowhere = || Problem::new(format!("no file says with which algorithm lock {lock} began"));
+    known.map(|(name, _, group)| (name, group)).ok_or_else(nowhere)
+}

@@ -1,0 +1,187 @@
+//! The lines of one node about one lock, as steps: what happened, and what the node did about it.
+
+use doorway_core::{Holder, Mode, NodeId, Start};
+
+use super::Problem;
+use super::files::Parsed;
+use super::lines::{Did, End, Holding, Line, LockLine};
+
+/// What a node did about one thing that happened to it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Step {
+    pub(super) node: NodeId,
+    pub(super) view: u64,
+    /// In microseconds since 1970, by the clock of the node.
+    pub(super) at: u64,
+    /// The line in its file.
+    pub(super) line: usize,
+    pub(super) cause: Cause,
+    pub(super) entered: bool,
+    pub(super) sends: Vec<(NodeId, String)>,
+}
+
+/// What happened to a node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cause {
+    /// The lock begins at this node.
+    Begin(Start),
+    Acquire(Mode),
+    Release,
+    Receive {
+        from: NodeId,
+        /// Why it was refused, if it was.
+        refused: Option<String>,
+    },
+    /// The lock is of no use any more in this view.
+    Break(String),
+    /// Another start of the node follows, so it must have stopped.
+    Crash,
+    /// The node has no part any more in what follows.
+    Stop(&'static str),
+}
+
+/// What one node has recorded of the lock.
+pub(super) struct NodeSteps {
+    pub(super) file: String,
+    pub(super) steps: Vec<Step>,
+    /// From which view to which something may be missing.
+    gaps: Vec<(u64, u64)>,
+}
+
+impl NodeSteps {
+    /// May the node have done something in this view that is not recorded?
+    pub(super) fn may_lack(&self, view: u64) -> bool {
+        self.gaps.iter().any(|(from, to)| (*from..=*to).contains(&view))
+    }
+}
+
+/// What a node did about one lock.
+pub(super) fn of(node: NodeId, file: &Parsed<'_>, lock: &str) -> Result<NodeSteps, Problem> {
+    let (steps, gaps) = (Vec::new(), Vec::new());
+    let mut reader =
+        Reader { node, file, began: 0, at: 0, view: 0, open: false, gap: None, steps, gaps };
+    for (number, line) in &file.lines {
+        match line {
+            Line::Header(header) => {
+                if reader.open {
+                    reader.leave(*number, Cause::Crash);
+                    reader.gap = reader.gap.or(Some(reader.view));
+                }
+                (reader.began, reader.open) = (header.began, true);
+            }
+            Line::End(End::Stop) => {
+                reader.leave(*number, Cause::Stop("stops"));
+                reader.open = false;
+            }
+            Line::End(End::Overflow) => {
+                reader.leave(*number, Cause::Stop("is recorded no further"));
+                (reader.open, reader.gap) = (false, Some(reader.view));
+            }
+            Line::Lock(line) if line.lock == lock => reader.read(*number, line)?,
+            Line::Lock(line) => reader.moment(line),
+        }
+    }
+    // The node still runs, or was killed and not started again.
+    if let Some(from) = reader.gap.or(reader.open.then_some(reader.view)) {
+        reader.gaps.push((from, u64::MAX));
+    }
+    Ok(NodeSteps { file: file.name.to_owned(), steps: reader.steps, gaps: reader.gaps })
+}
+
+struct Reader<'a> {
+    node: NodeId,
+    file: &'a Parsed<'a>,
+    /// When the node started, and what time it is now.
+    began: u64,
+    at: u64,
+    /// The newest view of this lock.
+    view: u64,
+    /// Has a start of the node not ended yet?
+    open: bool,
+    /// Since which view something may be missing.
+    gap: Option<u64>,
+    steps: Vec<Step>,
+    gaps: Vec<(u64, u64)>,
+}
+
+impl Reader<'_> {
+    /// Threads look at the clock before they take their turn, so times may be a little out of
+    /// order; the order of the lines is right.
+    fn moment(&mut self, line: &LockLine) {
+        self.at = self.at.max(self.began.saturating_add(line.at));
+    }
+
+    fn push(&mut self, line: usize, cause: Cause) {
+        let (node, view, at) = (self.node, self.view, self.at);
+        self.steps.push(Step { node, view, at, line, cause, entered: false, sends: Vec::new() });
+    }
+
+    /// The node has no part in what follows, if it had one at all.
+    fn leave(&mut self, line: usize, cause: Cause) {
+        if !self.steps.is_empty() {
+            self.push(line, cause);
+        }
+    }
+
+    fn read(&mut self, number: usize, line: &LockLine) -> Result<(), Problem> {
+        let wrong = |reason: String| Problem::at(self.file.name, number, reason);
+        if line.view < self.view {
+            return Err(wrong(format!("view {} comes after view {}", line.view, self.view)));
+        }
+        let cause = match &line.did {
+            Did::Begin { holders, floor, .. } => {
+                let holder = |holding: &Holding| {
+                    let Holding { node, mode, permits } = holding;
+                    Ok(Holder { node: self.find(number, node)?, mode: *mode, permits: *permits })
+                };
+                let holders = holders.iter().map(holder).collect::<Result<_, _>>()?;
+                Cause::Begin(Start { holders, floor: *floor })
+            }
+            Did::Acquire { mode } => Cause::Acquire(*mode),
+            Did::Release => Cause::Release,
+            Did::Receive { from } => {
+                Cause::Receive { from: self.find(number, from)?, refused: None }
+            }
+            Did::Break { why } => Cause::Break(why.clone()),
+            Did::Enter | Did::Send { .. } | Did::Refuse { .. } => return self.effect(number, line),
+        };
+        self.moment(line);
+        if let Some(from) = self.gap.take() {
+            self.gaps.push((from, line.view));
+        }
+        self.view = line.view;
+        self.push(number, cause);
+        Ok(())
+    }
+
+    /// Something that the node did about what happened last.
+    fn effect(&mut self, number: usize, line: &LockLine) -> Result<(), Problem> {
+        let send = match &line.did {
+            Did::Send { to, message } => Some((self.find(number, to)?, message.clone())),
+            _ => None,
+        };
+        let alone = || Problem::at(self.file.name, number, "nothing that happened led to this");
+        let step = self.steps.last_mut().filter(|step| step.view == line.view);
+        let step = step.ok_or_else(alone)?;
+        match (&line.did, &mut step.cause) {
+            (_, Cause::Begin(_) | Cause::Break(_) | Cause::Crash | Cause::Stop(_)) => {
+                return Err(alone());
+            }
+            (Did::Refuse { why }, Cause::Receive { refused, .. }) => *refused = Some(why.clone()),
+            (Did::Refuse { .. }, _) => return Err(alone()),
+            (Did::Enter, _) if step.entered => return Err(alone()),
+            (Did::Enter, _) => step.entered = true,
+            _ => step.sends.extend(send),
+        }
+        Ok(())
+    }
+
+    fn find(&self, line: usize, name: &str) -> Result<NodeId, Problem> {
+        let members = &self.file.header.members;
+        let found = members.iter().position(|member| member == name);
+        found.map(NodeId::at).ok_or_else(|| {
+            let reason = format!("{name} is no member; the group has {}", members.join(", "));
+            Problem::at(self.file.name, line, reason)
+        })
+    }
+}

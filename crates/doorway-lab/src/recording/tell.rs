@@ -1,0 +1,152 @@
+//! The steps of a recording as a trace.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use doorway_core::{NodeId, NodeSet};
+
+use super::files::Recorded;
+use super::steps::{Cause, Step};
+use crate::trace::What;
+use crate::{Trace, Violation};
+
+/// Clocks that differ by more than so many microseconds give no common time.
+const AGREE: u64 = 1000;
+
+/// The trace of these steps, with what is wrong at one of them.
+pub(super) fn tell(
+    recorded: &Recorded,
+    steps: &[Step],
+    found: Option<&(usize, Violation)>,
+) -> Trace {
+    let Recorded { algorithm, lock, group, nodes, .. } = recorded;
+    let title = format!("{algorithm}, lock {lock} of group {group}");
+    let trace = Trace::new(title, nodes.len() as u32);
+    let mut teller = Teller { trace, view: None, now: 0.0, sent: 0, course: Course::default() };
+    let times = times(steps);
+    if times.is_some() {
+        teller.trace.unit = "milliseconds";
+    }
+    for (index, step) in steps.iter().enumerate() {
+        teller.now = times.as_ref().map_or(index as f64, |times| times[index]);
+        teller.step(step);
+        if let Some((_, violation)) = found.filter(|(at, _)| *at == index) {
+            teller.push(step.node, What::Violate(violation.clone()));
+        }
+    }
+    teller.trace
+}
+
+/// The times of the steps in milliseconds since the first, if the clocks of the nodes agree.
+fn times(steps: &[Step]) -> Option<Vec<f64>> {
+    let first = steps.first()?.at;
+    let mut latest = first;
+    let mut times = Vec::with_capacity(steps.len());
+    for step in steps {
+        if step.at + AGREE < latest {
+            return None;
+        }
+        latest = latest.max(step.at);
+        times.push((latest - first) as f64 / 1000.0);
+    }
+    Some(times)
+}
+
+struct Teller {
+    trace: Trace,
+    view: Option<u64>,
+    now: f64,
+    /// How many messages were sent so far.
+    sent: u64,
+    course: Course,
+}
+
+/// How things stand in a view.
+#[derive(Default)]
+struct Course {
+    /// The messages under way from one node to another.
+    lines: BTreeMap<(NodeId, NodeId), VecDeque<u64>>,
+    /// Where the lock has begun.
+    begun: NodeSet,
+    /// Who waits or is inside, with how many permits.
+    waiting: NodeSet,
+    held: BTreeMap<NodeId, u32>,
+}
+
+impl Teller {
+    fn push(&mut self, node: NodeId, what: What) {
+        self.trace.push(self.now, node, what);
+    }
+
+    fn step(&mut self, step: &Step) {
+        let node = step.node;
+        if self.view != Some(step.view) {
+            self.turn(step);
+        }
+        match &step.cause {
+            Cause::Begin(_) => {
+                if !self.course.begun.insert(node) {
+                    self.push(node, What::Forget);
+                }
+            }
+            Cause::Acquire(mode) => {
+                self.course.waiting.insert(node);
+                self.push(node, What::Acquire(*mode));
+            }
+            Cause::Release => {
+                let held = self.course.held.entry(node).or_default();
+                *held = held.saturating_sub(1);
+                self.push(node, What::Release);
+            }
+            Cause::Receive { from, .. } => {
+                let line = self.course.lines.entry((*from, node)).or_default();
+                let id = line.pop_front().unwrap_or_else(|| self.number());
+                self.push(node, What::Receive { id });
+            }
+            // What is wrong is told as a violation.
+            Cause::Break(_) => {}
+            Cause::Crash => self.leave(node, What::Crash),
+            Cause::Stop(how) => self.leave(node, What::Stop(how)),
+        }
+        if step.entered {
+            self.course.waiting.remove(node);
+            *self.course.held.entry(node).or_default() += 1;
+            self.push(node, What::Enter);
+        }
+        for (to, message) in &step.sends {
+            let id = self.number();
+            self.course.lines.entry((node, *to)).or_default().push_back(id);
+            self.push(node, What::Send { id, to: *to, message: message.clone() });
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.sent += 1;
+        self.sent - 1
+    }
+
+    /// A node has no part in it any more, which is worth a word if it had.
+    fn leave(&mut self, node: NodeId, what: What) {
+        let held = self.course.held.remove(&node).is_some_and(|held| held > 0);
+        if self.course.waiting.remove(node) || held {
+            self.push(node, what);
+        }
+    }
+
+    /// A view begins: what was under way is lost, and whoever is not inside does not wait any more.
+    fn turn(&mut self, step: &Step) {
+        let first = self.view.replace(step.view).is_none();
+        let course = std::mem::take(&mut self.course);
+        for ((_, to), ids) in course.lines {
+            ids.into_iter().for_each(|id| self.push(to, What::Lose { id }));
+        }
+        let Cause::Begin(start) = &step.cause else { return };
+        for node in (0..self.trace.size).map(NodeId) {
+            let holder = start.holder(node);
+            let (held, mode) = holder.map_or_else(Default::default, |h| (h.permits, h.mode));
+            self.course.held.insert(node, held);
+            if !first {
+                self.push(node, What::View { number: step.view, held, mode });
+            }
+        }
+    }
+}
