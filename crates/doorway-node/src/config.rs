@@ -27,6 +27,9 @@ pub struct Config {
     pub data: Option<PathBuf>,
     /// The certificates of a node with peers.
     pub tls: Option<TlsConfig>,
+    /// Where to write down what the locks of this node do, for `doorway diagram --recorded`; see the
+    /// section on recording. Each start of the node adds to the file.
+    pub record: Option<PathBuf>,
     /// How many acquires may be open at this node at a time.
     pub outstanding: usize,
     /// How many idle locks a node remembers, so that the next entry may need no message.
@@ -87,6 +90,7 @@ impl Default for Config {
             handovers: 16,
             data: None,
             tls: None,
+            record: None,
             outstanding: 1_000_000,
             keep_idle: 65_536,
             heartbeat: Duration::from_millis(500),

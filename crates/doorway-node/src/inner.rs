@@ -8,7 +8,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use doorway_core::{NodeId, NodeSet};
 use parking_lot::{Mutex, MutexGuard};
@@ -24,6 +24,7 @@ use crate::locks::{ClientId, Counters, Out, Rule, Setup, Shard};
 use crate::name::Name;
 use crate::net::{Peer, TooLong};
 use crate::questions::Questions;
+use crate::recorder::Recorder;
 use crate::views::{Fixed, ViewStore, Views, Volatile};
 use crate::wire::Message;
 
@@ -62,6 +63,7 @@ pub(crate) struct Inner {
     limit: usize,
     sessions: AtomicU64,
     pub(crate) questions: Questions,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 impl Inner {
@@ -81,7 +83,18 @@ impl Inner {
             (id != me).then(|| Arc::new(Peer::new(id, name, address)))
         };
         let setup = Arc::new(Setup { me, rules, keep_idle: config.keep_idle.div_ceil(SHARDS) });
-        let place = |_| Place(Mutex::new(Shard::new(Arc::clone(&setup))));
+        // Taken together, so that the recordings of one machine agree on the time.
+        let (began, clock) = (Instant::now(), SystemTime::now());
+        let recorder = config.record.as_ref();
+        let recorder =
+            recorder.and_then(|path| Recorder::start(path, &config.group, &names, &setup, clock));
+        let place = |_| {
+            let mut shard = Shard::new(Arc::clone(&setup));
+            if recorder.is_some() {
+                shard.record();
+            }
+            Place(Mutex::new(shard))
+        };
         let node = Self {
             peers: config.members.iter().enumerate().map(peer).collect(),
             met: Mutex::new(vec![None; names.len()]),
@@ -96,11 +109,12 @@ impl Inner {
             store: Mutex::new(Some(store)),
             over: watch::Sender::new(false),
             raised: AtomicU64::new(0),
-            began: Instant::now(),
+            began,
             waiting: AtomicUsize::new(0),
             limit: config.outstanding,
             sessions: AtomicU64::new(0),
             questions: Questions::default(),
+            recorder,
             setup,
         };
         node.advance(&mut node.views(), &mut Out::default());
@@ -196,6 +210,9 @@ impl Inner {
         for (to, step) in out.steps.drain(..) {
             self.queue(to, &Message::Step(step));
             written.insert(to);
+        }
+        if let Some(recorder) = &self.recorder {
+            out.records.drain(..).for_each(|record| recorder.record(record));
         }
         drop(shard);
         for to in written.iter() {

@@ -53,6 +53,14 @@
 //!   another process takes its place. Then [`Held::lost`] returns. No lock, this one included,
 //!   undoes what a paused holder does later.
 //!
+//! # Recording
+//!
+//! A node whose [`Config::record`] names a file writes down what its locks do: who asks, enters and
+//! leaves, and every message of their algorithms. `doorway diagram --recorded FILE...` takes the
+//! files of all members, steps the algorithm through what happened to see that it was right, and
+//! draws it. Recording costs a little wherever something happens, and nothing when it is off. It
+//! never holds up a lock: it ends, with a line in the log, when the disk is full or too slow.
+//!
 //! # Versions
 //!
 //! The minimum Rust version is 1.95; raising it is no breaking change but is said in the changelog.
@@ -78,6 +86,7 @@ mod questions;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+mod recorder;
 mod running;
 mod turnover;
 mod upper;

@@ -1,0 +1,241 @@
+//! The recording of a node: what its locks do, as lines of JSON that the laboratory reads.
+//!
+//! A file begins with a line about the node. Every start of the node adds such a line and those
+//! of its locks, so that the file tells what came before and after a crash. The lines are written
+//! by a thread of their own: the locks put what they did into a queue and wait for nothing.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use doorway_core::{Holder, Mode, NodeId};
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use crate::locks::{Did, Record, Rule, Setup};
+
+/// How many steps of locks may be on their way to the file.
+const QUEUE: usize = 1 << 16;
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// The recording of a node that runs.
+pub(crate) struct Recorder {
+    /// Closed when the recording has ended.
+    queue: Mutex<Option<SyncSender<Record>>>,
+    overflowed: Arc<AtomicBool>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Recorder {
+    /// Record to a file, after what it holds. One that cannot be written is said, and no harm.
+    pub(crate) fn start(
+        path: &Path,
+        group: &str,
+        names: &[String],
+        setup: &Arc<Setup>,
+        began: SystemTime,
+    ) -> Option<Self> {
+        match Self::open(path, group, names, setup, began) {
+            Ok(recorder) => Some(recorder),
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "nothing is recorded");
+                None
+            }
+        }
+    }
+
+    fn open(
+        path: &Path,
+        group: &str,
+        names: &[String],
+        setup: &Arc<Setup>,
+        began: SystemTime,
+    ) -> io::Result<Self> {
+        let file = open(path)?;
+        let header = Header {
+            recording: VERSION,
+            group,
+            node: &names[setup.me.index()],
+            members: names,
+            began: micros(began.duration_since(UNIX_EPOCH).unwrap_or_default()),
+        };
+        let mut out = BufWriter::new(file);
+        line(&mut out, &header)?;
+        let (queue, records) = sync_channel(QUEUE);
+        let overflowed = Arc::new(AtomicBool::new(false));
+        let writer = Writer {
+            out,
+            names: names.to_vec(),
+            setup: Arc::clone(setup),
+            overflowed: Arc::clone(&overflowed),
+        };
+        let path = path.display().to_string();
+        let thread = thread::Builder::new().name("doorway-record".to_owned()).spawn(move || {
+            if let Err(error) = writer.run(&records) {
+                tracing::error!(path, %error, "the recording ends, for it cannot be written");
+            }
+        })?;
+        let (queue, writer) = (Mutex::new(Some(queue)), Mutex::new(Some(thread)));
+        Ok(Self { queue, overflowed, writer })
+    }
+
+    /// Write down what a lock did. This never waits: when the file is too slow, the recording ends.
+    pub(crate) fn record(&self, record: Record) {
+        let mut queue = self.queue.lock();
+        let Some(sender) = queue.as_ref() else { return };
+        match sender.try_send(record) {
+            Ok(()) => return,
+            Err(TrySendError::Full(_)) => {
+                self.overflowed.store(true, Ordering::Release);
+                tracing::error!("the recording ends: more happens than can be written");
+            }
+            // The writer has ended, and said why.
+            Err(TrySendError::Disconnected(_)) => {}
+        }
+        *queue = None;
+    }
+
+    /// End the recording, and say who is to be waited for until all of it is in the file.
+    pub(crate) fn close(&self) -> Option<JoinHandle<()>> {
+        *self.queue.lock() = None;
+        self.writer.lock().take()
+    }
+}
+
+/// Open a file to be continued. A line that a crash left unfinished is ended first.
+fn open(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    if file.metadata()?.len() > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+        }
+    }
+    Ok(file)
+}
+
+/// The thread that writes.
+struct Writer {
+    out: BufWriter<File>,
+    names: Vec<String>,
+    setup: Arc<Setup>,
+    overflowed: Arc<AtomicBool>,
+}
+
+impl Writer {
+    fn run(mut self, records: &Receiver<Record>) -> io::Result<()> {
+        loop {
+            match records.try_recv() {
+                Ok(record) => self.write(&record)?,
+                Err(TryRecvError::Disconnected) => break,
+                Err(TryRecvError::Empty) => {
+                    // Nothing is left to do, so whoever looks into the file sees all there is.
+                    self.out.flush()?;
+                    let Ok(record) = records.recv() else { break };
+                    self.write(&record)?;
+                }
+            }
+        }
+        let overflowed = self.overflowed.load(Ordering::Acquire);
+        let end = if overflowed { "overflow" } else { "stop" };
+        line(&mut self.out, &End { end })?;
+        self.out.flush()
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        let (at, view, lock) = (micros(record.at), record.view, record.lock.as_str());
+        for did in &record.did {
+            let did = tell(&self.names, &self.setup.rules[record.rule], did);
+            line(&mut self.out, &Line { at, view, lock, did })?;
+        }
+        Ok(())
+    }
+}
+
+/// Something that happened, as it is written.
+fn tell<'a>(names: &'a [String], rule: &Rule, did: &'a Did) -> Told<'a> {
+    let name = |node: NodeId| names[node.index()].as_str();
+    match did {
+        Did::Begin(start) => {
+            let holder = |holder: &Holder| {
+                let Holder { node, mode, permits } = *holder;
+                ToldHolder { node: name(node), mode, permits }
+            };
+            let holders = start.holders.iter().map(holder).collect();
+            let (algorithm, permits) = (rule.info.name, rule.group.permits());
+            Told::Begin { algorithm, permits, holders, floor: start.floor }
+        }
+        Did::Acquire(mode) => Told::Acquire { mode: *mode },
+        Did::Enter => Told::Enter,
+        Did::Release => Told::Release,
+        Did::Send { to, message } => Told::Send { to: name(*to), message },
+        Did::Receive { from } => Told::Receive { from: name(*from) },
+        Did::Refuse(fault) => Told::Refuse { why: fault.to_string() },
+        Did::Break(fault) => Told::Break { why: fault.to_string() },
+    }
+}
+
+fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The line with which a start of the node begins.
+#[derive(Serialize)]
+struct Header<'a> {
+    recording: u32,
+    group: &'a str,
+    node: &'a str,
+    members: &'a [String],
+    /// When the node started, in microseconds since 1970; all other times count from there.
+    began: u64,
+}
+
+/// The line with which a recording ends that is not cut off: how it ended.
+#[derive(Serialize)]
+struct End {
+    end: &'static str,
+}
+
+/// A line about a lock.
+#[derive(Serialize)]
+struct Line<'a> {
+    at: u64,
+    view: u64,
+    lock: &'a str,
+    #[serde(flatten)]
+    did: Told<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "did", rename_all = "lowercase")]
+enum Told<'a> {
+    Begin { algorithm: &'static str, permits: u32, holders: Vec<ToldHolder<'a>>, floor: u64 },
+    Acquire { mode: Mode },
+    Enter,
+    Release,
+    Send { to: &'a str, message: &'a str },
+    Receive { from: &'a str },
+    Refuse { why: String },
+    Break { why: String },
+}
+
+#[derive(Serialize)]
+struct ToldHolder<'a> {
+    node: &'a str,
+    mode: Mode,
+    permits: u32,
+}

@@ -1,0 +1,157 @@
+//! What real nodes record is read by the laboratory, which finds nothing wrong with it.
+//!
+//! `UPDATE=1 cargo test -p doorway-node --test recording` writes the recordings that the tests of
+//! the command draw: three nodes over TLS on this machine, of which each takes a lock in turn, two
+//! of them at once, and then the second is stopped and started again while the first is inside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use doorway_lab::recording::{self, File, Recording};
+use doorway_lab::trace::What;
+use doorway_node::{Config, Node};
+
+mod common;
+
+use common::{group, rule, start};
+
+const WAIT: Duration = Duration::from_secs(60);
+
+/// A group whose nodes record into this directory.
+fn recorded(configs: &mut [Config], directory: &Path) {
+    for config in configs {
+        config.record = Some(directory.join(format!("{}.jsonl", config.me)));
+    }
+}
+
+fn files(configs: &[Config]) -> Vec<File> {
+    let path = |config: &Config| config.record.clone().expect("it records");
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("the node has written");
+        File { name: path.display().to_string(), text }
+    };
+    configs.iter().map(path).map(read).collect()
+}
+
+fn read(configs: &[Config], lock: &str) -> Recording {
+    recording::read(&files(configs), Some(lock)).expect("a recording")
+}
+
+fn count(recording: &Recording, what: impl Fn(&What) -> bool) -> u64 {
+    recording.trace.events.iter().filter(|event| what(&event.what)).count() as u64
+}
+
+async fn visit(node: &Node, lock: &str) {
+    drop(node.lock(lock).within(WAIT).await.expect("a lock"));
+}
+
+/// Wait until all that was sent has arrived.
+async fn settle(nodes: &[Node]) {
+    let total = |sent: bool| -> u64 {
+        let rules = nodes.iter().flat_map(|node| node.counters().rules);
+        rules.map(|rule| if sent { rule.counts.sent } else { rule.counts.received }).sum()
+    };
+    while total(true) != total(false) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_recorded_is_what_was_counted() {
+    let algorithms = ["ricart-agrawala", "suzuki-kasami", "raymond-k", "readers-writers"];
+    let (scratch, mut configs) = group(3, &algorithms.map(|name| rule(name, 1)));
+    recorded(&mut configs, scratch.path());
+    let nodes = start(&configs).await;
+    for algorithm in algorithms {
+        let lock = format!("{algorithm}/x");
+        for round in 0..20 {
+            let (one, other) = (&nodes[round % 3], &nodes[(round + 1) % 3]);
+            tokio::join!(visit(one, &lock), visit(other, &lock));
+        }
+    }
+    settle(&nodes).await;
+    for node in &nodes {
+        node.stop().await;
+    }
+    for algorithm in algorithms {
+        let recording = read(&configs, &format!("{algorithm}/x"));
+        assert_eq!(recording.violation, None, "{algorithm}");
+        let counts = nodes.iter().flat_map(|node| node.counters().rules);
+        let counts = counts.filter(|rule| rule.algorithm == algorithm).map(|rule| rule.counts);
+        let (mut sent, mut received, mut grants) = (0, 0, 0);
+        for counts in counts {
+            sent += counts.sent;
+            received += counts.received;
+            grants += counts.grants - counts.handovers;
+        }
+        assert_eq!(count(&recording, |what| matches!(what, What::Send { .. })), sent);
+        assert_eq!(count(&recording, |what| matches!(what, What::Receive { .. })), received);
+        assert_eq!(count(&recording, |what| *what == What::Enter), grants, "{algorithm}");
+        assert_eq!(count(&recording, |what| *what == What::Release), grants);
+    }
+}
+
+/// The story that the tests of the command draw.
+async fn story(configs: &[Config]) {
+    let mut nodes = start(configs).await;
+    visit(&nodes[0], "orders").await;
+    tokio::join!(visit(&nodes[1], "orders"), visit(&nodes[2], "orders"));
+    visit(&nodes[2], "stock").await;
+    let guard = nodes[0].lock("orders").within(WAIT).await.expect("a lock");
+    let before = nodes[0].counters().view;
+    let second = nodes.remove(1);
+    second.stop().await;
+    drop(second); // Its directory is free for the next.
+    nodes.insert(1, Node::start(configs[1].clone()).await.expect("it starts again"));
+    tokio::join!(visit(&nodes[1], "orders"), async {
+        // In the next view the guard is still good.
+        while nodes[0].counters().view.is_none_or(|view| Some(view) == before) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drop(guard);
+    });
+    for node in &nodes {
+        node.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_recording_goes_on_across_views_and_restarts() {
+    let (scratch, mut configs) = group(3, &[]);
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doorway/tests/recordings");
+    let update = std::env::var_os("UPDATE").is_some();
+    recorded(&mut configs, if update { &kept } else { scratch.path() });
+    if update {
+        let _ = fs::remove_dir_all(&kept); // It may not be there yet.
+        fs::create_dir_all(&kept).expect("a directory");
+    }
+    story(&configs).await;
+    let recording = read(&configs, "orders");
+    assert_eq!(recording.violation, None);
+    let inside = |what: &What| matches!(what, What::View { held: 1, .. });
+    assert_eq!(count(&recording, inside), 1, "the first node keeps its lock");
+    assert_eq!(count(&recording, |what| *what == What::Enter), 5);
+    let several = recording::read(&files(&configs), None).expect_err("there are two locks");
+    assert!(several.to_string().contains("orders, stock"), "{several}");
+}
+
+#[tokio::test]
+async fn a_recording_that_cannot_be_written_harms_nothing() {
+    let record = Some(PathBuf::from("/no/such/directory/node.jsonl"));
+    let node = Node::start(Config { record, ..Config::default() }).await.expect("it starts");
+    visit(&node, "orders").await;
+    node.stop().await;
+}
+
+/// Writing to this device fails as on a disk that is full.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_harms_nothing() {
+    let record = Some(PathBuf::from("/dev/full"));
+    let node = Node::start(Config { record, ..Config::default() }).await.expect("it starts");
+    for _ in 0..10_000 {
+        visit(&node, "orders").await;
+    }
+    node.stop().await;
+}
