@@ -50,7 +50,7 @@ fn main() -> Result<(), Error> {
 /// Enter the locks one after another, each time under the eyes of the referee.
 async fn work(node: Node, orders: Orders) -> Result<(), Error> {
     let mut dice = ChaCha8Rng::seed_from_u64(orders.seed);
-    let mut referee = Referee::meet(Path::new(&orders.referee))?;
+    let mut referee = Referee::meet(Path::new(&orders.referee), &orders.config.me)?;
     let handles: Result<Vec<Handle>, _> = orders.names.iter().map(|name| node.open(name)).collect();
     let handles = handles?;
     let mut entered = 0;
@@ -86,10 +86,12 @@ struct Referee {
 }
 
 impl Referee {
-    fn meet(path: &Path) -> Result<Self, Error> {
+    fn meet(path: &Path, node: &str) -> Result<Self, Error> {
         let write = UnixStream::connect(path)?;
         let read = BufReader::new(write.try_clone()?);
-        Ok(Self { write, read })
+        let mut referee = Self { write, read };
+        referee.tell(&format!("of {node}\n"))?;
+        Ok(referee)
     }
 
     fn enter(&mut self, lock: &Handle, mode: Mode, fence: u64) -> Result<(), Error> {
@@ -155,7 +157,7 @@ impl Orders {
     /// The orders of one client among many.
     fn of(all: &Self, client: u64) -> Self {
         Self {
-            config: Config::default(),
+            config: all.config.clone(),
             referee: all.referee.clone(),
             names: all.names.clone(),
             clients: 1,

@@ -65,6 +65,7 @@ fn killed_nodes_come_back_and_work_goes_on() {
         referee.await_entries(before + 30);
         referee.assert_fair();
         processes.kill(round % 3);
+        referee.await_end(processes.name(round % 3));
         processes.start(round % 3);
     }
     let before = referee.entries();

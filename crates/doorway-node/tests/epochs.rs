@@ -171,7 +171,10 @@ fn a_directory_serves_one_process_at_a_time() {
 
     let error = start(&scratch.0).unwrap_err();
     assert!(matches!(error, StoreError::InUse(_)), "{error}");
-    assert!(error.to_string().contains("another node, of this or another process, uses"), "{error}");
+    assert!(
+        error.to_string().contains("another node, of this or another process, uses"),
+        "{error}"
+    );
 
     // However it ends, the directory is free again.
     child.kill().unwrap();

@@ -54,6 +54,10 @@ impl Processes {
         self.scratch.path()
     }
 
+    pub(crate) fn name(&self, node: usize) -> &str {
+        &self.members[node].0
+    }
+
     pub(crate) fn size(&self) -> usize {
         self.nodes.len()
     }

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a process that cannot be talked to ends the test")]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -17,62 +18,93 @@ pub(crate) type Permits = fn(&str) -> usize;
 
 /// Sees all entries of all processes.
 pub(crate) struct Referee {
-    book: Arc<Mutex<Book>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    book: Book,
+    /// How many clients of each node still report.
+    reporting: BTreeMap<String, usize>,
 }
 
 impl Referee {
     pub(crate) fn listen(path: &Path, permits: Permits) -> Self {
         let listener = UnixListener::bind(path).unwrap();
-        let book = Arc::new(Mutex::new(Book::default()));
-        let shared = Arc::clone(&book);
+        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let shared = Arc::clone(&seen);
         thread::spawn(move || {
             for (number, stream) in (0..).zip(listener.incoming()) {
-                let book = Arc::clone(&shared);
-                thread::spawn(move || follow(number, stream.unwrap(), &book, permits));
+                let seen = Arc::clone(&shared);
+                thread::spawn(move || follow(number, stream.unwrap(), &seen, permits));
             }
         });
-        Self { book }
+        Self { seen }
     }
 
     /// How many have entered so far.
     pub(crate) fn entries(&self) -> u64 {
-        self.book.lock().unwrap().entries
+        self.seen.lock().unwrap().book.entries
     }
 
     /// Wait until so many have entered: work must go on.
     pub(crate) fn await_entries(&self, count: u64) {
-        let begin = Instant::now();
-        while self.entries() < count {
-            let (entries, waited) = (self.entries(), begin.elapsed());
-            assert!(waited < Duration::from_mins(1), "stuck at {entries} entries of {count}");
-            thread::sleep(Duration::from_millis(1));
-        }
+        let goal = format!("{count} entries");
+        until(&goal, || self.entries() >= count);
+    }
+
+    /// Wait until all that a killed node has reported is written down. Otherwise the last of it
+    /// could come after what the others did when it was gone.
+    pub(crate) fn await_end(&self, node: &str) {
+        let reporting = || self.seen.lock().unwrap().reporting.get(node).copied();
+        until("the end of the reports", || reporting().unwrap_or(0) == 0);
     }
 
     /// Nothing was wrong so far.
     pub(crate) fn assert_fair(&self) {
-        let book = self.book.lock().unwrap();
+        let book = &self.seen.lock().unwrap().book;
         assert!(book.faults.is_empty(), "{} faults: {:#?}", book.faults.len(), book.faults.first());
     }
 
     /// Nobody is inside any more.
     pub(crate) fn assert_free(&self) {
-        let book = self.book.lock().unwrap();
+        let book = &self.seen.lock().unwrap().book;
         assert!(book.held().is_empty(), "still held: {:?}", book.held());
     }
 }
 
-/// Write down what one process reports, until it ends: with it end its entries.
-fn follow(number: u64, stream: UnixStream, book: &Mutex<Book>, permits: Permits) {
+fn until(goal: &str, reached: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !reached() {
+        assert!(begin.elapsed() < Duration::from_mins(2), "stuck on the way to {goal}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Write down what one client reports, until it ends: with it end its entries.
+fn follow(number: u64, stream: UnixStream, seen: &Mutex<Seen>, permits: Permits) {
     let mut write = stream.try_clone().unwrap();
+    let mut node = None;
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { break };
-        note(&mut book.lock().unwrap(), number, &line, permits);
+        let mut seen = seen.lock().unwrap();
+        match line.strip_prefix("of ") {
+            Some(name) => {
+                node = Some(name.to_owned());
+                *seen.reporting.entry(name.to_owned()).or_default() += 1;
+            }
+            None => note(&mut seen.book, number, &line, permits),
+        }
+        drop(seen);
         if write.write_all(b"ok\n").is_err() {
             break;
         }
     }
-    book.lock().unwrap().gone(number);
+    let mut seen = seen.lock().unwrap();
+    seen.book.gone(number);
+    if let Some(count) = node.and_then(|node| seen.reporting.get_mut(&node)) {
+        *count -= 1;
+    }
 }
 
 /// Write down one report.
