@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
+use anyhow::{anyhow, ensure};
 use doorway_core::algorithms::{self, Entry, Task};
 use doorway_core::{Algorithm, Group};
 use doorway_lab::Trace;
 use doorway_lab::diagram::{self, Format};
+use doorway_lab::recording::{self, File, Recording};
 use doorway_lab::script::Outcome;
 use doorway_lab::simulate::{Arrival, Options, Simulation, Workload};
 
@@ -19,20 +20,29 @@ use crate::replay;
 use crate::run_args::{RunArgs, parse_entries};
 use crate::story;
 
-/// Draw a run: two nodes that ask shortly after each other, a load with a seed, or a script
+/// Draw a run: two nodes that ask shortly after each other, a load with a seed, a script, or what
+/// real nodes have recorded
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
-    #[arg(required_unless_present = "script")]
+    #[arg(required_unless_present_any = ["script", "recorded"])]
     algorithm: Option<&'static Entry>,
     /// How many nodes there are
     #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
-    #[arg(required_unless_present = "script")]
+    #[arg(required_unless_present_any = ["script", "recorded"])]
     nodes: Option<usize>,
     /// Play this script, which says itself what it runs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ShapeArgs", "RunArgs"])]
     script: Option<PathBuf>,
+    /// Read what the nodes of a group have recorded, one file of each
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(conflicts_with_all = ["ShapeArgs", "RunArgs", "script", "entries", "algorithm", "nodes"])]
+    recorded: Vec<PathBuf>,
+    /// Of what was recorded, the lock to draw
+    #[arg(long, value_name = "NAME", requires = "recorded")]
+    #[arg(conflicts_with_all = ["algorithm", "nodes", "script"])]
+    lock: Option<String>,
     /// Where to draw, and how by its name: .svg, .txt, .mmd, .shiviz, or .json for Perfetto
     /// [default: text on the screen]
     #[arg(short = 'o', value_name = "FILE")]
@@ -70,6 +80,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let (trace, failure) = match &args.script {
         Some(path) => args.played(path)?,
+        None if !args.recorded.is_empty() => args.recorded()?,
         None => args.simulated()?,
     };
     let picture = diagram::render(&trace, format);
@@ -95,10 +106,27 @@ impl Args {
         Ok((trace, violation.map(|violation| story::failure(path, &violation))))
     }
 
+    /// The story that files tell.
+    fn recorded(&self) -> anyhow::Result<Story> {
+        let file = |path: &PathBuf| -> anyhow::Result<File> {
+            Ok(File { name: path.display().to_string(), text: files::read(path)? })
+        };
+        let files = self.recorded.iter().map(file).collect::<anyhow::Result<Vec<_>>>()?;
+        let read = recording::read(&files, self.lock.as_deref());
+        let Recording { mut trace, violation } = read.map_err(|why| Usage(why.to_string()))?;
+        if trace.events.len() > MAX_EVENTS {
+            trace.events.truncate(MAX_EVENTS);
+            trace.title = format!("{}, the first {MAX_EVENTS} events", trace.title);
+        }
+        let failure = |violation| anyhow!("the recording has a violation: {violation}");
+        Ok((trace, violation.map(failure)))
+    }
+
     /// The story of a run.
     fn simulated(&self) -> anyhow::Result<Story> {
         let (Some(entry), Some(size)) = (self.algorithm, self.nodes) else {
-            return Err(Usage("a diagram needs an algorithm and -n N, or --script".into()).into());
+            let reason = "a diagram needs an algorithm and -n N, --script, or --recorded";
+            return Err(Usage(reason.into()).into());
         };
         let limit = format!("a diagram has at most {MAX_NODES} nodes, not {size}");
         ensure!(size <= MAX_NODES, Usage(limit));

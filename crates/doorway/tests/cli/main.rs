@@ -9,6 +9,7 @@ mod misuse;
 mod paper;
 mod quorums;
 mod readme;
+mod recorded;
 mod replay;
 mod simulate;
 mod threads;
