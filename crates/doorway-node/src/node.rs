@@ -17,7 +17,6 @@ use crate::inner::Inner;
 use crate::locks::Out;
 use crate::name::{Name, NameError};
 use crate::net::{Network, Tcp};
-use crate::recorder::Recorder;
 use crate::running::{Links, Running};
 
 /// A node. Copies are the same node. It runs until [`Node::stop`], or until the last copy is gone
@@ -71,9 +70,8 @@ impl Node {
         out.wakers.drain(..).for_each(Waker::wake);
         self.0.links.stopped().await;
         self.0.inner.store.lock().take();
-        if let Some(writer) = self.0.inner.recorder.as_ref().and_then(Recorder::close) {
-            // The disk may be slow, and other tasks have nothing to do with it.
-            let _ = tokio::task::spawn_blocking(|| writer.join()).await;
+        if let Some(recorder) = &self.0.inner.recorder {
+            recorder.close().await;
         }
     }
 

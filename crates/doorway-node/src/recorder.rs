@@ -10,17 +10,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorway_core::{Holder, Mode, NodeId};
 use parking_lot::Mutex;
 use serde::Serialize;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::locks::{Did, Record, Rule, Setup};
 
 /// How many steps of locks may be on their way to the file.
 const QUEUE: usize = 1 << 16;
+
+/// How long a node that stops waits for a slow disk.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -30,7 +35,8 @@ pub(crate) struct Recorder {
     /// Closed when the recording has ended.
     queue: Mutex<Option<SyncSender<Record>>>,
     overflowed: Arc<AtomicBool>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Closed when the writer has ended.
+    written: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Recorder {
@@ -77,13 +83,15 @@ impl Recorder {
             overflowed: Arc::clone(&overflowed),
         };
         let path = path.display().to_string();
-        let thread = thread::Builder::new().name("doorway-record".to_owned()).spawn(move || {
+        let (writing, written) = oneshot::channel::<()>();
+        thread::Builder::new().name("doorway-record".to_owned()).spawn(move || {
             if let Err(error) = writer.run(&records) {
                 tracing::error!(path, %error, "the recording ends, for it cannot be written");
             }
+            drop(writing);
         })?;
-        let (queue, writer) = (Mutex::new(Some(queue)), Mutex::new(Some(thread)));
-        Ok(Self { queue, overflowed, writer })
+        let (queue, written) = (Mutex::new(Some(queue)), Mutex::new(Some(written)));
+        Ok(Self { queue, overflowed, written })
     }
 
     /// Write down what a lock did. This never waits: when the file is too slow, the recording ends.
@@ -102,10 +110,13 @@ impl Recorder {
         *queue = None;
     }
 
-    /// End the recording, and say who is to be waited for until all of it is in the file.
-    pub(crate) fn close(&self) -> Option<JoinHandle<()>> {
+    /// End the recording, with all of it in the file if that does not take too long.
+    pub(crate) async fn close(&self) {
         *self.queue.lock() = None;
-        self.writer.lock().take()
+        let written = self.written.lock().take();
+        if let Some(written) = written {
+            let _ = timeout(PATIENCE, written).await; // Nothing is sent but the end.
+        }
     }
 }
 

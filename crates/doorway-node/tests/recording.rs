@@ -16,7 +16,7 @@ mod common;
 
 use common::{group, rule, start};
 
-const WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_mins(1);
 
 /// A group whose nodes record into this directory.
 fn recorded(configs: &mut [Config], directory: &Path) {
@@ -43,7 +43,9 @@ fn count(recording: &Recording, what: impl Fn(&What) -> bool) -> u64 {
 }
 
 async fn visit(node: &Node, lock: &str) {
-    drop(node.lock(lock).within(WAIT).await.expect("a lock"));
+    let guard = node.lock(lock).within(WAIT).await.expect("a lock");
+    tokio::task::yield_now().await; // Others may come meanwhile.
+    drop(guard);
 }
 
 /// Wait until all that was sent has arrived.
@@ -95,6 +97,9 @@ async fn what_is_recorded_is_what_was_counted() {
 /// The story that the tests of the command draw.
 async fn story(configs: &[Config]) {
     let mut nodes = start(configs).await;
+    while nodes.iter().any(|node| node.counters().view.is_none()) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     visit(&nodes[0], "orders").await;
     tokio::join!(visit(&nodes[1], "orders"), visit(&nodes[2], "orders"));
     visit(&nodes[2], "stock").await;
@@ -154,4 +159,30 @@ async fn a_full_disk_harms_nothing() {
         visit(&node, "orders").await;
     }
     node.stop().await;
+}
+
+/// A pipe that nobody reads stands for a disk that is too slow.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_is_too_much_to_write_ends_the_recording_and_holds_up_nothing() {
+    let scratch = common::Scratch::new();
+    let pipe = scratch.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+    assert!(made.success());
+    let config = Config { record: Some(pipe.clone()), ..Config::default() };
+    let node = Node::start(config).await.expect("it starts");
+    // Each visit is recorded in two steps, of which a queue holds 65,536.
+    let visits = 40_000;
+    for _ in 0..visits {
+        visit(&node, "orders").await;
+    }
+    let reader = std::thread::spawn(move || fs::read_to_string(pipe).expect("text"));
+    node.stop().await;
+    let text = reader.join().expect("it reads");
+    assert_eq!(text.lines().last(), Some("{\"end\":\"overflow\"}"));
+    let files = [File { name: "pipe".to_owned(), text }];
+    let recording = recording::read(&files, None).expect("what there is can be read");
+    assert_eq!(recording.violation, None);
+    let entries = count(&recording, |what| *what == What::Enter);
+    assert!((1..visits).contains(&entries), "{entries}");
 }

@@ -29,15 +29,15 @@ fn twin(config: &Config, scratch: &Scratch) -> Config {
 async fn superseded(starts: usize) {
     let (scratch, configs) = group(3, &[]);
     for _ in 1..starts {
-        Node::start(configs[0].clone()).await.unwrap().stop().await;
+        Node::start(configs[0].clone()).await.expect("a start").stop().await;
     }
     let nodes = start(&configs).await;
     all_enter(&nodes.iter().collect::<Vec<_>>()).await;
-    let guard = nodes[0].lock("held").await.unwrap();
-    let twin = Node::start(twin(&configs[0], &scratch)).await.unwrap();
+    let guard = nodes[0].lock("held").await.expect("a lock");
+    let twin = Node::start(twin(&configs[0], &scratch)).await.expect("a start");
     timeout(Duration::from_secs(30), guard.lost()).await.expect("the first one is told");
     all_enter(&[&twin, &nodes[1], &nodes[2]]).await;
-    let next = nodes[1].lock("held").within(Duration::from_secs(30)).await.unwrap();
+    let next = nodes[1].lock("held").within(Duration::from_secs(30)).await.expect("a lock");
     assert!(next.fence() > guard.fence());
     assert!(nodes[0].lock("orders").await.is_err(), "it has stopped");
 }

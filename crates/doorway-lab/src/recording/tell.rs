@@ -137,7 +137,9 @@ impl Teller {
         let first = self.view.replace(step.view).is_none();
         let course = std::mem::take(&mut self.course);
         for ((_, to), ids) in course.lines {
-            ids.into_iter().for_each(|id| self.push(to, What::Lose { id }));
+            for id in ids {
+                self.push(to, What::Lose { id });
+            }
         }
         let Cause::Begin(start) = &step.cause else { return };
         for node in (0..self.trace.size).map(NodeId) {
