@@ -27,8 +27,8 @@ pub struct Config {
     pub data: Option<PathBuf>,
     /// The certificates of a node with peers.
     pub tls: Option<TlsConfig>,
-    /// Where to write down what the locks of this node do, for `doorway diagram --recorded`; see the
-    /// section on recording. Each start of the node adds to the file.
+    /// Where to write down what the locks of this node do, for `doorway diagram --recorded`; see
+    /// the section on recording. Each start of the node adds to the file.
     pub record: Option<PathBuf>,
     /// How many acquires may be open at this node at a time.
     pub outstanding: usize,

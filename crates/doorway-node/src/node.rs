@@ -61,9 +61,9 @@ impl Node {
         Ok(Self(Arc::new(Running { inner, links })))
     }
 
-    /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail. When this
-    /// returns, its port and its directory are free. A node whose last copy is dropped stops too,
-    /// but some time later.
+    /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail. When
+    /// this returns, its port and its directory are free. A node whose last copy is dropped stops
+    /// too, but some time later.
     pub async fn stop(&self) {
         let mut out = Out::default();
         self.0.inner.end(&mut out);

@@ -56,8 +56,8 @@ pub struct Out {
     pub steps: Vec<(NodeId, Step)>,
     /// Whom to wake, once the shard is unlocked.
     pub wakers: Vec<Waker>,
-    /// Wakers that are of no more use, to be dropped once the shard is unlocked: one may own a task,
-    /// and the task a lock of this shard.
+    /// Wakers that are of no more use, to be dropped once the shard is unlocked: one may own a
+    /// task, and the task a lock of this shard.
     pub spent: Vec<Waker>,
     /// What was refused or broke a lock, for the log: who did it, which may be this node.
     pub refused: Vec<(NodeId, Name, Fault)>,

@@ -26,8 +26,8 @@ pub trait ViewStore: Send + Sync {
 pub enum StoreError {
     /// Another process has the directory.
     #[error(
-        "another node, of this or another process, uses the directory {}; stop it, or give each node \
-         a directory of its own",
+        "another node, of this or another process, uses the directory {}; stop it, or give each \
+         node a directory of its own",
         .0.display()
     )]
     InUse(PathBuf),
