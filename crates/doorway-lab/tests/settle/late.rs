@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use doorway_core::algorithms::maekawa_heir::MaekawaHeir;
 use doorway_core::algorithms::ricart_agrawala_token::RicartAgrawalaToken;
+use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::algorithms::{self, Task};
 use doorway_core::quorums::{Kind, Quorums};
 use doorway_core::{Algorithm, Channel, Group, Info, Mode, Needs, NodeId, Shape, Start};
@@ -106,10 +107,9 @@ fn where_nodes_crash_a_distance_is_kept_however_wide() {
 
 /// A world that is settled after each step never has a request with a high number under way; one
 /// that is settled late has, and becomes the same world.
-#[test]
-fn a_request_under_way_is_counted_from_where_its_node_is() {
+fn settled_late_or_early<A: Algorithm>() {
     let [one, two] = [0, 1].map(NodeId);
-    let mut late = Case::new(&[1, 2], Channel::Fifo).world::<RicartAgrawalaToken>();
+    let mut late = Case::new(&[1, 2], Channel::Fifo).world::<A>();
     let mut early = late.settled();
     let mut happen = |choice| {
         late.apply(choice);
@@ -127,4 +127,10 @@ fn a_request_under_way_is_counted_from_where_its_node_is() {
     happen(Choice::Acquire(two, Mode::Exclusive));
     assert_ne!(late, early);
     assert_eq!(late.settled(), early);
+}
+
+#[test]
+fn a_request_under_way_is_counted_from_where_its_node_is() {
+    settled_late_or_early::<RicartAgrawalaToken>();
+    settled_late_or_early::<SuzukiKasami>();
 }
