@@ -73,8 +73,6 @@ impl Upper for Inner {
         }
     }
 
-    fn delivered(&self, _from: NodeId) {}
-
     fn down(&self, peer: NodeId, why: &str) {
         tracing::warn!(peer = self.names[peer.index()], why, "link down");
     }

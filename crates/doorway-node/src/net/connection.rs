@@ -146,7 +146,6 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
                 Ok(true) => self.wake(),
                 Err(end) => return end,
             }
-            upper.delivered(self.peer.id());
             let room = decoder.room();
             room.reserve(ROOM);
             let read = poll_fn(|context| {

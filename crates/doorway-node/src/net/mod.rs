@@ -85,9 +85,6 @@ pub trait Upper: Send + Sync + 'static {
     /// A message has arrived, exactly once and in order.
     fn deliver(&self, from: NodeId, message: Message);
 
-    /// All that had arrived is delivered: a good moment to write what came of it.
-    fn delivered(&self, from: NodeId);
-
     /// The connection is gone.
     fn down(&self, peer: NodeId, why: &str);
 }

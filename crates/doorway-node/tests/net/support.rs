@@ -107,8 +107,6 @@ impl Upper for Recorder {
         self.got.lock().push((from, numbers[0]));
     }
 
-    fn delivered(&self, _from: NodeId) {}
-
     fn down(&self, _peer: NodeId, why: &str) {
         self.downs.lock().push(why.to_owned());
     }
