@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::locks::{Rule, RuleError};
-use crate::name::Name;
+use doorway_protocol::Name;
 
 /// How a node is to run. [`Config::default`] is a node alone: no peers, no certificate, no port.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::locks::{Ended, Fault};
-use crate::name::NameError;
+use doorway_protocol::NameError;
 
 /// Why a lock could not be had. In every case nothing has changed: the request is withdrawn, no
 /// lock is held, and asking again is safe.

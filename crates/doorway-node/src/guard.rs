@@ -5,9 +5,9 @@ use std::fmt;
 use std::future::poll_fn;
 
 use crate::error::Lost;
-use crate::fence::Fence;
 use crate::handle::Handle;
 use crate::locks::{ClientId, Out, Shard};
+use doorway_protocol::Fence;
 
 /// A lock that is held. Dropping it releases the lock.
 #[must_use = "a guard that is dropped at once protects nothing"]

@@ -8,9 +8,9 @@ use crate::error::AcquireError;
 use crate::guard::{Guard, OwnedGuard};
 use crate::inner::Inner;
 use crate::locks::Slot;
-use crate::name::Name;
 use crate::running::Running;
 use crate::why::Why;
+use doorway_protocol::Name;
 
 /// A lock of a node, looked up once. Copies share it; the node remembers the lock at least as long
 /// as one of them lives.

@@ -21,12 +21,12 @@ use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::StartError;
 use crate::link::Incarnation;
 use crate::locks::{ClientId, Counters, Out, Rule, Setup, Shard};
-use crate::name::Name;
 use crate::net::{Peer, TooLong};
 use crate::questions::Questions;
 use crate::recorder::Recorder;
 use crate::views::{Fixed, ViewStore, Views, Volatile};
 use crate::wire::Message;
+use doorway_protocol::Name;
 
 /// How many shards a node has: enough that threads rarely meet in one.
 const SHARDS: usize = 64;

@@ -15,9 +15,9 @@ use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::inner::Inner;
 use crate::locks::Out;
-use crate::name::{Name, NameError};
 use crate::net::{Network, Tcp};
 use crate::running::{Links, Running};
+use doorway_protocol::{Name, NameError};
 
 /// A node. Copies are the same node. It runs until [`Node::stop`], or until the last copy is gone
 /// and no handle, request or guard of it is left.

@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use crate::inner::Inner;
-use crate::name::Name;
 use crate::why::{Waiter, Waits, Who, Why};
 use crate::wire::{Answer, ClientReport, Message, Question, Stand};
+use doorway_protocol::Name;
 
 /// How long the peers have to answer.
 const PATIENCE: Duration = Duration::from_millis(500);

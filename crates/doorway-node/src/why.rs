@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 
-use crate::fence::Fence;
-use crate::name::Name;
 use crate::wire::{ClientReport, Stand};
+use doorway_protocol::Fence;
+use doorway_protocol::Name;
 
 /// What is known of a lock, and of those at this node who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]

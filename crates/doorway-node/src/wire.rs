@@ -3,8 +3,8 @@
 use doorway_core::Mode;
 use serde::{Deserialize, Serialize};
 
-use crate::fence::Fence;
-use crate::name::Name;
+use doorway_protocol::Fence;
+use doorway_protocol::Name;
 
 /// A message between two nodes. New kinds are added at the end, for their order is their number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

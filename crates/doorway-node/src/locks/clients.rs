@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::lock::ClientId;
 use super::machine::Fault;
 use super::shard::Out;
-use crate::fence::Fence;
+use doorway_protocol::Fence;
 
 /// Why a client that was inside is so no more, or why one that waits will never be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorway_core::{Mode, NodeId, Start};
 
 use super::machine::Fault;
-use crate::name::Name;
+use doorway_protocol::Name;
 
 /// Something that happened to this node as a member of the algorithm of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]

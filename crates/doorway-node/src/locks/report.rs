@@ -9,8 +9,8 @@ use super::lock::ClientId;
 use super::machine::Machine;
 use super::shard::Shard;
 use super::table::Entry;
-use crate::name::Name;
 use crate::wire::{ClientReport, Stand};
+use doorway_protocol::Name;
 
 /// Why a client waits, as far as its node can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]

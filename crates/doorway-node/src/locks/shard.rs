@@ -20,9 +20,9 @@ use super::record::{Did, Record};
 use super::rule::Rule;
 use super::table::{Slot, Table};
 use super::view::Run;
-use crate::fence::Fence;
-use crate::name::Name;
 use crate::wire::Step;
+use doorway_protocol::Fence;
+use doorway_protocol::Name;
 
 /// Who was inside each lock as a view began; never listed, so its order plays no part.
 pub(super) type Holders = FxHashMap<Name, Vec<Holder>>;

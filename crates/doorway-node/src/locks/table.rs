@@ -11,7 +11,7 @@ use slab::Slab;
 
 use super::lock::Lock;
 use super::machine::{Fault, Machine};
-use crate::name::Name;
+use doorway_protocol::Name;
 
 /// A pinned lock of a shard. It stays what it is until it is closed, whatever views come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::fence::Fence;
+use doorway_protocol::Fence;
 
 /// Who the members are, and the epoch of this node.
 ///

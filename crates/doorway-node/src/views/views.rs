@@ -23,9 +23,9 @@
 
 use doorway_core::{NodeId, NodeSet};
 
-use crate::fence::Fence;
-use crate::name::Name;
 use crate::wire::{Flush, Held};
+use doorway_protocol::Fence;
+use doorway_protocol::Name;
 
 /// How many locks a node may hold when it stops for a view; what exceeds it is refused by others.
 pub const HELD_LIMIT: usize = 1 << 22;
