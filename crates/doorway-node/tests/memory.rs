@@ -3,7 +3,7 @@
 //! There is one test in this file, for the allocator is counted in the whole process.
 
 use std::alloc::System;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use doorway_node::{Handle, Node};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -40,27 +40,31 @@ async fn re_enter(lock: &Handle) {
     assert!(allocations < 10, "{allocations} allocations");
 }
 
-/// A million requests are made and dropped while they wait, or when they are granted.
+/// A million requests are made and dropped: a third while they wait, a third when they were let in
+/// and have not heard of it, a third inside.
 async fn drop_requests(lock: &Handle) {
     let mut guard = Some(lock.lock().await.expect("a lock"));
     let mut round = |requests: usize| {
+        let mut waited = 0;
         for request in 0..requests {
-            let mut waiting = std::pin::pin!(lock.lock());
-            let polled = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            assert!(matches!(polled, Poll::Pending) == guard.is_some());
-            if request % 3 == 0 {
-                guard = None;
-            } else if guard.is_none()
-                && let Ok(again) = lock.try_lock()
-            {
-                guard = again;
+            let mut asking = std::pin::pin!(lock.lock());
+            let entered = asking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            waited += usize::from(entered.is_pending());
+            assert_eq!(entered.is_pending(), guard.is_some());
+            drop(entered); // Out again, if it was inside.
+            match request % 3 {
+                0 => {}
+                1 => guard = None,
+                _ => guard = lock.try_lock().expect("a lock that is served"),
             }
         }
+        waited
     };
-    round(1000);
+    round(999);
     let region = Region::new(ALLOCATOR);
-    round(1_000_000);
+    let waited = round(999_999);
     let change = region.change();
+    assert_eq!(waited, 666_666, "two of three had to wait");
     let left = change.bytes_allocated.abs_diff(change.bytes_deallocated);
     assert!(left < 1000, "{left} bytes are left");
 }
