@@ -249,3 +249,91 @@ fn fences_of_permits_are_unique_in_the_group() {
     fences.dedup();
     assert_eq!(fences.len(), 5);
 }
+
+/// A message of node 0 about a lock, as if its clock were this.
+fn asked(nodes: &mut Nodes, text: &str, clock: u64) -> Step {
+    let slot = nodes.shards[0].open(&name(text), 0);
+    nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
+    let line = nodes.lines.remove(&(NodeId(0), NodeId(1))).expect("it asks the other node");
+    let [step] = Vec::from(line).try_into().expect("one message");
+    Step { clock, ..step }
+}
+
+/// The clock from which on a shard does no more in its view.
+const FULL: u64 = Fence::CLOCK_LIMIT + Fence::CLOCK_LIMIT / 2;
+
+#[test]
+fn a_clock_that_has_run_far_asks_for_the_next_view_and_work_goes_on() {
+    for (clock, overdue) in [(Fence::CLOCK_LIMIT - 1, false), (Fence::CLOCK_LIMIT, true)] {
+        let mut nodes = running("carvalho-roucairol", 2, 0);
+        let step = asked(&mut nodes, "orders", clock);
+        let mut out = Out::default();
+        nodes.shards[1].receive(NodeId(0), 0, &step, NOW, &mut out);
+        assert_eq!((out.refused.len(), out.steps.len()), (0, 1), "it is answered");
+        assert_eq!((out.overdue, nodes.shards[1].running()), (overdue, Some(1)), "{clock}");
+    }
+}
+
+#[test]
+fn a_shard_whose_clock_is_full_is_spent_and_whole_again_in_the_next_view() {
+    let mut nodes = running("carvalho-roucairol", 2, 0);
+    let slot = open(&mut nodes, "stock")[1];
+    let (holder, _) = nodes.act(1, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
+    let (waiter, _) = nodes.act(1, |s, out| s.acquire(slot, ask(Exclusive, 2), out));
+    nodes.deliver_all();
+    assert_eq!(poll(&mut nodes.shards[1], holder), Poll::Ready(Ok(fence(1, 1))));
+    let full = asked(&mut nodes, "too far", FULL);
+    let mut out = Out::default();
+    nodes.shards[1].receive(NodeId(0), 0, &full, NOW, &mut out);
+    assert_eq!((out.refused.len(), out.overdue), (1, false), "nobody's clock is as far as that");
+    let step = asked(&mut nodes, "orders", FULL - 1);
+    nodes.act(1, |s, out| s.receive(NodeId(0), 0, &step, NOW, out));
+    assert_eq!(nodes.shards[1].running(), Some(1));
+
+    // The grant that fills the clock is the last one.
+    let mut out = Out::default();
+    nodes.shards[1].leave(holder, NOW, &mut out);
+    assert!(out.overdue);
+    assert_eq!(poll(&mut nodes.shards[1], waiter), Poll::Ready(Ok(fence(1, FULL))));
+    assert_eq!(nodes.shards[1].running(), None);
+    let (next, none) = nodes.act(1, |s, out| s.acquire(slot, ask(Exclusive, 3), out));
+    assert_eq!(none, None);
+    nodes.act(1, |s, out| s.receive(NodeId(0), 0, &step, NOW, out));
+    nodes.act(1, |s, out| s.leave(waiter, NOW, out));
+    assert!(poll(&mut nodes.shards[1], next).is_pending(), "nobody enters");
+
+    nodes.lines.clear();
+    change_view(&mut nodes, 2);
+    nodes.deliver_all();
+    assert_eq!(nodes.shards[1].running(), Some(2));
+    let Poll::Ready(Ok(fence)) = poll(&mut nodes.shards[1], next) else { panic!("not inside") };
+    assert!(fence.view() == 2 && fence.clock() < 10, "{fence:?}");
+}
+
+#[test]
+fn a_shard_that_cannot_keep_what_comes_early_leaves_its_view_for_the_next() {
+    let mut nodes = running("carvalho-roucairol", 2, 0);
+    let slot = open(&mut nodes, "orders")[1];
+    let (client, _) = nodes.act(1, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
+    nodes.lines.clear();
+    nodes.shards[1].stop(2);
+    let step = Step { view: 2, clock: 0, lock: name("orders"), payload: vec![0; 1 << 20] };
+    let mut kept = 0;
+    loop {
+        let mut out = Out::default();
+        nodes.shards[1].receive(NodeId(0), 0, &step, NOW, &mut out);
+        assert_eq!(out.overdue, out.refused.len() == 1);
+        if out.overdue {
+            break;
+        }
+        kept += 1;
+    }
+    assert_eq!(kept, 3, "four megabytes hold three messages of one, with their names");
+    // A view of which a message is missing is not run, and whoever starts it hears so.
+    let mut out = Out::default();
+    nodes.shards[1].start(2, Vec::new(), NOW, &mut out);
+    assert_eq!((out.overdue, nodes.shards[1].running()), (true, None));
+    change_view(&mut nodes, 3);
+    nodes.deliver_all();
+    assert_eq!(poll(&mut nodes.shards[1], client), Poll::Ready(Ok(fence(3, 1))));
+}
