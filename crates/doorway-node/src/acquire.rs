@@ -77,6 +77,10 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
 
     /// Enter this very moment, if that takes no message and nobody waits, or not at all.
     pub fn try_now(mut self) -> Result<Option<Held<H>>, AcquireError> {
+        self.enter_now()
+    }
+
+    fn enter_now(&mut self) -> Result<Option<Held<H>>, AcquireError> {
         let (handle, ask) = self.ask()?;
         let entered = handle.node().step(handle.shard(), |shard, now, out| {
             shard.try_acquire(handle.slot(), ask(now), out)
@@ -106,6 +110,11 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
     fn begin(&mut self, context: &mut Context<'_>) -> Poll<Result<Held<H>, AcquireError>> {
         let (handle, ask) = self.ask()?;
         let node = handle.node();
+        if let Err(full) = node.may_wait() {
+            // Looked at before asking: a request that is made costs memory here and at the peers
+            // even when it is withdrawn at once.
+            return Poll::Ready(self.enter_now()?.ok_or(full));
+        }
         let (client, polled) = node.step(handle.shard(), |shard, now, out| {
             let (client, fence) = shard.acquire(handle.slot(), ask(now), out);
             match fence {
@@ -117,17 +126,13 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         if let Poll::Ready(ended) = polled {
             return Poll::Ready(self.entered(client, ended));
         }
-        let admitted = node.begin_wait();
+        node.begin_wait();
         let span = WaitSpan::begin(handle, self.mode, self.session);
         // The timer comes last, for there is none outside of a runtime, and a panic must not leave
         // a client in the queue.
         self.waiting = Some(Waiting { client, timer: None, span });
         if let (Some(waiting), Some(deadline)) = (&mut self.waiting, self.deadline) {
             waiting.timer = Some(Box::pin(sleep_until(deadline)));
-        }
-        if let Err(limit) = admitted {
-            self.withdraw();
-            return Poll::Ready(Err(AcquireError::Busy(limit)));
         }
         self.check_deadline(context)
     }

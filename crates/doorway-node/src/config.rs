@@ -30,7 +30,8 @@ pub struct Config {
     /// Where to write down what the locks of this node do, for `doorway diagram --recorded`; see
     /// the section on recording. Each start of the node adds to the file.
     pub record: Option<PathBuf>,
-    /// How many acquires may be open at this node at a time.
+    /// How many acquires may wait at this node at a time, and how many messages, 1024 at least, for
+    /// a member that does not take them. Beyond that only those are let in who need not wait.
     pub outstanding: usize,
     /// How many idle locks a node remembers, so that the next entry may need no message.
     pub keep_idle: usize,

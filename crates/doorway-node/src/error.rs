@@ -22,9 +22,17 @@ pub enum AcquireError {
         /// The algorithm that serves it.
         algorithm: &'static str,
     },
-    /// Too many acquires are open at this node.
-    #[error("{0} acquires are open at this node, which is its limit")]
+    /// As many acquires wait at this node as may, [`Config::outstanding`](crate::Config).
+    #[error("{0} acquires wait at this node, which is its limit")]
     Busy(usize),
+    /// As many messages as may wait for a member that does not take them.
+    #[error("{limit} messages wait for `{node}`, which is the limit: it is away, or too slow")]
+    Backlog {
+        /// The member.
+        node: String,
+        /// The limit, [`Config::outstanding`](crate::Config) or 1024.
+        limit: usize,
+    },
     /// The node has stopped.
     #[error("the node has stopped")]
     Stopped,

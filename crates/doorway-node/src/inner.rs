@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::config::{Checked, Config, MemberConfig, Patterns};
 use crate::counters::{NodeCounters, RuleCounters};
-use crate::error::StartError;
+use crate::error::{AcquireError, StartError};
 use crate::link::Incarnation;
 use crate::locks::{ClientId, Counters, Out, Rule, Setup, Shard};
 use crate::net::{Peer, TooLong};
@@ -30,6 +30,9 @@ use doorway_protocol::Name;
 
 /// How many shards a node has: enough that threads rarely meet in one.
 const SHARDS: usize = 64;
+
+/// So many messages may always wait for a peer: it acknowledges many at a time.
+const BACKLOG: usize = 1024;
 
 /// A shard on cache lines of its own.
 #[repr(align(128))]
@@ -270,12 +273,23 @@ impl Inner {
         self.peers().for_each(|peer| self.send(peer.id(), message));
     }
 
-    /// Count an acquire that waits; refused beyond the limit.
-    pub(crate) fn begin_wait(&self) -> Result<(), usize> {
-        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+    /// May one more acquire be made that has to wait? Threads that ask at the same moment do not
+    /// see each other, so the limit may be passed by as many as there are.
+    pub(crate) fn may_wait(&self) -> Result<(), AcquireError> {
+        if self.waiting.load(Ordering::Relaxed) >= self.limit {
+            return Err(AcquireError::Busy(self.limit));
+        }
+        let limit = self.limit.max(BACKLOG);
         // Whoever gave up while a peer is away has left a request behind, which still takes room.
-        let backlog = || self.peers().any(|peer| peer.unacknowledged() > self.limit);
-        if before < self.limit && !backlog() { Ok(()) } else { Err(self.limit) }
+        match self.peers().find(|peer| peer.unacknowledged() >= limit) {
+            Some(peer) => Err(AcquireError::Backlog { node: peer.name().to_owned(), limit }),
+            None => Ok(()),
+        }
+    }
+
+    /// Count an acquire that waits.
+    pub(crate) fn begin_wait(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn end_wait(&self) {

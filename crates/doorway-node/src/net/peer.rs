@@ -1,7 +1,7 @@
 //! A peer: both halves of the link to it, and what is known of the connection.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use doorway_core::NodeId;
@@ -23,6 +23,8 @@ pub struct Peer {
     outbox: Mutex<Sending>,
     /// Is a connection up? Beside the inbox, so that one can ask while something is delivered.
     up: AtomicBool,
+    /// How many messages wait in the outbox, for those who ask at every acquire.
+    unacknowledged: AtomicUsize,
     since: Mutex<Option<Instant>>,
     pub(super) traffic: Counters,
 }
@@ -119,8 +121,9 @@ pub(super) enum End {
 impl Peer {
     /// A peer that was never met.
     pub fn new(id: NodeId, name: String, address: String) -> Self {
-        let (inbox, outbox, up, since) = Default::default();
-        Self { id, name, address, inbox, outbox, up, since, traffic: Counters::default() }
+        let (inbox, outbox, up, unacknowledged, since) = Default::default();
+        let traffic = Counters::default();
+        Self { id, name, address, inbox, outbox, up, unacknowledged, since, traffic }
     }
 
     /// Its number.
@@ -160,6 +163,7 @@ impl Peer {
         count(&self.traffic.messages_out, 1);
         let mut sending = self.outbox.lock();
         sending.outbox.push(bytes);
+        self.note(&sending.outbox);
         Ok(sending.wire.clone())
     }
 
@@ -178,7 +182,12 @@ impl Peer {
 
     /// How many messages the peer has not acknowledged.
     pub fn unacknowledged(&self) -> usize {
-        self.outbox.lock().outbox.unacknowledged()
+        self.unacknowledged.load(Ordering::Relaxed)
+    }
+
+    /// What waits in the outbox has changed.
+    fn note(&self, outbox: &Outbox) {
+        self.unacknowledged.store(outbox.unacknowledged(), Ordering::Relaxed);
     }
 
     /// How the link stands.
@@ -227,6 +236,7 @@ impl Peer {
             inbox.close(number);
             return Err(End::Breach(breach));
         }
+        self.note(&sending.outbox);
         sending.wire = Some(wire);
         drop(sending);
         self.up.store(true, Ordering::Release);
@@ -294,6 +304,7 @@ impl Peer {
         let owes = outbox.note(inbox.received());
         if let Some(has) = has {
             outbox.acknowledge(has)?;
+            self.note(outbox);
         }
         heard.map(|()| owes)
     }
