@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::locks::{Rule, RuleError};
 use doorway_protocol::Name;
+use crate::views::{Fixed, StoreError, ViewStore, Volatile};
 
 /// How a node is to run. [`Config::default`] is a node alone: no peers, no certificate, no port.
 #[derive(Clone, Debug)]
@@ -186,7 +187,6 @@ impl Patterns {
 
 /// A configuration that has been found good.
 pub(crate) struct Checked {
-    pub(crate) me: usize,
     pub(crate) patterns: Patterns,
     pub(crate) rules: Vec<Rule>,
 }
@@ -208,10 +208,22 @@ impl Config {
         if self.silence <= self.heartbeat {
             mistakes.push(Mistake::Impatient);
         }
-        match self.members.iter().position(|member| member.name == self.me) {
-            Some(me) if mistakes.is_empty() => Ok(Checked { me, patterns, rules }),
-            _ => Err(ConfigError(mistakes)),
-        }
+        if mistakes.is_empty() { Ok(Checked { patterns, rules }) } else { Err(ConfigError(mistakes)) }
+    }
+
+    /// Where a member listens.
+    pub(crate) fn address_of(&self, name: &str) -> &str {
+        let member = self.members.iter().find(|member| member.name == name);
+        member.map_or("", |member| &member.address)
+    }
+
+    /// Where the epoch is kept, and who the members are.
+    pub(crate) fn store(&self) -> Result<Box<dyn ViewStore>, StoreError> {
+        let names = self.members.iter().map(|member| member.name.clone());
+        Ok(match &self.data {
+            Some(directory) => Box::new(Fixed::open(names.collect(), directory)?),
+            None => Box::new(Volatile::new(self.me.clone())),
+        })
     }
 
     fn check_members(&self, mistakes: &mut Vec<Mistake>) {

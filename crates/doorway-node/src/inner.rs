@@ -16,7 +16,7 @@ use rustc_hash::FxHasher;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::config::{Checked, Config, MemberConfig, Patterns};
+use crate::config::{Checked, Config, ConfigError, Mistake, Patterns};
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::{AcquireError, StartError};
 use crate::link::Incarnation;
@@ -24,7 +24,7 @@ use crate::locks::{ClientId, Counters, Out, Rule, Setup, Shard};
 use crate::net::{Peer, TooLong};
 use crate::questions::Questions;
 use crate::recorder::Recorder;
-use crate::views::{Fixed, ViewStore, Views, Volatile};
+use crate::views::{ViewStore, Views};
 use crate::wire::Message;
 use doorway_protocol::Name;
 
@@ -71,19 +71,21 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// A node that has raised its epoch and, if it has no peers, serves already.
-    pub(crate) fn new(config: &Config, seed: u64) -> Result<Self, StartError> {
-        let Checked { me, patterns, rules } = config.check()?;
-        let me = NodeId::at(me);
-        let names: Vec<String> = config.members.iter().map(|member| member.name.clone()).collect();
-        let store: Box<dyn ViewStore> = match &config.data {
-            Some(directory) => Box::new(Fixed::open(names.clone(), directory)?),
-            None => Box::new(Volatile::new(config.me.clone())),
-        };
+    pub(crate) fn new(
+        config: &Config,
+        checked: Checked,
+        store: Box<dyn ViewStore>,
+        seed: u64,
+    ) -> Result<Self, StartError> {
+        let Checked { patterns, rules } = checked;
+        let names = store.members().to_vec();
+        let me = names.iter().position(|name| *name == config.me).map(NodeId::at);
+        let me = me.ok_or_else(|| ConfigError(vec![Mistake::NotAMember(config.me.clone())]))?;
         let epoch = store.raise(0)?;
-        let peer = |(index, member): (usize, &MemberConfig)| {
-            let (name, address) = (member.name.clone(), member.address.clone());
+        let peer = |(index, name): (usize, &String)| {
             let id = NodeId::at(index);
-            (id != me).then(|| Arc::new(Peer::new(id, name, address)))
+            let address = config.address_of(name).to_owned();
+            (id != me).then(|| Arc::new(Peer::new(id, name.clone(), address)))
         };
         let setup = Arc::new(Setup { me, rules, keep_idle: config.keep_idle.div_ceil(SHARDS) });
         // Taken together, so that the recordings of one machine agree on the time.
@@ -99,16 +101,16 @@ impl Inner {
             Place(Mutex::new(shard))
         };
         let node = Self {
-            peers: config.members.iter().enumerate().map(peer).collect(),
+            peers: names.iter().enumerate().map(peer).collect(),
             met: Mutex::new(vec![None; names.len()]),
             group: config.group.clone(),
             digest: config.digest(),
             // Another one at every start, whatever the seed.
             incarnation: Incarnation(seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            views: Mutex::new(Views::new(me, names.len(), epoch)),
             names,
             patterns,
             shards: (0..SHARDS).map(place).collect(),
-            views: Mutex::new(Views::new(me, config.members.len(), epoch)),
             store: Mutex::new(Some(store)),
             over: watch::Sender::new(false),
             raised: AtomicU64::new(0),

@@ -18,6 +18,7 @@ use crate::locks::Out;
 use crate::net::{Network, Tcp};
 use crate::running::{Links, Running};
 use doorway_protocol::{Name, NameError};
+use crate::views::Volatile;
 
 /// A node. Copies are the same node. It runs until [`Node::stop`], or until the last copy is gone
 /// and no handle, request or guard of it is left.
@@ -38,8 +39,10 @@ impl Node {
     /// A node without peers: no configuration, no certificate, no port. Its fences grow while the
     /// process lives; one that is started with [`Config::data`] goes on where it stopped.
     pub fn alone() -> Self {
-        let inner = Inner::new(&Config::default(), 0);
-        let inner = Arc::new(inner.expect("nothing can be wrong with the defaults"));
+        let config = Config::default();
+        let checked = config.check().expect("nothing can be wrong with the defaults");
+        let inner = Inner::new(&config, checked, Box::new(Volatile::new(config.me.clone())), 0);
+        let inner = Arc::new(inner.expect("an epoch in memory can be raised"));
         Self(Arc::new(Running { inner, links: Links::default() }))
     }
 
@@ -51,7 +54,8 @@ impl Node {
     /// Start a node on a network of your own, such as a simulated one.
     pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
         let seed = config.seed.unwrap_or_else(|| RandomState::new().hash_one(&config.me));
-        let inner = Arc::new(Inner::new(&config, seed)?);
+        let checked = config.check()?;
+        let inner = Arc::new(Inner::new(&config, checked, config.store()?, seed)?);
         let links = match &config.tls {
             Some(tls) if config.members.len() > 1 => {
                 Links::start(network, &config, tls, &inner, seed).await?
