@@ -55,7 +55,9 @@ impl From<Ended> for AcquireError {
 #[error("the lock was lost before it was released")]
 pub struct Lost;
 
-/// Why a node did not start. Nothing is left behind but, perhaps, a raised epoch.
+/// Why a node did not start. Nobody can have heard of it. After a mistake in the configuration or
+/// the certificates nothing has changed; after the others its directory may have been made, its
+/// epoch raised, and a recording begun.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration is wrong.

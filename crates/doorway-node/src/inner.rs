@@ -126,7 +126,15 @@ impl Inner {
         Ok(node)
     }
 
-    /// Everyone who holds a lock of this node has lost it, and nobody gets one any more.
+    /// The node stops: whoever holds a lock of it, or waits for one, is told.
+    pub(crate) fn stop(&self) {
+        let mut out = Out::default();
+        self.end(&mut out);
+        out.wakers.drain(..).for_each(Waker::wake);
+    }
+
+    /// Everyone who holds a lock of this node has lost it, and nobody gets one any more. Whoever is
+    /// to be woken is left in `out`.
     pub(crate) fn end(&self, out: &mut Out) {
         for index in 0..self.shards() {
             self.act(index, out, |shard, _, out| shard.end(out));

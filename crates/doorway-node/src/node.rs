@@ -4,7 +4,6 @@ use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
 use crate::acquire::Acquire;
@@ -16,6 +15,8 @@ use crate::handle::{Handle, Session};
 use crate::inner::Inner;
 use crate::locks::Out;
 use crate::net::{Network, Tcp};
+use doorway_protocol::{Name, NameError};
+use crate::net::{Identity, Network, Tcp};
 use crate::running::{Links, Running};
 use doorway_protocol::{Name, NameError};
 use crate::views::Volatile;
@@ -55,23 +56,26 @@ impl Node {
     pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
         let seed = config.seed.unwrap_or_else(|| RandomState::new().hash_one(&config.me));
         let checked = config.check()?;
-        let inner = Arc::new(Inner::new(&config, checked, config.store()?, seed)?);
-        let links = match &config.tls {
+        // Read before the epoch is raised: certificates that are no good cost nothing.
+        let identity = match &config.tls {
             Some(tls) if config.members.len() > 1 => {
-                Links::start(network, &config, tls, &inner, seed).await?
+                Some(Identity::from_pem(&tls.ca, &tls.certificate, &tls.key)?)
             }
-            _ => Links::default(),
+            _ => None,
+        };
+        let inner = Arc::new(Inner::new(&config, checked, config.store()?, seed)?);
+        let links = match identity {
+            Some(identity) => Links::start(network, &config, identity, &inner, seed).await?,
+            None => Links::default(),
         };
         Ok(Self(Arc::new(Running { inner, links })))
     }
 
     /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail. When
-    /// this returns, its port and its directory are free. A node whose last copy is dropped stops
-    /// too, but some time later.
+    /// this returns, its port and its directory are free, whoever else has called it, or called it
+    /// before and given up. A node whose last copy is dropped stops too, but some time later.
     pub async fn stop(&self) {
-        let mut out = Out::default();
-        self.0.inner.end(&mut out);
-        out.wakers.drain(..).for_each(Waker::wake);
+        self.0.inner.stop();
         self.0.links.stopped().await;
         self.0.inner.store.lock().take();
         if let Some(recorder) = &self.0.inner.recorder {

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use doorway_core::{Holder, Mode, NodeId};
 use parking_lot::Mutex;
 use serde::Serialize;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::locks::{Did, Record, Rule, Setup};
@@ -36,7 +36,7 @@ pub(crate) struct Recorder {
     queue: Mutex<Option<SyncSender<Record>>>,
     overflowed: Arc<AtomicBool>,
     /// Closed when the writer has ended.
-    written: Mutex<Option<oneshot::Receiver<()>>>,
+    written: watch::Receiver<()>,
 }
 
 impl Recorder {
@@ -83,15 +83,14 @@ impl Recorder {
             overflowed: Arc::clone(&overflowed),
         };
         let path = path.display().to_string();
-        let (writing, written) = oneshot::channel::<()>();
+        let (writing, written) = watch::channel(());
         thread::Builder::new().name("doorway-record".to_owned()).spawn(move || {
             if let Err(error) = writer.run(&records) {
                 tracing::error!(path, %error, "the recording ends, for it cannot be written");
             }
             drop(writing);
         })?;
-        let (queue, written) = (Mutex::new(Some(queue)), Mutex::new(Some(written)));
-        Ok(Self { queue, overflowed, written })
+        Ok(Self { queue: Mutex::new(Some(queue)), overflowed, written })
     }
 
     /// Write down what a lock did. This never waits: when the file is too slow, the recording ends.
@@ -110,13 +109,13 @@ impl Recorder {
         *queue = None;
     }
 
-    /// End the recording, with all of it in the file if that does not take too long.
+    /// End the recording, with all of it in the file if that does not take too long. All who wait
+    /// for it are told.
     pub(crate) async fn close(&self) {
         *self.queue.lock() = None;
-        let written = self.written.lock().take();
-        if let Some(written) = written {
-            let _ = timeout(PATIENCE, written).await; // Nothing is sent but the end.
-        }
+        let mut written = self.written.clone();
+        // Nothing is sent but the end.
+        let _ = timeout(PATIENCE, async { while written.changed().await.is_ok() {} }).await;
     }
 }
 

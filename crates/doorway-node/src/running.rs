@@ -1,15 +1,12 @@
 //! A node while it runs: itself, and the task that keeps its links up.
 
 use std::sync::Arc;
-use std::task::Waker;
 
-use parking_lot::Mutex;
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
 
-use crate::config::{Config, TlsConfig};
+use crate::config::Config;
 use crate::error::StartError;
 use crate::inner::Inner;
-use crate::locks::Out;
 use crate::net::{Identity, Mesh, Network, Timing};
 
 /// What everything that belongs to a node keeps alive. The task of the links has the node too, so
@@ -22,24 +19,23 @@ pub(crate) struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // Nobody is left who could hold a lock; the links end by themselves.
-        self.inner.end(&mut Out::default());
+        self.inner.stop();
     }
 }
 
-/// The task that keeps the links of a node up.
+/// The task that keeps the links of a node up, if it has any: closed when the task has ended.
 #[derive(Default)]
-pub(crate) struct Links(Mutex<Option<JoinHandle<()>>>);
+pub(crate) struct Links(Option<watch::Receiver<()>>);
 
 impl Links {
     pub(crate) async fn start<N: Network>(
         network: N,
         config: &Config,
-        tls: &TlsConfig,
+        identity: Identity,
         node: &Arc<Inner>,
         seed: u64,
     ) -> Result<Self, StartError> {
-        let identity = Identity::from_pem(&tls.ca, &tls.certificate, &tls.key)?;
-        let address = config.members[node.setup.me.index()].address.clone();
+        let address = config.address_of(&config.me).to_owned();
         let listener = network.bind(&address).await;
         let listener = listener.map_err(|error| StartError::Listen { address, error })?;
         let peers = node.peers().cloned().collect();
@@ -48,17 +44,20 @@ impl Links {
         let upper = Arc::clone(node);
         let mesh = Mesh::new(network, identity, node.setup.me, peers, upper, timing, seed);
         let (over, ending) = (node.over(), Ending(Arc::clone(node)));
-        Ok(Self(Mutex::new(Some(tokio::spawn(async move {
+        let (running, ended) = watch::channel(());
+        tokio::spawn(async move {
+            // What was made first is dropped last, also when the runtime ends.
+            let _running = running;
             let _ending = ending;
             Arc::new(mesh).run(listener, over).await;
-        })))))
+        });
+        Ok(Self(Some(ended)))
     }
 
-    /// Wait until the links of a node that was told to stop are gone.
+    /// Wait until the links of a node that was told to stop are gone. All who wait are told.
     pub(crate) async fn stopped(&self) {
-        let task = self.0.lock().take();
-        if let Some(task) = task {
-            let _ = task.await; // However it ended, it has.
+        if let Some(mut ended) = self.0.clone() {
+            while ended.changed().await.is_ok() {}
         }
     }
 }
@@ -69,8 +68,6 @@ struct Ending(Arc<Inner>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let mut out = Out::default();
-        self.0.end(&mut out);
-        out.wakers.drain(..).for_each(Waker::wake);
+        self.0.stop();
     }
 }

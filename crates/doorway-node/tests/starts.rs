@@ -1,5 +1,6 @@
 //! Nodes that stop, start again, lose their directories, or are started twice.
 
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use doorway_node::{Config, Node, StartError};
@@ -88,6 +89,38 @@ async fn a_stopped_node_can_be_started_again_at_once() {
         node.stop().await;
         old.push(node);
     }
+}
+
+/// However often it is stopped, and whoever gave up waiting for that: port and directory are free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everyone_who_stops_a_node_waits_until_it_has_stopped() {
+    let (_scratch, configs) = group(2, &[]);
+    for _ in 0..50 {
+        let node = Node::start(configs[1].clone()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let mut given_up = Box::pin(node.stop());
+        let _ = given_up.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop(given_up);
+        let (one, two) = (node.clone(), node.clone());
+        let first = tokio::spawn(async move { one.stop().await });
+        two.stop().await;
+        let again = Node::start(configs[1].clone()).await;
+        assert!(again.is_ok(), "{again:?}");
+        first.await.unwrap();
+        node.stop().await;
+        again.unwrap().stop().await;
+    }
+}
+
+/// Certificates that are no good are found before anything changes.
+#[tokio::test]
+async fn a_bad_certificate_costs_no_epoch() {
+    let (scratch, configs) = group(2, &[]);
+    let mut bad = configs[0].clone();
+    bad.tls.as_mut().unwrap().certificate = b"no certificate".to_vec();
+    let error = Node::start(bad).await.unwrap_err();
+    assert!(matches!(error, StartError::Identity(_)), "{error}");
+    assert!(!scratch.path().join("n1").exists());
 }
 
 /// Without its runtime a node can do nothing more, and whoever holds its locks is told.
