@@ -104,3 +104,26 @@ async fn links_and_views_are_told() {
         tokio::task::yield_now().await;
     }
 }
+
+/// Nobody has to look for a wrong address in the dark.
+#[tokio::test]
+async fn a_member_that_was_never_reached_is_told_once() {
+    let listener = Listener::default();
+    let _listening = tracing::subscriber::set_default(listener.clone());
+    let (_scratch, configs) = group(2, &[]);
+    let node = Node::start(configs[0].clone()).await.expect("it starts");
+    let tries = ["DEBUG", "no link"];
+    while listener.heard(&tries) < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let address = configs[1].members[1].address.clone();
+    let told = ["WARN", "not reached", "n2", &address, "refused"];
+    assert_eq!(listener.heard(&told), 1);
+    // Once it was there, its absence is news.
+    let other = Node::start(configs[1].clone()).await.expect("it starts");
+    drop(node.lock("orders").within(Duration::from_secs(30)).await.expect("a lock"));
+    other.stop().await;
+    while listener.heard(&told) < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}

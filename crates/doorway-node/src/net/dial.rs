@@ -31,8 +31,9 @@ pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: A
             }
             Err(failure) => {
                 tracing::debug!(peer = %peer.id(), "no link: {failure}");
-                if let Some(why) = failure.notice() {
-                    mesh.notices.refused(About::Node(peer.name().to_owned()), &why);
+                match failure.notice() {
+                    Some(why) => mesh.notices.refused(About::Node(peer.name().to_owned()), &why),
+                    None => mesh.notices.unreached(peer.name(), peer.address(), &failure),
                 }
             }
         }
