@@ -15,18 +15,19 @@ pub struct Config {
     pub group: String,
     /// Which of the members this node is.
     pub me: String,
-    /// All members, in the same order everywhere.
+    /// All members, this one included, in the same order everywhere.
     pub members: Vec<MemberConfig>,
     /// Which algorithm serves which names: the first pattern that fits counts.
     pub rules: Vec<RuleConfig>,
     /// The algorithm of all other names.
     pub algorithm: String,
-    /// How often a lock may pass between clients of one node while another node waits for it.
+    /// How often a lock may pass between clients of this node while another node waits for it.
     pub handovers: u32,
-    /// Where the epoch is kept, which makes fences grow from one start of the node to the next. A
-    /// node with peers needs one.
+    /// A directory for this node alone, in which its epoch is kept: it makes fences grow from one
+    /// start of the node to the next. It is made if it is missing, its parent is not. It must never
+    /// be copied or set back. A node with peers needs one.
     pub data: Option<PathBuf>,
-    /// The certificates of a node with peers.
+    /// The certificates of a node with peers, which needs them.
     pub tls: Option<TlsConfig>,
     /// Where to write down what the locks of this node do, for `doorway diagram --recorded`; see
     /// the section on recording. Each start of the node adds to the file.
@@ -38,7 +39,8 @@ pub struct Config {
     pub keep_idle: usize,
     /// After how long a silent link says that it is still there.
     pub heartbeat: Duration,
-    /// After how long a link of which nothing is heard is given up.
+    /// After how long a link of which nothing is heard is given up, and tried again. Longer than
+    /// the heartbeat of every member.
     pub silence: Duration,
     /// The seed of all that is random, for simulations; otherwise the system's.
     pub seed: Option<u64>,
@@ -49,7 +51,7 @@ pub struct Config {
 pub struct MemberConfig {
     /// Its name, which its certificate proves.
     pub name: String,
-    /// Where it listens: `host:port`.
+    /// Where it listens, `host:port`: bound by itself and dialled by the others.
     pub address: String,
 }
 

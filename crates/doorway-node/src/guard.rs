@@ -45,8 +45,9 @@ impl<H: Borrow<Handle>> Held<H> {
         handle.node().shard(handle.shard()).is_lost(self.client)
     }
 
-    /// Wait until the lock is lost, which it never is while its node is well. Any number of tasks
-    /// may wait for it.
+    /// Wait until the lock is lost: its node has stopped, or the lock is out of order because a
+    /// member did what its algorithm forbids. While all are well this never returns. Any number of
+    /// tasks may wait for it.
     pub async fn lost(&self) {
         let handle = self.handle();
         poll_fn(|context| {

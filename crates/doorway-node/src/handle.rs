@@ -106,8 +106,9 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// On whose behalf a lock is asked for: requests of one session that wait for each other in a
-/// circle are found, and shown to whoever asks why they wait.
+/// On whose behalf locks are asked for. Sessions that wait for each other in a circle, each holding
+/// a lock that the next one wants, are found and shown to whoever asks why they wait. A session
+/// belongs to the node that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session(u64);
 

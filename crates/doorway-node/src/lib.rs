@@ -21,25 +21,127 @@
 //!
 //! # Groups
 //!
-//! [`Node::start`] takes a [`Config`] with the members of the group, which is the same at all of
-//! them, and a certificate that proves which one this is: it is issued for `NODE.GROUP.doorway` by
-//! an authority that all of them trust. Every start of a node is durably counted, so a node with
-//! peers needs a directory of its own.
+//! [`Node::start`] takes a [`Config`] that names the members of the group, and a certificate that
+//! proves which one this is. It is issued for `NODE.GROUP.doorway` by an authority that all of them
+//! trust; the name of its subject plays no part. With `openssl`, an authority and certificates for
+//! the nodes `a`, `b` and `c` of the group `shop`:
 //!
-//! A node may stop, be killed and come back. Whatever its clients held ends with it; the others
-//! then agree on a new *view* in which the locks begin anew with those still inside. Nobody who
-//! waits has to do anything about that. While a member stays away, locks that need it wait: with
-//! most algorithms those are the ones that it was asked for last. [`Handle::why`] says who is away.
+//! ```sh
+//! new="openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365"
+//! $new -keyout ca.key -out ca.pem -subj /CN=shop
+//! for n in a b c; do
+//!   $new -CA ca.pem -CAkey ca.key -keyout $n.key -out $n.pem -subj /CN=$n \
+//!     -addext subjectAltName=DNS:$n.shop.doorway -addext basicConstraints=critical,CA:FALSE
+//! done
+//! ```
+//!
+//! Each node gets `ca.pem` and its own two files; `ca.key` can make anyone a member, so none of
+//! them needs it. Then, in the program of `a`:
+//!
+//! ```no_run
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use doorway_node::{Config, MemberConfig, Node, TlsConfig};
+//! use std::fs::read;
+//!
+//! let member = |name: &str, address: &str| {
+//!     MemberConfig { name: name.into(), address: address.into() }
+//! };
+//! let node = Node::start(Config {
+//!     group: "shop".into(),
+//!     me: "a".into(),
+//!     members: vec![
+//!         member("a", "10.0.0.1:7400"),
+//!         member("b", "10.0.0.2:7400"),
+//!         member("c", "10.0.0.3:7400"),
+//!     ],
+//!     data: Some("/var/lib/shop/locks".into()),
+//!     tls: Some(TlsConfig {
+//!         ca: read("ca.pem")?,
+//!         certificate: read("a.pem")?,
+//!         key: read("a.key")?,
+//!     }),
+//!     ..Config::default()
+//! })
+//! .await?;
+//! let guard = node.lock("orders").await?; // Waits until all members have met.
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `cargo run -p doorway-node --example group -- NAME DIRECTORY` runs one of three such nodes on one
+//! machine, with the certificates of that directory.
+//!
+//! Alike at all members must be [`group`](Config::group), the names of the
+//! [`members`](Config::members) and their order, [`rules`](Config::rules) and
+//! [`algorithm`](Config::algorithm); nodes that differ refuse each other and say so. All else is a
+//! node's own affair, but for two things: an address must lead to its member from where it is
+//! written down, and [`silence`](Config::silence) must be longer than the
+//! [`heartbeat`](Config::heartbeat) of every other member.
+//!
+//! A node serves when it has met all other members; requests made before that wait. If nothing
+//! happens, [`Node::away`] tells who has not been met, [`Handle::why`] what a request waits for,
+//! and the log, under the target `doorway_node`, which addresses do not answer and who was refused.
+//!
+//! A node may stop, be killed and come back. Whatever its clients held ends with it; when it is
+//! back, all agree on a new *view* in which the locks begin anew with those still inside. Nobody
+//! who waits has to do anything about that. While a member stays away, the others go on, and a lock
+//! waits if its algorithm needs that member:
+//!
+//! - `ricart-agrawala`, `lamport`, `readers-writers` and mostly `raymond-k` at every entry;
+//! - `carvalho-roucairol` at the first entry in a view, and after that member has asked for it;
+//! - `suzuki-kasami`, `ricart-agrawala-token`, `naimi-trehel` and `raymond-tree` when it has the
+//!   token, or is on the way to it;
+//! - `maekawa` when it is in the quorum, `majority` only when half of all members are away, and
+//!   `central` when it is the first one.
 //!
 //! # Which algorithm
 //!
 //! Names are served by `carvalho-roucairol` unless a [`RuleConfig`] says otherwise: whoever was
 //! inside last comes in again without a message. `readers-writers` lets those in together who ask
 //! for the lock [`shared`](Acquire::shared), `raymond-k` as many as there are permits. All those
-//! for which [`locks::served`] has a name can be chosen; `doorway list` describes them.
+//! for which [`served`] has a name can be chosen; `doorway list` describes them.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use doorway_node::{Config, Node, RuleConfig};
+//!
+//! let rule = |pattern: &str, algorithm: &str, permits| {
+//!     RuleConfig { pattern: pattern.into(), algorithm: algorithm.into(), permits }
+//! };
+//! let rules = vec![rule("files/*", "readers-writers", 1), rule("slots", "raymond-k", 3)];
+//! let node = Node::start(Config { rules, ..Config::default() }).await?;
+//!
+//! let file = node.open("files/a")?;
+//! let (one, two) = (file.lock().shared().await?, file.lock().shared().await?); // Two readers.
+//! let three = [node.lock("slots").await?, node.lock("slots").await?, node.lock("slots").await?];
+//! assert!(node.try_lock("slots")?.is_none()); // There is no fourth permit.
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! The clients of one node pass a lock among themselves without a message, at most
 //! [`Config::handovers`] times while another node waits for it.
+//!
+//! # Several locks, and locks that are lost
+//!
+//! Whoever needs several locks takes them with [`Node::lock_all`], and nobody who does so waits in
+//! a circle. Work that can be broken off should be when its lock is lost:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let node = doorway_node::Node::alone();
+//! # async fn move_stock() {}
+//! let guards = node.lock_all(&["stock/1", "stock/2"]).await?; // Both, or none.
+//! tokio::select! {
+//!     () = move_stock() => {}
+//!     () = guards[0].lost() => println!("someone else may be inside"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # What is promised
 //!
@@ -49,9 +151,10 @@
 //!   too late. A node without [`Config::data`] begins anew when its process does.
 //! - Dropping a request at any moment withdraws it, dropping a guard releases the lock. Errors say
 //!   that nothing is held.
-//! - A lock can be lost: when its node or the runtime in which it was started is stopped, or when
-//!   another process takes its place. Then [`Held::lost`] returns. No lock, this one included,
-//!   undoes what a paused holder does later.
+//! - A lock can be lost: when its node or the runtime in which it was started is stopped, when
+//!   another process takes the place of the node, or when the lock breaks because a member does
+//!   what its algorithm forbids. Then [`Held::lost`] returns. No lock, this one included, undoes
+//!   what a paused holder does later.
 //!
 //! # Recording
 //!
