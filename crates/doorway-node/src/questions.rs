@@ -144,6 +144,7 @@ impl Inner {
             let shard = self.shard(self.shard_of(lock));
             shard.unheard(lock).into_iter().map(|node| self.names[node.index()].clone()).collect()
         };
+        let awaited = self.views().missing();
         let view = self.view();
         let mut why = Why {
             lock: lock.clone(),
@@ -152,6 +153,7 @@ impl Inner {
             waiters: Vec::new(),
             elsewhere: Vec::new(),
             away: self.away(),
+            awaited: awaited.iter().map(|node| self.names[node.index()].clone()).collect(),
             silent: Vec::new(),
         };
         for Heard { node, clients, at } in heard {

@@ -191,6 +191,22 @@ async fn a_clock_that_has_run_far_leads_to_the_next_view_and_holders_stay() {
 }
 
 #[tokio::test]
+async fn a_member_that_is_there_and_does_not_flush_is_named() {
+    let (_scratch, configs) = group(2, &[]);
+    let puppet = Puppet::start(&configs[1], 0, true).await;
+    let node = Node::start(configs[0].clone()).await.unwrap();
+    until("it has stopped for the first view", || puppet.has_heard()).await;
+    let orders = node.open("orders").unwrap();
+    let why = orders.why().await;
+    assert_eq!((why.view, why.away.len()), (None, 0));
+    assert_eq!((why.awaited, why.silent), (vec!["n2".to_owned()], vec!["n2".to_owned()]));
+    puppet.speak();
+    drop(orders.lock().within(LONG).await.unwrap());
+    let why = orders.why().await;
+    assert_eq!((why.view, why.awaited.len()), (Some(2), 0));
+}
+
+#[tokio::test]
 async fn a_node_that_cannot_keep_what_comes_early_goes_on_in_the_view_after() {
     let (_scratch, configs) = group(2, &[]);
     let puppet = Puppet::start(&configs[1], 0, true).await;
