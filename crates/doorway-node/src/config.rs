@@ -106,6 +106,7 @@ impl Default for Config {
 
 /// One thing that is wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Mistake {
     /// A name of a group or node that cannot be part of a certificate.
     #[error("{what} `{name}`: 1 to 63 of a-z, 0-9 and, between others, `-` are allowed")]

@@ -5,6 +5,7 @@ use crate::net::LinkReport;
 
 /// What a node has done since it started, and what it is doing.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct NodeCounters {
     /// The view that runs, if one does.
     pub view: Option<u64>,
@@ -19,6 +20,7 @@ pub struct NodeCounters {
 
 /// What happened under one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuleCounters {
     /// The algorithm.
     pub algorithm: &'static str,

@@ -7,6 +7,7 @@ use doorway_protocol::NameError;
 /// Why a lock could not be had. In every case nothing has changed: the request is withdrawn, no
 /// lock is held, and asking again is safe.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AcquireError {
     /// The text is no name.
     #[error(transparent)]
@@ -59,6 +60,7 @@ pub struct Lost;
 /// the certificates nothing has changed; after the others its directory may have been made, its
 /// epoch raised, and a recording begun.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The configuration is wrong.
     #[error("the configuration is wrong: {0}")]

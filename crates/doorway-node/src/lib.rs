@@ -167,9 +167,9 @@
 //! # Versions
 //!
 //! The minimum Rust version is 1.95; raising it is no breaking change but is said in the changelog.
-//! Versions follow semantic versioning for all that is documented here; [`link`], [`locks`],
-//! [`net`], [`views`] and [`wire`] are open so that they can be tested and studied, and may change
-//! in any release. Nodes agree on a version of the protocol when they meet, so that a group can be
+//! Versions follow semantic versioning for all that can be named from the root of the crate;
+//! [`link`], [`locks`], [`net`], [`views`] and [`wire`] are open so that they can be tested and
+//! studied, and what else they hold may change in any release. Nodes agree on a version of the protocol when they meet, so that a group can be
 //! upgraded node by node.
 
 mod acquire;
@@ -204,5 +204,9 @@ pub use doorway_protocol::{Fence, Name, NameError};
 pub use error::{AcquireError, Lost, StartError};
 pub use guard::{Guard, Held, OwnedGuard};
 pub use handle::{Handle, Session};
+pub use locks::{Counters, Fault, RuleError, served};
+pub use name::{Name, NameError};
+pub use net::{IdentityError, LinkReport, Network, Traffic};
 pub use node::Node;
+pub use views::StoreError;
 pub use why::{Waiter, Who, Why};

@@ -11,6 +11,7 @@ use doorway_protocol::Name;
 
 /// What is known of a lock, and of those at this node who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Why {
     /// The lock.
     pub lock: Name,
@@ -33,6 +34,7 @@ pub struct Why {
 
 /// A client at some node.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Who {
     /// Its node.
     pub node: String,
@@ -50,6 +52,7 @@ pub struct Who {
 
 /// A client of this node that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Waiter {
     /// Its session, if it has one.
     pub session: Option<u64>,

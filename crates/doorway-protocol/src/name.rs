@@ -14,6 +14,7 @@ pub struct Name(Arc<str>);
 
 /// Why a text is no name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NameError {
     /// Nothing was given.
     #[error("the name of a lock must not be empty")]

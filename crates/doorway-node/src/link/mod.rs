@@ -8,7 +8,7 @@ mod hello;
 mod inbox;
 mod outbox;
 
-pub use frame::{Decoder, Frame, FrameError, MESSAGE_MAX};
+pub use frame::{Decoder, Frame, FrameError, Kind, MESSAGE_MAX};
 pub use hello::{Hello, Received, Refusal, Versions};
 pub use inbox::{Inbox, Verdict};
 pub use outbox::{Breach, Outbox};

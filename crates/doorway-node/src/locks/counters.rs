@@ -4,6 +4,7 @@ use std::ops::AddAssign;
 
 /// What happened under one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counters {
     /// Clients that went inside.
     pub grants: u64,

@@ -14,6 +14,7 @@ pub type Sends = Vec<(NodeId, Payload)>;
 /// Why a machine would not do as it was told. What a peer sent is then dropped and changed nothing;
 /// a breach is a mistake of ours, after which the lock is not to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Fault {
     /// The bytes are no message of the algorithm.
     #[error("the bytes are no message of this algorithm")]

@@ -19,6 +19,7 @@ pub struct Rule {
 
 /// Why there is no such rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RuleError {
     /// No algorithm has this name.
     #[error("no algorithm is called `{0}`; `doorway list` shows all")]

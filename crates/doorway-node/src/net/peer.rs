@@ -53,6 +53,7 @@ pub struct TooLong(pub usize);
 
 /// What went over a link, with all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Traffic {
     /// Messages that were delivered.
     pub messages_in: u64,
@@ -68,6 +69,7 @@ pub struct Traffic {
 
 /// How a link stands.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LinkReport {
     /// Is a connection up?
     pub up: bool,

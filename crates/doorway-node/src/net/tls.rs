@@ -22,6 +22,7 @@ pub struct Identity {
 
 /// Why an identity cannot be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum IdentityError {
     /// A text that is no PEM, or holds nothing of what is needed.
     #[error("cannot read the {what}: {why}")]

@@ -23,6 +23,7 @@ pub trait ViewStore: Send + Sync {
 
 /// Why the epoch could not be raised.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// Another process has the directory.
     #[error(

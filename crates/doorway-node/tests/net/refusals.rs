@@ -126,6 +126,7 @@ fn texts_that_are_no_certificates_are_told_apart() {
         match made {
             Err(IdentityError::Pem { what, .. }) => what,
             Err(IdentityError::Unusable(_)) => "unusable",
+            Err(_) => "something else",
             Ok(_) => "fine",
         }
     };

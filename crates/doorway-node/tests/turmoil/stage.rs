@@ -164,7 +164,7 @@ impl Stage {
 
     /// What a node has counted in the end.
     pub(crate) fn account(&self, node: usize, counters: &NodeCounters) {
-        let NodeCounters { view, waiting, rules, links } = counters;
+        let NodeCounters { view, waiting, rules, links, .. } = counters;
         let links: Vec<_> = links.iter().map(|(_, link)| link.traffic).collect();
         self.note(format_args!("{} counts {view:?} {rules:?} {links:?}", name(node)));
         if *waiting > 0 {
