@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use doorway_node::Fence;
 use doorway_node::views::{Fixed, StoreError, ViewStore, Volatile};
+use proptest::prelude::*;
 
 /// A directory that is gone at the end.
 struct Scratch(PathBuf);
@@ -188,4 +189,28 @@ fn hold_until_told(directory: &Path) {
     std::io::stdout().flush().expect("somebody reads it");
     let _ = std::io::stdin().read_line(&mut String::new());
     drop(store);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_bytes_are_an_epoch_as_it_was_written_or_damage(
+        garbage in prop::collection::vec(any::<u8>(), 0..30),
+        number in prop_oneof![0_u64..100, any::<u64>()],
+        cut in 0_usize..30,
+    ) {
+        let scratch = Scratch::new("garbage");
+        let written = format!("epoch {number}\n").into_bytes();
+        let short = written[..cut.min(written.len())].to_vec();
+        for bytes in [garbage, written, short] {
+            fs::write(scratch.0.join("epoch"), &bytes).unwrap();
+            match start(&scratch.0) {
+                Ok(epoch) => prop_assert_eq!(bytes, format!("epoch {}\n", epoch - 1).into_bytes()),
+                Err(StoreError::Damaged(_)) => {}
+                Err(StoreError::Full) => prop_assert_eq!(number, Fence::VIEW_LIMIT - 1),
+                Err(error) => prop_assert!(false, "{}", error),
+            }
+        }
+    }
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 use doorway_lab::recording::{self, File, Recording};
 use doorway_lab::trace::What;
 use doorway_node::{Config, Node};
+use proptest::prelude::*;
+use proptest::sample::Index;
 
 mod common;
 
@@ -185,4 +187,72 @@ async fn what_is_too_much_to_write_ends_the_recording_and_holds_up_nothing() {
     assert_eq!(recording.violation, None);
     let entries = count(&recording, |what| *what == What::Enter);
     assert!((1..visits).contains(&entries), "{entries}");
+}
+
+/// What may have become of a file: a line is gone, there twice or elsewhere, a byte is another.
+#[derive(Clone, Debug)]
+enum Damage {
+    Gone(Index),
+    Twice(Index, Index),
+    Moved(Index, Index),
+    Byte(Index, u8),
+    Cut(Index),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let at = any::<Index>;
+    prop_oneof![
+        at().prop_map(Damage::Gone),
+        (at(), at()).prop_map(|(from, to)| Damage::Twice(from, to)),
+        (at(), at()).prop_map(|(from, to)| Damage::Moved(from, to)),
+        (at(), prop_oneof![any::<u8>(), b'0'..=b'9']).prop_map(|(at, byte)| Damage::Byte(at, byte)),
+        at().prop_map(Damage::Cut),
+    ]
+}
+
+/// The text of a file after that.
+fn damaged(text: &str, damage: &Damage) -> String {
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut bytes = text.as_bytes().to_vec();
+    if bytes.is_empty() {
+        return String::new();
+    }
+    let last = lines.len();
+    match damage {
+        Damage::Gone(at) => drop(lines.remove(at.index(last))),
+        Damage::Twice(from, to) => lines.insert(to.index(last), lines[from.index(last)]),
+        Damage::Moved(from, to) => lines.swap(from.index(last), to.index(last)),
+        Damage::Byte(at, byte) => {
+            let at = at.index(bytes.len());
+            bytes[at] = *byte;
+            return String::from_utf8_lossy(&bytes).into_owned();
+        }
+        Damage::Cut(at) => {
+            bytes.truncate(at.index(bytes.len()));
+            return String::from_utf8_lossy(&bytes).into_owned();
+        }
+    }
+    lines.concat()
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_recording_is_refused_or_found_wrong_and_does_no_harm(
+        damages in prop::collection::vec((0_usize..3, damage()), 1..6),
+        garbage in any::<String>(),
+    ) {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doorway/tests/recordings");
+        let file = |node| {
+            let name = format!("n{node}.jsonl");
+            let text = fs::read_to_string(kept.join(&name)).expect("it is kept");
+            File { name, text }
+        };
+        let mut files: Vec<File> = (1..=3).map(file).collect();
+        prop_assert!(recording::read(&files, Some("orders")).is_ok());
+        for (file, damage) in damages {
+            files[file].text = damaged(&files[file].text, &damage);
+        }
+        let _ = recording::read(&files, Some("orders"));
+        let _ = recording::read(&[File { name: "garbage".to_owned(), text: garbage }], None);
+    }
 }
