@@ -4,8 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use doorway_core::algorithms::ALL;
-use doorway_node::locks::Counters;
-use doorway_node::{Node, RuleConfig};
+use doorway_node::{Config, Counters, Node, RuleConfig};
 
 mod common;
 
@@ -28,6 +27,22 @@ fn sent(nodes: &[Node], algorithm: &str) -> u64 {
     nodes.iter().map(|node| counts(node).sent).sum()
 }
 
+/// The messages that the links of all nodes have taken so far, of whatever kind.
+fn on_links(nodes: &[Node]) -> u64 {
+    let links = nodes.iter().flat_map(|node| node.counters().links);
+    links.map(|(_, link)| link.traffic.messages_out).sum()
+}
+
+/// Nodes that serve, so that no link has anything more to carry for that.
+async fn serving(configs: &[Config]) -> Vec<Node> {
+    let nodes = start(configs).await;
+    for node in &nodes {
+        drop(node.lock("first").await.expect("a lock"));
+    }
+    settle(&nodes).await;
+    nodes
+}
+
 /// Wait until nothing is on its way: as much has arrived as was sent.
 async fn settle(nodes: &[Node]) {
     loop {
@@ -46,7 +61,7 @@ async fn settle(nodes: &[Node]) {
 #[tokio::test]
 async fn entries_cost_what_their_algorithm_claims() {
     let (_scratch, configs) = group(SIZE, &rules());
-    let nodes = start(&configs).await;
+    let nodes = serving(&configs).await;
     for entry in ALL.iter().filter(|entry| entry.info.served) {
         let name = entry.info.name;
         let shape = doorway_core::Shape::default();
@@ -54,11 +69,13 @@ async fn entries_cost_what_their_algorithm_claims() {
         let claim = entry.info.messages;
         let (least, most) = ((claim.least.of)(&arranged), (claim.most.of)(&arranged));
         for round in 0..6 {
-            let before = sent(&nodes, name);
+            let (before, links) = (sent(&nodes, name), on_links(&nodes));
             let node = &nodes[[0, 0, 1, 2, 1, 1][round]];
             drop(node.lock(&format!("{name}/x")).await.expect("a lock"));
             settle(&nodes).await;
-            let cost = (sent(&nodes, name) - before) as f64;
+            let cost = sent(&nodes, name) - before;
+            assert_eq!(on_links(&nodes) - links, cost, "{name}: nothing else is sent");
+            let cost = cost as f64;
             assert!((least..=most).contains(&cost), "{name}: {cost} of {least} to {most}");
         }
     }
@@ -67,17 +84,17 @@ async fn entries_cost_what_their_algorithm_claims() {
 #[tokio::test]
 async fn whoever_was_inside_last_comes_in_again_without_a_message() {
     let (_scratch, configs) = group(SIZE, &rules());
-    let nodes = start(&configs).await;
+    let nodes = serving(&configs).await;
     for algorithm in ["carvalho-roucairol", "suzuki-kasami", "naimi-trehel", "raymond-tree"] {
         let handle = nodes[1].open(&format!("{algorithm}/x")).expect("a name");
         drop(handle.lock().await.expect("a lock"));
         settle(&nodes).await;
-        let before = sent(&nodes, algorithm);
+        let before = (sent(&nodes, algorithm), on_links(&nodes));
         for _ in 0..1000 {
             drop(handle.lock().await.expect("a lock"));
             drop(handle.try_lock().expect("a name").expect("a permission that is here"));
         }
-        assert_eq!(sent(&nodes, algorithm), before, "{algorithm}");
+        assert_eq!((sent(&nodes, algorithm), on_links(&nodes)), before, "{algorithm}");
     }
 }
 
@@ -85,7 +102,7 @@ async fn whoever_was_inside_last_comes_in_again_without_a_message() {
 #[tokio::test]
 async fn a_hand_over_is_one_message() {
     let (_scratch, configs) = group(SIZE, &rules());
-    let nodes = start(&configs).await;
+    let nodes = serving(&configs).await;
     for algorithm in ["carvalho-roucairol", "ricart-agrawala", "suzuki-kasami", "naimi-trehel"] {
         let name = format!("{algorithm}/x");
         let guard = nodes[0].lock(&name).await.expect("a lock");
@@ -93,10 +110,11 @@ async fn a_hand_over_is_one_message() {
         let asked = next.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(matches!(asked, Poll::Pending));
         settle(&nodes).await;
-        let before = sent(&nodes, algorithm);
+        let (before, links) = (sent(&nodes, algorithm), on_links(&nodes));
         drop(guard);
         let guard = next.await.expect("a lock");
         assert_eq!(sent(&nodes, algorithm) - before, 1, "{algorithm}");
+        assert_eq!(on_links(&nodes) - links, 1, "{algorithm}");
         drop(guard);
         settle(&nodes).await;
     }

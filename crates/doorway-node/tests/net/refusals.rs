@@ -96,6 +96,25 @@ async fn versions_with_nothing_in_common_are_refused() {
     .await;
 }
 
+/// A node that speaks more, as in the middle of an upgrade, is met in what both speak.
+#[tokio::test]
+async fn versions_that_overlap_agree() {
+    let authority = Authority::new();
+    let ((l1, a1), (l2, a2)) = (listen().await, listen().await);
+    let addresses = [a1, a2];
+    let node = |me: u32, name: &str, max: u16, listener| {
+        let mut upper = Recorder::new(name, 100 + u64::from(me));
+        upper.hello.versions = Versions { min: 1, max };
+        Node::start(me, authority.identity(name), upper, listener, &addresses)
+    };
+    let nodes = vec![node(0, "n1", 3, l1), node(1, "n2", 1, l2)];
+    until("both are up", || nodes.iter().all(|node| node.upper.ups() == 1)).await;
+    nodes[0].send(0, 1);
+    nodes[1].send(0, 2);
+    until("they talk", || nodes[1].upper.from(0) == [1] && nodes[0].upper.from(1) == [2]).await;
+    stop(nodes).await;
+}
+
 #[tokio::test]
 async fn another_configuration_is_refused() {
     let first = |authority: &Authority| {
