@@ -142,6 +142,24 @@ async fn several_locks_are_taken_in_one_order() {
     assert_eq!(node.lock_all(&["a", "a"]).await.unwrap().len(), 1, "a name given twice is one");
 }
 
+/// Whoever gives up half-way leaves nothing: neither what it has already nor its place in a queue.
+#[tokio::test]
+async fn several_locks_given_up_half_way_are_all_free() {
+    let node = Node::alone();
+    let second = node.lock("b").await.unwrap();
+    {
+        let mut all = pin!(node.lock_all(&["a", "b", "c"]));
+        assert!(poll(all.as_mut()).is_pending());
+        assert!(node.try_lock("a").unwrap().is_none(), "the first one is held");
+        assert!(node.try_lock("c").unwrap().is_some(), "the third one is not asked for yet");
+        assert_eq!(node.counters().waiting, 1);
+    }
+    assert!(node.try_lock("a").unwrap().is_some());
+    assert_eq!(node.counters().waiting, 0);
+    drop(second);
+    assert!(node.try_lock("b").unwrap().is_some(), "nobody waits for it any more");
+}
+
 #[tokio::test]
 async fn a_stopped_node_has_lost_its_locks() {
     let node = Node::alone();
