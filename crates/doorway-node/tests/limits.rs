@@ -43,7 +43,7 @@ async fn requests_for_a_member_that_is_away_come_to_an_end() {
     }
     let refused = AcquireError::Backlog { node: "n2".to_owned(), limit: LIMIT };
     let mut asked = 0;
-    for number in 0..5000 {
+    for number in 0..10_000 {
         match ask_and_go(&node.open(&format!("name {number}")).unwrap()) {
             None => asked += 1,
             Some(error) => assert_eq!(error, refused),
@@ -51,8 +51,8 @@ async fn requests_for_a_member_that_is_away_come_to_an_end() {
     }
     assert!((1..=LIMIT).contains(&asked), "{asked} were asked for");
     let (locks, messages) = kept(node);
-    // Every shard may keep one idle lock more than it has to.
-    assert!(locks <= LIMIT as u64 + 64, "{locks} locks");
+    // Beside those that were asked for, every shard may keep as many idle ones, and one more.
+    assert!(locks <= 2 * LIMIT as u64 + 64, "{locks} locks");
     assert_eq!(messages, LIMIT, "messages wait");
     assert_eq!(node.counters().waiting, 0);
     // What needs nobody is served.
@@ -62,7 +62,7 @@ async fn requests_for_a_member_that_is_away_come_to_an_end() {
     while !node.away().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let guard = node.lock("name 4999").within(Duration::from_secs(30)).await;
+    let guard = node.lock("name 9999").within(Duration::from_secs(30)).await;
     assert!(guard.is_ok(), "{guard:?}");
     drop(again);
 }

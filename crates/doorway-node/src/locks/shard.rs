@@ -41,7 +41,8 @@ pub struct Setup {
 /// A client wants in.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
-    /// How. Who would share what its rule cannot share gets it alone.
+    /// How. Whoever would share what its rule cannot share would wait for ever, and is turned away
+    /// before.
     pub mode: Mode,
     /// For which session, a number of this node.
     pub session: u64,
@@ -137,9 +138,8 @@ impl Shard {
             self.clients.end(client, ended, &mut out.wakers);
             return (client, None);
         }
-        let mode = self.mode(slot.0, ask.mode);
         self.step(slot.0, ask.now, out, |lock, rule, moves| {
-            lock.acquire(rule, client, mode, moves)
+            lock.acquire(rule, client, ask.mode, moves)
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
@@ -166,9 +166,8 @@ impl Shard {
             return Err(ended);
         }
         let client = self.clients.add(slot.0, ask.session, ask.now);
-        let mode = self.mode(slot.0, ask.mode);
         self.step(slot.0, ask.now, out, |lock, rule, moves| {
-            lock.try_acquire(rule, client, mode, moves)
+            lock.try_acquire(rule, client, ask.mode, moves)
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
@@ -313,20 +312,20 @@ impl Shard {
         }
     }
 
-    fn mode(&self, at: u32, mode: Mode) -> Mode {
-        let shared = self.setup.rules[self.table.get(at).rule as usize].info.shared;
-        if shared { mode } else { Mode::Exclusive }
-    }
-
-    /// A lock was used; perhaps another is forgotten for it.
+    /// A lock was used; perhaps others are forgotten for it.
     pub(super) fn rest(&mut self, at: u32) {
-        if let Some((gone, floor)) = self.table.rest(at, self.setup.keep_idle)
-            && gone.lock.machine().is_some()
-        {
-            // Who was inside as the view began is part of what the lock may forget.
-            self.holders.remove(&gone.name);
-            let known = &mut self.floors[gone.rule as usize];
-            *known = floor.max(*known);
+        self.table.rest(at);
+        // For each that comes, two are looked at: so those that may be forgotten are at most as
+        // many more as those that may not, which are looked at in vain.
+        for _ in 0..2 {
+            if let Some((gone, floor)) = self.table.forget(self.setup.keep_idle)
+                && gone.lock.machine().is_some()
+            {
+                // Who was inside as the view began is part of what the lock may forget.
+                self.holders.remove(&gone.name);
+                let known = &mut self.floors[gone.rule as usize];
+                *known = floor.max(*known);
+            }
         }
     }
 }

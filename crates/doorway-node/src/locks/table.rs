@@ -128,9 +128,8 @@ impl Table {
         self.resting.clear();
     }
 
-    /// A lock was used, and may now be idle. If more than `keep` are, this takes away the one that
-    /// was not used for longest, and from where its name must start again.
-    pub(super) fn rest(&mut self, at: u32, keep: usize) -> Option<(Entry, u64)> {
+    /// A lock was used, and may now be idle.
+    pub(super) fn rest(&mut self, at: u32) {
         let entry = &mut self.entries[at as usize];
         entry.used = true;
         if !entry.resting && entry.idle() {
@@ -138,24 +137,26 @@ impl Table {
             entry.used = false;
             self.resting.push_back(at);
         }
-        // Two looks at a time are enough for the idle to be fewer soon, and always take as long.
-        for _ in 0..2 {
-            if self.resting.len() <= keep {
-                return None;
-            }
-            let oldest = self.resting.pop_front()?;
-            let entry = &mut self.entries[oldest as usize];
-            if !entry.idle() {
-                entry.resting = false;
-                continue;
-            }
-            let floor = entry.lock.floor().filter(|_| !entry.used);
-            if let Some(floor) = floor {
-                return Some((self.remove(oldest), floor));
-            }
-            entry.used = false;
-            self.resting.push_back(oldest);
+    }
+
+    /// If more than `keep` are idle, look at the one that is the longest known. It is taken away,
+    /// with from where its name must start again, unless it was used since or still needed.
+    pub(super) fn forget(&mut self, keep: usize) -> Option<(Entry, u64)> {
+        if self.resting.len() <= keep {
+            return None;
         }
+        let oldest = self.resting.pop_front()?;
+        let entry = &mut self.entries[oldest as usize];
+        if !entry.idle() {
+            entry.resting = false;
+            return None;
+        }
+        let floor = entry.lock.floor().filter(|_| !entry.used);
+        if let Some(floor) = floor {
+            return Some((self.remove(oldest), floor));
+        }
+        entry.used = false;
+        self.resting.push_back(oldest);
         None
     }
 }
