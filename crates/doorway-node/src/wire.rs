@@ -57,8 +57,6 @@ pub struct Held {
     pub mode: Mode,
     /// How many permits: 1 unless the lock has several.
     pub permits: u32,
-    /// The highest fence under which it is held, for people who ask.
-    pub fence: Fence,
 }
 
 /// What a node wants to know of another.

@@ -25,7 +25,7 @@ fn hello() -> Hello {
 fn samples() -> Vec<(&'static str, Vec<u8>)> {
     let lock = Name::new("orders").expect("a name");
     let fence = Fence::new(3, 5);
-    let held = Held { lock: lock.clone(), mode: Mode::Shared, permits: 2, fence };
+    let held = Held { lock: lock.clone(), mode: Mode::Shared, permits: 2 };
     let report = |stand| {
         let mode = Mode::Exclusive;
         ClientReport { lock: lock.clone(), session: 8, mode, stand, since_ms: 1500 }

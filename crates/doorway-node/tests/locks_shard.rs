@@ -107,7 +107,7 @@ fn what_is_left_between_two_views_is_released_as_the_next_begins() {
     nodes.deliver_all();
     let (waiter, _) = nodes.act(1, |s, out| s.acquire(slots[1], ask(Exclusive, 2), out));
     let held = nodes.shards[0].stop(2);
-    let expected = Held { lock: name("orders"), mode: Exclusive, permits: 1, fence: fence(1, 1) };
+    let expected = Held { lock: name("orders"), mode: Exclusive, permits: 1 };
     assert_eq!(held, [expected]);
     assert_eq!(nodes.shards[1].stop(2), []);
     nodes.act(0, |s, out| s.leave(holder, NOW, out));
@@ -175,7 +175,7 @@ fn a_start_that_cannot_be_breaks_its_lock_only() {
     let stock = open(&mut nodes, "stock")[0];
     nodes.shards[0].stop(2);
     let (client, _) = nodes.act(0, |s, out| s.acquire(orders, ask(Exclusive, 1), out));
-    let held = Held { lock: name("orders"), mode: Exclusive, permits: 1, fence: fence(1, 1) };
+    let held = Held { lock: name("orders"), mode: Exclusive, permits: 1 };
     let both = vec![(NodeId(0), held.clone()), (NodeId(1), held)];
     let mut out = Out::default();
     nodes.shards[0].start(2, both, NOW, &mut out);

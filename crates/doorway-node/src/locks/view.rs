@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorway_core::{Holder, NodeId, Start};
 
-use super::clients::{Client, Ended};
+use super::clients::Ended;
 use super::kept::Kept;
 use super::machine::Fault;
 use super::record::Did;
@@ -45,12 +45,8 @@ impl Shard {
             entry.broken = None;
             let holding = entry.lock.holding(&self.setup.rules[entry.rule as usize]);
             entry.told = holding.is_some();
-            let fences = entry
-                .lock
-                .inside()
-                .filter_map(|(client, _)| self.clients.get(client).and_then(Client::fence));
-            if let (Some((mode, permits)), Some(fence)) = (holding, fences.max()) {
-                held.push(Held { lock: entry.name.clone(), mode, permits, fence });
+            if let Some((mode, permits)) = holding {
+                held.push(Held { lock: entry.name.clone(), mode, permits });
             }
         }
         self.table.drop_idle();
@@ -66,7 +62,7 @@ impl Shard {
         }
         (self.run, self.target, self.clock) = (Run::Running, view, 0);
         self.floors.fill(0);
-        for (node, Held { lock, mode, permits, .. }) in held {
+        for (node, Held { lock, mode, permits }) in held {
             self.holders.entry(lock).or_default().push(Holder { node, mode, permits });
         }
         for at in self.table.busy() {

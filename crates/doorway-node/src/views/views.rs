@@ -37,8 +37,8 @@ const PART_BYTES: usize = 512 * 1024;
 const PARTS_LIMIT: u32 = 2048;
 
 /// How many bytes a lock adds to a part beside its name: two for the length of the name, one for
-/// the mode, five for the permits, ten for the fence.
-const HELD_BYTES: usize = 18;
+/// the mode, five for the permits.
+const HELD_BYTES: usize = 8;
 
 /// The name of a view: the epochs of all members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

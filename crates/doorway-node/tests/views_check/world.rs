@@ -162,10 +162,8 @@ impl<C: Course, M: Seat> Process<C, M> {
 
     /// What one shard holds.
     pub(crate) fn holding(&self, shard: usize, rule: &Rule) -> Option<Held> {
-        let Shard { lock, fence, view, .. } = &self.shards[shard];
-        let (mode, permits) = lock.holding(rule)?;
-        let fence = fence.unwrap_or(Fence::new(*view, 0));
-        Some(Held { lock: name(shard), mode, permits, fence })
+        let (mode, permits) = self.shards[shard].lock.holding(rule)?;
+        Some(Held { lock: name(shard), mode, permits })
     }
 }
 
