@@ -43,6 +43,11 @@ fn open(nodes: &mut Nodes, text: &str) -> Vec<Slot> {
     nodes.shards.iter_mut().map(|shard| shard.open(&name(text), 0)).collect()
 }
 
+/// Where the clients of a lock stand.
+fn stands(shard: &Shard, text: &str) -> Vec<Stand> {
+    shard.reports(Some(&name(text)), NOW).into_iter().map(|report| report.stand).collect()
+}
+
 #[test]
 fn who_is_alone_is_inside_at_once_and_fences_grow() {
     let mut nodes = running("carvalho-roucairol", 1, 0);
@@ -63,8 +68,8 @@ fn a_lock_moves_between_nodes_and_the_waiter_is_told() {
     let slots = open(&mut nodes, "orders");
     let (first, none) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
     assert_eq!(none, None);
-    let waiting = nodes.shards[0].waiting_for(first).unwrap();
-    assert_eq!((waiting.place, waiting.unheard, waiting.view), (0, vec![NodeId(1)], Some(1)));
+    assert_eq!(stands(&nodes.shards[0], "orders"), [Stand::Waiting(0)]);
+    assert_eq!(nodes.shards[0].unheard(&name("orders")), [NodeId(1)]);
     assert_eq!(nodes.deliver_all(), 2);
     assert_eq!(poll(&mut nodes.shards[0], first), Poll::Ready(Ok(fence(1, 1))));
     let (second, _) = nodes.act(1, |s, out| s.acquire(slots[1], ask(Exclusive, 2), out));
@@ -90,7 +95,8 @@ fn clients_of_one_node_pass_the_lock_without_a_message() {
     let clients = nodes.act(0, ask_three);
     nodes.deliver_all();
     nodes.act(0, |s, out| s.leave(clients[1], NOW, out));
-    assert_eq!(nodes.shards[0].waiting_for(clients[2]).unwrap().place, 0);
+    let inside = Stand::Inside(fence(1, 1));
+    assert_eq!(stands(&nodes.shards[0], "orders"), [inside, Stand::Waiting(0)]);
     nodes.act(0, |s, out| s.leave(clients[0], NOW, out));
     assert_eq!(poll(&mut nodes.shards[0], clients[2]), Poll::Ready(Ok(fence(1, 2))));
     assert!(nodes.lines.is_empty());
@@ -130,7 +136,8 @@ fn messages_of_an_older_view_are_dropped_and_an_older_view_is_never_run() {
     nodes.shards[1].stop(3);
     nodes.act(1, |s, out| s.start(2, Vec::new(), NOW, out));
     assert_eq!(nodes.deliver_all(), 1, "nobody answers");
-    assert_eq!(nodes.shards[0].waiting_for(client).unwrap().view, Some(1));
+    assert_eq!(nodes.shards[0].running(), Some(1));
+    assert!(poll(&mut nodes.shards[0], client).is_pending());
 }
 
 #[test]

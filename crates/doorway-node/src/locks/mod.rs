@@ -17,7 +17,6 @@ pub use counters::Counters;
 pub use lock::{ClientId, Lock, Moves};
 pub use machine::{Fault, Machine, Payload, Sends, Typed};
 pub use record::{Did, Record};
-pub use report::Waiting;
 pub use rule::{Rule, RuleError, served};
 pub use shard::{Ask, Out, Setup, Shard};
 pub use table::Slot;

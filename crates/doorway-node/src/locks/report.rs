@@ -12,21 +12,6 @@ use super::table::Entry;
 use crate::wire::{ClientReport, Stand};
 use doorway_protocol::Name;
 
-/// Why a client waits, as far as its node can tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// The lock.
-    pub lock: Name,
-    /// Its place in the queue of this node, from 0.
-    pub place: usize,
-    /// Those who were asked for this node and have not answered since.
-    pub unheard: Vec<NodeId>,
-    /// When it asked.
-    pub since: Duration,
-    /// The view, or `None` while no view runs, so that nobody can enter.
-    pub view: Option<u64>,
-}
-
 impl Shard {
     /// The clients of one lock; or of all locks for which somebody waits, here or elsewhere.
     pub fn reports(&self, only: Option<&Name>, now: Duration) -> Vec<ClientReport> {
@@ -60,19 +45,6 @@ impl Shard {
         };
         entry.lock.inside().for_each(|(client, mode)| push(client, mode, 0));
         entry.lock.queue().zip(0..).for_each(|((client, mode), place)| push(client, mode, place));
-    }
-
-    /// Why a client waits; `None` if it does not.
-    pub fn waiting_for(&self, client: ClientId) -> Option<Waiting> {
-        let waits = self.clients.get(client)?;
-        let entry = self.table.get(waits.lock);
-        Some(Waiting {
-            lock: entry.name.clone(),
-            place: entry.lock.place(client)?,
-            unheard: entry.lock.unheard().collect(),
-            since: waits.since,
-            view: self.running(),
-        })
     }
 
     /// Those who were asked for the request of this node and have not answered since.
