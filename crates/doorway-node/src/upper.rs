@@ -8,7 +8,7 @@ use crate::net::Upper;
 use crate::wire::{Message, Step};
 
 impl Upper for Inner {
-    fn hello(&self, _peer: NodeId) -> Hello {
+    fn hello(&self) -> Hello {
         Hello {
             versions: Versions::SPOKEN,
             group: self.group.clone(),

@@ -47,7 +47,7 @@ pub enum Breach {
 
 impl Outbox {
     /// After so many messages the peer is told, if no message of ours tells it before.
-    pub const ACK_AFTER: u64 = 32;
+    const ACK_AFTER: u64 = 32;
 
     /// Send a message. It is kept until the peer acknowledges it or starts anew. One for a peer
     /// that was never met is for nobody.

@@ -72,7 +72,7 @@ pub(super) async fn dialled<N: Network, U: Upper>(
     stream: N::Stream,
 ) -> Result<Greeted<ClientStream<N>>, Failure> {
     let upper = &*mesh.upper;
-    let mut ours = upper.hello(peer.id());
+    let mut ours = upper.hello();
     let name = tls::name_of(peer.name(), &ours.group);
     let name = name.ok_or(Failure::Unexpected("the peer's name is no name"))?;
     let connector = TlsConnector::from(Arc::clone(&mesh.identity.client));
@@ -86,7 +86,7 @@ pub(super) async fn dialled<N: Network, U: Upper>(
         return Err(refuse(&mut stream, refusal).await);
     }
     let connection = Arc::new(Connection::new(Arc::clone(peer), number, stream));
-    peer.resume(upper, number, &theirs, Arc::clone(&connection) as _)?;
+    peer.resume(upper, number, ours.incarnation, &theirs, Arc::clone(&connection) as _)?;
     Ok(Greeted { connection, peer: Arc::clone(peer), number, decoder })
 }
 
@@ -106,6 +106,7 @@ pub(super) async fn accepted<N: Network, U: Upper>(
         Err(refusal) => return Err(refuse(&mut stream, refusal).await),
     };
     let (number, received) = peer.greet(upper);
+    let me = ours.incarnation;
     ours.received = received;
     write(&mut stream, &Frame::Hello(ours)).await?;
     // A hello may have lain about while its sender started anew. What comes next cannot have, and
@@ -114,7 +115,7 @@ pub(super) async fn accepted<N: Network, U: Upper>(
         fetch_some(&mut stream, &mut decoder).await?;
     }
     let connection = Arc::new(Connection::new(Arc::clone(&peer), number, stream));
-    peer.resume(upper, number, &theirs, Arc::clone(&connection) as _)?;
+    peer.resume(upper, number, me, &theirs, Arc::clone(&connection) as _)?;
     Ok(Greeted { connection, peer, number, decoder })
 }
 
@@ -133,7 +134,7 @@ fn recognise<N: Network, U: Upper>(
     // The lower number dials: nobody else has a reason to.
     let callers = mesh.peers.iter().filter(|peer| peer.id() < mesh.me);
     let found = callers.into_iter().find(|peer| peer.name() == theirs.node);
-    let ours = mesh.upper.hello(found.map_or(mesh.me, |peer| peer.id()));
+    let ours = mesh.upper.hello();
     let Some(peer) = found else {
         ours.meet(theirs)?;
         return Err(Refusal::Stranger(theirs.node.clone()));

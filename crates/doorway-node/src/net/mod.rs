@@ -73,8 +73,8 @@ impl Network for Tcp {
 /// The node above the links. Of one peer, all but `hello` is called by one thread at a time, in the
 /// order of events, and under a lock of that peer: so none of it may wait for that peer.
 pub trait Upper: Send + Sync + 'static {
-    /// What to say first to a peer; what was received of it is filled in.
-    fn hello(&self, peer: NodeId) -> Hello;
+    /// What to say first to any peer; what was received of it is filled in.
+    fn hello(&self) -> Hello;
 
     /// May this life of the peer be met? Nothing has changed yet.
     fn admit(&self, peer: NodeId, hello: &Hello) -> Result<(), String>;
@@ -118,25 +118,19 @@ impl Default for Timing {
 
 /// All links of a node.
 pub struct Mesh<N, U> {
-    /// Where connections come from.
-    pub network: N,
-    /// Who this node can prove to be.
-    pub identity: Identity,
-    /// Its number; it dials the peers with higher ones, and the others dial it.
-    pub me: NodeId,
-    /// The other members.
-    pub peers: Vec<Arc<Peer>>,
-    /// The node.
-    pub upper: Arc<U>,
-    /// How long things take.
-    pub timing: Timing,
-    /// What the pauses between dials are drawn from.
-    pub seed: u64,
+    network: N,
+    identity: Identity,
+    me: NodeId,
+    peers: Vec<Arc<Peer>>,
+    upper: Arc<U>,
+    timing: Timing,
+    seed: u64,
     notices: Notices,
 }
 
 impl<N: Network, U: Upper> Mesh<N, U> {
-    /// All links, none of them up.
+    /// All links, none of them up: of node `me`, which dials the peers with higher numbers and is
+    /// dialled by the others. The pauses between dials are drawn from `seed`.
     pub fn new(
         network: N,
         identity: Identity,

@@ -9,7 +9,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Upper;
-use crate::link::{Breach, Frame, Hello, Inbox, MESSAGE_MAX, Outbox, Received, Verdict};
+use crate::link::{
+    Breach, Frame, Hello, Inbox, Incarnation, MESSAGE_MAX, Outbox, Received, Verdict,
+};
 use crate::wire::Message;
 
 /// Another member, and the link to it.
@@ -219,15 +221,15 @@ impl Peer {
         greeting
     }
 
-    /// Both sides have greeted each other on this connection.
+    /// Both sides have greeted each other on this connection, we in our life `me`.
     pub(super) fn resume(
         &self,
         upper: &impl Upper,
         number: u64,
+        me: Incarnation,
         hello: &Hello,
         wire: Arc<dyn Wire>,
     ) -> Result<(), End> {
-        let me = upper.hello(self.id).incarnation;
         let mut inbox = self.inbox.lock();
         if !inbox.resume(number, hello.incarnation) {
             return Err(End::Replaced);

@@ -90,7 +90,7 @@ impl Recorder {
 }
 
 impl Upper for Recorder {
-    fn hello(&self, _peer: NodeId) -> Hello {
+    fn hello(&self) -> Hello {
         self.hello.clone()
     }
 
