@@ -201,17 +201,20 @@ impl Config {
         self.check_members(&mut mistakes);
         let patterns = self.patterns(&mut mistakes);
         let rules = self.all_rules(&mut mistakes);
-        for (name, zero) in [
-            ("outstanding", self.outstanding == 0),
-            ("heartbeat", self.heartbeat.is_zero()),
-            ("silence", self.silence.is_zero()),
-        ] {
+        // A silence of zero is not longer than any heartbeat.
+        for (name, zero) in
+            [("outstanding", self.outstanding == 0), ("heartbeat", self.heartbeat.is_zero())]
+        {
             mistakes.extend(zero.then_some(Mistake::Zero(name)));
         }
         if self.silence <= self.heartbeat {
             mistakes.push(Mistake::Impatient);
         }
-        if mistakes.is_empty() { Ok(Checked { patterns, rules }) } else { Err(ConfigError(mistakes)) }
+        if mistakes.is_empty() {
+            Ok(Checked { patterns, rules })
+        } else {
+            Err(ConfigError(mistakes))
+        }
     }
 
     /// Where a member listens.

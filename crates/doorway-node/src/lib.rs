@@ -69,8 +69,8 @@
 //! # }
 //! ```
 //!
-//! `cargo run -p doorway-node --example group -- NAME DIRECTORY` runs one of three such nodes on one
-//! machine, with the certificates of that directory.
+//! `cargo run -p doorway-node --example group -- NAME DIRECTORY` runs one of three such nodes on
+//! one machine, with the certificates of that directory.
 //!
 //! Alike at all members must be [`group`](Config::group), the names of the
 //! [`members`](Config::members) and their order, [`rules`](Config::rules) and
@@ -92,8 +92,8 @@
 //! - `carvalho-roucairol` at the first entry in a view, and after that member has asked for it;
 //! - `suzuki-kasami`, `ricart-agrawala-token`, `naimi-trehel` and `raymond-tree` when it has the
 //!   token, or is on the way to it;
-//! - `maekawa` when it is in the quorum, `majority` only when half of all members are away, and
-//!   `central` when it is the first one.
+//! - `maekawa` and its kin when it is in the quorum, `majority` only when half of all members are
+//!   away, and `central` when it is the first one.
 //!
 //! # Which algorithm
 //!
@@ -169,8 +169,8 @@
 //! The minimum Rust version is 1.95; raising it is no breaking change but is said in the changelog.
 //! Versions follow semantic versioning for all that can be named from the root of the crate;
 //! [`link`], [`locks`], [`net`], [`views`] and [`wire`] are open so that they can be tested and
-//! studied, and what else they hold may change in any release. Nodes agree on a version of the protocol when they meet, so that a group can be
-//! upgraded node by node.
+//! studied, and what else they hold may change in any release. Nodes agree on a version of the
+//! protocol when they meet, so that a group can be upgraded node by node.
 
 mod acquire;
 mod config;

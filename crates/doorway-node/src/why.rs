@@ -25,8 +25,8 @@ pub struct Why {
     pub elsewhere: Vec<Who>,
     /// Which members cannot be reached, and for how long.
     pub away: Vec<(String, Duration)>,
-    /// For which members the next view waits, if one is due: they are away, or have yet to tell what
-    /// they hold.
+    /// For which members the next view waits, if one is due: they are away, or have yet to tell
+    /// what they hold.
     pub awaited: Vec<String>,
     /// Which members did not say in time what they know.
     pub silent: Vec<String>,

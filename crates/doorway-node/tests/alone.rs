@@ -39,6 +39,15 @@ async fn one_at_a_time_with_growing_fences() {
 }
 
 #[tokio::test]
+async fn a_handle_says_by_what_it_is_served() {
+    let node = start().await;
+    let served = ["files/a", "slots", "orders"].map(|name| node.open(name).unwrap());
+    let algorithms = served.each_ref().map(Handle::algorithm);
+    assert_eq!(algorithms, ["readers-writers", "raymond-k", "carvalho-roucairol"]);
+    assert_eq!(served.each_ref().map(Handle::serves_shared), [true, false, false]);
+}
+
+#[tokio::test]
 async fn readers_share_and_writers_do_not() {
     let node = start().await;
     let file = node.open("files/a").unwrap();
