@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be tested")]
 
 pub(crate) mod book;
+pub(crate) mod visit;
 
 use std::fs;
 use std::net::TcpListener;
