@@ -75,7 +75,7 @@ pub(super) async fn dialled<N: Network, U: Upper>(
     let mut ours = upper.hello();
     let name = tls::name_of(peer.name(), &ours.group);
     let name = name.ok_or(Failure::Unexpected("the peer's name is no name"))?;
-    let connector = TlsConnector::from(Arc::clone(&mesh.identity.client));
+    let connector = TlsConnector::from(mesh.identity.client());
     let mut stream = connector.connect(name, stream).await?;
     let (number, received) = peer.greet(upper);
     ours.received = received;
@@ -96,7 +96,7 @@ pub(super) async fn accepted<N: Network, U: Upper>(
     stream: N::Stream,
 ) -> Result<Greeted<ServerStream<N>>, Failure> {
     let upper = &*mesh.upper;
-    let acceptor = TlsAcceptor::from(Arc::clone(&mesh.identity.server));
+    let acceptor = TlsAcceptor::from(mesh.identity.server());
     let mut stream = acceptor.accept(stream).await?;
     let mut decoder = Decoder::default();
     let theirs = hear_hello(&mut stream, &mut decoder, "the caller").await?;

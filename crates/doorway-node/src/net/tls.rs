@@ -3,21 +3,24 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use tokio_rustls::rustls::client::ResolvesClientCert;
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
-use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::version::TLS13;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig, SignatureScheme};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
-/// The certificate of a node, and whom it trusts.
+use crate::config::TlsConfig;
+
+/// The certificate of a node, and whom it trusts. Copies change together.
 #[derive(Clone, Debug)]
-pub struct Identity {
-    pub(super) client: Arc<ClientConfig>,
-    pub(super) server: Arc<ServerConfig>,
-    keys: Arc<Keys>,
+pub struct Identity(Arc<RwLock<Shown>>);
+
+/// What the node shows of itself, to those it dials and to those who dial it.
+#[derive(Clone, Debug)]
+struct Shown {
+    client: Arc<ClientConfig>,
+    server: Arc<ServerConfig>,
 }
 
 /// Why an identity cannot be made.
@@ -41,32 +44,71 @@ impl Identity {
     /// An identity out of PEM texts: the authority that all members trust, the node's certificate
     /// with those between it and the authority, and its key.
     pub fn from_pem(authority: &[u8], chain: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
-        let provider = Arc::new(ring::default_provider());
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates("authority", authority)? {
-            roots.add(certificate).map_err(unusable)?;
-        }
-        let roots = Arc::new(roots);
-        let keys = Arc::new(Keys { current: RwLock::new(certified(&provider, chain, key)?) });
-        let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&[&TLS13])
-            .map_err(unusable)?
-            .with_root_certificates(Arc::clone(&roots))
-            .with_client_cert_resolver(Arc::clone(&keys) as Arc<dyn ResolvesClientCert>);
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
-        let server = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13])
-            .map_err(unusable)?
-            .with_client_cert_verifier(verifier.build().map_err(unusable)?)
-            .with_cert_resolver(Arc::clone(&keys) as Arc<dyn ResolvesServerCert>);
-        Ok(Self { client: Arc::new(client), server: Arc::new(server), keys })
+        let shown = shown(authority, certificates("certificate", chain)?, key)?;
+        Ok(Self(Arc::new(RwLock::new(shown))))
     }
 
-    /// Show another certificate from the next connection on.
-    pub fn renew(&self, chain: &[u8], key: &[u8]) -> Result<(), IdentityError> {
-        *self.keys.current.write() = certified(self.client.crypto_provider(), chain, key)?;
+    /// Show another certificate, and trust another authority, from the next connection on.
+    ///
+    /// A connection cannot go on from one that was made with the old certificate, for its memory
+    /// of those is gone.
+    pub fn renew(&self, authority: &[u8], chain: &[u8], key: &[u8]) -> Result<(), IdentityError> {
+        let shown = shown(authority, certificates("certificate", chain)?, key)?;
+        *self.0.write() = shown;
         Ok(())
     }
+
+    /// The same, if the certificate is that of this node.
+    pub(crate) fn renew_as(
+        &self,
+        node: &str,
+        group: &str,
+        tls: &TlsConfig,
+    ) -> Result<(), IdentityError> {
+        let chain = certificates("certificate", &tls.certificate)?;
+        if !name_of(node, group).is_some_and(|name| is_valid_for(Some(&chain), &name)) {
+            let why = format!("the new one is not issued for `{node}.{group}.doorway`");
+            return Err(IdentityError::Unusable(why));
+        }
+        self.renew(&tls.ca, &tls.certificate, &tls.key)
+    }
+
+    pub(super) fn client(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0.read().client)
+    }
+
+    pub(super) fn server(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0.read().server)
+    }
+}
+
+fn shown(
+    authority: &[u8],
+    chain: Vec<CertificateDer<'static>>,
+    key: &[u8],
+) -> Result<Shown, IdentityError> {
+    let provider = Arc::new(ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates("authority", authority)? {
+        roots.add(certificate).map_err(unusable)?;
+    }
+    let roots = Arc::new(roots);
+    let key = PrivateKeyDer::from_pem_slice(key)
+        .map_err(|why| IdentityError::Pem { what: "key", why: why.to_string() })?;
+    let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13])
+        .map_err(unusable)?
+        .with_root_certificates(Arc::clone(&roots))
+        .with_client_auth_cert(chain.clone(), key.clone_key())
+        .map_err(unusable)?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
+    let server = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(unusable)?
+        .with_client_cert_verifier(verifier.build().map_err(unusable)?)
+        .with_single_cert(chain, key)
+        .map_err(unusable)?;
+    Ok(Shown { client: Arc::new(client), server: Arc::new(server) })
 }
 
 /// The name that a node's certificate must be valid for; `None` if it cannot be a name.
@@ -93,43 +135,6 @@ fn certificates(
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found = found.map_err(|why| wrong(why.to_string()))?;
     if found.is_empty() { Err(wrong("it holds no certificate".to_owned())) } else { Ok(found) }
-}
-
-fn certified(
-    provider: &CryptoProvider,
-    chain: &[u8],
-    key: &[u8],
-) -> Result<Arc<CertifiedKey>, IdentityError> {
-    let chain = certificates("certificate", chain)?;
-    let key = PrivateKeyDer::from_pem_slice(key)
-        .map_err(|why| IdentityError::Pem { what: "key", why: why.to_string() })?;
-    CertifiedKey::from_der(chain, key, provider).map(Arc::new).map_err(unusable)
-}
-
-/// What the node shows of itself, to those it dials and to those who dial it.
-#[derive(Debug)]
-struct Keys {
-    current: RwLock<Arc<CertifiedKey>>,
-}
-
-impl ResolvesServerCert for Keys {
-    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read()))
-    }
-}
-
-impl ResolvesClientCert for Keys {
-    fn resolve(
-        &self,
-        _authorities: &[&[u8]],
-        _schemes: &[SignatureScheme],
-    ) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read()))
-    }
-
-    fn has_certs(&self) -> bool {
-        true
-    }
 }
 
 /// Did the TLS of either side say no, rather than the network?

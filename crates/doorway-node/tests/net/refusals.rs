@@ -157,6 +157,7 @@ fn texts_that_are_no_certificates_are_told_apart() {
     assert_eq!(with(&authority.pem, &chain, &other), "unusable");
     let own = identity(&authority.pem, &chain, &key);
     let (chain, key) = authority.sign("n1", GROUP);
-    assert!(own.renew(chain.as_bytes(), key.as_bytes()).is_ok());
-    assert!(own.renew(chain.as_bytes(), other.as_bytes()).is_err());
+    let ca = authority.pem.as_bytes();
+    assert!(own.renew(ca, chain.as_bytes(), key.as_bytes()).is_ok());
+    assert!(own.renew(ca, chain.as_bytes(), other.as_bytes()).is_err());
 }
