@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use doorway_core::Mode;
+use doorway_protocol::Fence;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::error::AcquireError;
@@ -14,7 +15,6 @@ use crate::guard::Held;
 use crate::handle::{Handle, Session};
 use crate::locks::{Ask, ClientId, Ended};
 use crate::wait_span::WaitSpan;
-use doorway_protocol::Fence;
 
 /// A request for a lock. It is made when first polled; dropping it at any moment withdraws it.
 #[must_use = "nothing is asked for until it is awaited"]

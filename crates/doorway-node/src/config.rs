@@ -4,8 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::locks::{Rule, RuleError};
 use doorway_protocol::Name;
+
+use crate::clients::Describe;
+use crate::locks::{Rule, RuleError};
 use crate::views::{Fixed, StoreError, ViewStore, Volatile};
 
 /// How a node is to run. [`Config::default`] is a node alone: no peers, no certificate, no port.
@@ -27,11 +29,16 @@ pub struct Config {
     /// start of the node to the next. It is made if it is missing, its parent is not. It must never
     /// be copied or set back. A node with peers needs one.
     pub data: Option<PathBuf>,
+    /// The epoch is never below this: for one whose directory may be lost, a number that grows
+    /// from start to start makes fences grow all the same.
+    pub first_epoch: u64,
     /// The certificates of a node with peers, which needs them.
     pub tls: Option<TlsConfig>,
     /// Where to write down what the locks of this node do, for `doorway diagram --recorded`; see
     /// the section on recording. Each start of the node adds to the file.
     pub record: Option<PathBuf>,
+    /// What a session says of itself, to whoever asks who is inside.
+    pub describe: Option<Describe>,
     /// How many acquires may wait at this node at a time, and how many messages, 1024 at least, for
     /// a member that does not take them. Beyond that only those are let in who need not wait.
     pub outstanding: usize,
@@ -93,8 +100,10 @@ impl Default for Config {
             algorithm: "carvalho-roucairol".into(),
             handovers: 16,
             data: None,
+            first_epoch: 0,
             tls: None,
             record: None,
+            describe: None,
             outstanding: 1_000_000,
             keep_idle: 65_536,
             heartbeat: Duration::from_millis(500),

@@ -1,8 +1,9 @@
 //! What can go wrong, each with a word on whether anything changed.
 
+use doorway_protocol::NameError;
+
 use crate::config::ConfigError;
 use crate::locks::{Ended, Fault};
-use doorway_protocol::NameError;
 
 /// Why a lock could not be had. In every case nothing has changed: the request is withdrawn, no
 /// lock is held, and asking again is safe.

@@ -4,10 +4,11 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::future::poll_fn;
 
+use doorway_protocol::Fence;
+
 use crate::error::Lost;
 use crate::handle::Handle;
 use crate::locks::{ClientId, Out, Shard};
-use doorway_protocol::Fence;
 
 /// A lock that is held. Dropping it releases the lock.
 #[must_use = "a guard that is dropped at once protects nothing"]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use doorway_protocol::Name;
+
 use crate::acquire::Acquire;
 use crate::error::AcquireError;
 use crate::guard::{Guard, OwnedGuard};
@@ -10,7 +12,6 @@ use crate::inner::Inner;
 use crate::locks::Slot;
 use crate::running::Running;
 use crate::why::Why;
-use doorway_protocol::Name;
 
 /// A lock of a node, looked up once. Copies share it; the node remembers the lock at least as long
 /// as one of them lives.

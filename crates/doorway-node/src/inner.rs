@@ -6,16 +6,18 @@
 
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use doorway_core::{NodeId, NodeSet};
+use doorway_protocol::Name;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHasher;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::clients::Describe;
 use crate::config::{Checked, Config, ConfigError, Mistake, Patterns};
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::{AcquireError, StartError};
@@ -26,7 +28,6 @@ use crate::questions::Questions;
 use crate::recorder::Recorder;
 use crate::views::{ViewStore, Views};
 use crate::wire::Message;
-use doorway_protocol::Name;
 
 /// How many shards a node has: enough that threads rarely meet in one.
 const SHARDS: usize = 64;
@@ -60,28 +61,35 @@ pub(crate) struct Inner {
     over: watch::Sender<bool>,
     /// When the epoch was last raised because a clock had run far, in seconds of this node.
     pub(crate) raised: AtomicU64,
+    /// Does it wait for former holders? Changes only under the lock of the views.
+    pub(crate) reclaiming: AtomicBool,
+    /// The highest view of a fence that was reclaimed.
+    pub(crate) claimed: AtomicU64,
     began: Instant,
     /// How many acquires wait, and how many may.
     waiting: AtomicUsize,
     limit: usize,
     sessions: AtomicU64,
     pub(crate) questions: Questions,
+    pub(crate) describe: Option<Describe>,
     pub(crate) recorder: Option<Recorder>,
 }
 
 impl Inner {
-    /// A node that has raised its epoch and, if it has no peers, serves already.
+    /// A node that has raised its epoch and, if it has no peers, serves already; unless it is to
+    /// wait for former holders.
     pub(crate) fn new(
         config: &Config,
         checked: Checked,
         store: Box<dyn ViewStore>,
         seed: u64,
+        reclaiming: bool,
     ) -> Result<Self, StartError> {
         let Checked { patterns, rules } = checked;
         let names = store.members().to_vec();
         let me = names.iter().position(|name| *name == config.me).map(NodeId::at);
         let me = me.ok_or_else(|| ConfigError(vec![Mistake::NotAMember(config.me.clone())]))?;
-        let epoch = store.raise(0)?;
+        let epoch = store.raise(config.first_epoch.saturating_sub(1))?;
         let peer = |(index, name): (usize, &String)| {
             let id = NodeId::at(index);
             let address = config.address_of(name).to_owned();
@@ -114,11 +122,14 @@ impl Inner {
             store: Mutex::new(Some(store)),
             over: watch::Sender::new(false),
             raised: AtomicU64::new(0),
+            reclaiming: AtomicBool::new(reclaiming),
+            claimed: AtomicU64::new(0),
             began,
             waiting: AtomicUsize::new(0),
             limit: config.outstanding,
             sessions: AtomicU64::new(0),
             questions: Questions::default(),
+            describe: config.describe.clone(),
             recorder,
             setup,
         };

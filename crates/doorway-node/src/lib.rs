@@ -95,6 +95,11 @@
 //! - `maekawa` and its kin when it is in the quorum, `majority` only when half of all members are
 //!   away, and `central` when it is the first one.
 //!
+//! Where the clients of a node live in other processes and hold locks through it, they outlive it
+//! when it is killed. [`Node::start_reclaiming`] starts one that neither grants a lock nor takes
+//! part in a view until [`Node::serve`]: meanwhile those who were inside [`Node::reclaim`] what they
+//! hold, under the fence that they have. The others go on as long as they can without it.
+//!
 //! # Which algorithm
 //!
 //! Names are served by `carvalho-roucairol` unless a [`RuleConfig`] says otherwise: whoever was
@@ -173,6 +178,7 @@
 //! protocol when they meet, so that a group can be upgraded node by node.
 
 mod acquire;
+mod clients;
 mod config;
 mod counters;
 mod error;
@@ -187,6 +193,7 @@ mod questions;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+mod reclaim;
 mod recorder;
 mod running;
 mod turnover;
@@ -197,6 +204,7 @@ mod why;
 pub mod wire;
 
 pub use acquire::Acquire;
+pub use clients::{Describe, LockClients};
 pub use config::{Config, ConfigError, MemberConfig, Mistake, RuleConfig, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
 pub use doorway_core::Mode;
@@ -205,8 +213,8 @@ pub use error::{AcquireError, Lost, StartError};
 pub use guard::{Guard, Held, OwnedGuard};
 pub use handle::{Handle, Session};
 pub use locks::{Counters, Fault, RuleError, served};
-pub use name::{Name, NameError};
 pub use net::{IdentityError, LinkReport, Network, Traffic};
 pub use node::Node;
+pub use reclaim::ReclaimError;
 pub use views::StoreError;
 pub use why::{Waiter, Who, Why};

@@ -7,19 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::Acquire;
-use crate::config::Config;
+use crate::clients::LockClients;
+use crate::config::{Config, TlsConfig};
 use crate::counters::NodeCounters;
 use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::inner::Inner;
-use crate::locks::Out;
-use crate::net::{Network, Tcp};
-use doorway_protocol::{Name, NameError};
-use crate::net::{Identity, Network, Tcp};
+use crate::net::{Identity, IdentityError, Network, Tcp};
+use crate::reclaim::{ReclaimError, reclaim};
 use crate::running::{Links, Running};
-use doorway_protocol::{Name, NameError};
 use crate::views::Volatile;
+use crate::why::Why;
+use doorway_core::Mode;
+use doorway_protocol::{Fence, Name, NameError};
 
 /// A node. Copies are the same node. It runs until [`Node::stop`], or until the last copy is gone
 /// and no handle, request or guard of it is left.
@@ -42,7 +43,8 @@ impl Node {
     pub fn alone() -> Self {
         let config = Config::default();
         let checked = config.check().expect("nothing can be wrong with the defaults");
-        let inner = Inner::new(&config, checked, Box::new(Volatile::new(config.me.clone())), 0);
+        let store = Box::new(Volatile::new(config.me.clone()));
+        let inner = Inner::new(&config, checked, store, 0, false);
         let inner = Arc::new(inner.expect("an epoch in memory can be raised"));
         Self(Arc::new(Running { inner, links: Links::default() }))
     }
@@ -54,6 +56,30 @@ impl Node {
 
     /// Start a node on a network of your own, such as a simulated one.
     pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
+        Self::begin(network, config, false).await
+    }
+
+    /// Start a node whose process was killed, not stopped, while clients that live on in other
+    /// processes held its locks. Until [`Node::serve`] it grants nothing and takes no part in a
+    /// view, and they can [`reclaim`](Self::reclaim) what they hold. Meanwhile requests wait, and
+    /// the other members go on as if this one were away.
+    pub async fn start_reclaiming(config: Config) -> Result<Self, StartError> {
+        Self::begin(Tcp, config, true).await
+    }
+
+    /// The same on a network of your own.
+    pub async fn start_reclaiming_on<N: Network>(
+        network: N,
+        config: Config,
+    ) -> Result<Self, StartError> {
+        Self::begin(network, config, true).await
+    }
+
+    async fn begin<N: Network>(
+        network: N,
+        config: Config,
+        reclaiming: bool,
+    ) -> Result<Self, StartError> {
         let seed = config.seed.unwrap_or_else(|| RandomState::new().hash_one(&config.me));
         let checked = config.check()?;
         // Read before the epoch is raised: certificates that are no good cost nothing.
@@ -63,12 +89,74 @@ impl Node {
             }
             _ => None,
         };
-        let inner = Arc::new(Inner::new(&config, checked, config.store()?, seed)?);
+        let inner = Arc::new(Inner::new(&config, checked, config.store()?, seed, reclaiming)?);
         let links = match identity {
             Some(identity) => Links::start(network, &config, identity, &inner, seed).await?,
             None => Links::default(),
         };
         Ok(Self(Arc::new(Running { inner, links })))
+    }
+
+    /// Hold a lock again that was held, under this fence, when the process before this one ended.
+    /// It counts as held when the next view begins; fences of later grants are higher.
+    ///
+    /// The node cannot know who held what. Whoever calls this has to have reason to believe it: a
+    /// lock that a client of another member is inside of breaks for both.
+    pub fn reclaim(
+        &self,
+        name: &str,
+        mode: Mode,
+        fence: Fence,
+        session: Session,
+    ) -> Result<OwnedGuard, ReclaimError> {
+        reclaim(self.open(name)?, mode, fence, session)
+    }
+
+    /// Former holders have reclaimed their locks, or have had the time to: serve. A node that
+    /// serves goes on.
+    pub fn serve(&self) {
+        self.0.inner.serve();
+    }
+
+    /// Does the node wait for former holders, until [`Node::serve`]?
+    pub fn is_reclaiming(&self) -> bool {
+        self.0.inner.is_reclaiming()
+    }
+
+    /// Show another certificate, of the same authority or another, from the next connection on.
+    /// Connections that are up live on. Nothing changes if it cannot be used, or is not the one of
+    /// this node. A node without peers has no use for it.
+    pub fn renew(&self, tls: &TlsConfig) -> Result<(), IdentityError> {
+        let (inner, links) = (&self.0.inner, &self.0.links);
+        let Some(identity) = &links.identity else { return Ok(()) };
+        identity.renew_as(inner.name(), &inner.group, tls)
+    }
+
+    /// The name of this node.
+    pub fn name(&self) -> &str {
+        self.0.inner.name()
+    }
+
+    /// The names of all members, this one included, in the order of the configuration.
+    pub fn members(&self) -> &[String] {
+        &self.0.inner.names
+    }
+
+    /// The name of the group.
+    pub fn group(&self) -> &str {
+        &self.0.inner.group
+    }
+
+    /// The clients of this node by lock, in the order of the locks' names: the first `limit` locks
+    /// whose names begin with `prefix` and come after `after`. Locks without clients are left out.
+    /// Every lock that this node knows is looked at, whatever the limit.
+    pub fn locks(&self, prefix: &str, after: Option<&Name>, limit: usize) -> Vec<LockClients> {
+        self.0.inner.locks(prefix, after, limit)
+    }
+
+    /// Why does anyone wait for this lock? See [`Handle::why`].
+    pub async fn why(&self, name: &str) -> Result<Why, NameError> {
+        Ok(self.0.inner.why(&Name::new(name)?).await)
     }
 
     /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail. When

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorway_core::NodeId;
+use doorway_protocol::Name;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
+use crate::clients::cut;
 use crate::inner::Inner;
 use crate::why::{Waiter, Waits, Who, Why};
 use crate::wire::{Answer, ClientReport, Message, Question, Stand};
-use doorway_protocol::Name;
 
 /// How long the peers have to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -95,6 +96,7 @@ impl Inner {
             }
         }
         clients.truncate(2 * TOLD);
+        self.describe(&mut clients);
         clients
     }
 
@@ -140,10 +142,7 @@ impl Inner {
 
     fn tell(&self, lock: &Name, heard: &[Heard], waits: &Waits) -> Why {
         let me = self.setup.me;
-        let missing: Vec<String> = {
-            let shard = self.shard(self.shard_of(lock));
-            shard.unheard(lock).into_iter().map(|node| self.names[node.index()].clone()).collect()
-        };
+        let missing = self.unheard(lock);
         let awaited = self.views().missing();
         let view = self.view();
         let mut why = Why {
@@ -154,6 +153,7 @@ impl Inner {
             elsewhere: Vec::new(),
             away: self.away(),
             awaited: awaited.iter().map(|node| self.names[node.index()].clone()).collect(),
+            reclaiming: self.all_reclaiming(),
             silent: Vec::new(),
         };
         for Heard { node, clients, at } in heard {
@@ -162,16 +162,11 @@ impl Inner {
                 match client.stand {
                     Stand::Inside(_) => why.holders.push(who),
                     Stand::Waiting(_) if *node != me => why.elsewhere.push(who),
-                    Stand::Waiting(place) => why.waiters.push(Waiter {
-                        session: who.session,
-                        mode: who.mode,
-                        place: place as usize,
-                        since: who.since,
-                        missing: missing.clone(),
-                        circle: waits
-                            .circle((me, client.session))
-                            .map(|circle| self.named(&circle)),
-                    }),
+                    Stand::Waiting(place) => {
+                        let circle = waits.circle((me, client.session));
+                        let circle = circle.map(|circle| self.named(&circle));
+                        why.waiters.push(Waiter { circle, ..waiter(who, place, &missing) });
+                    }
                 }
             }
         }
@@ -181,7 +176,7 @@ impl Inner {
         why
     }
 
-    fn who(&self, node: NodeId, client: &ClientReport, age: Duration) -> Who {
+    pub(crate) fn who(&self, node: NodeId, client: &ClientReport, age: Duration) -> Who {
         Who {
             node: self.names[node.index()].clone(),
             session: (client.session != 0).then_some(client.session),
@@ -192,13 +187,27 @@ impl Inner {
             },
             since: Duration::from_millis(client.since_ms),
             age,
+            client: client.client.as_deref().map(|client| cut(client).to_owned()),
         }
+    }
+
+    /// Who was asked for this node's request and has not answered since.
+    pub(crate) fn unheard(&self, lock: &Name) -> Vec<String> {
+        let unheard = self.shard(self.shard_of(lock)).unheard(lock);
+        unheard.into_iter().map(|node| self.names[node.index()].clone()).collect()
     }
 
     fn named(&self, circle: &[(NodeId, u64)]) -> Vec<(String, u64)> {
         let name = |(node, session): &(NodeId, u64)| (self.names[node.index()].clone(), *session);
         circle.iter().map(name).collect()
     }
+}
+
+/// A client of this node that waits, in no circle as far as is known.
+pub(crate) fn waiter(who: Who, place: u32, missing: &[String]) -> Waiter {
+    let Who { session, client, mode, since, .. } = who;
+    let (place, missing) = (place as usize, missing.to_vec());
+    Waiter { session, client, mode, place, since, missing, circle: None }
 }
 
 fn note(waits: &mut Waits, heard: &[Heard]) {

@@ -25,7 +25,11 @@ impl Drop for Running {
 
 /// The task that keeps the links of a node up, if it has any: closed when the task has ended.
 #[derive(Default)]
-pub(crate) struct Links(Option<watch::Receiver<()>>);
+pub(crate) struct Links {
+    ended: Option<watch::Receiver<()>>,
+    /// What the node shows to those it meets, if it meets any.
+    pub(crate) identity: Option<Identity>,
+}
 
 impl Links {
     pub(crate) async fn start<N: Network>(
@@ -42,7 +46,8 @@ impl Links {
         let Config { heartbeat, silence, .. } = *config;
         let timing = Timing { heartbeat, silence, ..Timing::default() };
         let upper = Arc::clone(node);
-        let mesh = Mesh::new(network, identity, node.setup.me, peers, upper, timing, seed);
+        let shown = identity.clone();
+        let mesh = Mesh::new(network, shown, node.setup.me, peers, upper, timing, seed);
         let (over, ending) = (node.over(), Ending(Arc::clone(node)));
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
@@ -51,12 +56,12 @@ impl Links {
             let _ending = ending;
             Arc::new(mesh).run(listener, over).await;
         });
-        Ok(Self(Some(ended)))
+        Ok(Self { ended: Some(ended), identity: Some(identity) })
     }
 
     /// Wait until the links of a node that was told to stop are gone. All who wait are told.
     pub(crate) async fn stopped(&self) {
-        if let Some(mut ended) = self.0.clone() {
+        if let Some(mut ended) = self.ended.clone() {
             while ended.changed().await.is_ok() {}
         }
     }

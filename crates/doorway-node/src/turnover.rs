@@ -14,7 +14,11 @@ use crate::wire::{Flush, Held, Message};
 impl Inner {
     /// A peer has told us of epochs.
     pub(crate) fn learn(&self, epochs: &[u64]) {
-        self.turn(|views| views.learn(epochs));
+        self.turn(|views| {
+            let spent = self.spent(views, epochs);
+            let learned = views.learn(epochs)?;
+            Ok(spent.unwrap_or(learned))
+        });
     }
 
     /// A peer has flushed.
@@ -41,7 +45,7 @@ impl Inner {
         let mut views = self.views();
         match hear(&mut views) {
             Ok(Learned::Nothing) => {}
-            Ok(Learned::News) => self.broadcast(&Message::Epochs(views.epochs().to_vec())),
+            Ok(Learned::News) => self.broadcast(&Message::Epochs(self.announced(&views))),
             Ok(Learned::Overtaken(epoch)) => self.raise_above(&mut views, epoch),
             Err(error @ ViewError::Superseded(_)) => {
                 tracing::error!(%error, "this node stops, and its clients have lost their locks");
@@ -63,21 +67,26 @@ impl Inner {
             None => return, // The node has stopped.
         };
         match raised {
-            Ok(()) => self.broadcast(&Message::Epochs(views.epochs().to_vec())),
+            Ok(()) => self.broadcast(&Message::Epochs(self.announced(views))),
             Err(error) => tracing::error!(error, "the epoch could not be raised"),
         }
     }
 
     /// Take every step towards the newest view that can be taken now.
     pub(crate) fn advance(&self, views: &mut Views, out: &mut Out) {
+        if self.is_reclaiming() {
+            return;
+        }
         if let Some(view) = views.pending() {
             // A view that could not start yet would only keep everyone waiting: as long as a member
             // is away, we go on in the old one with whatever does not need it.
-            let away: Vec<&str> = self.peers().filter(|p| !p.is_up()).map(|p| p.name()).collect();
+            let away = self.peers().filter(|peer| !peer.is_up() || self.reclaims(peer.id()));
+            let away: Vec<&str> = away.map(|peer| peer.name()).collect();
             if !away.is_empty() {
                 tracing::info!(view = view.number(), ?away, "the next view waits for members");
                 return;
             }
+            self.disown(view.number(), out);
             self.stop_for(views, &view);
         }
         if let Some(started) = views.ready() {

@@ -15,7 +15,7 @@ impl Upper for Inner {
             node: self.name().to_owned(),
             config: self.digest,
             incarnation: self.incarnation,
-            epochs: self.views().epochs().to_vec(),
+            epochs: self.announced(&self.views()),
             received: Received::default(),
         }
     }
@@ -28,7 +28,7 @@ impl Upper for Inner {
         let own = hello.epochs[peer.index()];
         let before = self.met.lock()[peer.index()];
         match before {
-            Some((met, epoch)) if met != hello.incarnation && own == epoch => {
+            Some((met, epoch)) if met != hello.incarnation && own == epoch && own > 0 => {
                 // Its directory was lost or copied. This epoch is spent: told of a higher one, the
                 // new process goes above it, and the old one, if it lives, knows that it is over.
                 // With a lower epoch it hears of this one, and does the same.
@@ -46,7 +46,7 @@ impl Upper for Inner {
         tracing::info!(peer = self.names[peer.index()], "link up");
         // What was said before this process of the peer was met has not reached it.
         let views = self.views();
-        self.send(peer, &Message::Epochs(views.epochs().to_vec()));
+        self.send(peer, &Message::Epochs(self.announced(&views)));
         for flush in views.flushes() {
             self.send(peer, &Message::Flush(flush));
         }

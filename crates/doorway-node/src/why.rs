@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
+use doorway_protocol::{Fence, Name};
 
 use crate::wire::{ClientReport, Stand};
-use doorway_protocol::Fence;
-use doorway_protocol::Name;
 
 /// What is known of a lock, and of those at this node who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +27,9 @@ pub struct Why {
     /// For which members the next view waits, if one is due: they are away, or have yet to tell
     /// what they hold.
     pub awaited: Vec<String>,
+    /// Which members, perhaps this one, were killed and wait for those who were inside then: see
+    /// [`Node::start_reclaiming`](crate::Node::start_reclaiming).
+    pub reclaiming: Vec<String>,
     /// Which members did not say in time what they know.
     pub silent: Vec<String>,
 }
@@ -40,6 +42,8 @@ pub struct Who {
     pub node: String,
     /// Its session, if it has one.
     pub session: Option<u64>,
+    /// What its session says of itself: see [`Config::describe`](crate::Config::describe).
+    pub client: Option<String>,
     /// How it holds the lock, or wants to.
     pub mode: Mode,
     /// Its fence, if it is inside.
@@ -56,6 +60,8 @@ pub struct Who {
 pub struct Waiter {
     /// Its session, if it has one.
     pub session: Option<u64>,
+    /// What its session says of itself.
+    pub client: Option<String>,
     /// How it wants in.
     pub mode: Mode,
     /// Its place in the queue of this node, from 0.
@@ -144,7 +150,8 @@ mod tests {
         let mut waits = Waits::default();
         let mut note = |lock: &str, session, stand| {
             let lock = Name::new(lock).unwrap();
-            let client = ClientReport { lock, session, mode: Mode::Exclusive, stand, since_ms: 0 };
+            let (mode, client) = (Mode::Exclusive, None);
+            let client = ClientReport { lock, session, mode, stand, since_ms: 0, client };
             waits.note(NodeId(0), &client);
         };
         for (lock, session) in inside {

@@ -1,10 +1,8 @@
 //! What nodes say to each other, inside the frames of a link.
 
 use doorway_core::Mode;
+use doorway_protocol::{Fence, Name};
 use serde::{Deserialize, Serialize};
-
-use doorway_protocol::Fence;
-use doorway_protocol::Name;
 
 /// A message between two nodes. New kinds are added at the end, for their order is their number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +71,9 @@ pub enum Answer {
     Clients(Vec<ClientReport>),
 }
 
+/// How many bytes of what a session says of itself are told to others.
+pub const CLIENT_BYTES: usize = 200;
+
 /// A client of a node, as others hear of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientReport {
@@ -86,6 +87,8 @@ pub struct ClientReport {
     pub stand: Stand,
     /// For how many milliseconds.
     pub since_ms: u64,
+    /// What its session says of itself: at most [`CLIENT_BYTES`], or it is cut.
+    pub client: Option<String>,
 }
 
 /// Where a client stands.

@@ -28,7 +28,8 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
     let held = Held { lock: lock.clone(), mode: Mode::Shared, permits: 2 };
     let report = |stand| {
         let mode = Mode::Exclusive;
-        ClientReport { lock: lock.clone(), session: 8, mode, stand, since_ms: 1500 }
+        let client = matches!(stand, Stand::Inside(_)).then(|| "ada".to_owned());
+        ClientReport { lock: lock.clone(), session: 8, mode, stand, since_ms: 1500, client }
     };
     let reports = vec![report(Stand::Inside(fence)), report(Stand::Waiting(4))];
     let step = Step { view: 3, clock: 500, lock: lock.clone(), payload: vec![1, 2, 255] };

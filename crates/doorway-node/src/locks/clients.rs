@@ -3,13 +3,13 @@
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use doorway_protocol::Fence;
 use slab::Slab;
 use smallvec::SmallVec;
 
 use super::lock::ClientId;
 use super::machine::Fault;
 use super::shard::Out;
-use doorway_protocol::Fence;
 
 /// Why a client that was inside is so no more, or why one that waits will never be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -81,6 +81,22 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.machine = None;
     }
 
+    /// A client was inside before this process began, and still is: possible before the first view
+    /// alone, and only beside those with whom it can have been inside.
+    pub fn reclaim(&mut self, rule: &Rule, client: ClientId, mode: Mode) -> bool {
+        let room = if rule.info.permits {
+            self.inside.len() < rule.group.permits() as usize
+        } else {
+            let shared = |mode: Mode| mode == Mode::Shared;
+            self.inside.is_empty() || shared(mode) && self.inside.iter().all(|(_, m)| shared(*m))
+        };
+        let room = room && self.machine.is_none();
+        if room {
+            self.inside.push((client, mode));
+        }
+        room
+    }
+
     /// What the clients of this node hold: the mode, and how many permits.
     pub fn holding(&self, rule: &Rule) -> Option<(Mode, u32)> {
         let (_, mode) = self.inside.first()?;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use doorway_core::{Mode, NodeId, Start};
+use doorway_protocol::Name;
 
 use super::machine::Fault;
-use doorway_protocol::Name;
 
 /// Something that happened to this node as a member of the algorithm of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]

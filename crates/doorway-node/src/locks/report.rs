@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
+use doorway_protocol::Name;
 
 use super::counters::Counters;
 use super::lock::ClientId;
@@ -10,7 +11,6 @@ use super::machine::Machine;
 use super::shard::Shard;
 use super::table::Entry;
 use crate::wire::{ClientReport, Stand};
-use doorway_protocol::Name;
 
 impl Shard {
     /// The clients of one lock; or of all locks for which somebody waits, here or elsewhere.
@@ -31,6 +31,11 @@ impl Shard {
         reports
     }
 
+    /// The names of all locks with clients here.
+    pub fn busy(&self) -> impl Iterator<Item = &Name> {
+        self.table.iter().filter(|entry| !entry.lock.idle()).map(|entry| &entry.name)
+    }
+
     fn report(&self, entry: &Entry, now: Duration, reports: &mut Vec<ClientReport>) {
         let mut push = |client: ClientId, mode: Mode, place: u32| {
             let Some(client) = self.clients.get(client) else { return };
@@ -41,6 +46,7 @@ impl Shard {
                 mode,
                 stand: client.fence().map_or(Stand::Waiting(place), Stand::Inside),
                 since_ms: u64::try_from(since).unwrap_or(u64::MAX),
+                client: None, // A shard knows sessions by their numbers.
             });
         };
         entry.lock.inside().for_each(|(client, mode)| push(client, mode, 0));

@@ -9,6 +9,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use doorway_core::{Holder, Mode, NodeId};
+use doorway_protocol::{Fence, Name};
 use rustc_hash::FxHashMap;
 
 use super::clients::{Client, Clients, Ended};
@@ -21,8 +22,6 @@ use super::rule::Rule;
 use super::table::{Slot, Table};
 use super::view::Run;
 use crate::wire::Step;
-use doorway_protocol::Fence;
-use doorway_protocol::Name;
 
 /// Who was inside each lock as a view began; never listed, so its order plays no part.
 pub(super) type Holders = FxHashMap<Name, Vec<Holder>>;

@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 
+use doorway_protocol::Name;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use super::lock::Lock;
 use super::machine::{Fault, Machine};
-use doorway_protocol::Name;
 
 /// A pinned lock of a shard. It stays what it is until it is closed, whatever views come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use parking_lot::Mutex;
-
 use doorway_protocol::Fence;
+use parking_lot::Mutex;
 
 /// Who the members are, and the epoch of this node.
 ///

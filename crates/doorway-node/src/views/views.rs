@@ -22,10 +22,9 @@
 //! all the higher epochs. Their numbers differ, and fences that begin with them grow.
 
 use doorway_core::{NodeId, NodeSet};
+use doorway_protocol::{Fence, Name};
 
 use crate::wire::{Flush, Held};
-use doorway_protocol::Fence;
-use doorway_protocol::Name;
 
 /// How many locks a node may hold when it stops for a view; what exceeds it is refused by others.
 pub const HELD_LIMIT: usize = 1 << 22;

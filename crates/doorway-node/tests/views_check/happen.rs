@@ -18,6 +18,7 @@ impl<C: Course, M: Seat> System for World<C, M> {
     fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         for node in 0..self.setting.size {
+            self.events_of_orphans(node, &mut events);
             let Some(process) = &self.nodes[node] else {
                 events.push(Event::Restart(node));
                 continue;
@@ -70,7 +71,7 @@ impl<C: Course, M: Seat> System for World<C, M> {
 impl<C: Course, M: Seat> World<C, M> {
     fn events_of(&self, node: usize, process: &Process<C, M>, events: &mut Vec<Event>) {
         for (at, shard) in process.shards.iter().enumerate() {
-            let outside = !shard.waits && shard.fence.is_none();
+            let outside = !shard.waits && shard.fence.is_none() && self.orphans[node][at].is_none();
             if outside && self.asks[node][at] > 0 && shard.lock.place(CLIENT).is_none() {
                 events.push(Event::Ask(node, at));
             }
@@ -86,6 +87,9 @@ impl<C: Course, M: Seat> World<C, M> {
                 let empty = instance.is_none_or(|instance| instance.0.is_empty());
                 events.extend(empty.then_some(Event::Enter(node, at)));
             }
+        }
+        if process.reclaiming {
+            return;
         }
         if process.stopping.is_some() || process.course.pending().is_some() {
             events.push(Event::Stop(node));
@@ -128,6 +132,7 @@ impl<C: Course, M: Seat> World<C, M> {
             }
             Event::Crash(node) => {
                 self.crashes -= 1;
+                self.orphan(node);
                 self.nodes[node] = None;
                 for other in 0..self.setting.size {
                     self.links[other][node].clear();
@@ -138,7 +143,8 @@ impl<C: Course, M: Seat> World<C, M> {
             }
             Event::Restart(node) => {
                 self.disks[node] += u64::from(!self.flawed(Flaw::SameEpoch));
-                let process = Process::new(node, self.disks[node], &self.setting);
+                let mut process = Process::new(node, self.disks[node], &self.setting);
+                process.reclaiming = self.setting.reclaims;
                 self.nodes[node] = Some(Rc::new(process));
                 Ok(())
             }
@@ -147,6 +153,15 @@ impl<C: Course, M: Seat> World<C, M> {
                 self.disks[node] += 1;
                 let epoch = self.disks[node];
                 self.process(node).course.raise(epoch);
+                Ok(())
+            }
+            Event::Reclaim(node, shard) => self.reclaim(node, shard),
+            Event::Depart(node, shard) => {
+                self.orphans[node][shard] = None;
+                Ok(())
+            }
+            Event::Serve(node) => {
+                self.serve(node);
                 Ok(())
             }
         }
@@ -183,7 +198,8 @@ impl<C: Course, M: Seat> World<C, M> {
         self.links[from][to].clear();
         self.connected[from][to] = true;
         let course = self.process(from).course.clone();
-        self.send(from, to, Mail::Epochs(course.epochs().to_vec()));
+        let epochs = self.announced(from);
+        self.send(from, to, Mail::Epochs(epochs));
         if !self.flawed(Flaw::FlushOnce) {
             for flush in course.flushes() {
                 self.send(from, to, Mail::Flush(flush));

@@ -3,6 +3,7 @@
 
 mod course;
 mod happen;
+mod reclaim;
 mod search;
 mod seats;
 mod world;
@@ -27,8 +28,8 @@ fn setting<A: Algorithm>(size: usize) -> Setting {
     let mut rule = Rule::new("ricart-agrawala", size, 1, 1).expect("it needs nothing");
     rule.info = A::INFO;
     let (shards, asks, crashes, raises) = (1, [1, 1, 0], 0, 0);
-    let (overtaking, gives_up, flaw) = (false, false, None);
-    Setting { rule, size, shards, asks, crashes, raises, overtaking, gives_up, flaw }
+    let (overtaking, gives_up, reclaims, flaw) = (false, false, false, None);
+    Setting { rule, size, shards, asks, crashes, raises, overtaking, gives_up, reclaims, flaw }
 }
 
 /// A group that runs its first view, with nothing else under way.
@@ -101,6 +102,16 @@ fn permissions() {
     let setting = setting::<RicartAgrawala>;
     holds::<RicartAgrawala>(Setting { raises: 1, overtaking: true, ..setting(3) });
     holds::<RicartAgrawala>(Setting { crashes: 1, ..setting(3) });
+}
+
+/// A node is killed at any moment, and its client goes on and reclaims of the next process.
+#[test]
+fn clients_that_outlive_their_node() {
+    let setting = || Setting { crashes: 1, reclaims: true, ..setting::<Liberal>(3) };
+    assert_eq!(holds::<Liberal>(setting()), 135_491);
+    holds::<SuzukiKasami>(Setting { crashes: 2, size: 2, ..setting() });
+    let early = Setting { size: 2, ..setting() };
+    assert_eq!(spoil::<Typed<Liberal>>(Flaw::ServeEarly, early), (TWO_INSIDE, 14));
 }
 
 /// The sketch, which the searches below spoil, is the machine.

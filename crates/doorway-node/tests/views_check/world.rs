@@ -47,6 +47,8 @@ pub(crate) enum Flaw {
     BareFence,
     /// A process that is connected for the first time is not told the snapshot.
     FlushOnce,
+    /// A node serves though clients of its predecessor have yet to reclaim.
+    ServeEarly,
     /// The machine asks twice, see [`super::seats::Rash`].
     SecondAcquire,
 }
@@ -64,6 +66,8 @@ pub(crate) struct Setting {
     pub(crate) overtaking: bool,
     /// May a client who waits give up?
     pub(crate) gives_up: bool,
+    /// Do clients outlive the process of their node, and reclaim of the next?
+    pub(crate) reclaims: bool,
     pub(crate) flaw: Option<Flaw>,
 }
 
@@ -96,6 +100,10 @@ pub(crate) enum Event {
     Crash(usize),
     Restart(usize),
     Raise(usize),
+    /// The client of a process that is gone reclaims, or leaves unseen.
+    Reclaim(usize, usize),
+    Depart(usize, usize),
+    Serve(usize),
 }
 
 #[derive(Clone, Debug)]
@@ -142,6 +150,8 @@ pub(crate) struct Process<C, M> {
     pub(crate) stopping: Option<(Vec<u64>, Vec<Held>, usize)>,
     /// A view that a second receiver has yet to be told of.
     pub(crate) unsent: Option<Vec<u64>>,
+    /// Does it wait for the clients of its predecessor?
+    pub(crate) reclaiming: bool,
 }
 
 impl<C: Course, M: Seat> Process<C, M> {
@@ -157,7 +167,7 @@ impl<C: Course, M: Seat> Process<C, M> {
         };
         let course = C::new(me, setting.size, epoch, setting.flaw);
         let shards = (0..setting.shards).map(|_| shard()).collect();
-        Self { course, shards, stopping: None, unsent: None }
+        Self { course, shards, stopping: None, unsent: None, reclaiming: false }
     }
 
     /// What one shard holds.
@@ -189,6 +199,8 @@ pub(crate) struct World<C, M> {
     pub(crate) asks: [[u8; 2]; 3],
     pub(crate) crashes: u8,
     pub(crate) raises: u8,
+    /// The fences of clients that are inside, by a process that is gone.
+    pub(crate) orphans: [[Option<Fence>; 2]; 3],
     /// The last fence of each shard.
     pub(crate) last: [u64; 2],
     pub(crate) instances: BTreeMap<(usize, u64), Instance>,
@@ -207,6 +219,7 @@ impl<C: Clone, M: Clone> Clone for World<C, M> {
             asks: self.asks,
             crashes: self.crashes,
             raises: self.raises,
+            orphans: self.orphans,
             last: self.last,
             instances: self.instances.clone(),
             starts: self.starts.clone(),
@@ -217,7 +230,7 @@ impl<C: Clone, M: Clone> Clone for World<C, M> {
 impl<C: Hash, M: Hash> Hash for World<C, M> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.disks, &self.nodes, &self.links, &self.connected).hash(state);
-        (&self.asks, self.crashes, self.raises, &self.last).hash(state);
+        (&self.asks, self.crashes, self.raises, &self.orphans, &self.last).hash(state);
         (&self.instances, &self.starts).hash(state);
     }
 }
@@ -235,6 +248,7 @@ impl<C: Course, M: Seat> World<C, M> {
             asks: setting.asks.map(|asks| [asks; 2]),
             crashes: setting.crashes,
             raises: setting.raises,
+            orphans: Default::default(),
             last: [0; 2],
             instances: BTreeMap::new(),
             starts: BTreeMap::new(),
@@ -313,7 +327,8 @@ impl<C: Course, M: Seat> World<C, M> {
 
     fn judge(&self, shard: usize) -> Result<(), Wrong> {
         let inside = self.nodes.iter().flatten().filter(|node| node.shards[shard].fence.is_some());
-        if inside.count() > 1 { Err(Wrong::TwoInside) } else { Ok(()) }
+        let orphans = self.orphans.iter().filter(|orphans| orphans[shard].is_some());
+        if inside.count() + orphans.count() > 1 { Err(Wrong::TwoInside) } else { Ok(()) }
     }
 
     /// Start one shard with those inside by what all members have said.
