@@ -18,17 +18,18 @@ use crate::why::Why;
 #[derive(Clone)]
 pub struct Handle(Arc<Pinned>);
 
+/// Numbers are kept small, for there is one of these for each lock that is held.
 struct Pinned {
     node: Arc<Running>,
     name: Name,
-    rule: usize,
-    shard: usize,
+    rule: u32,
+    shard: u32,
     slot: Slot,
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        self.node.inner.shard(self.shard).close(self.slot);
+        self.node.inner.shard(self.shard as usize).close(self.slot);
     }
 }
 
@@ -36,6 +37,7 @@ impl Handle {
     pub(crate) fn new(node: Arc<Running>, name: Name) -> Self {
         let (shard, rule) = (node.inner.shard_of(&name), node.inner.rule_of(&name));
         let slot = node.inner.shard(shard).open(&name, rule);
+        let (rule, shard) = (rule as u32, shard as u32);
         Self(Arc::new(Pinned { node, name, rule, shard, slot }))
     }
 
@@ -46,12 +48,12 @@ impl Handle {
 
     /// The algorithm that serves it.
     pub fn algorithm(&self) -> &'static str {
-        self.node().rule(self.0.rule).info.name
+        self.node().rule(self.rule()).info.name
     }
 
     /// Can several be inside who share it?
     pub fn serves_shared(&self) -> bool {
-        self.node().rule(self.0.rule).info.shared
+        self.node().rule(self.rule()).info.shared
     }
 
     /// Wait for the lock, alone inside unless the request is made [`Acquire::shared`].
@@ -89,7 +91,7 @@ impl Handle {
     }
 
     pub(crate) fn shard(&self) -> usize {
-        self.0.shard
+        self.0.shard as usize
     }
 
     pub(crate) fn slot(&self) -> Slot {
@@ -97,7 +99,7 @@ impl Handle {
     }
 
     pub(crate) fn rule(&self) -> usize {
-        self.0.rule
+        self.0.rule as usize
     }
 }
 

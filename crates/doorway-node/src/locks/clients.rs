@@ -32,8 +32,9 @@ pub(super) struct Client {
     pub(super) lock: u32,
     /// The session for which it asks.
     pub(super) session: u64,
-    /// When it asked, or went inside.
-    pub(super) since: Duration,
+    /// When it asked, or went inside: nanoseconds since the node started, half as long as a
+    /// [`Duration`].
+    since: u64,
     state: State,
     /// The one who waits for it to enter, or those who wait for it to lose its lock.
     wakers: SmallVec<[Waker; 1]>,
@@ -48,6 +49,11 @@ enum State {
 }
 
 impl Client {
+    /// When it asked, or went inside.
+    pub(super) fn since(&self) -> Duration {
+        Duration::from_nanos(self.since)
+    }
+
     /// The fence of a client that is inside, or was until its lock broke.
     pub(super) fn fence(&self) -> Option<Fence> {
         match &self.state {
@@ -65,9 +71,8 @@ pub(super) struct Clients(Slab<Client>);
 impl Clients {
     /// Somebody asks.
     pub(super) fn add(&mut self, lock: u32, session: u64, now: Duration) -> ClientId {
-        let state = State::Waiting;
-        let at =
-            self.0.insert(Client { lock, session, since: now, state, wakers: SmallVec::new() });
+        let (since, state, wakers) = (nanoseconds(now), State::Waiting, SmallVec::new());
+        let at = self.0.insert(Client { lock, session, since, state, wakers });
         ClientId(u32::try_from(at).expect("fewer than 2^32 clients fit into memory"))
     }
 
@@ -92,7 +97,7 @@ impl Clients {
     ) {
         let Some(client) = self.0.get_mut(client.0 as usize) else { return };
         client.state = State::Inside(fence);
-        client.since = now;
+        client.since = nanoseconds(now);
         wakers.extend(client.wakers.drain(..));
     }
 
@@ -172,4 +177,9 @@ impl Client {
             wakers.extend(self.wakers.drain(..));
         }
     }
+}
+
+/// A time since the node started, which will not run for 584 years.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -39,7 +39,7 @@ impl Shard {
     fn report(&self, entry: &Entry, now: Duration, reports: &mut Vec<ClientReport>) {
         let mut push = |client: ClientId, mode: Mode, place: u32| {
             let Some(client) = self.clients.get(client) else { return };
-            let since = now.saturating_sub(client.since).as_millis();
+            let since = now.saturating_sub(client.since()).as_millis();
             reports.push(ClientReport {
                 lock: entry.name.clone(),
                 session: client.session,

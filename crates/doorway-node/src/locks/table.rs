@@ -5,9 +5,11 @@
 //! used for long.
 
 use std::collections::VecDeque;
+use std::hash::{Hash as _, Hasher as _};
 
 use doorway_protocol::Name;
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
 use slab::Slab;
 
 use super::lock::Lock;
@@ -46,8 +48,8 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: Slab<Entry>,
-    /// Where each name is; never listed, so its order plays no part.
-    index: FxHashMap<Name, u32>,
+    /// Where each name is, by its hash: the names themselves are in the entries.
+    index: HashTable<u32>,
     /// The idle ones, and some that were, the longest known first.
     resting: VecDeque<u32>,
 }
@@ -55,8 +57,8 @@ pub(super) struct Table {
 impl Table {
     /// The place of the lock of that name, which is put here if it is not.
     pub(super) fn enter(&mut self, name: &Name, rule: usize) -> u32 {
-        if let Some(at) = self.index.get(name) {
-            return *at;
+        if let Some(at) = self.place(name) {
+            return at;
         }
         let entry = Entry {
             name: name.clone(),
@@ -70,12 +72,17 @@ impl Table {
         };
         let at = u32::try_from(self.entries.insert(entry));
         let at = at.expect("fewer than 2^32 locks fit into memory");
-        self.index.insert(name.clone(), at);
+        let entries = &self.entries;
+        self.index.insert_unique(hash(name), at, |at| hash(&entries[*at as usize].name));
         at
     }
 
+    fn place(&self, name: &Name) -> Option<u32> {
+        self.index.find(hash(name), |at| self.entries[*at as usize].name == *name).copied()
+    }
+
     pub(super) fn find(&self, name: &Name) -> Option<&Entry> {
-        self.index.get(name).map(|at| &self.entries[*at as usize])
+        self.place(name).map(|at| self.get(at))
     }
 
     pub(super) fn get(&self, at: u32) -> &Entry {
@@ -110,18 +117,18 @@ impl Table {
 
     fn remove(&mut self, at: u32) -> Entry {
         let entry = self.entries.remove(at as usize);
-        self.index.remove(&entry.name);
+        forget(&mut self.index, &entry.name, at);
         entry
     }
 
     /// The view has ended, and with it all that idle locks had learnt.
     pub(super) fn drop_idle(&mut self) {
         let index = &mut self.index;
-        self.entries.retain(|_, entry| {
+        self.entries.retain(|at, entry| {
             entry.resting = false;
             let idle = entry.idle();
             if idle {
-                index.remove(&entry.name);
+                forget(index, &entry.name, at as u32);
             }
             !idle
         });
@@ -158,5 +165,18 @@ impl Table {
         entry.used = false;
         self.resting.push_back(oldest);
         None
+    }
+}
+
+fn hash(name: &Name) -> u64 {
+    let mut hasher = FxHasher::default();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Take the place of a name out of the index.
+fn forget(index: &mut HashTable<u32>, name: &Name, place: u32) {
+    if let Ok(found) = index.find_entry(hash(name), |at| *at == place) {
+        found.remove();
     }
 }
