@@ -26,7 +26,7 @@ use spoiler::{Tally, spoil};
 const ALGORITHMS: [&str; 4] = ["carvalho-roucairol", "maekawa", "suzuki-kasami", "naimi-trehel"];
 
 /// More than anything here takes.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// Everyone dials a spoiler in place of the node itself.
 async fn stand_between(configs: &mut [Config], tally: &Arc<Tally>) -> JoinSet<()> {

@@ -21,7 +21,7 @@ use common::visit::{Visit, assert_fair};
 use common::{group, rule, start};
 
 /// More than anything here takes.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// So many may be inside where there are permits.
 const PERMITS: u32 = 2;

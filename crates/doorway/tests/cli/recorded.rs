@@ -1,5 +1,5 @@
 //! `doorway diagram --recorded`, of what a real group wrote down: `UPDATE=1 cargo test -p
-//! doorway-node --test recording` runs three nodes over TLS and puts their files here.
+//! doorway --test recording` runs three nodes over TLS and puts their files here.
 
 use std::fs;
 

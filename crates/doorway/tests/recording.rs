@@ -1,6 +1,6 @@
 //! What real nodes record is read by the laboratory, which finds nothing wrong with it.
 //!
-//! `UPDATE=1 cargo test -p doorway-node --test recording` writes the recordings that the tests of
+//! `UPDATE=1 cargo test -p doorway --test recording` writes the recordings that the tests of
 //! the command draw: three nodes over TLS on this machine, of which each takes a lock in turn, two
 //! of them at once, and then the second is stopped and started again while the first is inside.
 
@@ -14,6 +14,7 @@ use doorway_node::{Config, Node};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+#[path = "../../doorway-node/tests/common/mod.rs"]
 mod common;
 
 use common::{group, rule, start};
@@ -126,7 +127,7 @@ async fn story(configs: &[Config]) {
 #[tokio::test]
 async fn a_recording_goes_on_across_views_and_restarts() {
     let (scratch, mut configs) = group(3, &[]);
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doorway/tests/recordings");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
     let update = std::env::var_os("UPDATE").is_some();
     recorded(&mut configs, if update { &kept } else { scratch.path() });
     if update {
@@ -241,7 +242,7 @@ proptest! {
         damages in prop::collection::vec((0_usize..3, damage()), 1..6),
         garbage in any::<String>(),
     ) {
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doorway/tests/recordings");
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
         let file = |node| {
             let name = format!("n{node}.jsonl");
             let text = fs::read_to_string(kept.join(&name)).expect("it is kept");
