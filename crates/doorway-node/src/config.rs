@@ -204,6 +204,13 @@ pub(crate) struct Checked {
 }
 
 impl Config {
+    /// All that is wrong with it, before anything is started: what [`Node::start`] would refuse.
+    ///
+    /// [`Node::start`]: crate::Node::start
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.check().map(drop)
+    }
+
     /// Check everything and report every mistake at once.
     pub(crate) fn check(&self) -> Result<Checked, ConfigError> {
         let mut mistakes = Vec::new();

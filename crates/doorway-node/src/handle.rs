@@ -123,6 +123,12 @@ impl Session {
         Self(number)
     }
 
+    /// A session with a number of your own, for a service that numbers its sessions itself; it
+    /// must not use [`Node::session`](crate::Node::session) besides. 0 stands for no session.
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
     /// The number by which reports name it, unique at its node.
     pub fn number(self) -> u64 {
         self.0

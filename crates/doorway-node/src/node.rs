@@ -176,6 +176,11 @@ impl Node {
         Ok(Handle::new(Arc::clone(&self.0), Name::new(name)?))
     }
 
+    /// The same with a name that was checked before.
+    pub fn open_name(&self, name: Name) -> Handle {
+        Handle::new(Arc::clone(&self.0), name)
+    }
+
     /// Wait for a lock. See [`Handle::lock`].
     pub fn lock(&self, name: &str) -> Acquire<Handle> {
         match self.open(name) {
