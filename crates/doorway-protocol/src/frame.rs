@@ -45,11 +45,25 @@ pub struct Frames {
 }
 
 impl Frames {
+    /// So much memory stays with a connection that has nothing to say.
+    const KEPT: usize = 4096;
+
     /// Where to read more bytes to: after those that are there.
+    ///
+    /// What is left of the last frame moves to the front, once for all the frames before it; and
+    /// what a burst needed is given back.
     pub fn space(&mut self) -> &mut Vec<u8> {
         self.bytes.drain(..self.taken);
         self.taken = 0;
+        if self.bytes.capacity() > 4 * Self::KEPT && self.bytes.len() <= Self::KEPT {
+            self.bytes.shrink_to(Self::KEPT);
+        }
         &mut self.bytes
+    }
+
+    /// Bytes that came from the other side.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.space().extend_from_slice(bytes);
     }
 
     /// Take [`MAGIC`]; not yet if there is too little to tell.

@@ -1,9 +1,10 @@
 //! What the clients of a lock service and its nodes say to each other.
 //!
 //! A connection begins with [`MAGIC`], so that a node can tell it from one of HTTP on the same
-//! socket. Then both sides send frames: a length, and one value in postcard. The client's first is a
-//! [`Hello`], the node's first a [`Welcome`] or a [`Refusal`]; what follows are [`Request`]s and
-//! [`Reply`]s, each request with a number that its answer repeats. Nothing here reads a socket or a
+//! socket. Then both sides send frames: a length, and one value in postcard. The client's first is
+//! a [`Hello`] (and, if that says so, [`Claims`]), the node's first a [`Greeting`]; what follows
+//! are [`Request`]s and [`Reply`]s, each request with a number that its answer repeats. A client
+//! need not wait for the greeting before its first requests. Nothing here reads a socket or a
 //! clock.
 //!
 //! [`Name`] and [`Fence`] live here because everyone needs them: nodes, clients, and whoever guards
@@ -16,11 +17,11 @@ mod report;
 mod session;
 
 pub use doorway_core::Mode;
-pub use fence::Fence;
+pub use fence::{Fence, FenceError};
 pub use frame::{FrameError, Frames, MAGIC, MAX_FRAME, put};
 pub use name::{Name, NameError};
 pub use report::{Absent, Holder, LockLine, LockReport, Locks, NodeStatus, Scope, Waiter};
 pub use session::{
-    Ask, Claim, Code, Hello, Life, Opening, Refusal, Reply, Request, Secret, SessionId, VERSIONS,
-    Wait, Welcome, WhoAmI,
+    Ask, Claim, Claims, Code, Greeting, Hello, Life, Opening, Refusal, Reply, Request, Secret,
+    SessionId, VERSIONS, Wait, Welcome, WhoAmI,
 };

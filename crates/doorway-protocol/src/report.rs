@@ -38,8 +38,8 @@ pub struct Holder {
     pub client: String,
     /// Together with others?
     pub shared: bool,
-    /// The fence of its grant.
-    #[cfg_attr(feature = "openapi", schema(value_type = u64))]
+    /// The fence of its grant, as a text of digits.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9]{1,19}$"))]
     pub fence: Fence,
     /// For how long it has been inside, in milliseconds.
     pub held_ms: u64,

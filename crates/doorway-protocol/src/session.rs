@@ -70,9 +70,28 @@ pub enum Opening {
         life: Life,
         /// What the client believes to hold; the rest is released.
         held: Vec<Claim>,
-        /// The requests for which it still waits: their grants, if any were made, are told again.
+        /// The requests for which it still waits: their grants, if any were made, are told again,
+        /// and the requests come again with the same numbers. Others are withdrawn.
         waiting: Vec<u64>,
+        /// Is that not all of it? Then [`Claims`] follow before the node answers.
+        more: bool,
     },
+}
+
+/// More of what a client believes to have, where one frame does not hold it all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    /// What it believes to hold.
+    pub held: Vec<Claim>,
+    /// The requests for which it still waits.
+    pub waiting: Vec<u64>,
+    /// Do more of these follow?
+    pub more: bool,
+}
+
+impl Claims {
+    /// How many claims and requests fit into a frame, however long their names are.
+    pub const MAX: usize = 1000;
 }
 
 /// With what a session ends, besides the end of its time.
@@ -109,6 +128,9 @@ pub struct Claim {
     pub request: u64,
 }
 
+/// The first frame of a node: its welcome, or why it does not talk to this client.
+pub type Greeting = Result<Welcome, Refusal>;
+
 /// The first word of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
@@ -122,7 +144,8 @@ pub struct Welcome {
     pub session: Option<(SessionId, Secret)>,
     /// How long the session lives without being heard of, which may be less than was asked for.
     pub ttl_ms: u32,
-    /// Which claims of a session that was resumed are not held any more.
+    /// Which claims of a session that was resumed are not held any more. What does not fit into the
+    /// frame follows as [`Reply::Lost`].
     pub lost: Vec<Claim>,
 }
 
@@ -183,7 +206,10 @@ pub struct Ask {
     pub wait: Wait,
 }
 
-/// A request of a client, with its number.
+/// A request of a client, with its number, which is not repeated within a session.
+///
+/// A client that lost its connection before the answer sends the very same again after it resumed
+/// its session: to a number that it knows the node gives the answer that it gave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Wait for a lock. Answered by `Granted` or `Refused`.
@@ -215,6 +241,9 @@ pub enum Request {
     AwaitFree(u64, Name),
     /// The session is over.
     Bye,
+    /// A sign of life for the session without a connection that holds this grant and that the same
+    /// client made. Answered by `Done`, or `Refused` with `Gone`.
+    Renew(u64, Name, Fence),
 }
 
 /// What a node says after its first word.

@@ -1,0 +1,190 @@
+//! Frames are the same on every machine, in whatever pieces they come, and garbage is no frame.
+
+mod samples;
+
+use std::fmt::{Debug, Write};
+use std::{env, fs};
+
+use doorway_protocol::{
+    Claims, Fence, FrameError, Frames, Greeting, Hello, MAGIC, MAX_FRAME, Mode, Name, Reply,
+    Request, put,
+};
+use proptest::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The bytes of version 1 never change. `UPDATE=1` writes down what is new.
+#[test]
+fn the_bytes_of_version_1() {
+    let mut text = String::new();
+    for sample in samples::all() {
+        let hex = sample.bytes.iter().fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").expect("a text takes all");
+            hex
+        });
+        writeln!(text, "{}\n  {hex}", sample.said).unwrap();
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/version_1.txt");
+    if env::var_os("UPDATE").is_some() {
+        fs::write(path, &text).unwrap();
+    }
+    let golden = fs::read_to_string(path).unwrap();
+    for (ours, theirs) in text.lines().zip(golden.lines()) {
+        assert_eq!(ours, theirs, "version 1 has changed; clients and nodes of it would not agree");
+    }
+    assert_eq!(text, golden);
+}
+
+/// A value comes out as it went in, whatever pieces its bytes come in.
+fn round_trip<T: Serialize + DeserializeOwned + Debug + PartialEq>(value: &T) {
+    let mut bytes = Vec::new();
+    put(value, &mut bytes);
+    put(value, &mut bytes);
+    let step = (bytes.len() / 64).max(1);
+    for cut in (0..=bytes.len()).step_by(step) {
+        let mut frames = Frames::default();
+        frames.feed(&bytes[..cut]);
+        let mut got = Vec::new();
+        while let Some(value) = frames.take::<T>().expect("whole frames") {
+            got.push(value);
+        }
+        assert_eq!(got.len(), cut / (bytes.len() / 2), "no frame before it is whole");
+        frames.feed(&bytes[cut..]);
+        while let Some(value) = frames.take::<T>().expect("whole frames") {
+            got.push(value);
+        }
+        assert!(got.len() == 2 && got.iter().all(|it| it == value), "{got:?}");
+    }
+}
+
+#[test]
+fn every_word_comes_out_as_it_went_in() {
+    samples::hellos().iter().for_each(round_trip::<Hello>);
+    round_trip::<Claims>(&samples::claims());
+    samples::greetings().iter().for_each(round_trip::<Greeting>);
+    samples::requests().iter().for_each(round_trip::<Request>);
+    samples::replies().iter().for_each(round_trip::<Reply>);
+}
+
+#[test]
+fn a_connection_begins_with_magic() {
+    for cut in 0..MAGIC.len() {
+        let mut frames = Frames::default();
+        frames.feed(&MAGIC[..cut]);
+        assert_eq!(frames.magic(), Ok(false));
+        frames.feed(&MAGIC[cut..]);
+        assert_eq!(frames.magic(), Ok(true));
+        let mut frames = Frames::default();
+        frames.feed(&MAGIC[..cut]);
+        frames.feed(b"x");
+        assert_eq!(frames.magic(), Err(FrameError::Magic));
+    }
+}
+
+#[test]
+fn what_is_too_long_is_said_before_it_comes() {
+    let mut frames = Frames::default();
+    frames.feed(&(MAX_FRAME as u32 + 1).to_le_bytes());
+    assert_eq!(frames.take::<Request>(), Err(FrameError::TooLong(MAX_FRAME + 1)));
+    let mut frames = Frames::default();
+    frames.feed(&(MAX_FRAME as u32).to_le_bytes());
+    assert_eq!(frames.take::<Request>(), Ok(None));
+}
+
+#[test]
+fn a_frame_holds_one_value_and_nothing_else() {
+    let mut bytes = Vec::new();
+    put(&Request::Alive(1), &mut bytes);
+    bytes[0] += 1;
+    bytes.push(0);
+    let mut frames = Frames::default();
+    frames.feed(&bytes);
+    assert_eq!(frames.take::<Request>(), Err(FrameError::Garbled));
+}
+
+#[test]
+fn many_frames_at_once_are_taken_where_they_are() {
+    let mut bytes = Vec::new();
+    for number in 0..50_000 {
+        put(&Request::Alive(number), &mut bytes);
+    }
+    let mut frames = Frames::default();
+    frames.feed(&bytes);
+    for number in 0..50_000 {
+        assert_eq!(frames.take(), Ok(Some(Request::Alive(number))));
+    }
+    assert_eq!(frames.take::<Request>(), Ok(None));
+    assert!(frames.space().capacity() <= 4096, "a burst gives its memory back");
+}
+
+#[test]
+fn the_claims_of_a_page_fit_into_a_frame() {
+    let claim = doorway_protocol::Claim {
+        lock: samples::name(&"x".repeat(Name::MAX)),
+        mode: Mode::Shared,
+        permits: Some(u32::MAX),
+        fence: Fence::from_number(i64::MAX as u64).unwrap(),
+        request: u64::MAX,
+    };
+    let held = vec![claim; Claims::MAX];
+    let claims = Claims { held, waiting: vec![u64::MAX; Claims::MAX], more: true };
+    let mut bytes = Vec::new();
+    put(&claims, &mut bytes);
+    assert!(bytes.len() < MAX_FRAME - 8192, "and beside them a greeting: {}", bytes.len());
+}
+
+#[test]
+fn fences_are_positive_numbers() {
+    assert_eq!("1099511627777".parse(), Ok(Fence::new(1, 1)));
+    for wrong in ["", "0", "-1", "x", "9223372036854775808", "99999999999999999999999"] {
+        let error = wrong.parse::<Fence>().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{wrong:?} is no fence")), "{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_no_trouble(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        cut in 0..200_usize,
+    ) {
+        let mut frames = Frames::default();
+        frames.feed(&bytes[..cut.min(bytes.len())]);
+        let _ = frames.magic();
+        let _ = frames.take::<Hello>();
+        frames.feed(&bytes[cut.min(bytes.len())..]);
+        let _ = frames.take::<Request>();
+        let _ = frames.take::<Reply>();
+        let _ = frames.take::<Greeting>();
+    }
+
+    #[test]
+    fn a_word_that_is_garbled_is_no_trouble(
+        which in any::<usize>(),
+        at in any::<usize>(),
+        with: u8,
+    ) {
+        let all = samples::all();
+        let mut bytes = all[which % all.len()].bytes.clone();
+        let place = 4 + at % (bytes.len() - 4);
+        bytes[place] = with;
+        let mut frames = Frames::default();
+        frames.feed(&bytes);
+        let _ = frames.take::<Hello>();
+        let _ = frames.take::<Request>();
+        let _ = frames.take::<Reply>();
+        let _ = frames.take::<Greeting>();
+        let _ = frames.take::<Claims>();
+    }
+
+    #[test]
+    fn names_are_checked_wherever_they_come_from(text in "\\PC{0,80}|[a-z\\x00-\\x20]{0,10}") {
+        let mut bytes = Vec::new();
+        put(&text, &mut bytes);
+        let mut frames = Frames::default();
+        frames.feed(&bytes);
+        let came = frames.take::<Name>();
+        let right = Name::new(&text).map(Some).map_err(|_| FrameError::Garbled);
+        prop_assert_eq!(came, right);
+    }
+}

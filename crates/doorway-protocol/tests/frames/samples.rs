@@ -1,0 +1,191 @@
+//! One of each word.
+
+use doorway_protocol::{
+    Absent, Ask, Claim, Claims, Code, Fence, Greeting, Hello, Holder, Life, LockLine, LockReport,
+    Locks, Mode, Name, NodeStatus, Opening, Refusal, Reply, Request, Scope, Secret, SessionId,
+    Wait, Waiter, Welcome, WhoAmI, put,
+};
+use serde::Serialize;
+
+/// The bytes of a frame, with what it says.
+pub(crate) struct Sample {
+    pub(crate) said: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+fn sample<T: Serialize + std::fmt::Debug>(value: &T) -> Sample {
+    let mut bytes = Vec::new();
+    put(value, &mut bytes);
+    Sample { said: format!("{value:?}"), bytes }
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).expect("a name")
+}
+
+fn fence() -> Fence {
+    Fence::new(3, 77)
+}
+
+fn claim() -> Claim {
+    let (mode, permits) = (Mode::Shared, Some(4));
+    Claim { lock: name("deploy"), mode, permits, fence: fence(), request: 9 }
+}
+
+fn refusal(code: Code) -> Refusal {
+    Refusal { code, text: "why".to_owned() }
+}
+
+pub(crate) fn hellos() -> Vec<Hello> {
+    let resume = Opening::Resume {
+        session: SessionId(5),
+        secret: Secret([7; 16]),
+        ttl_ms: 10_000,
+        life: Life::Connection { inherited: true },
+        held: vec![claim()],
+        waiting: vec![11, 12],
+        more: true,
+    };
+    let lives = [Life::Connection { inherited: false }, Life::Process { pid: 4321 }, Life::Lease];
+    let new = lives.map(|life| Opening::New { ttl_ms: 500, life });
+    let openings = [Opening::Visit, resume].into_iter().chain(new);
+    let who = WhoAmI { label: "backup.sh".to_owned(), host: "north".to_owned(), pid: 77 };
+    let hello = |opening| Hello {
+        versions: (1, 1),
+        who: who.clone(),
+        token: Some("sesame".to_owned()),
+        opening,
+    };
+    openings.map(hello).collect()
+}
+
+pub(crate) fn claims() -> Claims {
+    Claims { held: vec![claim()], waiting: vec![13], more: false }
+}
+
+pub(crate) fn greetings() -> Vec<Greeting> {
+    let welcome = Welcome {
+        version: 1,
+        node: "one".to_owned(),
+        scope: Scope::Cluster,
+        session: Some((SessionId(6), Secret([8; 16]))),
+        ttl_ms: 10_000,
+        lost: vec![claim()],
+    };
+    vec![Ok(welcome), Err(refusal(Code::Gone))]
+}
+
+pub(crate) fn requests() -> Vec<Request> {
+    let ask = |mode, permits, wait| Ask { lock: name("deploy"), mode, permits, wait };
+    vec![
+        Request::Acquire(1, ask(Mode::Exclusive, None, Wait::Forever)),
+        Request::Acquire(2, ask(Mode::Shared, None, Wait::No)),
+        Request::Acquire(300, ask(Mode::Exclusive, Some(3), Wait::Ms(2500))),
+        Request::Withdraw(4),
+        Request::Release(5, name("deploy"), fence()),
+        Request::Alive(6),
+        Request::Inspect(7, name("über/uns")),
+        Request::List { number: 8, prefix: "de".to_owned(), after: Some(name("deploy")) },
+        Request::Status(9),
+        Request::Break(10, name("deploy"), fence()),
+        Request::AwaitFree(11, name("deploy")),
+        Request::Bye,
+        Request::Renew(12, name("deploy"), fence()),
+    ]
+}
+
+fn holder() -> Holder {
+    Holder {
+        node: "one".to_owned(),
+        session: Some(5),
+        client: "backup.sh, process 77 on north".to_owned(),
+        shared: false,
+        fence: fence(),
+        held_ms: 1234,
+    }
+}
+
+fn report() -> LockReport {
+    let waiter = Waiter {
+        node: "two".to_owned(),
+        session: None,
+        client: "deploy.sh".to_owned(),
+        shared: true,
+        place: Some(0),
+        waited_ms: 99,
+        missing: vec!["three".to_owned()],
+        circle: Some(vec!["two/1".to_owned(), "one/5".to_owned()]),
+    };
+    LockReport {
+        lock: "deploy".to_owned(),
+        algorithm: "raymond".to_owned(),
+        permits: 1,
+        view: Some(3),
+        holders: vec![holder()],
+        waiters: vec![waiter],
+        away: vec![Absent { node: "three".to_owned(), for_ms: 500 }],
+        silent: vec!["four".to_owned()],
+    }
+}
+
+fn status() -> NodeStatus {
+    NodeStatus {
+        node: "one".to_owned(),
+        group: "east".to_owned(),
+        version: "0.1.0".to_owned(),
+        scope: Scope::Machine,
+        pid: 99,
+        up_ms: 100_000,
+        view: None,
+        members: vec!["one".to_owned(), "two".to_owned()],
+        away: vec![],
+        reclaiming_ms: Some(3000),
+        sessions: 1,
+        held: 2,
+        waiting: 3,
+        grants: 400,
+    }
+}
+
+pub(crate) fn replies() -> Vec<Reply> {
+    let line = LockLine {
+        lock: "deploy".to_owned(),
+        inside: 1,
+        waiting: 2,
+        holder: Some(holder()),
+        longest_wait_ms: 17,
+    };
+    let codes = [
+        Code::Invalid,
+        Code::Forbidden,
+        Code::Busy,
+        Code::NotFree,
+        Code::NotServed,
+        Code::Gone,
+        Code::Unavailable,
+        Code::Broken,
+    ];
+    let mut replies = vec![Reply::Granted(1, fence())];
+    replies.extend(codes.map(|code| Reply::Refused(2, refusal(code))));
+    replies.extend([
+        Reply::Released(3, true),
+        Reply::Alive(4),
+        Reply::Lock(5, Box::new(report())),
+        Reply::Locks(6, Locks { locks: vec![line], more: true }),
+        Reply::Status(7, Box::new(status())),
+        Reply::Done(8),
+        Reply::Lost(name("deploy"), fence(), "broken".to_owned()),
+        Reply::Stopping(2000),
+    ]);
+    replies
+}
+
+/// All of them.
+pub(crate) fn all() -> Vec<Sample> {
+    let mut all: Vec<Sample> = hellos().iter().map(sample).collect();
+    all.push(sample(&claims()));
+    all.extend(greetings().iter().map(sample));
+    all.extend(requests().iter().map(sample));
+    all.extend(replies().iter().map(sample));
+    all
+}
