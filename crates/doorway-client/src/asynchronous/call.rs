@@ -1,0 +1,96 @@
+//! A request that is waited for.
+
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use doorway_protocol::Name;
+
+use crate::clock::Moment;
+use crate::desk::{Desk, Outcome};
+use crate::endpoint::Endpoint;
+use crate::machine::Machine;
+
+/// What the tasks of one client share.
+pub(super) struct Shared {
+    pub(super) endpoint: Endpoint,
+    pub(super) state: Mutex<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) desk: Desk,
+    /// When the driver looks next by itself.
+    pub(super) plan: Moment,
+    /// Nobody needs the client any more.
+    pub(super) closing: bool,
+}
+
+impl Shared {
+    /// What was written while another thread panicked is as good as any: no step leaves half a
+    /// state.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ask for something.
+    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Call<'_> {
+        let mut inner = self.lock();
+        let number = make(&mut inner.desk.line, Moment::now());
+        inner.desk.expect(number);
+        inner.desk.flush();
+        if inner.desk.line.next_due() < inner.plan {
+            inner.desk.kick();
+        }
+        Call { shared: self, number, acquires: None, over: false }
+    }
+
+    /// Ask for something of which nobody needs to know the answer.
+    pub(super) fn tell(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) {
+        let mut inner = self.lock();
+        let number = make(&mut inner.desk.line, Moment::now());
+        inner.desk.line.quiet(number);
+        inner.desk.flush();
+    }
+}
+
+/// The answer to a request. Whoever drops it before it is there does not want it any more.
+pub(super) struct Call<'a> {
+    shared: &'a Shared,
+    number: u64,
+    /// The lock that is asked for.
+    pub(super) acquires: Option<Name>,
+    over: bool,
+}
+
+impl Future for Call<'_> {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let mut inner = self.shared.lock();
+        if let Some(outcome) = inner.desk.take(self.number) {
+            drop(inner);
+            self.over = true;
+            return Poll::Ready(outcome);
+        }
+        inner.desk.watch(self.number, context.waker());
+        Poll::Pending
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let mut inner = self.shared.lock();
+        match (inner.desk.forget(self.number), &self.acquires) {
+            (Some(Outcome::Granted(fence)), Some(lock)) => {
+                let number = inner.desk.line.release(Moment::now(), lock, fence);
+                inner.desk.line.quiet(number);
+            }
+            (Some(_), _) => {}
+            (None, _) => inner.desk.line.withdraw(self.number),
+        }
+        inner.desk.flush();
+    }
+}

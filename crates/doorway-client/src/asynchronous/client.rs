@@ -1,0 +1,175 @@
+//! The async client.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Name, NodeStatus, Refusal};
+use tokio::sync::Notify;
+
+use super::call::{Inner, Shared};
+use super::driver::Driver;
+use super::grant::Grant;
+use crate::acquire::Acquire;
+use crate::clock::Moment;
+use crate::desk::{Desk, Node};
+use crate::endpoint::Endpoint;
+use crate::error::{Error, Lost};
+use crate::machine::{Machine, State};
+use crate::options::Options;
+
+/// A session at a node. A copy is the same session, which ends with its last copy and grant.
+///
+/// Any number of tasks may use it. One that waits for a lock and is dropped withdraws its request.
+#[derive(Clone)]
+pub struct Client {
+    handle: Arc<Handle>,
+}
+
+/// What ends a session when nobody has it any more.
+pub(super) struct Handle {
+    pub(super) shared: Arc<Shared>,
+    life: Life,
+}
+
+impl Client {
+    /// Open a session. Its driver is a task of the runtime in which this is called.
+    pub async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Self, Error> {
+        let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };
+        let kicked = Arc::new(Notify::new());
+        let kick = Arc::clone(&kicked);
+        let desk = Desk::new(endpoint, options, Box::new(move || kick.notify_one()))?;
+        let state = Mutex::new(Inner { desk, plan: Moment(0), closing: false });
+        let shared = Arc::new(Shared { endpoint: endpoint.clone(), state });
+        let mut driver = Driver::new(Arc::clone(&shared), kicked).map_err(unreachable)?;
+        let greeted = tokio::time::timeout(options.patience, driver.greet()).await;
+        if let Ok(connected) = greeted {
+            connected.map_err(unreachable)?;
+        }
+        {
+            let mut inner = shared.lock();
+            if let Some(refusal) = inner.desk.closed.take() {
+                return Err(Error::Refused(refusal));
+            }
+            if !inner.desk.line.is_talking() {
+                let text = "whoever listens there does not answer".to_owned();
+                return Err(Error::Refused(Refusal { code: Code::Unavailable, text }));
+            }
+        }
+        tokio::spawn(driver.run());
+        Ok(Self { handle: Arc::new(Handle { shared, life: options.life }) })
+    }
+
+    /// Ask for a lock: `client.acquire("deploy").enter().await?`.
+    pub fn acquire(&self, lock: &str) -> Acquire<'_, Self> {
+        Acquire::new(self, lock)
+    }
+
+    /// Acquire several locks, all or none. They are taken in the order of their names, so that
+    /// nobody who does the same can wait in a circle.
+    pub async fn lock_all<'a>(
+        &self,
+        locks: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<Grant>, Error> {
+        let names: Result<BTreeSet<Name>, _> = locks.into_iter().map(Name::new).collect();
+        let mut grants = Vec::new();
+        for name in names? {
+            grants.push(self.acquire(name.as_str()).enter().await?);
+        }
+        Ok(grants)
+    }
+
+    /// Call this when a grant is lost, before anyone else can get the lock. It runs in the task
+    /// that gives signs of life, so it must not wait. A copy of the client in it would keep the
+    /// session for ever.
+    pub fn on_lost(&self, tell: impl Fn(&Lost) + Send + Sync + 'static) {
+        self.handle.shared.lock().desk.on_lost = Some(Arc::new(tell));
+    }
+
+    /// How sure we can be of what we hold.
+    pub fn state(&self) -> State {
+        self.handle.shared.lock().desk.line.state(Moment::now())
+    }
+
+    /// The node that welcomed us.
+    pub fn node(&self) -> Option<Node> {
+        self.handle.shared.lock().desk.welcome.clone()
+    }
+
+    /// Release a grant by its fence: of this session, or of one without a connection that the same
+    /// client made. It is done as often as it is asked, and never frees a newer grant.
+    pub async fn release(&self, lock: &str, fence: Fence) -> Result<bool, Error> {
+        let name = Name::new(lock)?;
+        let shared = &self.handle.shared;
+        shared.call(|machine, now| machine.release(now, &name, fence)).await.released()
+    }
+
+    /// Give a sign of life for the session without a connection that holds this grant.
+    pub async fn renew(&self, lock: &str, fence: Fence) -> Result<(), Error> {
+        let name = Name::new(lock)?;
+        self.handle.shared.call(|machine, now| machine.renew(now, &name, fence)).await.done()
+    }
+
+    /// All about a lock.
+    pub async fn inspect(&self, lock: &str) -> Result<LockReport, Error> {
+        let name = Name::new(lock)?;
+        self.handle.shared.call(|machine, now| machine.inspect(now, &name)).await.lock()
+    }
+
+    /// The locks whose names begin like this, after that one.
+    pub async fn list(&self, prefix: &str, after: Option<&Name>) -> Result<Locks, Error> {
+        self.handle.shared.call(|machine, now| machine.list(now, prefix, after)).await.locks()
+    }
+
+    /// The node, as it is now.
+    pub async fn status(&self) -> Result<NodeStatus, Error> {
+        self.handle.shared.call(Machine::status).await.status()
+    }
+
+    /// Take the lock from whoever holds it with this fence.
+    pub async fn break_lock(&self, lock: &str, fence: Fence) -> Result<(), Error> {
+        let name = Name::new(lock)?;
+        let shared = &self.handle.shared;
+        shared.call(|machine, now| machine.break_lock(now, &name, fence)).await.done()
+    }
+
+    /// Wait until nobody is inside or waits any more, without entering.
+    pub async fn await_free(&self, lock: &str) -> Result<(), Error> {
+        let name = Name::new(lock)?;
+        self.handle.shared.call(|machine, now| machine.await_free(now, &name)).await.done()
+    }
+}
+
+impl Acquire<'_, Client> {
+    /// Enter when it is our turn. Dropping the future withdraws the request.
+    pub async fn enter(self) -> Result<Grant, Error> {
+        let ask = self.ask?;
+        let lock = ask.lock.clone();
+        let handle = Arc::clone(&self.client.handle);
+        let mut call = handle.shared.call(|machine, now| machine.acquire(now, ask));
+        call.acquires = Some(lock.clone());
+        let fence = call.await.granted()?;
+        Ok(Grant::new(handle, lock, fence))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut inner = self.shared.lock();
+        if matches!(self.life, Life::Connection { .. }) {
+            inner.desk.line.bye();
+            inner.desk.flush();
+        }
+        inner.closing = true;
+        inner.desk.disconnect();
+        inner.desk.kick();
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.handle.shared.lock();
+        let (endpoint, node) = (&self.handle.shared.endpoint, &inner.desk.welcome);
+        f.debug_struct("Client").field("endpoint", endpoint).field("node", node).finish()
+    }
+}

@@ -1,0 +1,220 @@
+//! The task that reads, gives signs of life, notices losses and connects again.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{io, mem};
+
+use rustix::net::RecvFlags;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::call::Shared;
+use crate::clock::Moment;
+use crate::endpoint::Stream;
+
+/// The pauses between attempts to connect.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
+
+/// A connection and its place in the reactor.
+type Watched = AsyncFd<Arc<Stream>>;
+
+/// The task in the background.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    kicked: Arc<Notify>,
+    stream: Option<Watched>,
+    timer: AsyncFd<OwnedFd>,
+    /// When the timer runs out.
+    set: Moment,
+    retry: Moment,
+    pause: Duration,
+    /// A connection that is being made.
+    attempt: Option<JoinHandle<io::Result<Stream>>>,
+}
+
+/// What woke the driver.
+enum Woken {
+    Stream,
+    Timer,
+    Kick,
+    Dialled(io::Result<Stream>),
+}
+
+/// Wait for a connection that is being made.
+async fn dialled(attempt: &mut Option<JoinHandle<io::Result<Stream>>>) -> io::Result<Stream> {
+    match attempt {
+        Some(attempt) => attempt.await.map_err(io::Error::other)?,
+        None => std::future::pending().await,
+    }
+}
+
+/// Let the reactor watch a descriptor.
+#[allow(deprecated, reason = "its successor is unsafe, and what is watched here never changes")]
+fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(what, interest)
+}
+
+impl Driver {
+    pub(super) fn new(shared: Arc<Shared>, kicked: Arc<Notify>) -> io::Result<Self> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
+        let timer = watch(timer, Interest::READABLE)?;
+        let (set, retry, pause) = (Moment::NEVER, Moment(0), PAUSES.0);
+        Ok(Self { shared, kicked, stream: None, timer, set, retry, pause, attempt: None })
+    }
+
+    /// Look after the client until nobody needs it.
+    pub(super) async fn run(mut self) {
+        while let Some((due, blocked)) = self.look() {
+            self.set_timer(due);
+            let mut attempt = self.attempt.take();
+            let woken = tokio::select! {
+                () = self.traffic(blocked) => Woken::Stream,
+                () = self.time() => Woken::Timer,
+                () = self.kicked.notified() => Woken::Kick,
+                stream = dialled(&mut attempt) => Woken::Dialled(stream),
+            };
+            match woken {
+                Woken::Timer => self.set = Moment::NEVER,
+                Woken::Dialled(stream) => {
+                    attempt = None;
+                    // It is tried again, until nobody wants anything any more.
+                    let _ = stream.and_then(|stream| self.connected(stream));
+                }
+                Woken::Stream | Woken::Kick => {}
+            }
+            self.attempt = attempt;
+        }
+    }
+
+    /// Make the first connection, and wait until the node has answered to it.
+    pub(super) async fn greet(&mut self) -> io::Result<()> {
+        let mut attempt = Some(self.dial());
+        self.connected(dialled(&mut attempt).await?)?;
+        loop {
+            let blocked = {
+                let mut inner = self.shared.lock();
+                inner.desk.flush();
+                inner.desk.settle();
+                if inner.desk.line.is_talking() || inner.desk.stream.is_none() {
+                    return Ok(());
+                }
+                inner.desk.is_blocked()
+            };
+            self.traffic(blocked).await;
+        }
+    }
+
+    /// Do all that is due. Says until when to wait, and whether something could not be sent.
+    fn look(&mut self) -> Option<(Moment, bool)> {
+        let now = Moment::now();
+        let (lost, tell, connect) = {
+            let mut inner = self.shared.lock();
+            if inner.closing {
+                return None;
+            }
+            inner.desk.line.tick(now);
+            inner.desk.flush();
+            inner.desk.settle();
+            if inner.desk.line.is_talking() {
+                self.pause = PAUSES.0;
+            }
+            let wanted = inner.desk.line.wants_connection() && self.attempt.is_none();
+            let connect = wanted && now >= self.retry;
+            (mem::take(&mut inner.desk.lost), inner.desk.on_lost.clone(), connect)
+        };
+        for (lost, tell) in lost.iter().filter_map(|lost| Some((lost, tell.as_ref()?))) {
+            tell(lost);
+        }
+        if connect {
+            self.retry = now.after(self.pause);
+            self.pause = (self.pause * 2).min(PAUSES.1);
+            self.attempt = Some(self.dial());
+        }
+        let mut inner = self.shared.lock();
+        if inner.desk.stream.is_none() {
+            self.stream = None;
+        }
+        let mut due = inner.desk.line.next_due();
+        if inner.desk.line.wants_connection() && self.attempt.is_none() {
+            due = due.min(self.retry);
+        }
+        inner.plan = due;
+        Some((due, inner.desk.is_blocked()))
+    }
+
+    /// Connect. That may wait, so it is done elsewhere.
+    fn dial(&self) -> JoinHandle<io::Result<Stream>> {
+        let endpoint = self.shared.endpoint.clone();
+        tokio::task::spawn_blocking(move || endpoint.connect())
+    }
+
+    fn connected(&mut self, stream: Stream) -> io::Result<()> {
+        let stream = Arc::new(stream);
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.stream = Some(watch(Arc::clone(&stream), both)?);
+        self.shared.lock().desk.connect(stream);
+        Ok(())
+    }
+
+    /// Wait for bytes, or until what could not be sent can be, and let them through.
+    async fn traffic(&self, blocked: bool) {
+        let Some(stream) = &self.stream else { return std::future::pending().await };
+        let mut interest = Interest::READABLE;
+        if blocked {
+            interest |= Interest::WRITABLE;
+        }
+        let Ok(mut ready) = stream.ready(interest).await else {
+            return std::future::pending().await; // The runtime ends.
+        };
+        let mut inner = self.shared.lock();
+        if ready.ready().is_writable() {
+            inner.desk.flush();
+            if inner.desk.is_blocked() {
+                ready.clear_ready_matching(tokio::io::Ready::WRITABLE);
+            }
+        }
+        if ready.ready().is_readable() || ready.ready().is_read_closed() {
+            let mut buffer = [0; 4096];
+            let read = stream.get_ref().receive(&mut buffer, RecvFlags::DONTWAIT);
+            if !matches!(read, Ok(count) if count == buffer.len() || count == 0) {
+                // Nothing is left: the next bytes make it ready again.
+                ready.clear_ready_matching(tokio::io::Ready::READABLE);
+            }
+            inner.desk.took(stream.get_ref(), read.map(|count| &buffer[..count]));
+        }
+    }
+
+    /// Wait for the timer.
+    async fn time(&self) {
+        match self.timer.readable().await {
+            Ok(mut ready) => {
+                let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+                ready.clear_ready();
+            }
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Let the timer run out by that moment, also if the machine sleeps until then. One that runs
+    /// out earlier does no harm.
+    fn set_timer(&mut self, due: Moment) {
+        if due >= self.set {
+            return;
+        }
+        self.set = due;
+        let at = due.0.clamp(1, i64::MAX as u64).cast_signed();
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let value = Timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
+        let once = Itimerspec { it_interval: zero, it_value: value };
+        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
+        debug_assert!(set.is_ok(), "any time can be set: {set:?}");
+    }
+}

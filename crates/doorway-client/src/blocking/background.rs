@@ -1,0 +1,180 @@
+//! The thread that gives signs of life, notices losses and connects again.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::RecvFlags;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use super::shared::{Inner, Locked, Shared};
+use crate::clock::Moment;
+use crate::endpoint::Stream;
+
+/// How soon the background looks again while callers come and go. They read by themselves, so until
+/// then a loss of which the node tells may go unnoticed.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// The pauses between attempts to connect.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
+
+/// The thread in the background.
+pub(super) struct Background {
+    shared: Arc<Shared>,
+    timer: OwnedFd,
+    /// How many calls there were when it last looked.
+    calls: u64,
+    /// When to try again to connect, and how long to wait after that.
+    retry: Moment,
+    pause: Duration,
+    /// A connection that is being made.
+    attempt: Option<mpsc::Receiver<Stream>>,
+}
+
+/// What the background waits for.
+struct Watch {
+    read: bool,
+    write: bool,
+    until: Moment,
+}
+
+impl Background {
+    pub(super) fn new(shared: Arc<Shared>) -> std::io::Result<Self> {
+        let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
+        Ok(Self { shared, timer, calls: 0, retry: Moment(0), pause: PAUSES.0, attempt: None })
+    }
+
+    /// Look after the client until nobody needs it.
+    pub(super) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut inner = shared.lock();
+        while !inner.closing {
+            inner = self.look(&shared, inner);
+            if inner.closing {
+                break;
+            }
+            let watch = self.plan(&mut inner);
+            let stream = inner.desk.stream.clone();
+            drop(inner);
+            let flags = |on, flag| if on { flag } else { PollFlags::empty() };
+            let interest = flags(watch.read, PollFlags::IN) | flags(watch.write, PollFlags::OUT);
+            self.set_timer(watch.until);
+            let (kick, timer) = (shared.kick.as_fd(), self.timer.as_fd());
+            let mut fds = vec![
+                PollFd::from_borrowed_fd(kick, PollFlags::IN),
+                PollFd::from_borrowed_fd(timer, PollFlags::IN),
+            ];
+            if let Some(stream) = stream.as_ref().filter(|_| !interest.is_empty()) {
+                fds.push(PollFd::new(stream, interest));
+            }
+            // Whatever it says, looking is never wrong.
+            let _ = poll(&mut fds, None);
+            let readable = fds.get(2).is_some_and(|fd| !fd.revents().is_empty());
+            if !fds[0].revents().is_empty() {
+                let _ = rustix::io::read(kick, &mut [0; 8]);
+            }
+            inner = shared.lock();
+            inner.away = false;
+            if let Some(stream) = stream.filter(|_| readable && watch.read && !inner.reading) {
+                let mut buffer = [0; 4096];
+                let read = stream.receive(&mut buffer, RecvFlags::DONTWAIT);
+                inner.desk.took(&stream, read.map(|count| &buffer[..count]));
+            }
+        }
+    }
+
+    /// Do all that is due.
+    fn look<'a>(&mut self, shared: &'a Arc<Shared>, mut inner: Locked<'a>) -> Locked<'a> {
+        let now = Moment::now();
+        let answers = inner.desk.answers;
+        inner.desk.line.tick(now);
+        inner.desk.flush();
+        inner.desk.settle();
+        if inner.reading && inner.desk.answers != answers {
+            // Whoever reads would not see the answer that came from here.
+            inner.desk.disconnect();
+        }
+        if inner.desk.line.wants_connection() {
+            self.connect(shared, &mut inner, now);
+        }
+        let lost = std::mem::take(&mut inner.desk.lost);
+        if let Some(tell) = inner.desk.on_lost.clone().filter(|_| !lost.is_empty()) {
+            drop(inner);
+            for lost in &lost {
+                tell(lost);
+            }
+            inner = shared.lock();
+        }
+        inner
+    }
+
+    /// Connect again. That may take long, and signs of losses must not wait for it: another thread
+    /// tries, and says so.
+    fn connect(&mut self, shared: &Arc<Shared>, inner: &mut Inner, now: Moment) {
+        if let Some(attempt) = &self.attempt {
+            match attempt.try_recv() {
+                Ok(stream) => {
+                    self.attempt = None;
+                    inner.desk.connect(Arc::new(stream));
+                    inner.desk.wake_one();
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => self.attempt = None,
+            }
+        } else if now >= self.retry {
+            self.retry = now.after(self.pause);
+            self.pause = (self.pause * 2).min(PAUSES.1);
+            let (found, attempt) = mpsc::channel();
+            let shared = Arc::clone(shared);
+            let dial = move || {
+                if let Ok(stream) = shared.endpoint.connect() {
+                    // If nobody takes it, nobody needs it any more.
+                    let _ = found.send(stream);
+                }
+                drop(found);
+                shared.lock().desk.kick();
+            };
+            if thread::Builder::new().name("doorway-dial".to_owned()).spawn(dial).is_ok() {
+                self.attempt = Some(attempt);
+            }
+        }
+    }
+
+    /// What to wait for.
+    fn plan(&mut self, inner: &mut Inner) -> Watch {
+        let now = Moment::now();
+        let mut until = inner.desk.line.next_due();
+        let busy = inner.calls != std::mem::replace(&mut self.calls, inner.calls);
+        if inner.desk.line.is_talking() {
+            self.pause = PAUSES.0;
+        }
+        if inner.desk.stream.is_none() {
+            if self.attempt.is_none() {
+                until = until.min(self.retry.max(now));
+            }
+        } else if busy {
+            until = until.min(now.after(GLANCE));
+        }
+        // A caller that has been reading for a while says so when it leaves.
+        inner.away = inner.desk.stream.is_some() && !busy && inner.reading;
+        inner.plan = until;
+        let read = inner.desk.stream.is_some() && !busy && !inner.reading;
+        Watch { read, write: inner.desk.is_blocked(), until }
+    }
+
+    /// Let the timer run out at that moment, also if the machine sleeps until then.
+    fn set_timer(&self, until: Moment) {
+        let at = until.0.clamp(1, i64::MAX as u64).cast_signed();
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let value = Timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
+        let once = Itimerspec { it_interval: zero, it_value: value };
+        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
+        debug_assert!(set.is_ok(), "any time can be set: {set:?}");
+    }
+}

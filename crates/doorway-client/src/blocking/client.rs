@@ -1,0 +1,211 @@
+//! The blocking client.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Name, NodeStatus, Refusal};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
+use super::background::Background;
+use super::grant::Grant;
+use super::shared::{Inner, Shared};
+use crate::acquire::Acquire;
+use crate::clock::Moment;
+use crate::desk::{Desk, Kick, Node};
+use crate::endpoint::Endpoint;
+use crate::error::{Error, Lost};
+use crate::machine::{Machine, State};
+use crate::options::Options;
+
+/// A session at a node. A copy is the same session, which ends with its last copy and grant.
+#[derive(Clone)]
+pub struct Client {
+    pub(super) handle: Arc<Handle>,
+}
+
+/// What ends a session when nobody has it any more.
+pub(super) struct Handle {
+    pub(super) shared: Arc<Shared>,
+    life: Life,
+}
+
+impl Client {
+    /// Open a session.
+    pub fn connect(endpoint: &Endpoint, options: &Options) -> Result<Self, Error> {
+        let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };
+        let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|why| unreachable(why.into()))?;
+        let kick = Arc::new(kick);
+        let desk = Desk::new(endpoint, options, wake(&kick))?;
+        let state = Mutex::new(Inner {
+            desk,
+            reading: false,
+            calls: 0,
+            away: false,
+            plan: Moment(0),
+            closing: false,
+        });
+        let shared = Arc::new(Shared { endpoint: endpoint.clone(), state, kick });
+        greet(&shared, options.patience)?;
+        let background = Background::new(Arc::clone(&shared)).map_err(unreachable)?;
+        let thread = thread::Builder::new().name("doorway".to_owned());
+        thread.spawn(|| background.run()).map_err(unreachable)?;
+        Ok(Self { handle: Arc::new(Handle { shared, life: options.life }) })
+    }
+
+    /// Ask for a lock: `client.acquire("deploy").enter()?`.
+    pub fn acquire(&self, lock: &str) -> Acquire<'_, Self> {
+        Acquire::new(self, lock)
+    }
+
+    /// Acquire several locks, all or none. They are taken in the order of their names, so that
+    /// nobody who does the same can wait in a circle.
+    pub fn lock_all<'a>(
+        &self,
+        locks: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<Grant>, Error> {
+        let names: Result<BTreeSet<Name>, _> = locks.into_iter().map(Name::new).collect();
+        names?.iter().map(|name| self.acquire(name.as_str()).enter()).collect()
+    }
+
+    /// Call this when a grant is lost, on a thread of the client's own and before anyone else can
+    /// get the lock. It must not wait for long: other losses are told by the same
+    /// thread. A copy of the client in it would keep the session for ever.
+    pub fn on_lost(&self, tell: impl Fn(&Lost) + Send + Sync + 'static) {
+        self.handle.shared.lock().desk.on_lost = Some(Arc::new(tell));
+    }
+
+    /// How sure we can be of what we hold.
+    pub fn state(&self) -> State {
+        self.handle.shared.lock().desk.line.state(Moment::now())
+    }
+
+    /// The node that welcomed us.
+    pub fn node(&self) -> Option<Node> {
+        self.handle.shared.lock().desk.welcome.clone()
+    }
+
+    /// Release a grant by its fence: of this session, or of one without a connection that the same
+    /// client made. It is done as often as it is asked, and never frees a newer grant.
+    pub fn release(&self, lock: &str, fence: Fence) -> Result<bool, Error> {
+        let name = Name::new(lock)?;
+        self.handle.shared.call(|machine, now| machine.release(now, &name, fence)).released()
+    }
+
+    /// Give a sign of life for the session without a connection that holds this grant.
+    pub fn renew(&self, lock: &str, fence: Fence) -> Result<(), Error> {
+        let name = Name::new(lock)?;
+        self.handle.shared.call(|machine, now| machine.renew(now, &name, fence)).done()
+    }
+
+    /// All about a lock.
+    pub fn inspect(&self, lock: &str) -> Result<LockReport, Error> {
+        let name = Name::new(lock)?;
+        self.handle.shared.call(|machine, now| machine.inspect(now, &name)).lock()
+    }
+
+    /// The locks whose names begin like this, after that one.
+    pub fn list(&self, prefix: &str, after: Option<&Name>) -> Result<Locks, Error> {
+        self.handle.shared.call(|machine, now| machine.list(now, prefix, after)).locks()
+    }
+
+    /// The node, as it is now.
+    pub fn status(&self) -> Result<NodeStatus, Error> {
+        self.handle.shared.call(Machine::status).status()
+    }
+
+    /// Take the lock from whoever holds it with this fence.
+    pub fn break_lock(&self, lock: &str, fence: Fence) -> Result<(), Error> {
+        let name = Name::new(lock)?;
+        self.handle.shared.call(|machine, now| machine.break_lock(now, &name, fence)).done()
+    }
+
+    /// Wait until nobody is inside or waits any more, without entering.
+    pub fn await_free(&self, lock: &str) -> Result<(), Error> {
+        let name = Name::new(lock)?;
+        self.handle.shared.call(|machine, now| machine.await_free(now, &name)).done()
+    }
+}
+
+/// How to make the background look.
+fn wake(kick: &Arc<OwnedFd>) -> Kick {
+    let kick = Arc::clone(kick);
+    Box::new(move || {
+        // It fails only if it was done already more often than anyone can count.
+        let _ = rustix::io::write(&kick, &1_u64.to_ne_bytes());
+    })
+}
+
+/// Make the first connection, and wait for the welcome.
+fn greet(shared: &Arc<Shared>, patience: Duration) -> Result<(), Error> {
+    let unreachable = |why| Error::Unreachable { endpoint: shared.endpoint.clone(), why };
+    let until = Moment::now().after(patience);
+    let stream = Arc::new(shared.endpoint.connect().map_err(unreachable)?);
+    let mut inner = shared.lock();
+    inner.desk.connect(Arc::clone(&stream));
+    loop {
+        inner.desk.flush();
+        inner.desk.settle();
+        if let Some(refusal) = inner.desk.closed.take() {
+            return Err(Error::Refused(refusal));
+        }
+        if inner.desk.line.is_talking() {
+            return Ok(());
+        }
+        let left = until.since(Moment::now());
+        if inner.desk.stream.is_none() || left.is_zero() {
+            let text = "whoever listens there does not answer".to_owned();
+            return Err(Error::Refused(Refusal { code: Code::Unavailable, text }));
+        }
+        let timeout = Timespec::try_from(left)
+            .map_err(|_| unreachable(io::Error::other("the patience is longer than time")))?;
+        let interest = PollFlags::IN;
+        let mut fds = [PollFd::new(&*stream, interest)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(why) => return Err(unreachable(why.into())),
+        }
+        let mut buffer = [0; 4096];
+        let read = stream.receive(&mut buffer, RecvFlags::DONTWAIT);
+        inner.desk.took(&stream, read.map(|count| &buffer[..count]));
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut inner = self.shared.lock();
+        if matches!(self.life, Life::Connection { .. }) {
+            inner.desk.line.bye();
+            inner.desk.flush();
+        }
+        inner.closing = true;
+        inner.desk.disconnect();
+        inner.desk.kick();
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.handle.shared.lock();
+        let (endpoint, node) = (&self.handle.shared.endpoint, &inner.desk.welcome);
+        f.debug_struct("Client").field("endpoint", endpoint).field("node", node).finish()
+    }
+}
+
+impl Acquire<'_, Client> {
+    /// Enter when it is our turn.
+    pub fn enter(self) -> Result<Grant, Error> {
+        let ask = self.ask?;
+        let lock = ask.lock.clone();
+        let handle = Arc::clone(&self.client.handle);
+        let fence = handle.shared.call(|machine, now| machine.acquire(now, ask)).granted()?;
+        Ok(Grant::new(handle, lock, fence))
+    }
+}

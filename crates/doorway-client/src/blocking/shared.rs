@@ -1,0 +1,118 @@
+//! What the threads of one client share.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
+use std::thread::{self, Thread};
+
+use rustix::net::RecvFlags;
+
+use crate::clock::Moment;
+use crate::desk::{Desk, Outcome};
+use crate::endpoint::Endpoint;
+use crate::machine::Machine;
+
+/// What the threads of one client share.
+pub(super) struct Shared {
+    pub(super) endpoint: Endpoint,
+    pub(super) state: Mutex<Inner>,
+    /// Written to when the background is to look.
+    pub(super) kick: Arc<OwnedFd>,
+}
+
+pub(super) struct Inner {
+    pub(super) desk: Desk,
+    /// Does a caller read from the stream?
+    pub(super) reading: bool,
+    /// How often callers asked for something.
+    pub(super) calls: u64,
+    /// Is the background asleep until `plan`, relying on the caller that reads?
+    pub(super) away: bool,
+    pub(super) plan: Moment,
+    /// Nobody needs the client any more.
+    pub(super) closing: bool,
+}
+
+pub(super) type Locked<'a> = MutexGuard<'a, Inner>;
+
+impl Shared {
+    /// What was written while another thread panicked is as good as any: no step leaves half a
+    /// state.
+    pub(super) fn lock(&self) -> Locked<'_> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ask for something and wait for the answer.
+    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Outcome {
+        let mut inner = self.lock();
+        let number = make(&mut inner.desk.line, Moment::now());
+        inner.desk.expect(number);
+        inner.calls += 1;
+        inner.desk.flush();
+        if inner.desk.line.next_due() < inner.plan {
+            inner.desk.kick();
+        }
+        self.wait(inner, number)
+    }
+
+    /// Ask for something of which nobody needs to know the answer.
+    pub(super) fn tell(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) {
+        let mut inner = self.lock();
+        let number = make(&mut inner.desk.line, Moment::now());
+        inner.desk.line.quiet(number);
+        inner.calls += 1;
+        inner.desk.flush();
+    }
+
+    /// Wait for an answer: read by ourselves if nobody else does, or be woken by the one who reads.
+    fn wait<'a>(&'a self, mut inner: Locked<'a>, number: u64) -> Outcome {
+        loop {
+            inner.desk.settle();
+            if let Some(outcome) = inner.desk.take(number) {
+                inner.leave();
+                return outcome;
+            }
+            match inner.desk.stream.clone() {
+                Some(stream) if !inner.reading => {
+                    inner.reading = true;
+                    drop(inner);
+                    let mut buffer = [0; 4096];
+                    let read = stream.receive(&mut buffer, RecvFlags::empty());
+                    inner = self.lock();
+                    inner.reading = false;
+                    inner.desk.took(&stream, read.map(|count| &buffer[..count]));
+                }
+                _ => {
+                    inner.desk.watch(number, &waker());
+                    drop(inner);
+                    thread::park();
+                    inner = self.lock();
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// A caller leaves: another one reads now, or the background.
+    fn leave(&mut self) {
+        if !self.reading && !self.desk.wake_one() && self.away {
+            self.away = false;
+            self.desk.kick();
+        }
+    }
+}
+
+/// What wakes the thread that is running.
+fn waker() -> Waker {
+    struct Parked(Thread);
+    impl Wake for Parked {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    thread_local! {
+        static WAKER: Waker = Waker::from(Arc::new(Parked(thread::current())));
+    }
+    WAKER.with(Clone::clone)
+}

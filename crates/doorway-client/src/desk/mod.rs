@@ -1,0 +1,171 @@
+//! What both faces of a client have behind them: a session on a line, and who waits for what.
+
+mod outcome;
+mod traffic;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Waker;
+
+use doorway_protocol::{Refusal, Scope, SessionId};
+
+pub(crate) use self::outcome::{Outcome, too_late};
+
+use crate::clock::Moment;
+use crate::endpoint::{Endpoint, Stream};
+use crate::error::{Error, Lost};
+use crate::line::Line;
+use crate::machine::Event;
+use crate::options::Options;
+
+/// A session on a line, and who waits for which answer.
+pub(crate) struct Desk {
+    pub(crate) line: Line,
+    pub(crate) stream: Option<Arc<Stream>>,
+    slots: BTreeMap<u64, Slot>,
+    /// What was lost and has not been told yet, and to whom.
+    pub(crate) lost: Vec<Lost>,
+    pub(crate) on_lost: Option<OnLost>,
+    /// Lets whoever looks after the desk do so.
+    kick: Kick,
+    /// Who last welcomed us.
+    pub(crate) welcome: Option<Node>,
+    /// Why the node last did not talk to us.
+    pub(crate) closed: Option<Refusal>,
+    /// How many answers came.
+    pub(crate) answers: u64,
+}
+
+/// Whom to tell what was lost.
+pub(crate) type OnLost = Arc<dyn Fn(&Lost) + Send + Sync>;
+
+/// How to make someone look.
+pub(crate) type Kick = Box<dyn Fn() + Send + Sync>;
+
+/// The node that welcomed a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Whom its locks are for.
+    pub scope: Scope,
+    /// The session that it gave us.
+    pub session: Option<SessionId>,
+}
+
+#[derive(Default)]
+struct Slot {
+    outcome: Option<Outcome>,
+    waker: Option<Waker>,
+}
+
+impl Desk {
+    pub(crate) fn new(endpoint: &Endpoint, options: &Options, kick: Kick) -> Result<Self, Error> {
+        #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "it is for TLS"))]
+        let mut line = Line::new(options.setup(), Moment::now());
+        if matches!(endpoint, Endpoint::Tcp(..)) {
+            #[cfg(feature = "tls")]
+            let Some(config) = options.tls.clone() else {
+                return Err(plain(
+                    endpoint,
+                    "sessions over TCP need certificates: give Options::tls",
+                ));
+            };
+            #[cfg(feature = "tls")]
+            line.encrypt(config);
+            #[cfg(not(feature = "tls"))]
+            return Err(plain(endpoint, "this program was built without TLS (feature `tls`)"));
+        }
+        Ok(Self {
+            line,
+            stream: None,
+            slots: BTreeMap::new(),
+            lost: Vec::new(),
+            on_lost: None,
+            kick,
+            welcome: None,
+            closed: None,
+            answers: 0,
+        })
+    }
+
+    /// Let whoever looks after the desk do so.
+    pub(crate) fn kick(&self) {
+        (self.kick)();
+    }
+
+    /// Someone waits for the answer to this request.
+    pub(crate) fn expect(&mut self, number: u64) {
+        self.slots.insert(number, Slot::default());
+    }
+
+    /// Take the answer if it is there; else wake this one when it is.
+    pub(crate) fn take(&mut self, number: u64) -> Option<Outcome> {
+        let outcome = self.slots.get_mut(&number)?.outcome.take()?;
+        self.slots.remove(&number);
+        Some(outcome)
+    }
+
+    /// Whom to wake when the answer is there.
+    pub(crate) fn watch(&mut self, number: u64, waker: &Waker) {
+        if let Some(slot) = self.slots.get_mut(&number)
+            && !slot.waker.as_ref().is_some_and(|it| it.will_wake(waker))
+        {
+            slot.waker = Some(waker.clone());
+        }
+    }
+
+    /// Nobody waits for that answer any more.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn forget(&mut self, number: u64) -> Option<Outcome> {
+        self.slots.remove(&number)?.outcome
+    }
+
+    /// Wake one of those who wait, so that it looks after the line.
+    pub(crate) fn wake_one(&self) -> bool {
+        let mut waiting = self.slots.values().filter(|slot| slot.outcome.is_none());
+        let waker = waiting.find_map(|slot| slot.waker.as_ref());
+        waker.inspect(|waker| waker.wake_by_ref()).is_some()
+    }
+
+    /// Hand out what has happened.
+    pub(crate) fn sort(&mut self) {
+        while let Some(event) = self.line.event() {
+            match event {
+                Event::Granted { number, fence, .. } => {
+                    self.deliver(number, Outcome::Granted(fence));
+                }
+                Event::Refused { number, refusal } => {
+                    self.deliver(number, Outcome::Refused(refusal));
+                }
+                Event::Released { number, held } => self.deliver(number, Outcome::Released(held)),
+                Event::Answer { number, answer } => self.deliver(number, Outcome::Answer(answer)),
+                Event::Lost { lock, fence, reason } if self.on_lost.is_some() => {
+                    self.lost.push(Lost { lock, fence, reason });
+                }
+                Event::Welcome { node, scope, session, .. } => {
+                    self.closed = None;
+                    self.welcome = Some(Node { name: node, scope, session });
+                }
+                Event::Closed(refusal) => self.closed = Some(refusal),
+                Event::Lost { .. } | Event::Stopping { .. } => {}
+            }
+        }
+    }
+
+    fn deliver(&mut self, number: u64, outcome: Outcome) {
+        self.answers += 1;
+        if let Some(slot) = self.slots.get_mut(&number) {
+            slot.outcome = Some(outcome);
+            if let Some(waker) = slot.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// A connection that cannot be made with what was given.
+fn plain(endpoint: &Endpoint, text: &str) -> Error {
+    let why = std::io::Error::new(std::io::ErrorKind::InvalidInput, text);
+    Error::Unreachable { endpoint: endpoint.clone(), why }
+}

@@ -1,0 +1,86 @@
+//! What became of a request.
+
+use doorway_protocol::{Code, Fence, LockReport, Locks, Name, NodeStatus, Refusal};
+
+use crate::error::{Error, Lost};
+use crate::machine::Answer;
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Granted(Fence),
+    Refused(Refusal),
+    Released(bool),
+    Answer(Answer),
+}
+
+impl Outcome {
+    pub(crate) fn granted(self) -> Result<Fence, Error> {
+        match self {
+            Self::Granted(fence) => Ok(fence),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// Was it held until now?
+    pub(crate) fn released(self) -> Result<bool, Error> {
+        match self {
+            Self::Released(held) => Ok(held),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// The same for who believed to hold it.
+    pub(crate) fn given_back(self, lock: &Name, fence: Fence) -> Result<(), Lost> {
+        match self.released() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(too_late(lock, fence)),
+            Err(why) => Err(Lost { lock: lock.clone(), fence, reason: why.to_string() }),
+        }
+    }
+
+    pub(crate) fn lock(self) -> Result<LockReport, Error> {
+        match self {
+            Self::Answer(Answer::Lock(report)) => Ok(*report),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub(crate) fn locks(self) -> Result<Locks, Error> {
+        match self {
+            Self::Answer(Answer::Locks(locks)) => Ok(locks),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub(crate) fn status(self) -> Result<NodeStatus, Error> {
+        match self {
+            Self::Answer(Answer::Status(status)) => Ok(*status),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub(crate) fn done(self) -> Result<(), Error> {
+        match self {
+            Self::Answer(Answer::Done) => Ok(()),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// What is no answer to what was asked.
+    fn unexpected(self) -> Error {
+        match self {
+            Self::Refused(refusal) => refusal.into(),
+            other => {
+                let text = format!("the node answered something else: {other:?}");
+                Error::Refused(Refusal { code: Code::Invalid, text })
+            }
+        }
+    }
+}
+
+/// A grant that was lost before it was released.
+pub(crate) fn too_late(lock: &Name, fence: Fence) -> Lost {
+    let reason = "it was not held any more when it was released".to_owned();
+    Lost { lock: lock.clone(), fence, reason }
+}

@@ -1,0 +1,102 @@
+//! Bytes in and out, without waiting for either.
+
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::Desk;
+use crate::clock::Moment;
+use crate::endpoint::Stream;
+
+impl Stream {
+    /// Read what is there; wait for it if the flags do not say otherwise.
+    pub(crate) fn receive(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
+        recv(self.as_fd(), buffer, flags).map(|(count, _)| count)
+    }
+
+    /// Let whoever reads from it find that it has ended.
+    fn hang_up(&self) {
+        // It fails only if it has ended already.
+        let _ = match self {
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+impl Desk {
+    /// There is a connection.
+    pub(crate) fn connect(&mut self, stream: Arc<Stream>) {
+        self.stream = Some(stream);
+        self.line.connected(Moment::now());
+        self.flush();
+    }
+
+    /// The connection is no more. Whoever looks after the desk makes the next one.
+    pub(crate) fn disconnect(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            stream.hang_up();
+            self.line.disconnected(Moment::now());
+            self.kick();
+        }
+    }
+
+    /// Send what can be sent now.
+    pub(crate) fn flush(&mut self) {
+        let Some(stream) = &self.stream else { return };
+        let outgoing = self.line.outgoing();
+        let mut sent = 0;
+        while sent < outgoing.len() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match send(stream.as_fd(), &outgoing[sent..], flags) {
+                Ok(count) => sent += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    outgoing.drain(..sent);
+                    return self.kick();
+                }
+                // What came before the end is still to be read, and then the end itself.
+                Err(_) => break,
+            }
+        }
+        outgoing.clear();
+        outgoing.shrink_to(1 << 16);
+    }
+
+    /// Could not everything be sent?
+    pub(crate) fn is_blocked(&mut self) -> bool {
+        self.stream.is_some() && !self.line.outgoing().is_empty()
+    }
+
+    /// This was read from that connection.
+    pub(crate) fn took(&mut self, stream: &Arc<Stream>, read: Result<&[u8], Errno>) {
+        if !self.stream.as_ref().is_some_and(|current| Arc::ptr_eq(current, stream)) {
+            return; // It is not the one that we have.
+        }
+        match read {
+            Ok([]) => self.disconnect(),
+            Ok(bytes) => {
+                self.line.receive(Moment::now(), bytes);
+                self.flush();
+            }
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+            Err(_) => self.disconnect(),
+        }
+        self.settle();
+    }
+
+    /// Hand out what has happened, and hang up where that is due.
+    pub(crate) fn settle(&mut self) {
+        self.sort();
+        if self.stream.is_some() && self.line.must_close() {
+            self.disconnect();
+            self.sort();
+        }
+        if !self.lost.is_empty() {
+            self.kick();
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Where a node is found.
+
+use std::env;
+use std::fmt;
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::net::sockopt;
+use rustix::process::geteuid;
+
+/// Where a node is found.
+///
+/// As a text: the path of a Unix socket, `@name` for one that is no file, or `tcp://host:port` for
+/// sessions with TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A Unix socket in the file system. Who may open it may use the node.
+    Path(PathBuf),
+    /// A Unix socket that is no file, without the `@`.
+    Abstract(String),
+    /// A host and a port, for TLS.
+    Tcp(String, u16),
+}
+
+/// Why a text names no endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} names no node: {why}; give a path, @name or tcp://host:port")]
+pub struct EndpointError {
+    /// The text.
+    text: String,
+    /// What is wrong with it.
+    why: &'static str,
+}
+
+/// A connection to a node.
+#[derive(Debug)]
+pub enum Stream {
+    /// Through a Unix socket.
+    Unix(UnixStream),
+    /// Over the network.
+    Tcp(TcpStream),
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl AsRawFd for Stream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl Endpoint {
+    /// The variable that says where the node is, if no option does.
+    pub const VARIABLE: &str = "DOORWAY_SOCKET";
+
+    /// The socket of the machine's node, wherever [`Self::MACHINE_CONFIG`] exists.
+    pub const MACHINE: &str = "/run/doorway/socket";
+
+    /// The directory that tells that this machine has a node of its own.
+    pub const MACHINE_CONFIG: &str = "/etc/doorway";
+
+    /// Where to go: what the option says, else what `DOORWAY_SOCKET` says, else the machine's node
+    /// if it has one, else the node of this user.
+    pub fn resolve(option: Option<&str>) -> Result<Self, EndpointError> {
+        if let Some(text) = option {
+            return Self::parse(text);
+        }
+        match env::var(Self::VARIABLE) {
+            Ok(text) => Self::parse(&text),
+            Err(env::VarError::NotUnicode(text)) => {
+                Err(EndpointError { text: text.to_string_lossy().into(), why: "it is not UTF-8" })
+            }
+            Err(env::VarError::NotPresent) if Path::new(Self::MACHINE_CONFIG).is_dir() => {
+                Ok(Self::Path(Self::MACHINE.into()))
+            }
+            Err(env::VarError::NotPresent) => Ok(Self::own()),
+        }
+    }
+
+    /// The node of this user, which depends on the effective user alone, never on the environment.
+    pub fn own() -> Self {
+        Self::Abstract(format!("doorway-{}", geteuid().as_raw()))
+    }
+
+    /// Is that the node of this user, which may be started where it is missing?
+    pub fn is_own(&self) -> bool {
+        *self == Self::own()
+    }
+
+    /// Read an endpoint.
+    pub fn parse(text: &str) -> Result<Self, EndpointError> {
+        let wrong = |why| EndpointError { text: text.to_owned(), why };
+        if let Some(rest) = text.strip_prefix("tcp://") {
+            let (host, port) = rest.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
+            let port = port.parse().map_err(|_| wrong("its port is no number up to 65535"))?;
+            let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+            if bare.is_none() && host.contains(':') {
+                return Err(wrong("an address with colons stands in brackets"));
+            }
+            let host = bare.unwrap_or(host);
+            if host.is_empty() || port == 0 {
+                return Err(wrong("its host or its port is missing"));
+            }
+            return Ok(Self::Tcp(host.to_owned(), port));
+        }
+        if text.contains('\0') {
+            return Err(wrong("it contains a zero byte"));
+        }
+        let address = match text.strip_prefix('@') {
+            Some("") => return Err(wrong("a name must follow the @")),
+            Some(name) => Self::Abstract(name.to_owned()),
+            None if text.is_empty() => return Err(wrong("it is empty")),
+            None if text.contains("://") => return Err(wrong("only tcp:// is spoken")),
+            None => Self::Path(text.into()),
+        };
+        // A socket's name has 108 bytes, of which one is a zero.
+        if text.len() > 107 { Err(wrong("it is longer than 107 bytes")) } else { Ok(address) }
+    }
+
+    /// Connect to the node, and make sure that the node of this user is this user's or root's.
+    pub fn connect(&self) -> io::Result<Stream> {
+        let stream = match self {
+            Self::Path(path) => UnixStream::connect(path)?,
+            Self::Abstract(name) => {
+                UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?
+            }
+            Self::Tcp(host, port) => {
+                let stream = TcpStream::connect((host.as_str(), *port))?;
+                stream.set_nodelay(true)?;
+                return Ok(Stream::Tcp(stream));
+            }
+        };
+        if self.is_own() {
+            trusted(&stream)?;
+        }
+        Ok(Stream::Unix(stream))
+    }
+}
+
+/// Anyone may take a name that is no file, so whoever listens there must be this user or root.
+pub(crate) fn trusted(stream: impl AsFd) -> io::Result<()> {
+    let (peer, own) = (sockopt::socket_peercred(stream)?.uid, geteuid());
+    if peer == own || peer.is_root() {
+        return Ok(());
+    }
+    let why = format!(
+        "user {} listens where the node of user {} should, so it is not trusted; \
+         set {} to use another node",
+        peer.as_raw(),
+        own.as_raw(),
+        Endpoint::VARIABLE
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+impl std::str::FromStr for Endpoint {
+    type Err = EndpointError;
+
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => fmt::Display::fmt(&path.display(), f),
+            Self::Abstract(name) => write!(f, "@{name}"),
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "tcp://{host}:{port}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_written_as_they_are_read() {
+        let own = format!("@doorway-{}", geteuid().as_raw());
+        for text in ["/run/doorway/socket", "@name", &own, "tcp://north:7000", "tcp://[::1]:7000"] {
+            let endpoint = Endpoint::parse(text).unwrap();
+            assert_eq!(endpoint.to_string(), text);
+            assert_eq!(endpoint.is_own(), text == own);
+        }
+        assert_eq!(Endpoint::parse("@name"), Ok(Endpoint::Abstract("name".to_owned())));
+        assert_eq!(Endpoint::parse("tcp://[::1]:7"), Ok(Endpoint::Tcp("::1".to_owned(), 7)));
+        assert_eq!(Endpoint::resolve(Some("@name")), Endpoint::parse("@name"));
+    }
+
+    #[test]
+    fn what_is_no_endpoint_is_told_with_the_remedy() {
+        let long = "x".repeat(108);
+        let wrong = [
+            "",
+            "@",
+            "tcp://",
+            "tcp://north",
+            "tcp://north:",
+            "tcp://north:0",
+            "tcp://north:70000",
+            "tcp://:7000",
+            "tcp://::1:7000",
+            "http://north:80",
+            "a\0b",
+            &long,
+        ];
+        for text in wrong {
+            let error = Endpoint::parse(text).unwrap_err().to_string();
+            assert!(error.ends_with("give a path, @name or tcp://host:port"), "{error}");
+        }
+    }
+
+    #[test]
+    fn oneself_is_trusted() {
+        let (one, _two) = UnixStream::pair().unwrap();
+        trusted(&one).unwrap();
+    }
+}

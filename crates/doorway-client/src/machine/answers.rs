@@ -1,0 +1,176 @@
+//! What a node says.
+
+use std::time::Duration;
+
+use doorway_protocol::{
+    Code, Fence, FrameError, Greeting, Name, Refusal, Reply, Request, VERSIONS, Welcome,
+};
+
+use super::lease::Session;
+use super::{Answer, Event, Grant, Machine, Phase};
+use crate::clock::Moment;
+
+impl Machine {
+    /// These bytes came from the node.
+    pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
+        self.frames.feed(bytes);
+        loop {
+            // What comes too late proves nothing, and a welcome may come too late as well.
+            self.lapse(now);
+            let more = match self.phase {
+                Phase::Greeting { said, resume } => self.greeting(now, said, resume),
+                Phase::Talking => self.reply(now),
+                Phase::Apart | Phase::Spoilt | Phase::Over => Ok(false),
+            };
+            match more {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(wrong) => return self.garbled(&wrong),
+            }
+        }
+    }
+
+    fn greeting(&mut self, now: Moment, said: Moment, resume: bool) -> Result<bool, FrameError> {
+        let Some(greeting) = self.frames.take::<Greeting>()? else { return Ok(false) };
+        match greeting {
+            Ok(welcome) => self.welcome(now, said, resume, welcome)?,
+            Err(refusal) if resume => self.not_resumed(refusal),
+            Err(refusal) => self.close(refusal),
+        }
+        Ok(true)
+    }
+
+    fn welcome(
+        &mut self,
+        now: Moment,
+        said: Moment,
+        resume: bool,
+        welcome: Welcome,
+    ) -> Result<(), FrameError> {
+        let Welcome { version, node, scope, session, ttl_ms, lost } = welcome;
+        if !(VERSIONS.0..=VERSIONS.1).contains(&version) {
+            return Err(FrameError::Garbled);
+        }
+        let ttl = Duration::from_millis(ttl_ms.into());
+        match (&mut self.session, session, self.setup.session) {
+            (Some(known), Some((id, secret)), _) => {
+                let proven = known.proven.max(said);
+                *known = Session { id, secret, ttl, proven, ..known.clone() };
+            }
+            (None, Some((id, secret)), Some((_, life))) => {
+                self.session = Some(Session { id, secret, ttl, life, proven: said, asked: said });
+            }
+            (None, None, None) => {}
+            _ => return Err(FrameError::Garbled),
+        }
+        self.phase = Phase::Talking;
+        self.apart = None;
+        let session = session.map(|(id, _)| id);
+        self.events.push_back(Event::Welcome { node, scope, session, ttl, resumed: resume });
+        for claim in lost {
+            self.lost(claim.lock, claim.fence, "the node does not hold it for us any more");
+        }
+        if resume {
+            self.send_pending(now);
+        }
+        self.recount();
+        Ok(())
+    }
+
+    /// The session cannot be resumed: not now, or never.
+    fn not_resumed(&mut self, refusal: Refusal) {
+        match refusal.code {
+            Code::Busy | Code::Unavailable => self.phase = Phase::Spoilt,
+            Code::Gone => self.lose_all(&refusal.text),
+            _ => {
+                self.lose_all(&refusal.text);
+                self.close(refusal);
+            }
+        }
+    }
+
+    /// The node does not talk to us, or we not to it. All requests are refused for that reason, and
+    /// the connection is to be closed.
+    pub fn close(&mut self, refusal: Refusal) {
+        self.phase = Phase::Spoilt;
+        self.outgoing.clear();
+        let numbers: Vec<u64> = self.pending.keys().copied().collect();
+        for number in numbers {
+            self.refuse(number, &refusal);
+        }
+        self.events.push_back(Event::Closed(refusal));
+    }
+
+    /// What came makes no sense. Where we were not even greeted, that is no node.
+    fn garbled(&mut self, wrong: &FrameError) {
+        if matches!(self.phase, Phase::Greeting { .. }) {
+            let text = format!("whoever answers there is no node that we understand: {wrong}");
+            self.close(Refusal { code: Code::Invalid, text });
+        }
+        self.spoil();
+    }
+
+    /// The connection is of no more use.
+    pub(crate) fn spoil(&mut self) {
+        self.phase = Phase::Spoilt;
+        self.outgoing.clear();
+    }
+
+    fn reply(&mut self, now: Moment) -> Result<bool, FrameError> {
+        let Some(reply) = self.frames.take::<Reply>()? else { return Ok(false) };
+        match reply {
+            Reply::Granted(number, fence) => self.granted(now, number, fence),
+            Reply::Refused(number, refusal) => {
+                if let Some(pending) = self.answered(number)
+                    && pending.is_told()
+                {
+                    self.events.push_back(Event::Refused { number, refusal });
+                }
+            }
+            Reply::Released(number, held) => {
+                if let Some(pending) = self.answered(number)
+                    && pending.is_told()
+                {
+                    // Where the node heard it twice, its first answer did not arrive.
+                    let held = held || (pending.own && pending.again);
+                    self.events.push_back(Event::Released { number, held });
+                }
+            }
+            Reply::Lost(lock, fence, reason) => self.lost(lock, fence, &reason),
+            Reply::Stopping(ms) => {
+                self.events.push_back(Event::Stopping { within: Duration::from_millis(ms) });
+            }
+            other => {
+                if let Some((number, answer)) = Answer::of(other)
+                    && self.answered(number).is_some_and(|pending| pending.is_told())
+                {
+                    self.events.push_back(Event::Answer { number, answer });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A lock is granted; one that is not wanted any more is released at once.
+    fn granted(&mut self, now: Moment, number: u64, fence: Fence) {
+        let Some(pending) = self.answered(number) else { return };
+        let withdrawn = pending.is_withdrawn();
+        let Request::Acquire(_, ask) = pending.request else { return };
+        if withdrawn {
+            let release = self.release_own(now, &ask.lock, fence, true);
+            return self.quiet(release);
+        }
+        let grant = Grant { mode: ask.mode, permits: ask.permits, request: number };
+        self.grants.insert((fence, ask.lock.clone()), grant);
+        self.events.push_back(Event::Granted { number, lock: ask.lock, fence });
+    }
+
+    /// A grant is no more.
+    fn lost(&mut self, lock: Name, fence: Fence, reason: &str) {
+        let key = (fence, lock);
+        if self.grants.remove(&key).is_some() {
+            let (fence, lock) = key;
+            self.events.push_back(Event::Lost { lock, fence, reason: reason.to_owned() });
+        }
+    }
+}

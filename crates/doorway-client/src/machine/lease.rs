@@ -1,0 +1,70 @@
+//! The session as its client knows it, and when it must be taken for lost.
+
+use std::time::Duration;
+
+use doorway_protocol::{Life, Secret, SessionId};
+
+use crate::clock::Moment;
+
+/// How sure a holder can be of what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// The node has heard of us: nobody else gets the lock.
+    Held,
+    /// Half of the time has passed without an answer. The lock is still ours, but finish soon.
+    Unsure,
+    /// The lock must be taken for someone else's. That stays so.
+    Lost,
+}
+
+/// A session that the node gave us.
+///
+/// The node counts its time from when it heard of us; we count from when we spoke, which was
+/// earlier, and we give up a twentieth before the end, for clocks that do not run alike. So we know
+/// before the node that the time is over.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    pub(super) secret: Secret,
+    pub(super) ttl: Duration,
+    pub(super) life: Life,
+    /// When the last word was sent of which we know that the node heard it.
+    pub(super) proven: Moment,
+    /// When the last sign of life was sent.
+    pub(super) asked: Moment,
+}
+
+impl Session {
+    /// Does it end when nothing is heard of us?
+    fn expires(&self) -> bool {
+        !matches!(self.life, Life::Process { .. })
+    }
+
+    pub(super) fn state(&self, now: Moment) -> State {
+        if !self.expires() || now < self.proven.after(self.ttl / 2) {
+            State::Held
+        } else if now < self.lost_at() {
+            State::Unsure
+        } else {
+            State::Lost
+        }
+    }
+
+    /// From when on it must be taken for lost.
+    pub(super) fn lost_at(&self) -> Moment {
+        if self.expires() {
+            self.proven.after(self.ttl.saturating_sub(self.ttl / 20))
+        } else {
+            Moment::NEVER
+        }
+    }
+
+    /// When the next sign of life is due. A lease is renewed by whoever keeps it, unless it waits.
+    pub(super) fn alive_at(&self, waits: bool) -> Moment {
+        match self.life {
+            Life::Process { .. } => Moment::NEVER,
+            Life::Lease if !waits => Moment::NEVER,
+            _ => self.proven.max(self.asked).after(self.ttl / 4),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Requests that have no answer yet.
+
+use std::time::Duration;
+
+use doorway_protocol::{Ask, Code, Refusal, Request, Wait, put};
+
+use super::{Event, Machine, Phase};
+use crate::clock::Moment;
+
+/// A request that has no answer yet.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) request: Request,
+    /// When it was first sent, or made if it was not sent yet.
+    pub(super) since: Moment,
+    /// Until when its lock is wanted.
+    pub(super) until: Moment,
+    /// It releases what this session held.
+    pub(super) own: bool,
+    /// It was sent.
+    pub(super) sent: bool,
+    /// It was sent more than once.
+    pub(super) again: bool,
+    pub(super) interest: Interest,
+}
+
+/// Who cares for the answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interest {
+    /// It is told.
+    Told,
+    /// Nobody wants to know it.
+    Quiet,
+    /// What was asked for is not wanted any more.
+    Withdrawn,
+}
+
+impl Pending {
+    pub(super) fn is_told(&self) -> bool {
+        self.interest == Interest::Told
+    }
+
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.interest == Interest::Withdrawn
+    }
+
+    pub(super) fn is_acquire(&self) -> bool {
+        matches!(self.request, Request::Acquire(..))
+    }
+
+    /// Is it a sign of life that the machine gave by itself?
+    pub(super) fn is_sign(&self) -> bool {
+        self.interest == Interest::Quiet && matches!(self.request, Request::Alive(_))
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        match &self.request {
+            Request::Acquire(number, _)
+            | Request::Withdraw(number)
+            | Request::Release(number, ..)
+            | Request::Alive(number)
+            | Request::Inspect(number, _)
+            | Request::List { number, .. }
+            | Request::Status(number)
+            | Request::Break(number, ..)
+            | Request::AwaitFree(number, _)
+            | Request::Renew(number, ..) => *number,
+            Request::Bye => 0,
+        }
+    }
+
+    /// From when on it is refused here, without the node: a while after its time, for the answer
+    /// may be on its way; at its time, or when patience ends, if nobody can answer.
+    fn overdue_at(&self, apart: Option<Moment>, patience: Duration) -> Moment {
+        if self.is_withdrawn() {
+            return Moment::NEVER;
+        }
+        match apart {
+            Some(apart) => self.until.min(apart.max(self.since).after(patience)),
+            None => self.until.after(patience / 10),
+        }
+    }
+}
+
+impl Machine {
+    /// Make a request, and send it as soon as someone listens.
+    pub(super) fn ask(&mut self, now: Moment, make: impl FnOnce(u64) -> Request) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        let request = make(number);
+        if self.may_send() {
+            put(&request, &mut self.outgoing);
+        }
+        let mut pending = Pending {
+            request,
+            since: now,
+            until: Moment::NEVER,
+            own: false,
+            sent: self.may_send(),
+            again: false,
+            interest: Interest::Told,
+        };
+        if let Request::Acquire(_, Ask { wait, .. }) = &pending.request {
+            pending.until = match wait {
+                Wait::Ms(ms) => now.after(Duration::from_millis(*ms)),
+                Wait::No | Wait::Forever => Moment::NEVER,
+            };
+            self.acquiring += 1;
+        }
+        self.overdue = self.overdue.min(pending.overdue_at(self.apart, self.setup.patience));
+        self.pending.insert(number, pending);
+        number
+    }
+
+    /// May requests be sent now? Behind a greeting only if it asks for a new session: the claims of
+    /// an old one come first.
+    pub(super) fn may_send(&self) -> bool {
+        matches!(self.phase, Phase::Talking | Phase::Greeting { resume: false, .. })
+    }
+
+    /// Send all requests, those for locks with the time that is left to them.
+    pub(super) fn send_pending(&mut self, now: Moment) {
+        for pending in self.pending.values_mut() {
+            if let Request::Acquire(_, Ask { wait: Wait::Ms(ms), .. }) = &mut pending.request {
+                *ms = pending.until.since(now).as_millis() as u64;
+            }
+            if pending.is_withdrawn() {
+                put(&Request::Withdraw(pending.number()), &mut self.outgoing);
+                continue;
+            }
+            put(&pending.request, &mut self.outgoing);
+            pending.again = pending.sent;
+            pending.sent = true;
+        }
+    }
+
+    /// Take the request that this number answers, and what its answer proves: when it was sent the
+    /// node had not forgotten us.
+    pub(super) fn answered(&mut self, number: u64) -> Option<Pending> {
+        let pending = self.pending.remove(&number)?;
+        self.acquiring -= usize::from(pending.is_acquire());
+        if let Some(session) = &mut self.session {
+            session.proven = session.proven.max(pending.since);
+        }
+        Some(pending)
+    }
+
+    /// Count again after requests were dropped, or after we lost or found the node.
+    pub(super) fn recount(&mut self) {
+        let (apart, patience) = (self.apart, self.setup.patience);
+        let overdue = |pending: &Pending| pending.overdue_at(apart, patience);
+        self.overdue = self.pending.values().map(overdue).min().unwrap_or(Moment::NEVER);
+        self.acquiring = self.pending.values().filter(|pending| pending.is_acquire()).count();
+    }
+
+    /// Refuse what has waited too long.
+    pub(super) fn refuse_overdue(&mut self, now: Moment) {
+        if now < self.overdue {
+            return;
+        }
+        let (apart, patience) = (self.apart, self.setup.patience);
+        let late = self.pending.values().filter(|one| one.overdue_at(apart, patience) <= now);
+        let late: Vec<(u64, bool)> = late.map(|one| (one.number(), one.until <= now)).collect();
+        for (number, in_vain) in late {
+            let (code, text) = if in_vain {
+                (Code::NotFree, "the lock was not free in time")
+            } else {
+                (Code::Unavailable, "no node can be reached")
+            };
+            self.refuse(number, &Refusal { code, text: text.to_owned() });
+        }
+        self.recount();
+    }
+
+    /// Refuse a request here, without the node, which may have to take it back.
+    pub(super) fn refuse(&mut self, number: u64, refusal: &Refusal) {
+        let Some(pending) = self.pending.get(&number) else { return };
+        if pending.is_told() {
+            self.events.push_back(Event::Refused { number, refusal: refusal.clone() });
+        }
+        if pending.is_acquire() {
+            self.withdraw(number);
+        } else {
+            self.pending.remove(&number);
+        }
+    }
+}

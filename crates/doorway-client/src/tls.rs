@@ -1,0 +1,140 @@
+//! Sessions over a network: TLS without a socket.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use doorway_protocol::{Code, Refusal};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use crate::clock::Moment;
+use crate::machine::Machine;
+
+/// Whom a client trusts, and how it proves who it is.
+#[derive(Clone, Debug)]
+pub struct TlsConfig {
+    config: Arc<ClientConfig>,
+    server: ServerName<'static>,
+}
+
+/// Why certificates cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot use the {what}: {why}")]
+pub struct TlsError {
+    what: &'static str,
+    why: String,
+}
+
+impl TlsConfig {
+    /// Trust nodes whose certificates come from this authority (PEM) and are issued for the name
+    /// `server`, such as `NODE.GROUP.doorway`.
+    pub fn new(authority: &[u8], server: &str) -> Result<Self, TlsError> {
+        Self::build(authority, server, None)
+    }
+
+    /// The same, and prove who we are by a certificate and its key (PEM).
+    pub fn with_identity(
+        authority: &[u8],
+        server: &str,
+        chain: &[u8],
+        key: &[u8],
+    ) -> Result<Self, TlsError> {
+        Self::build(authority, server, Some((chain, key)))
+    }
+
+    fn build(
+        authority: &[u8],
+        server: &str,
+        identity: Option<(&[u8], &[u8])>,
+    ) -> Result<Self, TlsError> {
+        let wrong = |what| move |why: rustls::Error| TlsError { what, why: why.to_string() };
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates("authority", authority)? {
+            roots.add(certificate).map_err(wrong("authority"))?;
+        }
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(wrong("version of TLS"))?
+            .with_root_certificates(roots);
+        let config = match identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = certificates("certificate", chain)?;
+                let key = PrivateKeyDer::from_pem_slice(key)
+                    .map_err(|why| TlsError { what: "key", why: why.to_string() })?;
+                builder.with_client_auth_cert(chain, key).map_err(wrong("certificate"))?
+            }
+        };
+        let server = ServerName::try_from(server.to_owned()).map_err(|why| TlsError {
+            what: "name of the node",
+            why: format!("{server:?}: {why}"),
+        })?;
+        Ok(Self { config: Arc::new(config), server })
+    }
+}
+
+fn certificates(what: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let found = found.map_err(|why| TlsError { what, why: why.to_string() })?;
+    if found.is_empty() {
+        return Err(TlsError { what, why: "it holds no certificate in PEM".to_owned() });
+    }
+    Ok(found)
+}
+
+/// One encrypted connection.
+#[derive(Debug)]
+pub(crate) struct Encryption {
+    connection: ClientConnection,
+    /// What is to be sent, encrypted.
+    outgoing: Vec<u8>,
+}
+
+impl Encryption {
+    pub(crate) fn new(config: &TlsConfig) -> Result<Self, Refusal> {
+        let connection = ClientConnection::new(Arc::clone(&config.config), config.server.clone());
+        let mut connection = connection.map_err(|why| refusal(&why))?;
+        // All that a machine wants to say is bounded by its requests.
+        connection.set_buffer_limit(None);
+        Ok(Self { connection, outgoing: Vec::new() })
+    }
+
+    pub(crate) fn receive(&mut self, machine: &mut Machine, now: Moment, mut bytes: &[u8]) {
+        while !bytes.is_empty() && !machine.must_close() {
+            // Reading from memory fails only where the other side floods us.
+            let result = self.connection.read_tls(&mut bytes).map_err(|why| why.to_string());
+            let result = result
+                .and_then(|_| self.connection.process_new_packets().map_err(|why| why.to_string()));
+            if let Err(why) = result {
+                if machine.is_talking() {
+                    return machine.spoil();
+                }
+                return machine.close(refusal(&why));
+            }
+            let mut plain = [0; 4096];
+            while let Ok(count @ 1..) = self.connection.reader().read(&mut plain) {
+                machine.receive(now, &plain[..count]);
+            }
+        }
+    }
+
+    pub(crate) fn outgoing(&mut self, machine: &mut Machine) -> &mut Vec<u8> {
+        let plain = machine.outgoing();
+        if !plain.is_empty() {
+            self.connection.writer().write_all(plain).expect("memory takes all");
+            plain.clear();
+        }
+        while self.connection.wants_write() {
+            self.connection.write_tls(&mut self.outgoing).expect("memory takes all");
+        }
+        &mut self.outgoing
+    }
+}
+
+fn refusal(why: &impl ToString) -> Refusal {
+    let text = format!("cannot talk to the node over TLS: {}", why.to_string());
+    Refusal { code: Code::Forbidden, text }
+}

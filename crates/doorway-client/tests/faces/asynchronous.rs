@@ -1,0 +1,115 @@
+//! The face for tasks.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use doorway_client::{Client, Error, Lost, State};
+use tokio::time::timeout;
+
+use crate::host::Host;
+use crate::{LONG, options, until};
+
+async fn client(host: &Host) -> Client {
+    Client::connect(&host.endpoint, &options()).await.expect("it listens")
+}
+
+#[tokio::test]
+async fn two_take_turns() {
+    let host = Host::unix(LONG);
+    let (one, two) = (client(&host).await, client(&host).await);
+    let first = one.acquire("a").enter().await.unwrap();
+    assert_eq!(first.state(), State::Held);
+    assert!(matches!(two.acquire("a").try_now().enter().await, Err(Error::NotFree(_))));
+    let waits = tokio::spawn(async move { two.acquire("a").enter().await.unwrap().fence() });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let fence = first.fence();
+    first.release().await.unwrap();
+    assert!(waits.await.unwrap() > fence);
+    until("the release by dropping", || host.count().0 == 0);
+    drop(one);
+    until("goodbye", || host.count().1 == 0);
+}
+
+#[tokio::test]
+async fn who_waits_no_more_withdraws() {
+    let host = Host::unix(LONG);
+    let client = client(&host).await;
+    let grant = client.acquire("a").enter().await.unwrap();
+    let wait = timeout(Duration::from_millis(20), client.acquire("a").enter());
+    assert!(wait.await.is_err());
+    grant.release().await.unwrap();
+    let again = client.acquire("a").try_now().enter().await;
+    assert!(again.is_ok(), "nobody else waits: {again:?}");
+    drop(again);
+    // A future that is dropped when its grant is there already gives it back.
+    let lock = client.acquire("b").enter();
+    let mut lock = Box::pin(lock);
+    assert!(futures_poll(&mut lock).await.is_none());
+    until("the grant", || host.count().0 == 1);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    drop(lock);
+    until("its release", || host.count().0 == 0);
+}
+
+/// Poll a future once.
+async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    std::future::poll_fn(|context| {
+        std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+#[tokio::test]
+async fn tasks_share_a_client() {
+    let host = Host::unix(LONG);
+    let client = client(&host).await;
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                for _ in 0..10 {
+                    client.acquire("a").enter().await.unwrap().release().await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        timeout(LONG, task).await.unwrap().unwrap();
+    }
+    assert_eq!(client.lock_all(["b", "a"]).await.unwrap()[0].lock().as_str(), "a");
+}
+
+#[tokio::test]
+async fn a_silent_node_means_lost() {
+    let host = Host::unix(Duration::from_millis(600));
+    let client = client(&host).await;
+    let (tell, told) = mpsc::channel::<Lost>();
+    client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
+    let grant = client.acquire("a").enter().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert_ne!(grant.state(), State::Lost, "signs of life keep it");
+    host.mute(true);
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(told.recv_timeout(LONG).unwrap().fence, grant.fence());
+    assert!(grant.is_lost());
+    host.mute(false);
+    let again = timeout(LONG, client.acquire("a").enter()).await.unwrap().unwrap();
+    assert!(again.fence() > grant.fence());
+    assert!(grant.release().await.is_err());
+}
+
+#[tokio::test]
+async fn a_node_that_crashed_is_told_what_is_held() {
+    let host = Host::unix(Duration::from_secs(2));
+    let client = client(&host).await;
+    let grant = client.acquire("a").enter().await.unwrap();
+    host.crash();
+    let taken = client.acquire("a").try_now().enter().await;
+    assert!(matches!(taken, Err(Error::NotFree(_))));
+    assert_eq!(host.connections(), 2);
+    assert_ne!(grant.state(), State::Lost);
+    grant.release().await.unwrap();
+}

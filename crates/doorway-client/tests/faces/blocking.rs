@@ -1,0 +1,163 @@
+//! The face for threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use doorway_client::blocking::Client;
+use doorway_client::{Endpoint, Error, Lost, State};
+
+use crate::host::Host;
+use crate::{LONG, options, until};
+
+fn client(host: &Host) -> Client {
+    Client::connect(&host.endpoint, &options()).expect("it listens")
+}
+
+#[test]
+fn two_take_turns() {
+    let host = Host::unix(LONG);
+    let (one, two) = (client(&host), client(&host));
+    assert_eq!(one.node().unwrap().name, "model");
+    let first = one.acquire("a").enter().unwrap();
+    assert_eq!(first.state(), State::Held);
+    assert_eq!(first.lock().as_str(), "a");
+    assert!(first.remaining().unwrap() > LONG / 2);
+    assert!(matches!(two.acquire("a").try_now().enter(), Err(Error::NotFree(_))));
+    let waits = thread::spawn(move || two.acquire("a").enter().unwrap().fence());
+    thread::sleep(Duration::from_millis(20));
+    let fence = first.fence();
+    first.release().unwrap();
+    assert!(waits.join().unwrap() > fence);
+    until("the release by dropping", || host.count().0 == 0);
+    drop(one);
+    until("goodbye", || host.count().1 == 0);
+}
+
+#[test]
+fn a_release_by_fence_frees_nothing_newer() {
+    let host = Host::unix(LONG);
+    let client = client(&host);
+    let old = client.acquire("a").enter().unwrap();
+    let fence = old.fence();
+    old.release().unwrap();
+    let new = client.acquire("a").enter().unwrap();
+    assert!(!client.release("a", fence).unwrap());
+    assert_eq!(new.state(), State::Held);
+    assert!(client.release("a", new.fence()).unwrap());
+    assert!(new.is_lost());
+    assert!(matches!(client.acquire("").enter(), Err(Error::Name(_))));
+}
+
+#[test]
+fn threads_share_a_client() {
+    let host = Host::unix(LONG);
+    let client = client(&host);
+    let inside = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    let fences = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for thread in 0..8 {
+            let (client, inside, fences) = (&client, &inside, &fences);
+            scope.spawn(move || {
+                for round in 0..10 {
+                    let which = (thread + round) % 2;
+                    let grant = client.acquire(["a", "b"][which]).enter().unwrap();
+                    assert_eq!(inside[which].fetch_add(1, SeqCst), 0, "two inside");
+                    fences.lock().unwrap().push((which, grant.fence()));
+                    inside[which].fetch_sub(1, SeqCst);
+                    grant.release().unwrap();
+                }
+            });
+        }
+    });
+    let fences = fences.into_inner().unwrap();
+    assert_eq!(fences.len(), 80);
+    for which in 0..2 {
+        let of: Vec<_> = fences.iter().filter(|it| it.0 == which).collect();
+        assert!(of.is_sorted(), "fences grow");
+    }
+}
+
+#[test]
+fn several_locks_are_taken_in_order() {
+    let host = Host::unix(LONG);
+    let (one, two) = (client(&host), client(&host));
+    let grants = one.lock_all(["b", "a", "b"]).unwrap();
+    let names: Vec<_> = grants.iter().map(|grant| grant.lock().as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let waits = thread::spawn(move || two.lock_all(["a", "b"]).unwrap().len());
+    drop(grants);
+    assert_eq!(waits.join().unwrap(), 2);
+}
+
+#[test]
+fn a_silent_node_means_unsure_and_then_lost() {
+    let host = Host::unix(Duration::from_millis(600));
+    let client = client(&host);
+    let (tell, told) = mpsc::channel::<Lost>();
+    client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
+    let grant = client.acquire("a").enter().unwrap();
+    thread::sleep(Duration::from_millis(900));
+    assert_ne!(grant.state(), State::Lost, "signs of life keep it");
+    host.mute(true);
+    until("being unsure", || grant.state() != State::Held);
+    let lost = told.recv_timeout(LONG).unwrap();
+    assert_eq!((&lost.lock, lost.fence), (grant.lock(), grant.fence()));
+    assert!(grant.is_lost());
+    assert_eq!(grant.remaining(), Some(Duration::ZERO));
+    assert_eq!(host.count().0, 1, "the node still holds it for us");
+    host.mute(false);
+    // The client comes back with a new session, and what was lost stays lost.
+    let again = client.acquire("a").enter().unwrap();
+    assert!(again.fence() > grant.fence() && grant.is_lost());
+    assert_eq!(grant.release().unwrap_err().fence, lost.fence);
+    assert_eq!(again.state(), State::Held);
+}
+
+#[test]
+fn a_node_that_crashed_is_told_what_is_held() {
+    let host = Host::unix(Duration::from_secs(2));
+    let (one, two) = (client(&host), client(&host));
+    let grant = one.acquire("a").enter().unwrap();
+    let waits = thread::spawn(move || two.acquire("a").enter().unwrap().fence());
+    thread::sleep(Duration::from_millis(20));
+    host.crash();
+    until("coming back", || host.connections() >= 4);
+    assert!(matches!(one.acquire("a").try_now().enter(), Err(Error::NotFree(_))));
+    assert_ne!(grant.state(), State::Lost);
+    let fence = grant.fence();
+    grant.release().unwrap();
+    assert!(waits.join().unwrap() > fence);
+}
+
+#[test]
+fn a_broken_lock_is_lost() {
+    let host = Host::unix(LONG);
+    let (one, two) = (client(&host), client(&host));
+    let grant = one.acquire("a").enter().unwrap();
+    two.break_lock("a", grant.fence()).unwrap();
+    until("the loss", || grant.is_lost());
+    assert_eq!(one.state(), State::Held);
+    assert!(grant.release().is_err());
+}
+
+#[test]
+fn nobody_there_is_said_at_once() {
+    let nowhere = Endpoint::parse("@doorway-faces-nobody").unwrap();
+    let error = Client::connect(&nowhere, &options()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot reach a node at @doorway-faces-nobody: "));
+}
+
+#[test]
+fn requests_end_when_the_node_is_gone_for_good() {
+    let host = Host::unix(Duration::from_millis(600));
+    let patience = options().patience(Duration::from_millis(300));
+    let client = Client::connect(&host.endpoint, &patience).unwrap();
+    let grant = client.acquire("a").enter().unwrap();
+    drop(host);
+    let error = client.acquire("b").enter().unwrap_err();
+    assert!(matches!(error, Error::Refused(_)), "{error}");
+    until("the loss", || grant.is_lost());
+}

@@ -1,0 +1,154 @@
+//! The model of a node, behind real sockets and on the real clock.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use doorway_client::{Endpoint, Moment};
+
+use crate::server::Server;
+
+/// A model of a node that listens.
+pub(crate) struct Host {
+    pub(crate) endpoint: Endpoint,
+    world: Arc<World>,
+}
+
+struct World {
+    server: Mutex<Server>,
+    /// It hears nothing and says nothing.
+    mute: AtomicBool,
+    over: AtomicBool,
+    connections: AtomicUsize,
+}
+
+static NAMES: AtomicUsize = AtomicUsize::new(0);
+
+impl Host {
+    /// Listen on a socket of its own.
+    pub(crate) fn unix(ttl: Duration) -> Self {
+        let number = NAMES.fetch_add(1, SeqCst);
+        let name = format!("doorway-faces-{}-{number}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("sockets work");
+        let listener = UnixListener::bind_addr(&address).expect("sockets work");
+        listener.set_nonblocking(true).expect("sockets work");
+        let accept = move || {
+            let (stream, _) = listener.accept().ok()?;
+            stream.set_nonblocking(true).expect("sockets work");
+            Some(stream)
+        };
+        Self::start(Endpoint::Abstract(name), ttl, accept)
+    }
+
+    /// Listen on TCP; `secure` makes a connection secret.
+    pub(crate) fn tcp<S: Read + Write + Send + 'static>(
+        ttl: Duration,
+        mut secure: impl FnMut(std::net::TcpStream) -> S + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("sockets work");
+        listener.set_nonblocking(true).expect("sockets work");
+        let port = listener.local_addr().expect("sockets work").port();
+        let accept = move || {
+            let (stream, _) = listener.accept().ok()?;
+            stream.set_nonblocking(true).expect("sockets work");
+            Some(secure(stream))
+        };
+        Self::start(Endpoint::Tcp("127.0.0.1".to_owned(), port), ttl, accept)
+    }
+
+    fn start<S: Read + Write + Send + 'static>(
+        endpoint: Endpoint,
+        ttl: Duration,
+        mut accept: impl FnMut() -> Option<S> + Send + 'static,
+    ) -> Self {
+        let mut server = Server::new(ttl.as_nanos() as u64);
+        server.pass(Moment::now().0);
+        let world = Arc::new(World {
+            server: Mutex::new(server),
+            mute: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+        });
+        let shared = Arc::clone(&world);
+        thread::spawn(move || {
+            while !shared.over.load(SeqCst) {
+                if let Some(stream) = accept() {
+                    let number = shared.connections.fetch_add(1, SeqCst);
+                    let world = Arc::clone(&shared);
+                    thread::spawn(move || world.serve(number, stream));
+                }
+                if !shared.mute.load(SeqCst) {
+                    shared.server.lock().expect("nobody panics").pass(Moment::now().0);
+                }
+                thread::sleep(Duration::from_micros(500));
+            }
+        });
+        Self { endpoint, world }
+    }
+
+    /// Forget everything, as a node does that is killed and starts again.
+    pub(crate) fn crash(&self) {
+        self.world.server.lock().expect("nobody panics").crash();
+    }
+
+    /// Hear nothing and say nothing, or do so again.
+    pub(crate) fn mute(&self, on: bool) {
+        self.world.mute.store(on, SeqCst);
+    }
+
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> usize {
+        self.world.connections.load(SeqCst)
+    }
+
+    /// How many locks are held, and how many sessions there are.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let server = self.world.server.lock().expect("nobody panics");
+        let held = server.locks.values().filter(|lock| lock.holder.is_some()).count();
+        (held, server.sessions())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.world.over.store(true, SeqCst);
+    }
+}
+
+impl World {
+    fn serve(&self, number: usize, mut stream: impl Read + Write) {
+        self.server.lock().expect("nobody panics").connect(number);
+        let mut buffer = [0; 4096];
+        while !self.over.load(SeqCst) {
+            if self.mute.load(SeqCst) {
+                thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            match stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
+                    let mut server = self.server.lock().expect("nobody panics");
+                    server.pass(Moment::now().0);
+                    server.receive(number, &buffer[..count]);
+                }
+                Err(why) if why.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => break,
+            }
+            let out = match self.server.lock().expect("nobody panics").connections.get_mut(&number)
+            {
+                Some(connection) => std::mem::take(&mut connection.out),
+                None => break,
+            };
+            if !out.is_empty() && stream.write_all(&out).and_then(|()| stream.flush()).is_err() {
+                break;
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+        self.server.lock().expect("nobody panics").disconnect(number);
+    }
+}

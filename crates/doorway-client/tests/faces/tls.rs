@@ -1,0 +1,117 @@
+//! Sessions over TCP with TLS, on both faces.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_client::blocking::Client;
+use doorway_client::{Error, Options, TlsConfig};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::version::TLS13;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+use crate::host::Host;
+use crate::{LONG, options};
+
+/// An authority, and what it issues.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut parameters = CertificateParams::new(vec![]).expect("good certificates");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("good certificates");
+        let pem = parameters.self_signed(&key).expect("good certificates").pem();
+        Self { pem, issuer: Issuer::new(parameters, key) }
+    }
+
+    fn issue(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().expect("good certificates");
+        let parameters = CertificateParams::new(vec![name.to_owned()]).expect("good certificates");
+        (
+            parameters.signed_by(&key, &self.issuer).expect("good certificates").pem(),
+            key.serialize_pem(),
+        )
+    }
+
+    /// A node that wants certificates of its clients.
+    fn host(&self) -> Host {
+        let (chain, key) = self.issue("one.group.doorway");
+        let provider = Arc::new(ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_slice(self.pem.as_bytes()).expect("good certificates"))
+            .expect("good certificates");
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let chain = CertificateDer::from_pem_slice(chain.as_bytes()).expect("good certificates");
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("good certificates");
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .expect("good certificates")
+            .with_client_cert_verifier(verifier.build().expect("good certificates"))
+            .with_single_cert(vec![chain], key)
+            .expect("good certificates");
+        let config = Arc::new(config);
+        Host::tcp(Duration::from_secs(2), move |stream: TcpStream| {
+            let connection = ServerConnection::new(Arc::clone(&config)).expect("good certificates");
+            StreamOwned::new(connection, stream)
+        })
+    }
+
+    fn options(&self, node: &str) -> Options {
+        let (chain, key) = self.issue("ci.client.group.doorway");
+        let pem = self.pem.as_bytes();
+        let tls = TlsConfig::with_identity(pem, node, chain.as_bytes(), key.as_bytes())
+            .expect("good certificates");
+        options().tls(tls)
+    }
+}
+
+#[test]
+fn threads_talk_in_secret() {
+    let authority = Authority::new();
+    let host = authority.host();
+    let client = Client::connect(&host.endpoint, &authority.options("one.group.doorway")).unwrap();
+    let grant = client.acquire("a").enter().unwrap();
+    host.crash();
+    assert!(matches!(client.acquire("a").try_now().enter(), Err(Error::NotFree(_))));
+    grant.release().unwrap();
+}
+
+#[test]
+fn another_node_or_another_authority_is_refused() {
+    let authority = Authority::new();
+    let host = authority.host();
+    let wrong = [
+        authority.options("two.group.doorway"),
+        Authority::new().options("one.group.doorway"),
+        options().tls(TlsConfig::new(authority.pem.as_bytes(), "one.group.doorway").unwrap()),
+    ];
+    for options in wrong {
+        let error = Client::connect(&host.endpoint, &options).unwrap_err();
+        assert!(matches!(error, Error::Refused(_)), "{error}");
+    }
+    let error = Client::connect(&host.endpoint, &options()).unwrap_err().to_string();
+    assert!(error.contains("certificates"), "{error}");
+    let error = TlsConfig::new(b"nothing", "one.group.doorway").unwrap_err().to_string();
+    assert_eq!(error, "cannot use the authority: it holds no certificate in PEM");
+}
+
+#[cfg(feature = "tokio")]
+#[tokio::test]
+async fn tasks_talk_in_secret() {
+    let authority = Authority::new();
+    let host = authority.host();
+    let options = authority.options("one.group.doorway");
+    let client = doorway_client::Client::connect(&host.endpoint, &options).await.unwrap();
+    let lock = tokio::time::timeout(LONG, client.acquire("a").enter()).await.unwrap();
+    lock.unwrap().release().await.unwrap();
+}

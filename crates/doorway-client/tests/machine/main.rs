@@ -1,0 +1,258 @@
+//! Clients that are cut off, stopped and forgotten: none believes to hold what another was given,
+//! and every request is answered once.
+
+mod server;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use doorway_client::machine::{Event, Machine, Setup, State};
+use doorway_client::{Ask, Fence, Life, Mode, Moment, Name, Wait, WhoAmI};
+use proptest::prelude::*;
+use server::Server;
+
+/// How long sessions live, in nanoseconds.
+const TTL: u64 = 10_000_000_000;
+
+/// A client with its own clock, and the bytes on their way.
+struct Client {
+    machine: Machine,
+    /// How fast its clock runs, in thousandths of the node's.
+    rate: u64,
+    connection: Option<usize>,
+    to_server: Vec<u8>,
+    /// Numbers of requests without an answer, and whether they ask for a lock.
+    open: BTreeMap<u64, bool>,
+    answered: BTreeSet<u64>,
+    held: BTreeSet<(Name, Fence)>,
+    lost: BTreeSet<(Name, Fence)>,
+}
+
+struct World {
+    server: Server,
+    clients: Vec<Client>,
+    connections: usize,
+    heals: bool,
+}
+
+impl World {
+    fn new(rates: &[u64]) -> Self {
+        let setup = Setup {
+            who: WhoAmI::default(),
+            token: None,
+            session: Some((Duration::from_nanos(TTL), Life::Connection { inherited: false })),
+            patience: Duration::from_secs(1_000_000),
+        };
+        let client = |&rate| Client {
+            machine: Machine::new(setup.clone(), Moment(0)),
+            rate,
+            connection: None,
+            to_server: vec![],
+            open: BTreeMap::new(),
+            answered: BTreeSet::new(),
+            held: BTreeSet::new(),
+            lost: BTreeSet::new(),
+        };
+        let clients = rates.iter().map(client).collect();
+        Self { server: Server::new(TTL), clients, connections: 0, heals: false }
+    }
+
+    fn moment(&self, who: usize) -> Moment {
+        Moment(self.server.now / 1000 * self.clients[who].rate)
+    }
+
+    fn connect(&mut self, who: usize) {
+        if self.clients[who].machine.wants_connection() {
+            let now = self.moment(who);
+            self.connections += 1;
+            self.server.connect(self.connections);
+            self.clients[who].connection = Some(self.connections);
+            self.clients[who].machine.connected(now);
+        }
+    }
+
+    fn disconnect(&mut self, who: usize) {
+        let now = self.moment(who);
+        if let Some(connection) = self.clients[who].connection.take() {
+            self.server.disconnect(connection);
+            self.clients[who].to_server.clear();
+            self.clients[who].machine.disconnected(now);
+        }
+    }
+
+    /// Some of the bytes on their way arrive.
+    fn deliver(&mut self, who: usize, at_most: usize, to_server: bool) {
+        let now = self.moment(who);
+        let client = &mut self.clients[who];
+        let Some(connection) = client.connection else { return };
+        if to_server {
+            client.to_server.append(client.machine.outgoing());
+            let count = client.to_server.len().min(at_most);
+            let bytes: Vec<u8> = client.to_server.drain(..count).collect();
+            self.server.receive(connection, &bytes);
+        } else if let Some(it) = self.server.connections.get_mut(&connection) {
+            let count = it.out.len().min(at_most);
+            let bytes: Vec<u8> = it.out.drain(..count).collect();
+            client.machine.receive(now, &bytes);
+        } else {
+            self.disconnect(who);
+        }
+        self.look(who);
+        if self.clients[who].machine.must_close() {
+            self.disconnect(who);
+        }
+    }
+
+    /// What the client is told is told once.
+    fn look(&mut self, who: usize) {
+        let heals = self.heals;
+        let client = &mut self.clients[who];
+        while let Some(event) = client.machine.event() {
+            let number = match event {
+                Event::Granted { number, lock, fence } => {
+                    assert!(client.held.insert((lock, fence)), "granted twice");
+                    number
+                }
+                Event::Released { number, .. } | Event::Refused { number, .. } => number,
+                Event::Lost { lock, fence, .. } => {
+                    assert!(!heals, "lost although all is well");
+                    assert!(client.held.remove(&(lock.clone(), fence)), "lost what was not held");
+                    client.lost.insert((lock, fence));
+                    continue;
+                }
+                _ => continue,
+            };
+            assert!(client.open.remove(&number).is_some(), "{number} was not asked");
+            assert!(client.answered.insert(number), "{number} was answered twice");
+        }
+    }
+
+    fn act(&mut self, action: u8, number: u16) {
+        let who = usize::from(number) % self.clients.len();
+        let choice = usize::from(number / 8);
+        let now = self.moment(who);
+        let client = &mut self.clients[who];
+        match action % 16 {
+            0..=2 => {
+                let wait = if choice.is_multiple_of(4) { Wait::No } else { Wait::Forever };
+                let lock = Name::new(["a", "b"][choice % 2]).expect("a name");
+                let ask = Ask { lock, mode: Mode::Exclusive, permits: None, wait };
+                client.open.insert(client.machine.acquire(now, ask), true);
+            }
+            3 | 4 => {
+                let one = client.held.iter().nth(choice % client.held.len().max(1)).cloned();
+                if let Some((lock, fence)) = one {
+                    self.release(who, lock, fence);
+                }
+            }
+            5 => {
+                let waits: Vec<u64> =
+                    client.open.iter().filter(|it| *it.1).map(|it| *it.0).collect();
+                if let Some(number) = waits.get(choice % waits.len().max(1)) {
+                    client.machine.withdraw(*number);
+                    client.open.remove(number);
+                    client.answered.insert(*number);
+                }
+            }
+            6 => self.pass(TTL / 64 * (choice as u64 % 80)),
+            7 => client.machine.tick(now),
+            8 => self.disconnect(who),
+            9 => self.connect(who),
+            10 | 11 => self.deliver(who, choice, true),
+            12 | 13 => self.deliver(who, choice, false),
+            14 if choice.is_multiple_of(16) => self.server.crash(),
+            _ => self.round(who),
+        }
+        self.look(who);
+        self.check();
+    }
+
+    /// Release, which may be the moment at which the client finds that it has lost it.
+    fn release(&mut self, who: usize, lock: Name, fence: Fence) {
+        let now = self.moment(who);
+        let client = &mut self.clients[who];
+        client.open.insert(client.machine.release(now, &lock, fence), false);
+        self.look(who);
+        self.clients[who].held.remove(&(lock, fence));
+    }
+
+    /// The client does all that is to be done, once.
+    fn round(&mut self, who: usize) {
+        self.connect(who);
+        let now = self.moment(who);
+        self.clients[who].machine.tick(now);
+        self.deliver(who, usize::MAX, true);
+        self.deliver(who, usize::MAX, false);
+    }
+
+    fn pass(&mut self, span: u64) {
+        let now = self.server.now + span;
+        self.server.pass(now);
+    }
+
+    /// Nobody believes to hold what is given to another.
+    fn check(&self) {
+        for who in 0..self.clients.len() {
+            let now = self.moment(who);
+            let machine = &self.clients[who].machine;
+            let sure = machine
+                .held()
+                .filter(|it| machine.grant_state(&it.lock, it.fence, now) != State::Lost);
+            for claim in sure {
+                let lock = self.server.locks.get(&claim.lock);
+                let given = lock.and_then(|lock| lock.holder).map(|(.., fence)| fence);
+                assert!(given.is_none_or(|it| it == claim.fence), "{claim:?}, but {given:?}");
+                let others = self.clients.iter().enumerate().filter(|(other, _)| *other != who);
+                for (other, client) in others {
+                    let sure = client.machine.state(self.moment(other)) != State::Lost;
+                    let mut held = client.machine.held();
+                    assert!(!(sure && held.any(|it| it.lock == claim.lock)), "two hold {claim:?}");
+                }
+            }
+        }
+    }
+
+    /// All is well from now on: everything is answered, and nothing stays held.
+    fn heal(&mut self) {
+        for _ in 0..40 {
+            for who in 0..self.clients.len() {
+                self.round(who);
+                while let Some((lock, fence)) = self.clients[who].held.first().cloned() {
+                    self.release(who, lock, fence);
+                }
+            }
+            self.pass(TTL / 8);
+            self.check();
+            self.heals = true;
+            self.heals &= self.server.now > 3 * TTL;
+        }
+        for client in &self.clients {
+            assert!(client.open.is_empty(), "no answer to {:?}", client.open);
+            assert_eq!(client.machine.held().count(), 0);
+        }
+        assert!(self.server.sessions() <= self.clients.len(), "sessions of nobody");
+        assert!(self.server.locks.values().all(|lock| lock.holder.is_none()), "held by nobody");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn nobody_believes_to_hold_what_another_was_given(
+        rates in prop::collection::vec(960_u64..=1040, 2..=3),
+        actions in prop::collection::vec(any::<(u8, u16)>(), 1..300),
+    ) {
+        let mut world = World::new(&rates);
+        (0..rates.len()).for_each(|who| world.round(who));
+        for (action, number) in actions {
+            world.act(action, number);
+        }
+        world.heal();
+    }
+}

@@ -1,0 +1,322 @@
+//! What a machine says and when, word by word.
+
+use std::time::Duration;
+
+use doorway_client::machine::{Event, Machine, Setup, State};
+use doorway_client::{Ask, Code, Fence, Life, Mode, Moment, Name, Refusal, Wait, WhoAmI};
+use doorway_protocol::{
+    Claims, Frames, Greeting, Hello, Opening, Reply, Request, Scope, Secret, SessionId, Welcome,
+    put,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Moments of these tests, in milliseconds.
+fn at(ms: u64) -> Moment {
+    Moment(100 * SECOND + ms * 1_000_000)
+}
+
+fn machine(life: Life) -> Machine {
+    let session = Some((Duration::from_secs(10), life));
+    let patience = Duration::from_secs(20);
+    let setup = Setup { who: WhoAmI::default(), token: None, session, patience };
+    Machine::new(setup, at(0))
+}
+
+const CONNECTION: Life = Life::Connection { inherited: false };
+
+fn ask(lock: &str, wait: Wait) -> Ask {
+    let lock = Name::new(lock).expect("a name");
+    Ask { lock, mode: Mode::Exclusive, permits: None, wait }
+}
+
+/// What the machine says after its first words.
+fn requests(machine: &mut Machine) -> Vec<Request> {
+    let mut frames = Frames::default();
+    frames.feed(&std::mem::take(machine.outgoing()));
+    let take = || frames.take::<Request>().expect("requests");
+    std::iter::from_fn(take).collect()
+}
+
+/// The greeting, with all its claims, and the requests behind it.
+fn hello(machine: &mut Machine) -> (Opening, Vec<Claims>, Vec<Request>) {
+    let mut frames = Frames::default();
+    frames.feed(&std::mem::take(machine.outgoing()));
+    assert!(frames.magic().expect("magic"));
+    let hello = frames.take::<Hello>().expect("a greeting").expect("all of it");
+    let mut more = matches!(hello.opening, Opening::Resume { more: true, .. });
+    let mut pages = vec![];
+    while more {
+        let page = frames.take::<Claims>().expect("claims").expect("all of them");
+        more = page.more;
+        pages.push(page);
+    }
+    let take = || frames.take::<Request>().expect("requests");
+    (hello.opening, pages, std::iter::from_fn(take).collect())
+}
+
+fn welcome(machine: &mut Machine, now: Moment) {
+    let welcome = Welcome {
+        version: 1,
+        node: "one".to_owned(),
+        scope: Scope::User,
+        session: Some((SessionId(7), Secret([1; 16]))),
+        ttl_ms: 10_000,
+        lost: vec![],
+    };
+    let mut bytes = vec![];
+    put(&Greeting::Ok(welcome), &mut bytes);
+    machine.receive(now, &bytes);
+    assert!(matches!(machine.event(), Some(Event::Welcome { .. })));
+}
+
+fn reply(machine: &mut Machine, now: Moment, reply: &Reply) {
+    let mut bytes = vec![];
+    put(reply, &mut bytes);
+    machine.receive(now, &bytes);
+}
+
+/// A machine that was welcomed at once and holds `a`.
+fn holding(life: Life) -> (Machine, Fence) {
+    let mut machine = machine(life);
+    machine.connected(at(0));
+    let number = machine.acquire(at(0), ask("a", Wait::Forever));
+    let (_, _, sent) = hello(&mut machine);
+    assert_eq!(sent, [Request::Acquire(number, ask("a", Wait::Forever))], "without a wait");
+    welcome(&mut machine, at(1));
+    let fence = Fence::new(1, 5);
+    reply(&mut machine, at(2), &Reply::Granted(number, fence));
+    assert!(matches!(machine.event(), Some(Event::Granted { .. })));
+    (machine, fence)
+}
+
+#[test]
+fn the_lease_counts_from_when_the_answered_word_was_sent() {
+    let (mut machine, fence) = holding(CONNECTION);
+    let lock = Name::new("a").unwrap();
+    assert_eq!(machine.next_due(), at(2500), "a sign of life every quarter");
+    machine.tick(at(2499));
+    assert!(machine.outgoing().is_empty());
+    machine.tick(at(2500));
+    let [Request::Alive(number)] = requests(&mut machine)[..] else { panic!("no sign of life") };
+    assert_eq!(machine.next_due(), at(5000), "and another one without an answer");
+    assert_eq!(machine.grant_state(&lock, fence, at(4999)), State::Held);
+    assert_eq!(machine.grant_state(&lock, fence, at(5000)), State::Unsure);
+    assert_eq!(machine.grant_state(&lock, fence, at(9499)), State::Unsure);
+    assert_eq!(machine.grant_state(&lock, fence, at(9500)), State::Lost);
+    reply(&mut machine, at(9000), &Reply::Alive(number));
+    assert_eq!(machine.event(), None, "nobody asked for the answer");
+    assert_eq!(machine.deadline(), Some(at(12_000)), "from when it was sent, not from the answer");
+    machine.tick(at(12_000));
+    assert!(matches!(machine.event(), Some(Event::Lost { .. })));
+    assert!(machine.must_close());
+    assert_eq!(machine.grant_state(&lock, fence, at(0)), State::Lost, "that stays so");
+    machine.disconnected(at(12_000));
+    machine.connected(at(12_001));
+    assert!(matches!(hello(&mut machine).0, Opening::New { .. }), "lost is not resumed");
+}
+
+#[test]
+fn who_comes_back_says_all_that_it_has() {
+    let (mut machine, fence) = holding(CONNECTION);
+    let waits = machine.acquire(at(10), ask("b", Wait::Ms(1000)));
+    let release = machine.release(at(10), &Name::new("a").unwrap(), fence);
+    let again = machine.acquire(at(20), ask("c", Wait::Forever));
+    reply(&mut machine, at(21), &Reply::Granted(again, Fence::new(1, 6)));
+    machine.disconnected(at(100));
+    assert!(machine.wants_connection());
+    machine.connected(at(200));
+    let (opening, pages, sent) = hello(&mut machine);
+    let Opening::Resume { session, held, waiting, more, .. } = opening else { panic!("new") };
+    assert_eq!((session, waiting, more), (SessionId(7), vec![waits], false));
+    assert_eq!(held.len(), 1);
+    assert_eq!((held[0].lock.as_str(), held[0].request), ("c", again));
+    assert!(pages.is_empty() && sent.is_empty(), "claims first, then the welcome");
+    welcome_again(&mut machine, at(300));
+    assert_eq!(machine.deadline(), Some(at(9700)), "from the greeting, not from the welcome");
+    let sent = requests(&mut machine);
+    let left = Request::Acquire(waits, ask("b", Wait::Ms(710)));
+    assert_eq!(sent[0], left, "with the time that is left");
+    assert_eq!(sent[1], Request::Release(release, Name::new("a").unwrap(), fence));
+    assert_eq!(sent.len(), 2);
+    // The node heard the release before: that it frees nothing now does not mean a loss.
+    reply(&mut machine, at(301), &Reply::Released(release, false));
+    assert_eq!(machine.event(), Some(Event::Released { number: release, held: true }));
+}
+
+fn welcome_again(machine: &mut Machine, now: Moment) {
+    while machine.event().is_some() {}
+    welcome(machine, now);
+}
+
+#[test]
+fn many_claims_come_in_pages() {
+    let (mut machine, _) = holding(CONNECTION);
+    for index in 0..2500 {
+        let number = machine.acquire(at(5), ask(&format!("lock {index}"), Wait::Forever));
+        reply(&mut machine, at(5), &Reply::Granted(number, Fence::new(1, 100 + index)));
+    }
+    for index in 0..1500 {
+        machine.acquire(at(5), ask(&format!("lock {index}"), Wait::Forever));
+    }
+    machine.disconnected(at(6));
+    machine.connected(at(7));
+    let (opening, pages, _) = hello(&mut machine);
+    let Opening::Resume { held, waiting, .. } = opening else { panic!("new") };
+    assert_eq!(pages.len(), 2);
+    let all: usize = held.len() + pages.iter().map(|page| page.held.len()).sum::<usize>();
+    let waits: usize = waiting.len() + pages.iter().map(|page| page.waiting.len()).sum::<usize>();
+    assert_eq!((all, waits), (2501, 1500));
+}
+
+#[test]
+fn a_session_that_is_gone_is_lost() {
+    for (code, lost, closed) in [
+        (Code::Gone, true, false),
+        (Code::Forbidden, true, true),
+        (Code::Unavailable, false, false),
+    ] {
+        let (mut machine, _) = holding(CONNECTION);
+        machine.disconnected(at(100));
+        machine.connected(at(200));
+        let refusal = Refusal { code, text: "why".to_owned() };
+        let mut bytes = vec![];
+        put(&Greeting::Err(refusal), &mut bytes);
+        machine.receive(at(201), &bytes);
+        let events: Vec<_> = std::iter::from_fn(|| machine.event()).collect();
+        assert_eq!(events.iter().any(|it| matches!(it, Event::Lost { .. })), lost, "{code:?}");
+        assert_eq!(events.iter().any(|it| matches!(it, Event::Closed(_))), closed, "{code:?}");
+        assert!(machine.must_close());
+        assert_eq!(machine.state(at(202)) == State::Lost, lost);
+    }
+}
+
+#[test]
+fn whoever_is_no_node_is_told_so() {
+    let mut machine = machine(CONNECTION);
+    machine.connected(at(0));
+    let number = machine.status(at(0));
+    machine.receive(at(1), b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    let Some(Event::Refused { number: refused, refusal }) = machine.event() else { panic!() };
+    assert_eq!((refused, refusal.code), (number, Code::Invalid));
+    assert!(matches!(machine.event(), Some(Event::Closed(_))));
+    assert!(machine.must_close());
+}
+
+#[test]
+fn requests_do_not_wait_for_ever_where_nobody_answers() {
+    let mut machine = machine(CONNECTION);
+    let soon = machine.acquire(at(0), ask("a", Wait::Ms(1000)));
+    let late = machine.acquire(at(5000), ask("a", Wait::Forever));
+    assert_eq!(machine.next_due(), at(1000));
+    machine.tick(at(999));
+    assert_eq!(machine.event(), None);
+    machine.tick(at(1000));
+    let Some(Event::Refused { number, refusal }) = machine.event() else { panic!() };
+    assert_eq!((number, refusal.code), (soon, Code::NotFree));
+    assert_eq!(machine.next_due(), at(25_000), "patience counts from the request");
+    machine.tick(at(25_000));
+    let Some(Event::Refused { number, refusal }) = machine.event() else { panic!() };
+    assert_eq!((number, refusal.code), (late, Code::Unavailable));
+    assert_eq!(machine.next_due(), Moment::NEVER);
+}
+
+#[test]
+fn what_is_withdrawn_and_granted_all_the_same_is_released() {
+    let (mut machine, _) = holding(CONNECTION);
+    let number = machine.acquire(at(10), ask("b", Wait::Forever));
+    machine.withdraw(number);
+    machine.withdraw(number);
+    let sent = requests(&mut machine);
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[1], Request::Withdraw(number));
+    reply(&mut machine, at(11), &Reply::Granted(number, Fence::new(1, 9)));
+    let sent = requests(&mut machine);
+    let [Request::Release(release, name, fence)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((name.as_str(), *fence), ("b", Fence::new(1, 9)));
+    reply(&mut machine, at(12), &Reply::Released(*release, true));
+    assert_eq!(machine.event(), None, "of all that nothing is told");
+    assert_eq!(machine.held().count(), 1);
+}
+
+#[test]
+fn sessions_without_a_connection_give_signs_of_life_only_while_they_wait() {
+    let (machine, _) = holding(Life::Process { pid: 1 });
+    assert_eq!((machine.deadline(), machine.next_due()), (None, Moment::NEVER));
+    assert_eq!(machine.state(at(1_000_000)), State::Held);
+
+    let (mut machine, _) = holding(Life::Lease);
+    assert_eq!(machine.next_due(), at(9500), "it ends unless someone renews it");
+    machine.acquire(at(100), ask("b", Wait::Forever));
+    assert_eq!(machine.next_due(), at(2500));
+    let number = machine.alive(at(200));
+    reply(&mut machine, at(300), &Reply::Alive(number));
+    assert!(matches!(machine.event(), Some(Event::Answer { .. })));
+    assert_eq!(machine.deadline(), Some(at(9700)));
+}
+
+#[test]
+fn after_goodbye_there_is_nothing() {
+    let (mut machine, fence) = holding(CONNECTION);
+    machine.bye();
+    assert_eq!(requests(&mut machine), [Request::Bye]);
+    assert!(machine.must_close() && !machine.wants_connection());
+    machine.disconnected(at(10));
+    assert!(!machine.wants_connection());
+    assert_eq!(machine.grant_state(&Name::new("a").unwrap(), fence, at(10)), State::Lost);
+    assert_eq!((machine.next_due(), machine.event()), (Moment::NEVER, None));
+}
+
+#[test]
+fn what_the_node_says_of_others_is_no_trouble() {
+    let (mut machine, fence) = holding(CONNECTION);
+    reply(&mut machine, at(3), &Reply::Granted(99, Fence::new(1, 99)));
+    reply(&mut machine, at(3), &Reply::Granted(1, fence));
+    reply(&mut machine, at(3), &Reply::Lost(Name::new("b").unwrap(), fence, String::new()));
+    assert_eq!((machine.event(), machine.held().count()), (None, 1));
+    reply(&mut machine, at(3), &Reply::Lost(Name::new("a").unwrap(), fence, String::new()));
+    assert!(matches!(machine.event(), Some(Event::Lost { .. })));
+    reply(&mut machine, at(3), &Reply::Stopping(7));
+    assert_eq!(machine.event(), Some(Event::Stopping { within: Duration::from_millis(7) }));
+    machine.receive(at(4), &[255; 8]);
+    assert!(machine.must_close(), "garbage ends the connection, not the session");
+    assert_eq!(machine.state(at(4)), State::Held);
+}
+
+#[test]
+fn a_welcome_that_comes_too_late_gives_nothing() {
+    let mut machine = machine(CONNECTION);
+    machine.connected(at(0));
+    let number = machine.acquire(at(0), ask("a", Wait::Forever));
+    let mut bytes = vec![];
+    let session = Some((SessionId(7), Secret([1; 16])));
+    let (node, scope, lost) = ("one".to_owned(), Scope::User, vec![]);
+    let welcome = Welcome { version: 1, node, scope, session, ttl_ms: 10_000, lost };
+    put(&Greeting::Ok(welcome), &mut bytes);
+    put(&Reply::Granted(number, Fence::new(1, 5)), &mut bytes);
+    machine.receive(at(9600), &bytes);
+    let events: Vec<_> = std::iter::from_fn(|| machine.event()).collect();
+    assert!(matches!(events[..], [Event::Welcome { .. }]), "{events:?}");
+    assert!(machine.must_close());
+    machine.disconnected(at(9600));
+    machine.connected(at(9700));
+    let (opening, _, sent) = hello(&mut machine);
+    assert!(matches!(opening, Opening::New { .. }));
+    assert_eq!(sent, [Request::Acquire(number, ask("a", Wait::Forever))], "it is asked again");
+}
+
+#[test]
+fn who_withdraws_around_a_reconnect_waits_for_nothing() {
+    let (mut machine, _) = holding(CONNECTION);
+    let before = machine.acquire(at(10), ask("b", Wait::Forever));
+    let during = machine.acquire(at(10), ask("c", Wait::Forever));
+    machine.withdraw(before);
+    machine.disconnected(at(20));
+    machine.connected(at(30));
+    let (opening, ..) = hello(&mut machine);
+    let Opening::Resume { waiting, .. } = opening else { panic!("new") };
+    assert_eq!(waiting, [during], "the other one is not wanted any more");
+    machine.withdraw(during);
+    welcome(&mut machine, at(40));
+    assert_eq!(requests(&mut machine), [Request::Withdraw(during)]);
+}
