@@ -1,0 +1,106 @@
+//! What stands in a certificate: for whom it is, and until when.
+
+use std::net::IpAddr;
+
+use time::OffsetDateTime;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer as _;
+
+/// From so many days before its end a certificate is spoken of.
+pub const SOON_DAYS: i64 = 30;
+
+/// The name for which the certificate of a node is issued.
+pub fn node_name(node: &str, group: &str) -> String {
+    format!("{node}.{group}.doorway")
+}
+
+/// The name for which the certificate of a client is issued.
+pub fn client_name(client: &str, group: &str) -> String {
+    format!("{client}.client.{group}.doorway")
+}
+
+/// Can this be a part of such a name?
+pub fn is_label(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let bounds = !text.starts_with('-') && !text.ends_with('-');
+    bounds && (1..=63).contains(&text.len()) && text.chars().all(allowed)
+}
+
+/// What [`is_label`] wants, for people.
+pub const LABEL: &str = "1 to 63 of a-z, 0-9 and, between others, `-`";
+
+/// What stands in a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The names it is for.
+    pub names: Vec<String>,
+    /// The addresses it is for.
+    pub addresses: Vec<IpAddr>,
+    /// The organization that its subject names; our authorities put their group there.
+    pub organization: Option<String>,
+    /// From when it is valid.
+    pub from: OffsetDateTime,
+    /// Until when.
+    pub until: OffsetDateTime,
+    /// May it issue others?
+    pub authority: bool,
+}
+
+impl Facts {
+    /// Read one certificate.
+    pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, String> {
+        let parsed = X509Certificate::from_der(certificate.as_ref());
+        let (_, parsed) = parsed.map_err(|error| format!("it is no certificate: {error}"))?;
+        let mut facts = Self {
+            names: Vec::new(),
+            addresses: Vec::new(),
+            organization: parsed
+                .subject()
+                .iter_organization()
+                .next()
+                .and_then(|text| text.as_str().ok().map(str::to_owned)),
+            from: parsed.validity().not_before.to_datetime(),
+            until: parsed.validity().not_after.to_datetime(),
+            authority: parsed.is_ca(),
+        };
+        let alternative = parsed.subject_alternative_name().ok().flatten();
+        for name in alternative.iter().flat_map(|names| &names.value.general_names) {
+            match name {
+                GeneralName::DNSName(name) => facts.names.push((*name).to_owned()),
+                GeneralName::IPAddress(bytes) => facts.addresses.extend(address(bytes)),
+                _ => {}
+            }
+        }
+        Ok(facts)
+    }
+
+    /// Read all certificates of a PEM text, of which there must be one at least.
+    pub fn all(pem: &[u8]) -> Result<Vec<Self>, String> {
+        certificates(pem)?.iter().map(Self::of).collect()
+    }
+
+    /// How many whole days it is still valid; negative if it is not any more.
+    pub fn days_left(&self, now: OffsetDateTime) -> i64 {
+        (self.until - now).whole_days() - i64::from(self.until < now)
+    }
+
+    /// The day of its end, as 2027-01-31.
+    pub fn last_day(&self) -> String {
+        self.until.date().to_string()
+    }
+}
+
+/// All certificates of a PEM text, of which there must be one at least.
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let found = found.map_err(|error| format!("it is no PEM: {error}"))?;
+    if found.is_empty() { Err("it holds no certificate".to_owned()) } else { Ok(found) }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}

@@ -1,0 +1,175 @@
+//! All routes, and the document that describes them.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use serde_json::json;
+use utoipa::openapi::link::Link;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::gate::{self, Gate};
+use super::leases::Leases;
+use super::problem::{Kind, Problem};
+use super::words::{Missed, News};
+use super::{body, events, locks, node};
+use crate::listen::Doors;
+use crate::metrics::Metrics;
+use crate::service::Service;
+use crate::settings::Settings;
+
+/// What every route can get at.
+#[derive(Clone)]
+pub(crate) struct Api(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) service: Service,
+    pub(crate) leases: Arc<Leases>,
+    pub(crate) gate: Gate,
+    pub(crate) metrics: Metrics,
+}
+
+impl Deref for Api {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+/// The routes of a service.
+pub(crate) fn router(service: &Service, settings: &Settings, doors: &Doors) -> Router {
+    let api = Api(Arc::new(Shared {
+        service: service.clone(),
+        leases: Leases::new(service),
+        gate: Gate::new(settings, doors),
+        metrics: Metrics::new(service, doors.certificates.clone()),
+    }));
+    let (router, described) = described().split_for_parts();
+    let document: Arc<str> = written(described).into();
+    let json = HeaderValue::from_static("application/json");
+    let serve = move || {
+        let document = document.to_string();
+        std::future::ready(([(CONTENT_TYPE, json.clone())], document))
+    };
+    router
+        .route("/openapi.json", get(serve))
+        .method_not_allowed_fallback(not_so)
+        .fallback(nothing)
+        .layer(DefaultBodyLimit::max(body::MOST))
+        .layer(from_fn_with_state(api.clone(), gate::pass))
+        .with_state(api)
+}
+
+/// The document of the routes, in JSON.
+pub(crate) fn document() -> String {
+    written(described().split_for_parts().1)
+}
+
+fn written(mut document: utoipa::openapi::OpenApi) -> String {
+    link(&mut document);
+    document.to_pretty_json().expect("a document of texts can be written as JSON")
+}
+
+/// What can be done with what was acquired.
+fn link(document: &mut utoipa::openapi::OpenApi) {
+    let acquire = document.paths.paths.get_mut("/v1/locks/{name}/acquire");
+    let post = acquire.and_then(|path| path.post.as_mut());
+    let held = post.and_then(|post| post.responses.responses.get_mut("200"));
+    let Some(RefOr::T(held)) = held else { return };
+    for operation in ["renew", "release", "break"] {
+        let link = Link::builder()
+            .operation_id(operation)
+            .parameter("name", "$request.path.name")
+            .request_body(Some(json!({ "fence": "$response.body#/fence" })));
+        held.links.insert(operation.to_owned(), RefOr::T(link.build()));
+    }
+}
+
+fn described() -> OpenApiRouter<Api> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(locks::acquire))
+        .routes(routes!(locks::renew))
+        .routes(routes!(locks::release))
+        .routes(routes!(locks::withdraw))
+        .routes(routes!(locks::break_lock))
+        .routes(routes!(locks::inspect))
+        .routes(routes!(locks::list))
+        .routes(routes!(events::events))
+        .routes(routes!(node::status))
+        .routes(routes!(node::health))
+        .routes(routes!(node::metrics))
+}
+
+async fn nothing() -> Problem {
+    Problem::new(Kind::NotFound, "there is nothing at this path; /openapi.json lists what is")
+}
+
+async fn not_so() -> Problem {
+    Problem::invalid("not with this method").with(StatusCode::METHOD_NOT_ALLOWED)
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Doorway",
+        description = "Locks for programs on one machine and on several. In a path the name of a \
+                       lock is percent-encoded, a `/` in it as `%2F`."
+    ),
+    components(schemas(Problem, News, Missed)),
+    security((), ("token" = [])),
+    modifiers(&Token),
+)]
+struct Document;
+
+/// How clients over TCP prove who they are, unless by a certificate.
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let http = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("Over TCP, unless a client certificate is shown."))
+            .build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(http));
+    }
+}
+
+/// What may be answered to any request instead.
+pub(crate) struct Problems;
+
+impl IntoResponses for Problems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let all = [
+            ("400", "The request makes no sense."),
+            ("401", "A token or a client certificate is missing."),
+            ("403", "The client may not do that."),
+            ("404", "The grant is no more, or there is nothing of that kind."),
+            ("405", "Not with this method."),
+            ("408", "The body took too long."),
+            ("409", "The lock is not free."),
+            ("413", "The body is too long."),
+            ("415", "The body is not said to be JSON."),
+            ("422", "The lock is not served that way, or the request_id is of another request."),
+            ("429", "A limit of the node is reached."),
+            ("503", "The node does not serve now."),
+        ];
+        let response = |text| {
+            let content = Content::new(Some(Ref::from_schema_name("Problem")));
+            let response = ResponseBuilder::new().description(text);
+            RefOr::T(response.content("application/json", content).build())
+        };
+        all.into_iter().map(|(status, text)| (status.to_owned(), response(text))).collect()
+    }
+}

@@ -1,0 +1,101 @@
+//! News of grants, as they happen.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use axum::extract::{Extension, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use doorway_protocol::Name;
+use futures_util::stream::{Stream, unfold};
+use serde::Serialize;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::api::{Api, Problems};
+use super::body::Asked;
+use super::gate::Caller;
+use super::words::{Heard, Missed, News};
+use crate::principal::{Principal, Right};
+use crate::service::{self, EventKind};
+
+/// How often a line is sent when nothing happens, so that a dead connection is noticed.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// Hear of grants, releases and losses at this node, for as long as one listens.
+///
+/// Server-sent events: `granted`, `released` and `lost`, each with a `News` as JSON. Who reads too
+/// slowly misses some and gets `missed` with their number instead. Only locks that the client may
+/// inspect are told of.
+#[utoipa::path(
+    get, path = "/v1/events", operation_id = "events", tag = "locks",
+    params(Heard),
+    responses(
+        (status = 200, description = "Events.", content_type = "text/event-stream", body = String),
+        Problems,
+    ),
+)]
+pub(crate) async fn events(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Asked(query): Asked<Heard>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let ear = Ear { events: api.service.events(), principal: caller.principal, lock: query.lock };
+    let stream = unfold(ear, |mut ear| async {
+        let event = ear.next().await?;
+        Some((Ok(event), ear))
+    });
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(QUIET))
+}
+
+/// One who listens.
+struct Ear {
+    events: Receiver<service::Event>,
+    principal: Arc<Principal>,
+    lock: Option<String>,
+}
+
+impl Ear {
+    /// The next event; none when there will be no more.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            match self.events.recv().await {
+                Ok(event) if self.wants(&event.lock) => return Some(told(&event)),
+                Ok(_) => {}
+                Err(RecvError::Lagged(missed)) => return Some(line("missed", &Missed { missed })),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    fn wants(&self, lock: &Name) -> bool {
+        let fits = match self.lock.as_deref().map(|wanted| (wanted, wanted.strip_suffix('*'))) {
+            None => true,
+            Some((_, Some(beginning))) => lock.as_str().starts_with(beginning),
+            Some((wanted, None)) => lock.as_str() == wanted,
+        };
+        fits && self.principal.rights.may(Right::Inspect, lock)
+    }
+}
+
+fn told(event: &service::Event) -> Event {
+    let at = event.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let news = News {
+        lock: event.lock.to_string(),
+        fence: event.fence,
+        session: event.session.0,
+        client: event.client.to_string(),
+        at_ms: at.as_millis() as u64,
+    };
+    let kind = match event.kind {
+        EventKind::Granted => "granted",
+        EventKind::Released => "released",
+        EventKind::Lost => "lost",
+    };
+    line(kind, &news)
+}
+
+fn line(kind: &str, data: &impl Serialize) -> Event {
+    let text = serde_json::to_string(data).expect("texts and numbers can be written as JSON");
+    Event::default().event(kind).data(text)
+}

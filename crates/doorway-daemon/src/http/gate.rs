@@ -1,0 +1,140 @@
+//! Who asks, and for which host: answered before anything else is looked at.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, HOST};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use super::Connection;
+use super::api::Api;
+use super::problem::{Kind, Problem};
+use crate::listen::{Doors, Proof};
+use crate::principal::Principal;
+use crate::settings::Settings;
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) principal: Arc<Principal>,
+    /// From another machine, maybe.
+    pub(crate) remote: bool,
+}
+
+/// What a request has to prove.
+pub(crate) struct Gate {
+    doors: Doors,
+    /// The names of this host, in small letters.
+    hosts: Vec<String>,
+}
+
+impl Gate {
+    pub(crate) fn new(settings: &Settings, doors: &Doors) -> Self {
+        let node = &settings.node;
+        let own = ["localhost".to_owned(), crate::certificate::node_name(&node.me, &node.group)];
+        let configured = settings.hosts.iter().map(|host| host.to_ascii_lowercase());
+        Self { doors: doors.clone(), hosts: own.into_iter().chain(configured).collect() }
+    }
+
+    fn caller(&self, end: &Connection, headers: &HeaderMap) -> Result<Caller, Problem> {
+        if !end.remote {
+            let principal = end.principal.clone().ok_or_else(|| {
+                Problem::new(Kind::Forbidden, "this node serves its own user alone")
+            })?;
+            return Ok(Caller { principal: Arc::new(principal), remote: false });
+        }
+        self.check_host(headers)?;
+        let principal = match headers.get(AUTHORIZATION) {
+            Some(shown) => shown.to_str().ok().and_then(bearer).and_then(|token| {
+                self.doors.identify.as_ref().and_then(|identify| identify(Proof::Token(token)))
+            }),
+            None => end.principal.clone(),
+        };
+        let principal = principal.ok_or_else(|| {
+            let text = "show a token that this node knows (`authorization: Bearer TOKEN`), or a \
+                        client certificate";
+            Problem::new(Kind::Unauthorized, text)
+        })?;
+        Ok(Caller { principal: Arc::new(principal), remote: true })
+    }
+
+    /// A page of another site can have its own name point to this address; it cannot have the
+    /// browser ask for another name than its own, or for an address.
+    fn check_host(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else {
+            return Err(Problem::invalid("the request needs one `host` header"));
+        };
+        let host = host.to_str().map(name_of).unwrap_or_default();
+        let known = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+            || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
+        if known {
+            return Ok(());
+        }
+        let text = format!(
+            "this node is not called `{host}`: ask for its address, or add the name to `hosts` \
+             under [http] in its settings"
+        );
+        Err(Problem::new(Kind::Forbidden, text))
+    }
+}
+
+/// Let a request in, with what is known of its client.
+pub(crate) async fn pass(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    let end = request.extensions().get::<Arc<Connection>>().cloned();
+    let caller = match &end {
+        Some(end) => api.gate.caller(end, request.headers()),
+        None => Err(Problem::new(Kind::Unauthorized, "nothing is known of this connection")),
+    };
+    match caller {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// A host without its port.
+fn name_of(host: &str) -> &str {
+    let end = match host.rfind(']') {
+        Some(end) => end + 1,
+        None => host.find(':').unwrap_or(host.len()),
+    };
+    host[..end].trim_end_matches('.')
+}
+
+fn bearer(shown: &str) -> Option<&str> {
+    let (scheme, token) = shown.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_taken_out_of_its_header() {
+        for (host, name) in [
+            ("lock.example:7300", "lock.example"),
+            ("lock.example.", "lock.example"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("127.0.0.1:1", "127.0.0.1"),
+            ("", ""),
+        ] {
+            assert_eq!(name_of(host), name);
+        }
+    }
+
+    #[test]
+    fn a_token_is_taken_out_of_its_header() {
+        assert_eq!(bearer("Bearer abc"), Some("abc"));
+        assert_eq!(bearer("bearer  abc "), Some("abc"));
+        assert_eq!(bearer("Basic abc"), None);
+        assert_eq!(bearer("Bearer"), None);
+    }
+}

@@ -1,0 +1,245 @@
+//! Requests by the texts that clients made up for them, so that one that comes again is the same.
+//!
+//! Every request has a lease of its own, and its number in that lease is made of its text: so it is
+//! found again even by the process that comes after a crash, in whose ledger only the number stands.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use doorway_protocol::{Ask, Code, Life, Mode, Name, Refusal, Wait, WhoAmI};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use tokio::time::sleep;
+
+use super::gate::Caller;
+use super::problem::{Kind, Problem};
+use super::words::Acquire;
+use crate::clock::Moment;
+use crate::service::{Peer, Service, Session};
+
+/// How long a request is remembered after its lease has ended.
+const REMEMBERED: Duration = Duration::from_secs(10);
+
+/// How often it is looked which ones have.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// So many that have ended are remembered at most, whatever their time.
+const ENDED: usize = 10_000;
+
+/// Whose request, and which.
+type Key = (String, String);
+
+/// All requests with texts.
+pub(crate) struct Leases {
+    service: Service,
+    known: Mutex<HashMap<Key, Known, std::hash::RandomState>>,
+}
+
+/// A request that may come again.
+struct Known {
+    made: Arc<Made>,
+    /// Its client does not want it any more.
+    withdrawn: bool,
+    /// When it was seen that its lease has ended.
+    ended: Option<Moment>,
+}
+
+/// A request with its lease.
+pub(crate) struct Made {
+    pub(crate) session: Arc<Session>,
+    /// Its number in that session.
+    pub(crate) number: u64,
+    pub(crate) lock: Name,
+    mode: Mode,
+    permits: Option<u32>,
+    key: Option<Key>,
+}
+
+impl Made {
+    /// What is asked of the service.
+    pub(crate) fn ask(&self, wait: Wait) -> Ask {
+        Ask { lock: self.lock.clone(), mode: self.mode, permits: self.permits, wait }
+    }
+
+    /// Can it come again?
+    pub(crate) fn may_come_again(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// Does it have a place in the queue?
+    pub(crate) fn is_waiting(&self) -> bool {
+        Service::is_waiting(&self.session, self.number)
+    }
+
+    fn is_same(&self, lock: &Name, body: &Acquire) -> bool {
+        self.lock == *lock && self.mode == mode(body) && self.permits == body.permits
+    }
+}
+
+impl Leases {
+    pub(crate) fn new(service: &Service) -> Arc<Self> {
+        let leases = Arc::new(Self { service: service.clone(), known: Mutex::default() });
+        tokio::spawn(forget(Arc::downgrade(&leases)));
+        leases
+    }
+
+    /// The request that came before, or a new one with a lease.
+    pub(crate) fn request(
+        &self,
+        caller: &Caller,
+        lock: &Name,
+        body: &Acquire,
+    ) -> Result<Arc<Made>, Problem> {
+        let Some(id) = &body.request_id else {
+            return Ok(Arc::new(self.make(caller, lock, body, None)?));
+        };
+        check_id(id)?;
+        let key = (caller.principal.name.clone(), id.clone());
+        let mut known = self.known.lock();
+        if let Some(before) = known.get(&key) {
+            let made = &before.made;
+            if !made.is_same(lock, body) {
+                let text = format!("the request_id {id:?} was used to ask for something else");
+                return Err(Problem::invalid(text).with(StatusCode::UNPROCESSABLE_ENTITY));
+            }
+            let granted = Service::was_granted(&made.session, made.number);
+            if self.service.alive(&made.session).is_ok() && !before.withdrawn {
+                return Ok(Arc::clone(made));
+            }
+            if before.withdrawn || granted.is_some() {
+                let what = if before.withdrawn { "withdrawn" } else { "granted, and that is over" };
+                let text = format!("the request {id:?} was {what}: make up another request_id");
+                return Err(Problem::new(Kind::Gone, text));
+            }
+        }
+        let most = self.service.limits().sessions + ENDED;
+        if known.len() >= most {
+            known.retain(|_, known| !known.made.session.is_over());
+        }
+        let made = match self.service.lease_of(&caller.principal, lock, number(&key, lock)) {
+            Some(session) => Arc::new(Made {
+                session,
+                number: number(&key, lock),
+                lock: lock.clone(),
+                mode: mode(body),
+                permits: body.permits,
+                key: Some(key.clone()),
+            }),
+            None => Arc::new(self.make(caller, lock, body, Some(key.clone()))?),
+        };
+        known.insert(key, Known { made: Arc::clone(&made), withdrawn: false, ended: None });
+        Ok(made)
+    }
+
+    fn make(
+        &self,
+        caller: &Caller,
+        lock: &Name,
+        body: &Acquire,
+        key: Option<Key>,
+    ) -> Result<Made, Refusal> {
+        let mut peer = Peer { principal: None, process: None, remote: caller.remote };
+        let who = WhoAmI { label: body.label.clone(), ..WhoAmI::default() };
+        let session =
+            self.service.open(&mut peer, &caller.principal, &who, body.ttl_ms, Life::Lease)?;
+        let number = key.as_ref().map_or(1, |key| number(key, lock));
+        let (lock, mode, permits) = (lock.clone(), mode(body), body.permits);
+        Ok(Made { session, number, lock, mode, permits, key })
+    }
+
+    /// A request was refused: unless something else has come of it, its lease has no use.
+    pub(crate) fn drop_idle(&self, made: &Made) {
+        self.service.end_if_idle(&made.session);
+        let Some(key) = &made.key else { return };
+        let mut known = self.known.lock();
+        let same = |known: &Known| Arc::ptr_eq(&known.made.session, &made.session);
+        let granted = Service::was_granted(&made.session, made.number).is_some();
+        if known.get(key).is_some_and(same) && made.session.is_over() && !granted {
+            known.remove(key);
+        }
+    }
+
+    /// End a request, whatever has come of it. Had it waited or held the lock until now?
+    pub(crate) fn withdraw(&self, made: &Made) -> bool {
+        let waits = made.is_waiting();
+        let held = self.service.withdraw(&made.session, made.number).is_ok();
+        self.service.end_if_idle(&made.session);
+        waits || held
+    }
+
+    /// The same for the one that is called so.
+    pub(crate) fn withdraw_id(
+        &self,
+        caller: &Caller,
+        lock: &Name,
+        id: &str,
+    ) -> Result<bool, Problem> {
+        check_id(id)?;
+        let key = (caller.principal.name.clone(), id.to_owned());
+        let made = {
+            let mut known = self.known.lock();
+            let known = known.get_mut(&key).filter(|known| known.made.lock == *lock);
+            known.map(|known| {
+                known.withdrawn = true;
+                Arc::clone(&known.made)
+            })
+        };
+        if let Some(made) = made {
+            return Ok(self.withdraw(&made));
+        }
+        let number = number(&key, lock);
+        let session = self.service.lease_of(&caller.principal, lock, number);
+        Ok(session.is_some_and(|session| {
+            let held = self.service.withdraw(&session, number).is_ok();
+            self.service.end_if_idle(&session);
+            held
+        }))
+    }
+
+    fn look(&self) {
+        let now = Moment::now();
+        self.known.lock().retain(|_, known| {
+            if known.made.session.is_over() {
+                let ended = *known.ended.get_or_insert(now);
+                return now.since(ended) < REMEMBERED;
+            }
+            true
+        });
+    }
+}
+
+/// Forget requests that nobody asks for any more.
+async fn forget(leases: Weak<Leases>) {
+    loop {
+        sleep(LOOK).await;
+        let Some(leases) = leases.upgrade() else { return };
+        leases.look();
+    }
+}
+
+/// A lease that has ended meanwhile, without having been of any use: a new one may be.
+pub(crate) fn is_worn_out(made: &Made, refusal: &Refusal) -> bool {
+    refusal.code == Code::Gone
+        && made.session.is_over()
+        && Service::was_granted(&made.session, made.number).is_none()
+}
+
+fn mode(body: &Acquire) -> Mode {
+    if body.shared { Mode::Shared } else { Mode::Exclusive }
+}
+
+fn check_id(id: &str) -> Result<(), Problem> {
+    if (1..=200).contains(&id.chars().count()) {
+        return Ok(());
+    }
+    Err(Problem::invalid("a request_id has 1 to 200 characters"))
+}
+
+/// FNV-1a, which every process computes alike. Nobody gets at requests of others by what it makes up:
+/// a lease belongs to its client.
+fn number((principal, id): &Key, lock: &Name) -> u64 {
+    let parts = [principal.as_bytes(), &[0xff], lock.as_str().as_bytes(), &[0xff], id.as_bytes()];
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    parts.concat().iter().fold(0xcbf2_9ce4_8422_2325, step)
+}

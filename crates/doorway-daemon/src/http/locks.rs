@@ -1,0 +1,255 @@
+//! The routes of locks.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::extract::{Extension, State};
+use doorway_protocol::{Fence, LockReport, Locks, Name, Refusal, Wait};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::api::{Api, Problems};
+use super::body::{Asked, Json, Lock};
+use super::gate::Caller;
+use super::leases::{Made, is_worn_out};
+use super::problem::{Kind, Problem};
+use super::words::{
+    Acquire, Broken, LONGEST_MS, Lease, Listed, Named, Released, Renew, Which, Withdraw, Withdrawn,
+};
+use crate::clock::ms;
+use crate::service::Session;
+
+/// How long one who does not want to wait may be kept waiting for what other nodes say.
+const ASKING: Duration = Duration::from_secs(5);
+
+/// How often a lease may end at the very moment at which its request comes again.
+const TRIES: u32 = 3;
+
+type Answer<T> = Result<axum::Json<T>, Problem>;
+
+/// Acquire a lock.
+///
+/// Answered when the lock is held, or with 409 after `wait_ms`. While the request waits its lease
+/// does not end; from then on it has to be renewed within `ttl_ms`. A client that goes away keeps its
+/// place for `ttl_ms`, and finds it again by its `request_id`.
+#[utoipa::path(
+    post, path = "/v1/locks/{name}/acquire", operation_id = "acquire", tag = "locks",
+    params(Which),
+    request_body = Acquire,
+    responses((status = 200, description = "The lock is held.", body = Lease), Problems),
+)]
+pub(crate) async fn acquire(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Lock(lock): Lock,
+    Json(body): Json<Acquire>,
+) -> Answer<Lease> {
+    if body.wait_ms > LONGEST_MS {
+        let text = format!("wait_ms is {LONGEST_MS} at most; whoever waits longer asks again");
+        return Err(Problem::invalid(text));
+    }
+    let until = Instant::now() + Duration::from_millis(body.wait_ms.into());
+    let mut tries = TRIES;
+    loop {
+        let made = api.leases.request(&caller, &lock, &body)?;
+        let mut leaving = Leaving { api: &api, made: &made, done: false };
+        tries -= 1;
+        match wait(&api, &made, body.wait_ms > 0, until).await {
+            Some(Ok(fence)) => {
+                // The client is there: its time begins now.
+                api.service.alive(&made.session)?;
+                leaving.done = true;
+                return Ok(lease(&lock, fence, &made.session));
+            }
+            Some(Err(refusal)) if tries > 0 && is_worn_out(&made, &refusal) => {}
+            Some(Err(refusal)) => {
+                api.leases.drop_idle(&made);
+                return Err(refusal.into());
+            }
+            None => return Err(not_in_time(&api, &made, body.wait_ms > 0)),
+        }
+    }
+}
+
+/// Nobody can come back for a request without a text: when its client goes away, it ends.
+struct Leaving<'a> {
+    api: &'a Api,
+    made: &'a Made,
+    done: bool,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if !self.done && !self.made.may_come_again() {
+            self.api.leases.withdraw(self.made);
+        }
+    }
+}
+
+/// Wait for the answer; none if it does not come in time.
+async fn wait(
+    api: &Api,
+    made: &Made,
+    patient: bool,
+    until: Instant,
+) -> Option<Result<Fence, Refusal>> {
+    let fresh = !patient && !made.is_waiting();
+    let until = if fresh { Instant::now() + ASKING } else { until };
+    let wait = if patient { Wait::Forever } else { Wait::No };
+    let mut answer = pin!(api.service.acquire_wait(&made.session, made.number, made.ask(wait)));
+    loop {
+        let pause = made.session.ttl() / 4;
+        tokio::select! {
+            biased;
+            answer = &mut answer => return Some(answer),
+            () = sleep_until(until) => return None,
+            // Whoever waits here is there; whoever goes away lets the lease run out.
+            () = sleep(pause) => drop(api.service.alive(&made.session)),
+        }
+    }
+}
+
+/// Nothing came in time: who can come again keeps its place for a while.
+fn not_in_time(api: &Api, made: &Made, patient: bool) -> Problem {
+    let lock = &made.lock;
+    if !patient && !made.is_waiting() || !made.may_come_again() {
+        api.leases.withdraw(made);
+        let when = if patient { "was not free in time" } else { "is not free" };
+        return Problem::new(Kind::NotFree, format!("`{lock}` {when}"));
+    }
+    let _ = api.service.alive(&made.session); // Its time begins now.
+    let text = format!(
+        "`{lock}` was not free in time; the request keeps its place for {} ms: ask again with the \
+         same request_id, or withdraw it",
+        ms(made.session.ttl())
+    );
+    Problem::new(Kind::NotFree, text)
+}
+
+fn lease(lock: &Name, fence: Fence, session: &Session) -> axum::Json<Lease> {
+    let ttl_ms = ms(session.ttl());
+    axum::Json(Lease {
+        lock: lock.to_string(),
+        fence,
+        view: fence.view(),
+        session: session.id().0,
+        ttl_ms,
+        expires_in_ms: ttl_ms,
+    })
+}
+
+/// Keep a grant for longer.
+///
+/// The lease ends `ttl_ms` after this, unless it is renewed again. It works as well after a crash of
+/// the node. 404: the grant is no more, and whatever it protected must not be touched.
+#[utoipa::path(
+    post, path = "/v1/locks/{name}/renew", operation_id = "renew", tag = "locks",
+    params(Which),
+    request_body = Renew,
+    responses((status = 200, description = "The lock is still held.", body = Lease), Problems),
+)]
+pub(crate) async fn renew(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Lock(lock): Lock,
+    Json(body): Json<Renew>,
+) -> Answer<Lease> {
+    let ttl = body.ttl_ms.map(|ttl| Duration::from_millis(ttl.into()));
+    let session = api.service.renew_for(&caller.principal, &lock, body.fence, ttl)?;
+    Ok(lease(&lock, body.fence, &session))
+}
+
+/// Release a grant.
+///
+/// It may be asked as often as one likes, and never frees a grant with another fence.
+#[utoipa::path(
+    post, path = "/v1/locks/{name}/release", operation_id = "release", tag = "locks",
+    params(Which),
+    request_body = Named,
+    responses((status = 200, description = "It is not held any more.", body = Released), Problems),
+)]
+pub(crate) async fn release(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Lock(lock): Lock,
+    Json(body): Json<Named>,
+) -> Answer<Released> {
+    let released = api.service.release_loose(&caller.principal, &lock, body.fence);
+    Ok(axum::Json(Released { released }))
+}
+
+/// Withdraw a request.
+///
+/// It gives its place in the queue back, or releases what it was granted.
+#[utoipa::path(
+    post, path = "/v1/locks/{name}/withdraw", operation_id = "withdraw", tag = "locks",
+    params(Which),
+    request_body = Withdraw,
+    responses((status = 200, description = "It is no more.", body = Withdrawn), Problems),
+)]
+pub(crate) async fn withdraw(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Lock(lock): Lock,
+    Json(body): Json<Withdraw>,
+) -> Answer<Withdrawn> {
+    let withdrawn = api.leases.withdraw_id(&caller, &lock, &body.request_id)?;
+    Ok(axum::Json(Withdrawn { withdrawn }))
+}
+
+/// Take a lock from whoever holds it.
+///
+/// The fence is the confirmation: it has to be the one with which the lock is held now, at this
+/// node.
+#[utoipa::path(
+    post, path = "/v1/locks/{name}/break", operation_id = "break", tag = "locks",
+    params(Which),
+    request_body = Named,
+    responses((status = 200, description = "It was taken.", body = Broken), Problems),
+)]
+pub(crate) async fn break_lock(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Lock(lock): Lock,
+    Json(body): Json<Named>,
+) -> Answer<Broken> {
+    api.service.break_lock(&caller.principal, &lock, body.fence).await?;
+    Ok(axum::Json(Broken { broken: true }))
+}
+
+/// All about one lock.
+///
+/// Who holds it and since when, who waits and for what, at all nodes that answer.
+#[utoipa::path(
+    get, path = "/v1/locks/{name}", operation_id = "inspect", tag = "locks",
+    params(Which),
+    responses((status = 200, description = "The lock.", body = LockReport), Problems),
+)]
+pub(crate) async fn inspect(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Lock(lock): Lock,
+) -> Answer<LockReport> {
+    Ok(axum::Json(api.service.inspect(&caller.principal, &lock).await?))
+}
+
+/// The locks that clients of this node hold or wait for.
+///
+/// In the order of their names, a page at a time; only those that the client may inspect.
+#[utoipa::path(
+    get, path = "/v1/locks", operation_id = "list", tag = "locks",
+    params(Listed),
+    responses((status = 200, description = "A page of locks.", body = Locks), Problems),
+)]
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Asked(query): Asked<Listed>,
+) -> Answer<Locks> {
+    let after = match query.after.as_str() {
+        "" => None,
+        text => Some(Name::new(text).map_err(|error| {
+            Problem::invalid(format!("`after` has to be a name of the page before: {error}"))
+        })?),
+    };
+    Ok(axum::Json(api.service.list(&caller.principal, &query.prefix, after.as_ref())))
+}

@@ -1,0 +1,278 @@
+//! The ledger: which sessions there are, for the process that comes after a crash of this one.
+//!
+//! A file of records of equal size, each written at its place when a session first holds something
+//! and erased when it ends. It survives the process, not the machine: nothing waits for the disk
+//! but the marker at the beginning, which says when the machine was started, whether clients of
+//! other machines were served, whether the service stopped as it should, and which numbers sessions
+//! have had.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use doorway_protocol::{Fence, Life, Name, Secret};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+/// How long a record is, with what surrounds it. So many divide a page, so that none is ever torn.
+const RECORD: usize = 512;
+
+/// So many numbers of sessions belong to one start.
+const NUMBERS: u64 = 1 << 32;
+
+/// Why there is no ledger.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// Another service has the directory.
+    #[error("another service uses {}; stop it, or use a directory of your own", .0.display())]
+    InUse(PathBuf),
+    /// The disk refused.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What was found in the ledger.
+#[derive(Debug, Default)]
+pub struct Former {
+    /// The process before this one did not stop as it should.
+    pub unclean: bool,
+    /// The machine has run since.
+    pub same_boot: bool,
+    /// Clients of other machines may have been served.
+    pub tcp: bool,
+    /// No session before this start had a higher number.
+    pub last: u64,
+    /// The records that were there, with their places.
+    pub(crate) records: Vec<(u32, Record)>,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Record {
+    Marker(Marker),
+    Session(SessionRecord),
+    Grant(GrantRecord),
+}
+
+/// What is known of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SessionRecord {
+    pub(crate) number: u64,
+    pub(crate) secret: Secret,
+    pub(crate) ttl_ms: u32,
+    pub(crate) life: Life,
+    pub(crate) remote: bool,
+    /// The process that it lives with, or that opened its connection.
+    pub(crate) pid: Option<u32>,
+    /// When that was started.
+    pub(crate) started: Option<u64>,
+    pub(crate) uid: Option<u32>,
+    pub(crate) principal: String,
+    pub(crate) client: String,
+}
+
+/// What a session without a connection holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GrantRecord {
+    pub(crate) session: u64,
+    pub(crate) lock: Name,
+    pub(crate) shared: bool,
+    pub(crate) permits: Option<u32>,
+    pub(crate) fence: Fence,
+    pub(crate) request: u64,
+}
+
+/// The first record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Marker {
+    boot: String,
+    clean: bool,
+    tcp: bool,
+    /// Sessions up to this number may have been.
+    last: u64,
+}
+
+/// The ledger of a service. The directory is this process' while it lives.
+#[derive(Debug)]
+pub struct Ledger {
+    file: File,
+    path: PathBuf,
+    marker: Marker,
+    first: u64,
+    places: Mutex<Places>,
+}
+
+#[derive(Debug)]
+struct Places {
+    /// All from this one on are free.
+    end: u32,
+    free: Vec<u32>,
+}
+
+impl Ledger {
+    /// Take a directory, which is made if only it is missing, and find what was left in it. `tcp`:
+    /// will clients of other machines be served?
+    pub fn open(directory: &Path, tcp: bool) -> Result<(Self, Former), LedgerError> {
+        match fs::DirBuilder::new().mode(0o700).create(directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed("create", directory)(error));
+            }
+            _ => {}
+        }
+        let path = directory.join("sessions");
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(&path).map_err(failed("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LedgerError::InUse(directory.into())),
+            Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed("read", &path))?;
+        let boot = boot_id();
+        let former = read(&bytes, &boot);
+        if !former.unclean {
+            // Nobody needs what is left, and places begin anew.
+            file.set_len(0).map_err(failed("shorten", &path))?;
+        }
+        let end = if former.unclean { bytes.len().div_ceil(RECORD).max(1) as u32 } else { 1 };
+        let used: std::collections::BTreeSet<u32> =
+            former.records.iter().map(|(place, _)| *place).collect();
+        let free = (1..end).filter(|place| !used.contains(place)).collect();
+        let marker = Marker { boot, clean: false, tcp, last: former.last + NUMBERS };
+        let first = former.last;
+        let places = Mutex::new(Places { end, free });
+        let ledger = Self { file, path, marker, first, places };
+        ledger.mark(false)?;
+        Ok((ledger, former))
+    }
+
+    /// Sessions of this start have higher numbers.
+    pub(crate) fn first_session(&self) -> u64 {
+        self.first
+    }
+
+    /// Write a record; where?
+    pub(crate) fn write(&self, record: &Record) -> io::Result<u32> {
+        let place = {
+            let mut places = self.places.lock();
+            places.free.pop().unwrap_or_else(|| {
+                places.end += 1;
+                places.end - 1
+            })
+        };
+        let written = self.put(place, record);
+        if written.is_err() {
+            self.places.lock().free.push(place);
+        }
+        written.map(|()| place)
+    }
+
+    /// Write another record at a place.
+    pub(crate) fn rewrite(&self, place: u32, record: &Record) -> io::Result<()> {
+        self.put(place, record)
+    }
+
+    /// Erase a record.
+    pub(crate) fn erase(&self, place: u32) {
+        let at = u64::from(place) * RECORD as u64;
+        match self.file.write_all_at(&[0; 2], at) {
+            Ok(()) => self.places.lock().free.push(place),
+            // The place stays taken: after a crash somebody is waited for who does not come.
+            Err(error) => tracing::error!(path = %self.path.display(), "cannot write: {error}"),
+        }
+    }
+
+    /// The service has stopped as it should: nobody holds anything.
+    pub fn close(&self) {
+        if let Err(error) = self.mark(true) {
+            tracing::error!("{error}");
+        }
+    }
+
+    fn mark(&self, clean: bool) -> Result<(), LedgerError> {
+        let marker = Marker { clean, ..self.marker.clone() };
+        let written = self.put(0, &Record::Marker(marker));
+        let synced = written.and_then(|()| self.file.sync_all());
+        synced.map_err(failed("write", &self.path))
+    }
+
+    fn put(&self, place: u32, record: &Record) -> io::Result<()> {
+        self.file.write_all_at(&encode(record), u64::from(place) * RECORD as u64)
+    }
+}
+
+/// A length, a check and the value.
+fn encode(record: &Record) -> [u8; RECORD] {
+    let mut bytes = [0; RECORD];
+    let length = postcard::to_slice(record, &mut bytes[6..])
+        .expect("limits on all that goes into a record keep it short")
+        .len();
+    let check = check(&bytes[6..6 + length]);
+    bytes[..2].copy_from_slice(&(length as u16).to_le_bytes());
+    bytes[2..6].copy_from_slice(&check.to_le_bytes());
+    bytes
+}
+
+/// What stands at a place, if it is whole.
+fn decode(bytes: &[u8]) -> Option<Record> {
+    let length = usize::from(u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?));
+    let told = u32::from_le_bytes(bytes.get(2..6)?.try_into().ok()?);
+    let value = bytes.get(6..6 + length)?;
+    (length > 0 && check(value) == told).then(|| postcard::from_bytes(value).ok())?
+}
+
+/// FNV-1a: nobody means harm here, only disks forget.
+fn check(bytes: &[u8]) -> u32 {
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    bytes.iter().fold(0x811c_9dc5, step)
+}
+
+fn read(bytes: &[u8], boot: &str) -> Former {
+    let mut records = bytes.chunks(RECORD).map(decode).zip(0..);
+    if bytes.is_empty() {
+        return Former::default();
+    }
+    let Some((Some(Record::Marker(marker)), _)) = records.next() else {
+        // Nobody knows what was before, so it is taken to be the worst. The numbers of sessions
+        // begin where none can have got in the time since the first start that could have been.
+        let last = seconds_since_2026() << 20;
+        return Former { unclean: true, same_boot: false, tcp: true, last, records: Vec::new() };
+    };
+    let records = records.filter_map(|(record, place)| Some((place, record?)));
+    Former {
+        unclean: !marker.clean,
+        same_boot: marker.boot == boot,
+        tcp: marker.tcp,
+        last: marker.last,
+        records: if marker.clean { Vec::new() } else { records.collect() },
+    }
+}
+
+/// Another one at every start of the machine.
+fn boot_id() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// Never less than before, unless somebody sets the clock back.
+pub(crate) fn seconds_since_2026() -> u64 {
+    const BEGINNING: u64 = 1_767_225_600; // 2026-01-01T00:00:00Z
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_secs().saturating_sub(BEGINNING)
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
+    let path = path.to_owned();
+    move |source| LedgerError::Io { what, path, source }
+}

@@ -1,0 +1,306 @@
+//! Where clients come in: a Unix socket, and TCP with TLS.
+//!
+//! The first byte of a connection tells the framed protocol, which begins with a zero, from HTTP.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net as unix;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use doorway_protocol::{MAGIC, Scope};
+use parking_lot::RwLock;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::certificate::node_name;
+use crate::native;
+use crate::principal::{Principal, Rights};
+use crate::seldom::Seldom;
+use crate::service::{Peer, Process, Service};
+use crate::settings::{Settings, Socket};
+use crate::tls::{Certificates, ReloadError};
+
+pub use crate::settings::Proof;
+
+/// A pause after a connection could not be accepted: mostly too many files are open.
+const PAUSE: Duration = Duration::from_millis(100);
+
+static ACCEPT: Seldom = Seldom::new();
+static HANDSHAKE: Seldom = Seldom::new();
+
+/// The certificates that TCP connections are shown; new ones hold from the next connection on.
+#[derive(Clone)]
+pub struct SharedTls(Arc<RwLock<Arc<ServerConfig>>>);
+
+impl SharedTls {
+    /// These certificates.
+    pub fn new(config: Arc<ServerConfig>) -> Self {
+        Self(Arc::new(RwLock::new(config)))
+    }
+
+    /// Others from now on.
+    pub fn set(&self, config: Arc<ServerConfig>) {
+        *self.0.write() = config;
+    }
+
+    fn get(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0.read())
+    }
+}
+
+impl fmt::Debug for SharedTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedTls(..)") // Keys belong in no log.
+    }
+}
+
+/// Who shows that? `None`: nobody known.
+pub type Identify = Arc<dyn Fn(Proof<'_>) -> Option<Principal> + Send + Sync>;
+
+/// Serves a connection of HTTP.
+pub type HttpDoor =
+    Arc<dyn Fn(Begun, Peer) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// What the doors need to know.
+#[derive(Clone, Default)]
+pub struct Doors {
+    /// The certificates of the doors over TCP, without which there are none.
+    pub tls: Option<SharedTls>,
+    /// The files of those certificates, which are read again when they change.
+    pub certificates: Option<Arc<Certificates>>,
+    /// Who comes in over TCP.
+    pub identify: Option<Identify>,
+    /// Who serves HTTP; nobody closes such connections.
+    pub http: Option<HttpDoor>,
+}
+
+impl Doors {
+    /// What the settings say of the doors; HTTP is added by whoever serves it.
+    pub fn of(settings: &Settings) -> Result<Self, ReloadError> {
+        let certificates = match &settings.tls {
+            None => None,
+            Some(files) => {
+                let name = node_name(&settings.node.me, &settings.node.group);
+                Some(Certificates::open(files.clone(), name)?)
+            }
+        };
+        let tls = certificates.as_ref().map(|certificates| SharedTls::new(certificates.server()));
+        let known = settings.clone();
+        let identify: Identify = Arc::new(move |proof| known.principal(proof));
+        Ok(Self { tls, certificates, identify: Some(identify), http: None })
+    }
+
+    pub(crate) fn by_token(&self, token: &str) -> Option<Principal> {
+        self.identify.as_ref().and_then(|identify| identify(Proof::Token(token)))
+    }
+}
+
+impl fmt::Debug for Doors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Doors").finish_non_exhaustive()
+    }
+}
+
+/// Bytes in both directions.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// A connection of which some bytes have been read already; whoever reads gets them first.
+pub struct Begun {
+    stream: Box<dyn Stream>,
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl AsyncRead for Begun {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let rest = &this.bytes[this.taken..];
+        if rest.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(context, into);
+        }
+        let part = rest.len().min(into.remaining());
+        into.put_slice(&rest[..part]);
+        this.taken += part;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Begun {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl fmt::Debug for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Begun").finish_non_exhaustive()
+    }
+}
+
+/// Listen on a Unix socket. A file that nobody listens on is replaced, so whoever calls this must
+/// have taken the directory of the service before.
+pub fn bind_unix(socket: &Socket) -> io::Result<UnixListener> {
+    let listener = match socket {
+        Socket::Abstract(name) => {
+            let address = unix::SocketAddr::from_abstract_name(name.as_bytes())?;
+            unix::UnixListener::bind_addr(&address)?
+        }
+        Socket::File(path, mode) => bind_file(path, *mode)?,
+    };
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}
+
+fn bind_file(path: &Path, mode: u32) -> io::Result<unix::UnixListener> {
+    match fs::symlink_metadata(path) {
+        Ok(about) if about.file_type().is_socket() => {
+            if unix::UnixStream::connect(path).is_ok() {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
+            fs::remove_file(path)?;
+        }
+        Ok(_) => return Err(io::Error::other("there is a file that is no socket")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    // Under another name until its permissions are right, so that nobody comes in before.
+    let new = path.with_extension(format!("new{}", std::process::id()));
+    let _ = fs::remove_file(&new); // Of a process with our number that is no more.
+    let listener = unix::UnixListener::bind(&new)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(mode))?;
+    fs::rename(&new, path)?;
+    Ok(listener)
+}
+
+/// Accept clients on a Unix socket, for ever.
+pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors) {
+    let doors = Arc::new(doors);
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (service, doors) = (service.clone(), Arc::clone(&doors));
+                tokio::spawn(async move {
+                    let peer = unix_peer(&service, &stream);
+                    begin(&service, stream, peer, &doors, Speaks::Both).await;
+                });
+            }
+            Err(error) => not_accepted(&error).await,
+        }
+    }
+}
+
+/// Which protocols a door speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaks {
+    /// The framed protocol of sessions.
+    Native,
+    /// HTTP.
+    Http,
+    /// Both.
+    Both,
+}
+
+/// Accept clients over TCP, for ever. Without certificates nobody comes in.
+pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, speaks: Speaks) {
+    let doors = Arc::new(doors);
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                let (service, doors) = (service.clone(), Arc::clone(&doors));
+                tokio::spawn(async move {
+                    if let Err(error) = tls(&service, stream, &doors, speaks).await {
+                        HANDSHAKE.then(|| tracing::debug!(%from, "no handshake: {error}"));
+                    }
+                });
+            }
+            Err(error) => not_accepted(&error).await,
+        }
+    }
+}
+
+/// Neither spin nor fill the log.
+async fn not_accepted(error: &io::Error) {
+    ACCEPT.then(|| tracing::warn!("a connection could not be accepted: {error}"));
+    sleep(PAUSE).await;
+}
+
+async fn tls(
+    service: &Service,
+    stream: TcpStream,
+    doors: &Doors,
+    speaks: Speaks,
+) -> io::Result<()> {
+    let config = doors.tls.as_ref().map(SharedTls::get);
+    let config = config.ok_or_else(|| io::Error::other("there are no certificates"))?;
+    stream.set_nodelay(true)?;
+    // A visitor whose machine is gone is noticed, some time.
+    rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
+    let stream = timeout(native::HELLO, TlsAcceptor::from(config).accept(stream)).await??;
+    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    let identify = doors.identify.as_ref();
+    let principal =
+        shown.zip(identify).and_then(|(shown, identify)| identify(Proof::Certificate(shown)));
+    let peer = Peer { principal, process: None, remote: true };
+    begin(service, stream, peer, doors, speaks).await;
+    Ok(())
+}
+
+/// Who opened a Unix socket. The node of one user serves that user and root alone.
+fn unix_peer(service: &Service, stream: &UnixStream) -> Peer {
+    let Ok(shown) = stream.peer_cred() else { return Peer::default() };
+    let own = rustix::process::geteuid().as_raw();
+    let uid = shown.uid();
+    let welcome = service.scope() != Scope::User || uid == own || uid == 0;
+    let principal = welcome.then(|| Principal {
+        name: format!("uid {uid}"),
+        uid: Some(uid),
+        rights: Rights::all(),
+    });
+    let process = shown.pid().and_then(|pid| Process::open(pid.cast_unsigned()));
+    Peer { principal, process, remote: false }
+}
+
+/// Read the first bytes, and go on with the protocol that they are of.
+async fn begin<S>(service: &Service, mut stream: S, peer: Peer, doors: &Doors, speaks: Speaks)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut bytes = Vec::with_capacity(1024);
+    let Ok(Ok(1..)) = timeout(native::HELLO, stream.read_buf(&mut bytes)).await else { return };
+    let framed = bytes[0] == MAGIC[0];
+    if framed && speaks != Speaks::Http {
+        native::serve(service, stream, &bytes, peer, doors).await;
+    } else if !framed
+        && speaks != Speaks::Native
+        && let Some(http) = &doors.http
+    {
+        http(Begun { stream: Box::new(stream), bytes, taken: 0 }, peer).await;
+    }
+}

@@ -1,0 +1,194 @@
+//! The numbers of a service, in the text format of `OpenMetrics`.
+//!
+//! Nothing is counted for this alone: whenever it is asked for, what is known anyway is written.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use doorway_node::NodeCounters;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, NoLabelSet, text,
+};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::service::{Counts, Service, WAITS};
+use crate::tls::{Certificates, Which};
+
+/// Writes the numbers of a service.
+pub(crate) struct Metrics(Registry);
+
+impl Metrics {
+    pub(crate) fn new(service: &Service, certificates: Option<Arc<Certificates>>) -> Self {
+        let mut registry = Registry::with_prefix("doorway");
+        registry.register_collector(Box::new(Numbers { service: service.clone(), certificates }));
+        Self(registry)
+    }
+
+    /// All numbers, as they are now.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        text::encode(&mut text, &self.0).expect("memory takes all");
+        text
+    }
+}
+
+struct Numbers {
+    service: Service,
+    certificates: Option<Arc<Certificates>>,
+}
+
+impl fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Numbers").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Numbers {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut page = Page(encoder);
+        self.sessions(&mut page)?;
+        let node = self.service.node().counters();
+        algorithms(&mut page, &node)?;
+        links(&mut page, &node)?;
+        self.certificates(&mut page)
+    }
+}
+
+impl Numbers {
+    fn sessions(&self, page: &mut Page<'_>) -> fmt::Result {
+        let status = self.service.status();
+        let counts = &self.service.0.counts;
+        let info = [
+            ("node", status.node.as_str()),
+            ("group", &status.group),
+            ("version", &status.version),
+        ];
+        page.gauges("node_info", "The node.", [(info, 1)])?;
+        let serving =
+            status.view.is_some() && status.reclaiming_ms.is_none() && !self.service.is_stopping();
+        page.gauge("serving", "1 if the node serves.", u64::from(serving))?;
+        page.gauge("view", "The view that runs, 0 if none does.", status.view.unwrap_or(0))?;
+        page.gauge("up_seconds", "For how long the node has run.", status.up_ms / 1000)?;
+        page.gauge("members_away", "Members that cannot be reached.", status.away.len() as u64)?;
+        page.gauge("sessions", "Open sessions.", status.sessions)?;
+        let connections = self.service.connections() as u64;
+        page.gauge("connections", "Open connections.", connections)?;
+        page.gauge("held", "Grants that are held.", status.held)?;
+        page.gauge("waiting", "Requests that wait.", status.waiting)?;
+        page.counter("grants", "Grants made.", status.grants)?;
+        page.counter("releases", "Grants given back.", read(&counts.released))?;
+        page.counter("losses", "Grants taken from their clients.", read(&counts.lost))?;
+        waits(page, counts, status.grants)
+    }
+
+    fn certificates(&self, page: &mut Page<'_>) -> fmt::Result {
+        let ends = self.certificates.as_ref().map(|certificates| certificates.ends());
+        let ends = ends.iter().flatten().map(|end| {
+            let which = if end.which == Which::Ca { "authority" } else { "node" };
+            ([("certificate", which)], end.at.unix_timestamp().try_into().unwrap_or(0))
+        });
+        let name = "certificate_expiry_timestamp_seconds";
+        page.gauges(name, "When a certificate ends, in seconds since 1970.", ends)
+    }
+}
+
+/// How long grants were waited for. Those made at once are in the first span.
+fn waits(page: &mut Page<'_>, counts: &Counts, grants: u64) -> fmt::Result {
+    let mut spans: Vec<u64> = counts.waited.iter().map(read).collect();
+    let waited: u64 = spans.iter().sum();
+    spans[0] += grants.saturating_sub(waited);
+    let ends = WAITS.iter().copied().chain([f64::INFINITY]);
+    let spans: Vec<(f64, u64)> = ends.zip(spans).collect();
+    let sum = read(&counts.waited_us) as f64 / 1e6;
+    let help = "How long grants were waited for.";
+    let unit = Unit::Seconds;
+    let mut encoder = page.0.encode_descriptor("wait", help, Some(&unit), MetricType::Histogram)?;
+    encoder.encode_histogram::<NoLabelSet>(sum, waited.max(grants), &spans, None)
+}
+
+/// What the algorithms have sent and received. Rules with the same algorithm are one.
+fn algorithms(page: &mut Page<'_>, node: &NodeCounters) -> fmt::Result {
+    let mut all: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+    for rule in &node.rules {
+        let sums = all.entry(rule.algorithm).or_default();
+        for (sum, more) in
+            sums.iter_mut().zip([rule.counts.sent, rule.counts.received, rule.counts.bytes])
+        {
+            *sum += more;
+        }
+    }
+    let one =
+        |which: usize| all.iter().map(move |(name, sums)| ([("algorithm", *name)], sums[which]));
+    page.counters("messages_sent", "Messages of algorithms that were sent.", one(0))?;
+    page.counters("messages_received", "Messages of algorithms that were received.", one(1))?;
+    page.counters("message_bytes_sent", "Bytes of the messages that were sent.", one(2))
+}
+
+fn links(page: &mut Page<'_>, node: &NodeCounters) -> fmt::Result {
+    let all = |number: fn(&doorway_node::net::LinkReport) -> u64| {
+        node.links.iter().map(move |(peer, link)| ([("peer", peer.as_str())], number(link)))
+    };
+    page.gauges("link_up", "1 if a member is connected.", all(|link| u64::from(link.up)))?;
+    let help = "Messages that a member has not acknowledged.";
+    page.gauges("link_unacknowledged", help, all(|link| link.unacknowledged as u64))?;
+    page.counters(
+        "link_connections",
+        "Connections that came up.",
+        all(|link| link.traffic.connections),
+    )?;
+    page.counters(
+        "link_bytes_sent",
+        "Bytes sent to a member.",
+        all(|link| link.traffic.bytes_out),
+    )?;
+    page.counters("link_bytes_received", "Bytes of a member.", all(|link| link.traffic.bytes_in))
+}
+
+/// Where numbers are written.
+struct Page<'a>(DescriptorEncoder<'a>);
+
+impl Page<'_> {
+    fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(self.0.encode_descriptor(name, help, None, MetricType::Gauge)?)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let counter = ConstCounter::new(value);
+        counter.encode(self.0.encode_descriptor(name, help, None, MetricType::Counter)?)
+    }
+
+    fn gauges<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (L, u64)>,
+    ) -> fmt::Result {
+        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        values.into_iter().try_for_each(|(labels, value)| {
+            ConstGauge::new(value).encode(encoder.encode_family(&labels)?)
+        })
+    }
+
+    fn counters<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (L, u64)>,
+    ) -> fmt::Result {
+        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        values.into_iter().try_for_each(|(labels, value)| {
+            ConstCounter::new(value).encode(encoder.encode_family(&labels)?)
+        })
+    }
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

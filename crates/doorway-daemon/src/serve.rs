@@ -1,0 +1,246 @@
+//! The service as a process runs it, from its start to its end.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
+
+use doorway_node::{StartError, TlsConfig};
+use doorway_protocol::Scope;
+use rustix::fs::{FlockOperation, flock};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::ledger::{Former, Ledger, LedgerError, seconds_since_2026};
+use crate::listen::{Doors, Speaks, accept_tcp, accept_unix, bind_unix};
+use crate::service::Service;
+use crate::settings::{Settings, Socket};
+use crate::tls::ReloadError;
+
+/// How long a process that dies may keep the directory.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why the service does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Another process serves there already.
+    #[error("another node serves at {0} already")]
+    Served(String),
+    /// Nobody can listen there.
+    #[error("cannot listen at {address}: {error}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The directory is not safe to use.
+    #[error("the directory {} cannot be used: {reason}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it, and what would be right.
+        reason: String,
+    },
+    /// There is no ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] ReloadError),
+    /// The node did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The node has ended by itself.
+    #[error("the node has ended: another process with its name and directory has taken its place")]
+    Ended,
+}
+
+/// Run a service until it is told to stop, or until nobody has used it for as long as the settings
+/// say. What it needs to know of TCP and HTTP is in `doors`.
+pub async fn run(
+    settings: Settings,
+    doors: Doors,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let mut settings = settings;
+    let abstract_first = match &settings.socket {
+        // Whoever has the name serves; another one that starts at the same moment finds that out
+        // before it touches anything.
+        Some(socket @ Socket::Abstract(_)) => Some(listen_unix(socket)?),
+        _ => None,
+    };
+    let _kept = match &settings.node.data {
+        Some(directory) if settings.scope == Scope::User => Some(private(directory)?),
+        _ => None,
+    };
+    if settings.scope == Scope::User && settings.node.first_epoch == 0 {
+        // The directory may be lost; the time is not, so fences grow all the same.
+        settings.node.first_epoch = seconds_since_2026() / 600;
+    }
+    let ledger = ledger(&settings).await?;
+    let unix = match &settings.socket {
+        Some(socket) => Some(abstract_first.map_or_else(|| listen_unix(socket), Ok)?),
+        None => None,
+    };
+    let service = Service::start(&settings, ledger).await?;
+    let http = doors.http.clone();
+    let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
+    let doors = Doors { http: Some(http), ..doors };
+    let mut tasks = JoinSet::new();
+    if let Some(listener) = unix {
+        tasks.spawn(accept_unix(service.clone(), listener, doors.clone()));
+    }
+    for (address, speaks) in [(&settings.sessions, Speaks::Native), (&settings.http, Speaks::Http)]
+    {
+        if let Some(address) = address {
+            let listener = listen_tcp(address).await?;
+            tasks.spawn(accept_tcp(service.clone(), listener, doors.clone(), speaks));
+        }
+    }
+    if let Some(certificates) = doors.certificates {
+        certificates.remind();
+        let (node, shown) = (service.node().clone(), doors.tls);
+        tasks.spawn(async move {
+            let renewed = |tls: &TlsConfig, config| {
+                if let Some(shown) = &shown {
+                    shown.set(config);
+                }
+                node.renew(tls).map_err(|error| error.to_string())
+            };
+            certificates.watch(renewed).await;
+        });
+    }
+    tell_system("READY=1");
+    tasks.spawn(watchdog());
+    tracing::info!(node = service.node().name(), "serving");
+    let ended = wait(&service, &settings, shutdown).await;
+    tell_system("STOPPING=1");
+    tracing::info!("stopping");
+    service.stop(settings.drain).await;
+    tasks.shutdown().await;
+    if let Some(Socket::File(path, _)) = &settings.socket {
+        let _ = fs::remove_file(path); // Whatever comes next replaces it anyway.
+    }
+    ended
+}
+
+/// Until there is a reason to stop.
+async fn wait(
+    service: &Service,
+    settings: &Settings,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let mut shutdown = pin!(shutdown);
+    tokio::select! {
+        () = &mut shutdown => Ok(()),
+        () = service.ended() => Err(ServeError::Ended),
+        () = idle(service, settings.idle_stop) => {
+            tracing::info!("nobody has used this node for a while");
+            Ok(())
+        }
+    }
+}
+
+/// Wait until nobody has had a session or a connection for so long.
+async fn idle(service: &Service, time: Option<Duration>) {
+    let Some(time) = time else { return std::future::pending().await };
+    loop {
+        let changed = service.changed();
+        let used = service.sessions() > 0 || service.connections() > 0;
+        tokio::select! {
+            () = changed => {}
+            () = sleep(time), if !used => return,
+        }
+    }
+}
+
+fn listen_unix(socket: &Socket) -> Result<UnixListener, ServeError> {
+    let address = match socket {
+        Socket::Abstract(name) => format!("@{name}"),
+        Socket::File(path, _) => path.display().to_string(),
+    };
+    bind_unix(socket).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => ServeError::Served(address),
+        _ => ServeError::Listen { address, error },
+    })
+}
+
+async fn listen_tcp(address: &str) -> Result<TcpListener, ServeError> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| ServeError::Listen { address: address.to_owned(), error })
+}
+
+/// The ledger of the directory. A process that was killed may take a moment to let go of it.
+async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeError> {
+    let Some(directory) = &settings.node.data else { return Ok(None) };
+    let tcp = settings.sessions.is_some() || settings.http.is_some();
+    let mut waited = Duration::ZERO;
+    loop {
+        match Ledger::open(directory, tcp) {
+            Err(LedgerError::InUse(_)) if waited < PATIENCE => {
+                let pause = Duration::from_millis(20);
+                sleep(pause).await;
+                waited += pause;
+            }
+            other => return Ok(Some(other?)),
+        }
+    }
+}
+
+/// The directory of one user, in a place where others may write too: it must be that user's own.
+/// While what is returned lives, those who clean up such places leave it alone.
+fn private(directory: &Path) -> Result<fs::File, ServeError> {
+    let wrong = |reason: String| ServeError::Directory { path: directory.to_owned(), reason };
+    let failed = |error: io::Error| wrong(error.to_string());
+    match fs::DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        _ => {}
+    }
+    // Not followed if it is a link: what is looked at is what is used.
+    let flags =
+        rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, rustix::fs::Mode::empty());
+    let opened = fs::File::from(opened.map_err(|error| failed(error.into()))?);
+    let about = opened.metadata().map_err(failed)?;
+    let own = rustix::process::geteuid().as_raw();
+    if about.uid() != own {
+        return Err(wrong(format!("it belongs to uid {}, not to uid {own}", about.uid())));
+    }
+    if about.mode() & 0o077 != 0 {
+        opened.set_permissions(fs::Permissions::from_mode(0o700)).map_err(failed)?;
+    }
+    flock(&opened, FlockOperation::NonBlockingLockShared).map_err(|error| failed(error.into()))?;
+    Ok(opened)
+}
+
+/// Tell systemd, if it wants to know.
+fn tell_system(state: &str) {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let name = path.as_encoded_bytes();
+    let address = match name.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&path),
+    };
+    let told = address.and_then(|address| {
+        UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
+    });
+    if let Err(error) = told {
+        tracing::warn!("cannot tell systemd {state}: {error}");
+    }
+}
+
+/// Tell systemd now and then that this runtime still runs, if it wants to know.
+async fn watchdog() {
+    let time = std::env::var("WATCHDOG_USEC").ok().and_then(|time| time.parse().ok());
+    let Some(time) = time.map(Duration::from_micros).filter(|time| !time.is_zero()) else { return };
+    loop {
+        tell_system("WATCHDOG=1");
+        sleep(time / 3).await;
+    }
+}

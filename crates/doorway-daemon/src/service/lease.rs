@@ -1,0 +1,91 @@
+//! What doors without connections need to know of leases.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_protocol::{Fence, Life, Name, Refusal};
+
+use super::open::SHORTEST;
+use super::refusals::refusal;
+use super::release::same_client;
+use super::{Service, Session, allowed};
+use crate::ledger::Record;
+use crate::principal::{Principal, Right};
+
+impl Service {
+    /// A sign of life for the session without a connection that holds this grant and that the same
+    /// client made. If it is a lease, it may get another time to live.
+    pub fn renew_for(
+        &self,
+        principal: &Principal,
+        lock: &Name,
+        fence: Fence,
+        ttl: Option<Duration>,
+    ) -> Result<Arc<Session>, Refusal> {
+        allowed(principal, Right::Acquire, lock)?;
+        self.renew(principal, lock, fence)?;
+        let gone = || {
+            let text = format!("`{lock}` is not held any more with fence {fence}");
+            refusal(doorway_protocol::Code::Gone, text)
+        };
+        let session = self.0.loose(principal, lock, fence).ok_or_else(gone)?;
+        if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
+            let state = session.state();
+            session.set_ttl(ttl.clamp(SHORTEST, self.0.limits.ttl.max(SHORTEST)));
+            // After a crash the next process waits for as long as the ledger says.
+            if let (Some(ledger), Some(place)) = (&self.0.ledger, state.written) {
+                let written = ledger.rewrite(place, &Record::Session(session.record()));
+                if let Err(error) = written {
+                    let text = format!("the ledger of sessions cannot be written: {error}");
+                    return Err(refusal(doorway_protocol::Code::Unavailable, text));
+                }
+            }
+        }
+        // Its time may have ended while it was looked for.
+        if session.is_over() { Err(gone()) } else { Ok(session) }
+    }
+
+    /// The lease that holds a lock in answer to this request of this client, as when the process
+    /// before this one made it.
+    pub(crate) fn lease_of(
+        &self,
+        principal: &Principal,
+        lock: &Name,
+        request: u64,
+    ) -> Option<Arc<Session>> {
+        let inner = &*self.0;
+        let numbers: Vec<(Fence, u64)> = {
+            let loose = inner.loose.lock();
+            let from = loose.range((lock.clone(), Fence::new(0, 0))..);
+            let held = from.take_while(|((name, _), _)| name == lock);
+            held.map(|((_, fence), number)| (*fence, *number)).collect()
+        };
+        numbers.into_iter().find_map(|(fence, number)| {
+            let session = inner.session(number)?;
+            if session.life != Life::Lease || !same_client(&session.principal, principal) {
+                return None;
+            }
+            let mut state = session.state();
+            state.grants.iter().find(|grant| {
+                (grant.request, grant.fence(), grant.lock()) == (request, fence, lock.as_str())
+            })?;
+            // So that the request is known when it comes again.
+            let answered = state.answered.get_or_insert_default();
+            answered.insert(request, (lock.clone(), fence));
+            drop(state);
+            Some(session)
+        })
+    }
+
+    /// Does this request of a session wait?
+    pub(crate) fn is_waiting(session: &Session, request: u64) -> bool {
+        session.state().waiting.contains_key(&request)
+    }
+
+    /// What this request of a session got, even if that is over.
+    pub(crate) fn was_granted(session: &Session, request: u64) -> Option<Fence> {
+        let state = session.state();
+        let answered = state.answered.as_ref().and_then(|answered| answered.get(&request));
+        answered.map(|(_, fence)| *fence)
+    }
+}

@@ -1,0 +1,263 @@
+//! How sessions begin and end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use doorway_protocol::{Code, Life, Name, Refusal, Reply, Secret, SessionId, WhoAmI};
+use tokio::io::unix::AsyncFd;
+
+use super::connected::Peer;
+use super::events::EventKind;
+use super::process::Process;
+use super::refusals::{gone, limit, refusal, stopping};
+use super::release::same_client;
+use super::session::{Begin, Session};
+use super::{Inner, Service};
+use crate::clock::Moment;
+use crate::ledger::SessionRecord;
+use crate::principal::Principal;
+
+/// The shortest time that a session may live without being heard of.
+pub(crate) const SHORTEST: Duration = Duration::from_millis(500);
+
+/// How many bytes of what a client says of itself are kept.
+const SAID: usize = 200;
+
+/// Why a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Its client said so, or is gone.
+    Left,
+    /// Nothing was heard of it.
+    Silent,
+    /// The node stops.
+    Stopped,
+}
+
+impl Service {
+    /// Open a session.
+    pub fn open(
+        &self,
+        peer: &mut Peer,
+        principal: &Principal,
+        who: &WhoAmI,
+        ttl_ms: u32,
+        life: Life,
+    ) -> Result<Arc<Session>, Refusal> {
+        let begin = self.begin(peer, principal, who, ttl_ms, life)?;
+        self.admit(Session::new(begin))
+    }
+
+    /// How a session begins, with the next number and a secret of its own.
+    pub(crate) fn begin(
+        &self,
+        peer: &mut Peer,
+        principal: &Principal,
+        who: &WhoAmI,
+        ttl_ms: u32,
+        life: Life,
+    ) -> Result<Begin, Refusal> {
+        if self.is_stopping() {
+            return Err(stopping());
+        }
+        let longest = self.0.limits.ttl.max(SHORTEST);
+        let process = match life {
+            Life::Connection { .. } => peer.process.take(),
+            Life::Lease => None,
+            Life::Process { pid } => Some(process(pid, peer.remote)?),
+        };
+        Ok(Begin {
+            number: self.0.last.fetch_add(1, Ordering::Relaxed) + 1,
+            secret: secret(),
+            principal: principal.clone(),
+            client: describe(who, principal).into(),
+            ttl: Duration::from_millis(ttl_ms.into()).clamp(SHORTEST, longest),
+            life,
+            remote: peer.remote,
+            process,
+        })
+    }
+
+    /// The session with this number, for a client that can prove that it is its own. Naming it is a
+    /// sign of life.
+    pub fn find(
+        &self,
+        principal: &Principal,
+        id: SessionId,
+        secret: &Secret,
+    ) -> Result<Arc<Session>, Refusal> {
+        let session = self.0.session(id.0).ok_or_else(gone)?;
+        if !same_client(&session.principal, principal) || !same_secret(&session.secret, secret) {
+            return Err(gone());
+        }
+        session.heard(Moment::now());
+        Ok(session)
+    }
+
+    /// A sign of life.
+    pub fn alive(&self, session: &Session) -> Result<(), Refusal> {
+        session.heard(Moment::now());
+        if session.is_over() { Err(gone()) } else { Ok(()) }
+    }
+
+    /// End a session: all that it holds is released, and all for which it waits withdrawn.
+    pub fn close(&self, session: &Session) {
+        self.0.end(session, End::Left);
+    }
+
+    /// A session without a connection that holds nothing and waits for nothing has no use.
+    pub(crate) fn end_if_idle(&self, session: &Session) {
+        let state = session.state();
+        let idle = state.grants.len() == 0 && state.waiting.is_empty() && state.outbox.is_none();
+        drop(state);
+        if idle && session.is_loose() {
+            self.0.end(session, End::Left);
+        }
+    }
+
+    /// A new session, unless there are too many.
+    pub(crate) fn admit(&self, session: Session) -> Result<Arc<Session>, Refusal> {
+        let session = Arc::new(session);
+        let most = self.0.limits.sessions;
+        let mut sessions = self.0.sessions.lock();
+        if sessions.len() >= most {
+            let text = format!("{most} sessions are open");
+            return Err(limit(&text, "limits.sessions", most));
+        }
+        sessions.insert(session.number, Arc::clone(&session));
+        drop(sessions);
+        if let Life::Process { .. } = session.life {
+            self.watch(&session);
+        }
+        self.0.changed.notify_waiters();
+        Ok(session)
+    }
+
+    /// End a session with its process.
+    fn watch(&self, session: &Arc<Session>) {
+        let (inner, watched) = (Arc::downgrade(&self.0), Arc::downgrade(session));
+        let process = session.process.as_ref().and_then(|process| process.try_clone().ok());
+        let Some(process) = process else { return self.0.end(session, End::Left) };
+        let task = tokio::spawn(async move {
+            // What replaces it is unsafe, for descriptors that change; this one is a process' own
+            // and stays what it is until it is dropped.
+            #[allow(deprecated)]
+            let Ok(process) = AsyncFd::new(process) else { return };
+            let _ended = process.readable().await;
+            if let (Some(inner), Some(session)) = (inner.upgrade(), watched.upgrade()) {
+                inner.end(&session, End::Left);
+            }
+        });
+        session.state().watcher = Some(task.abort_handle());
+    }
+}
+
+impl Inner {
+    /// End a session, once.
+    pub(crate) fn end(&self, session: &Session, end: End) {
+        let mut state = session.state();
+        if std::mem::replace(&mut state.over, true) {
+            return;
+        }
+        let (kind, why) = match end {
+            End::Left => (EventKind::Released, ""),
+            End::Silent => (EventKind::Lost, "the session was silent for longer than its time"),
+            End::Stopped => (EventKind::Lost, "the node stops"),
+        };
+        let waiting = std::mem::take(&mut state.waiting);
+        self.waits.fetch_sub(waiting.len() as u64, Ordering::Relaxed);
+        for waiting in waiting.values() {
+            waiting.task.abort();
+        }
+        let outbox = state.outbox.take();
+        let grants = std::mem::take(&mut state.grants).into_vec();
+        if !grants.is_empty() && end != End::Left {
+            let (held, client) = (grants.len(), &*session.client);
+            tracing::warn!(session = session.number, client, held, "locks are lost: {why}");
+        }
+        for grant in grants {
+            if end != End::Left
+                && let (Some(outbox), Ok(lock)) = (&outbox, Name::new(grant.lock()))
+            {
+                outbox.tell(&Reply::Lost(lock, grant.fence(), why.to_owned()));
+            }
+            self.let_go(session, &mut state, grant, kind);
+        }
+        state.watcher.take().inspect(tokio::task::AbortHandle::abort);
+        if let (Some(ledger), Some(place)) = (&self.ledger, state.written.take()) {
+            ledger.erase(place);
+        }
+        drop(state);
+        outbox.inspect(|outbox| outbox.close());
+        self.sessions.lock().remove(&session.number);
+        self.changed.notify_waiters();
+        for told in waiting.into_values().flat_map(|waiting| waiting.told) {
+            let _ = told.send(Err(gone())); // Who has gone away knows.
+        }
+    }
+}
+
+impl Session {
+    /// What the ledger keeps of it.
+    pub(crate) fn record(&self) -> SessionRecord {
+        let loose = matches!(self.life, Life::Process { .. });
+        let process = self.process.as_ref();
+        SessionRecord {
+            number: self.number,
+            secret: self.secret,
+            ttl_ms: self.ttl().as_millis() as u32,
+            life: self.life,
+            remote: self.remote,
+            pid: process.map(Process::pid),
+            // Only what is tied to a process must not be mistaken for another's.
+            started: process.filter(|_| loose).and_then(Process::started),
+            uid: self.principal.uid,
+            principal: cut(&self.principal.name, 60).to_owned(),
+            client: cut(&self.client, 60).to_owned(),
+        }
+    }
+}
+
+/// A process to live with.
+fn process(pid: u32, remote: bool) -> Result<Process, Refusal> {
+    if remote {
+        let text = "a session cannot live with a process of another machine; give it a time";
+        return Err(refusal(Code::Invalid, text));
+    }
+    let none = || refusal(Code::Invalid, format!("there is no process {pid}"));
+    Process::open(pid).ok_or_else(none)
+}
+
+/// What people read when they ask who holds a lock.
+fn describe(who: &WhoAmI, principal: &Principal) -> String {
+    let mut text = match (who.label.as_str(), who.pid) {
+        ("", 0) => principal.name.clone(),
+        ("", pid) => format!("pid {pid}"),
+        (label, 0) => label.to_owned(),
+        (label, pid) => format!("{label} (pid {pid})"),
+    };
+    if !who.host.is_empty() {
+        text = format!("{} on {}", text, cut(&who.host, 64));
+    }
+    // A control character would garble whatever it is shown on.
+    let clean: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    cut(&clean, SAID).to_owned()
+}
+
+/// As much of a text as fits, in whole characters.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// In the same time, whether they differ early or late.
+pub(crate) fn same_secret(one: &Secret, other: &Secret) -> bool {
+    one.0.iter().zip(other.0).fold(0, |differ, (one, other)| differ | (one ^ other)) == 0
+}
+
+fn secret() -> Secret {
+    let mut bytes = [0; 16];
+    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    assert_eq!(got, Ok(16), "the system gives so few random bytes at once, always");
+    Secret(bytes)
+}

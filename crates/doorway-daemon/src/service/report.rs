@@ -1,0 +1,198 @@
+//! What the service tells about locks and about itself.
+
+use std::time::Duration;
+
+use doorway_node::{LockClients, Who};
+use doorway_protocol::{
+    Absent, Holder, LockLine, LockReport, Locks, Mode, Name, NodeStatus, Refusal, Waiter,
+};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::sleep;
+
+use super::permits::{RESERVED, visible, visible_name};
+use super::{Inner, Service, allowed};
+use crate::clock::{Moment, ms};
+use crate::principal::{Principal, Right};
+
+/// How many clients of a lock are told at most, and how many locks in a page: with the longest of
+/// names and texts these fit into a frame.
+const INSIDE: usize = 256;
+const WAITING: usize = 128;
+const PAGE: usize = 200;
+
+impl Service {
+    /// All about one lock, as far as the node can find out. In a group the other members are
+    /// asked, which takes half a second if one of them does not answer.
+    pub async fn inspect(&self, principal: &Principal, lock: &Name) -> Result<LockReport, Refusal> {
+        allowed(principal, Right::Inspect, lock)?;
+        let inner = &*self.0;
+        let permits = inner.permits.number(lock).unwrap_or_else(|| inner.permits_of(lock));
+        let handle = inner.node.open_name(inner.permits.behind(lock));
+        let why = handle.why().await;
+        let me = inner.node.name();
+        let here = why.waiters.iter().take(WAITING).map(|waiter| here(me, waiter));
+        let elsewhere = why.elsewhere.iter().map(elsewhere);
+        Ok(LockReport {
+            lock: lock.to_string(),
+            algorithm: handle.algorithm().to_owned(),
+            permits,
+            view: why.view,
+            holders: why.holders.iter().take(INSIDE).filter_map(holder).collect(),
+            waiters: here.chain(elsewhere).take(WAITING).collect(),
+            away: absent(why.away),
+            silent: why.silent,
+        })
+    }
+
+    /// The locks that clients of this node hold or wait for and that this client may inspect, in
+    /// the order of their names: those that begin like this, after that one.
+    pub fn list(&self, principal: &Principal, prefix: &str, after: Option<&Name>) -> Locks {
+        let inner = &*self.0;
+        let may = |name: &Name| principal.rights.may(Right::Inspect, name);
+        let mut last = after.cloned();
+        let mut locks = Vec::new();
+        loop {
+            let page = inner.page(prefix, last.as_ref(), PAGE + 1);
+            let whole = page.len() <= PAGE;
+            for (name, clients) in page {
+                if locks.len() == PAGE {
+                    return Locks { locks, more: true };
+                }
+                locks.extend(may(&name).then(|| line(&name, &clients)));
+                last = Some(name);
+            }
+            if whole {
+                return Locks { locks, more: false };
+            }
+        }
+    }
+
+    /// The node, as it is now.
+    pub fn status(&self) -> NodeStatus {
+        let inner = &*self.0;
+        let now = Moment::now();
+        NodeStatus {
+            node: inner.node.name().to_owned(),
+            group: inner.node.group().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            scope: inner.scope,
+            pid: std::process::id(),
+            up_ms: ms(now.since(inner.began)),
+            view: inner.node.counters().view,
+            members: inner.node.members().to_vec(),
+            away: absent(inner.node.away()),
+            reclaiming_ms: inner.reclaiming.borrow().map(|until| ms(until.since(now))),
+            sessions: self.sessions() as u64,
+            held: self.held(),
+            waiting: inner.waits.load(std::sync::atomic::Ordering::Relaxed),
+            grants: inner.grants.load(std::sync::atomic::Ordering::Relaxed),
+        }
+    }
+
+    /// Wait until nobody is inside of a lock or waits for it any more, at any node that answers.
+    pub async fn await_free(&self, principal: &Principal, lock: &Name) -> Result<(), Refusal> {
+        allowed(principal, Right::Inspect, lock)?;
+        let inner = &*self.0;
+        // From before the first look, so that nothing happens unseen in between.
+        let mut events = self.events();
+        loop {
+            let why = inner.node.open_name(inner.permits.behind(lock)).why().await;
+            if why.holders.is_empty() && why.waiters.is_empty() && why.elsewhere.is_empty() {
+                return Ok(());
+            }
+            // Other nodes tell nothing by themselves, and who gives up waiting is no event.
+            let pause = Duration::from_millis(if inner.is_alone() { 100 } else { 250 });
+            let happened = async {
+                loop {
+                    match events.recv().await {
+                        Ok(event) if event.lock != *lock => {}
+                        Ok(_) | Err(RecvError::Lagged(_)) => return,
+                        Err(RecvError::Closed) => std::future::pending().await,
+                    }
+                }
+            };
+            tokio::select! {
+                () = happened => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// The clients of this node by the names that they know.
+    fn page(&self, prefix: &str, after: Option<&Name>, most: usize) -> Vec<(Name, LockClients)> {
+        let used = self.permits.names(prefix, after, most);
+        // Among the locks of the node are those behind names with permits, and one of our own.
+        let plain = self.node.locks(prefix, after, most + self.permits.len() + 1);
+        let plain =
+            plain.into_iter().filter(|clients| !clients.lock.as_str().starts_with(RESERVED));
+        let mut page: Vec<_> = plain.map(|clients| (clients.lock.clone(), clients)).collect();
+        for name in used {
+            let behind = self.permits.behind(&name);
+            let clients = self.node.locks(behind.as_str(), None, 1);
+            let clients = clients.into_iter().filter(|clients| clients.lock == behind);
+            page.extend(clients.map(|clients| (name.clone(), clients)));
+        }
+        page.sort_by(|one, other| one.0.cmp(&other.0));
+        page.truncate(most);
+        page
+    }
+}
+
+fn line(name: &Name, clients: &LockClients) -> LockLine {
+    let longest = clients.waiting.iter().map(|waiter| waiter.since).max();
+    debug_assert_eq!(visible(&clients.lock), visible_name(name).as_str());
+    LockLine {
+        lock: name.to_string(),
+        inside: clients.inside.len() as u32,
+        waiting: clients.waiting.len() as u32,
+        holder: clients.inside.first().and_then(holder),
+        longest_wait_ms: longest.map_or(0, ms),
+    }
+}
+
+fn holder(who: &Who) -> Option<Holder> {
+    Some(Holder {
+        node: who.node.clone(),
+        session: who.session,
+        client: who.client.clone().unwrap_or_default(),
+        shared: who.mode == Mode::Shared,
+        fence: who.fence?,
+        held_ms: ms(who.since + who.age),
+    })
+}
+
+fn here(node: &str, waiter: &doorway_node::Waiter) -> Waiter {
+    // A circle may be long; whoever reads it needs its beginning.
+    let circle = waiter.circle.as_ref().map(|circle| {
+        circle.iter().take(8).map(|(node, session)| format!("{node}/{session}")).collect()
+    });
+    Waiter {
+        node: node.to_owned(),
+        session: waiter.session,
+        client: waiter.client.clone().unwrap_or_default(),
+        shared: waiter.mode == Mode::Shared,
+        place: Some(waiter.place as u32),
+        waited_ms: ms(waiter.since),
+        missing: waiter.missing.iter().take(4).cloned().collect(),
+        circle,
+    }
+}
+
+fn elsewhere(who: &Who) -> Waiter {
+    Waiter {
+        node: who.node.clone(),
+        session: who.session,
+        client: who.client.clone().unwrap_or_default(),
+        shared: who.mode == Mode::Shared,
+        place: None,
+        waited_ms: ms(who.since + who.age),
+        missing: Vec::new(),
+        circle: None,
+    }
+}
+
+fn absent(away: Vec<(String, Duration)>) -> Vec<Absent> {
+    away.into_iter().map(|(node, time)| Absent { node, for_ms: ms(time) }).collect()
+}

@@ -1,0 +1,141 @@
+//! The mistakes that the node finds, each at the line where it was made.
+
+use std::collections::BTreeSet;
+
+use doorway_node::locks::{RuleError, served};
+use doorway_node::{Config, ConfigError, Mistake};
+
+use super::document::Book;
+use super::keys::nearest;
+
+/// Where the parts of a node's configuration stand.
+#[derive(Default)]
+pub(super) struct Lines {
+    pub(super) group: Option<usize>,
+    pub(super) node: Option<usize>,
+    pub(super) algorithm: Option<usize>,
+    pub(super) links: Option<usize>,
+    /// The members, and the line of each.
+    pub(super) members: Vec<(String, usize)>,
+    /// The rules for locks.
+    pub(super) locks: Vec<LockLine>,
+    /// Was there a `[tls]`, good or not?
+    pub(super) tls: bool,
+}
+
+/// Where a rule for locks stands.
+pub(super) struct LockLine {
+    pub(super) pattern: String,
+    pub(super) line: usize,
+    /// Is its algorithm the one of all other locks, whose mistakes are told where it stands?
+    pub(super) inherited: bool,
+}
+
+impl Lines {
+    fn member(&self, name: &str, nth: usize) -> Option<usize> {
+        self.members.iter().filter(|(other, _)| other == name).nth(nth).map(|(_, line)| *line)
+    }
+}
+
+/// Check the node's part.
+pub(super) fn node(book: &mut Book, config: &Config, lines: &Lines) {
+    let Err(ConfigError(mistakes)) = config.validate() else { return };
+    // Two rules with the same pattern: the second mistake is of the second.
+    let mut seen: Vec<&str> = Vec::new();
+    for mistake in &mistakes {
+        match mistake {
+            Mistake::BadRule { pattern, .. } => {
+                let nth = seen.iter().filter(|other| **other == pattern).count();
+                seen.push(pattern);
+                one(book, config, lines, mistake, nth);
+            }
+            _ => one(book, config, lines, mistake, 0),
+        }
+    }
+}
+
+fn one(book: &mut Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usize) {
+    let what = mistake.to_string();
+    let (what, remedy) = match what.split_once("; ") {
+        Some((what, remedy)) => (what.to_owned(), remedy.to_owned()),
+        None => (what, String::new()),
+    };
+    let first_member = lines.members.first().map(|(_, line)| *line);
+    match mistake {
+        Mistake::BadLabel { what: "group", name } => {
+            let remedy = "use 1 to 63 of a-z, 0-9 and, between others, `-`";
+            book.wrong(lines.group, format!("no group can be called `{name}`"), remedy);
+        }
+        Mistake::BadLabel { name, .. } => {
+            let remedy = "use 1 to 63 of a-z, 0-9 and, between others, `-`";
+            let line = lines.member(name, 0).or(lines.node);
+            book.wrong(line, format!("no node can be called `{name}`"), remedy);
+        }
+        Mistake::Twice(name) => book.wrong(lines.member(name, 1), what, "remove one of the two"),
+        Mistake::NotAMember(name) => {
+            let names: BTreeSet<&str> =
+                config.members.iter().map(|member| member.name.as_str()).collect();
+            let remedy = match nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if lines.node.is_some() => {
+                    format!("`node` has to be one of {}", Vec::from_iter(names).join(", "))
+                }
+                None => "say by `node = \"NAME\"` which of the members this is".to_owned(),
+            };
+            let what = match lines.node {
+                Some(_) => format!("`{name}` is not among the members"),
+                None => "the file does not say which of the members this node is".to_owned(),
+            };
+            book.wrong(lines.node.or(first_member), what, remedy);
+        }
+        Mistake::BadPattern { pattern, reason } => {
+            let what = format!("no names fit `{pattern}`: {reason}");
+            let remedy = "write a whole name, or a beginning and `*`";
+            book.wrong(lock(lines, pattern, 0).map(|lock| lock.line), what, remedy);
+        }
+        Mistake::BadRule { pattern, error } => {
+            let lock = lock(lines, pattern, nth);
+            if lock.is_some_and(|lock| lock.inherited) {
+                return;
+            }
+            let line = lock.map(|lock| lock.line).or(lines.algorithm);
+            let what = lock.map_or_else(|| error.to_string(), |_| what);
+            let what = what.split_once("; ").map_or(what.as_str(), |(what, _)| what);
+            book.wrong(line, what, rule_remedy(error, remedy));
+        }
+        // A table that is there has its own mistakes.
+        Mistake::NoCertificates if lines.tls => {}
+        Mistake::NoCertificates => {
+            let remedy = "add [tls] with `ca`, `certificate` and `key`; `doorway ca` makes them";
+            book.wrong(first_member, "a node with peers needs certificates", remedy);
+        }
+        Mistake::NoData => {
+            let what = "a node with peers needs a directory that survives restarts";
+            book.wrong(first_member, what, "add data = \"/var/lib/doorway\"");
+        }
+        Mistake::Zero(_) => book.wrong(None, what, "write a number from 1"),
+        Mistake::Impatient => {
+            let remedy = "make `silence` several times as long as `heartbeat`";
+            book.wrong(lines.links, "a link would be given up before its first heartbeat", remedy);
+        }
+        // A mistake that the node knows and this service does not.
+        _ => book.wrong(None, what, remedy),
+    }
+}
+
+/// What to do about a rule that cannot be.
+fn rule_remedy(error: &RuleError, otherwise: String) -> String {
+    let near = match error {
+        RuleError::Unknown(name) => nearest(name, served()),
+        _ => None,
+    };
+    match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if otherwise.is_empty() => "`doorway list` shows what each algorithm can".to_owned(),
+        None => otherwise,
+    }
+}
+
+fn lock<'l>(lines: &'l Lines, pattern: &str, nth: usize) -> Option<&'l LockLine> {
+    lines.locks.iter().filter(|lock| lock.pattern == pattern).nth(nth)
+}

@@ -1,0 +1,166 @@
+//! Single values: times, permissions, patterns and tokens.
+
+use std::time::Duration;
+
+use doorway_protocol::Name;
+use toml::de::DeValue;
+
+use crate::principal::{Allowed, Right};
+
+/// A whole number, however it is written.
+pub(super) fn integer(value: &DeValue<'_>) -> Option<u64> {
+    let number = value.as_integer()?;
+    u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
+}
+
+/// A time: a number of seconds, or a number with `ms`, `s`, `m` or `h`.
+pub(super) fn duration(value: &DeValue<'_>) -> Option<Duration> {
+    match value {
+        DeValue::Integer(_) => integer(value).map(Duration::from_secs),
+        DeValue::Float(number) => seconds(number.as_str(), 1.0),
+        DeValue::String(text) => span(text),
+        _ => None,
+    }
+}
+
+/// A time as text: `500ms`, `10s`, `2m`, `1h`, or a number of seconds.
+pub fn span(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let digits = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    seconds(number, factor)
+}
+
+/// A time as [`span`] reads it.
+pub(super) fn written(time: Duration) -> String {
+    match (time.as_secs(), time.subsec_millis()) {
+        (0, 0) => "0s".to_owned(),
+        (seconds, 0) if seconds % 86_400 == 0 => format!("{}d", seconds / 86_400),
+        (seconds, 0) if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
+        (seconds, 0) => format!("{seconds}s"),
+        _ => format!("{}ms", time.as_millis()),
+    }
+}
+
+fn seconds(number: &str, factor: f64) -> Option<Duration> {
+    let number: f64 = number.replace('_', "").parse().ok()?;
+    Duration::try_from_secs_f64(number * factor).ok()
+}
+
+/// Permissions: octal digits as text, or a number such as `0o660`.
+pub(super) fn mode(value: &DeValue<'_>) -> Option<u32> {
+    let mode = match value {
+        DeValue::String(text) => {
+            let digits = text.strip_prefix("0o").unwrap_or(text);
+            u32::from_str_radix(digits, 8).ok()?
+        }
+        // 660 would be taken for decimal, which nobody means.
+        DeValue::Integer(number) if number.radix() == 8 => u32::try_from(integer(value)?).ok()?,
+        _ => return None,
+    };
+    (mode <= 0o777).then_some(mode)
+}
+
+/// A pattern of names: a whole name, or a beginning followed by `*`.
+pub(super) fn allowed(pattern: &str, may: Vec<Right>) -> Result<Allowed, String> {
+    let (beginning, whole) = match pattern.strip_suffix('*') {
+        Some(beginning) => (beginning, false),
+        None => (pattern, true),
+    };
+    if beginning.contains('*') {
+        return Err("`*` may only stand at the end".to_owned());
+    }
+    if whole || !beginning.is_empty() {
+        Name::new(beginning).map_err(|error| error.to_string())?;
+    }
+    Ok(Allowed { beginning: beginning.to_owned(), whole, may })
+}
+
+/// A right by its name.
+pub(super) fn right(text: &str) -> Option<Right> {
+    RIGHTS.iter().find(|(name, _)| *name == text).map(|(_, right)| *right)
+}
+
+/// The rights and their names.
+pub(super) const RIGHTS: [(&str, Right); 3] =
+    [("acquire", Right::Acquire), ("inspect", Right::Inspect), ("break", Right::Break)];
+
+/// 64 hexadecimal digits.
+pub(super) fn sha256(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, at) in hash.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+    }
+    Some(hash)
+}
+
+/// A place to listen at or to dial: `host:port`.
+pub(super) fn address(text: &str) -> Result<(), String> {
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return Err("it names no port".to_owned());
+    };
+    if host.is_empty() || host.contains(char::is_whitespace) {
+        return Err("it names no host".to_owned());
+    }
+    if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
+        return Err("an IPv6 address stands in brackets".to_owned());
+    }
+    match port.parse::<u16>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("`{port}` is no port")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_and_without_units() {
+        let cases = [("500ms", 500), ("10s", 10_000), ("2m", 120_000), ("1h", 3_600_000)];
+        for (text, millis) in cases.into_iter().chain([("7", 7000), ("1.5 s", 1500)]) {
+            assert_eq!(span(text), Some(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "-1s", "1e9", "ten", "1 week", "1.2.3", "999999999999999999999h"] {
+            assert_eq!(span(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_written_as_they_are_read() {
+        for text in ["0s", "10ms", "1s", "90s", "1500ms", "2h", "1d", "365d"] {
+            assert_eq!(span(text).map(written).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn addresses_have_a_host_and_a_port() {
+        for good in ["a.example:7001", "10.0.0.1:0", "[::1]:7001"] {
+            assert_eq!(address(good), Ok(()), "{good}");
+        }
+        for bad in ["a.example", ":7001", "::1:7001", "a:b", "a:99999", "a b:1"] {
+            assert!(address(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn patterns_end_in_a_star_or_are_names() {
+        assert!(allowed("deploy/*", Vec::new()).is_ok_and(|a| !a.whole));
+        assert!(allowed("*", Vec::new()).is_ok_and(|a| a.beginning.is_empty() && !a.whole));
+        assert!(allowed("deploy", Vec::new()).is_ok_and(|a| a.whole));
+        for bad in ["", "a*b", "**", "a\u{7}"] {
+            assert!(allowed(bad, Vec::new()).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The service as its clients see it, over a Unix socket and frames of their own making.
+
+mod client;
+mod crash;
+mod life;
+mod locks;
+mod process;
+mod remote;
+mod trouble;

@@ -1,0 +1,186 @@
+//! Clients of other machines: TLS, tokens and certificates, and connections that are cut.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doorway_daemon::listen::{Doors, Proof, SharedTls, Speaks, accept_tcp};
+use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
+use doorway_daemon::service::Service;
+use doorway_protocol::{
+    Claim, Code, Frames, Greeting, Hello, MAGIC, Mode, Opening, Reply, Request, VERSIONS, Wait,
+    WhoAmI, put,
+};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use tokio::runtime::Runtime;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use tokio_rustls::rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned,
+};
+
+use crate::client::{CONNECTION, PATIENCE, ask, name, settings};
+
+struct Server {
+    service: Service,
+    runtime: Runtime,
+    address: SocketAddr,
+    trusted: Arc<ClientConfig>,
+}
+
+/// The client `ci` comes with the token `let-me-in` and may acquire `ci/*`, no more.
+fn identify(proof: Proof<'_>) -> Option<Principal> {
+    let Proof::Token("let-me-in") = proof else { return None };
+    let may = vec![Right::Acquire];
+    let rights = Rights(vec![Allowed { beginning: "ci/".into(), whole: false, may }]);
+    Some(Principal { name: "client ci".into(), uid: None, rights })
+}
+
+fn start() -> Server {
+    let made = generate_simple_self_signed(["node.local.doorway".to_owned()]);
+    let CertifiedKey { cert, signing_key } = made.expect("a certificate can be made");
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+    let server = ServerConfig::builder().with_no_client_auth();
+    let server = server.with_single_cert(vec![cert.der().clone()], key).expect("they fit");
+    let mut roots = RootCertStore::empty();
+    roots.add(cert.der().clone()).expect("a certificate");
+    let trusted = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let doors = Doors {
+        tls: Some(SharedTls::new(Arc::new(server))),
+        identify: Some(Arc::new(identify)),
+        http: None,
+    };
+    let runtime = Runtime::new().expect("a runtime can be made");
+    let (service, address) = runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let address = listener.local_addr().expect("it has an address");
+        let service = Service::start(&settings(), None).await.expect("the settings are good");
+        tokio::spawn(accept_tcp(service.clone(), listener, doors, Speaks::Native));
+        (service, address)
+    });
+    Server { service, runtime, address, trusted: Arc::new(trusted) }
+}
+
+struct Remote {
+    stream: StreamOwned<ClientConnection, TcpStream>,
+    frames: Frames,
+}
+
+impl Remote {
+    fn connect(server: &Server) -> Self {
+        let tcp = TcpStream::connect(server.address).expect("somebody listens");
+        tcp.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+        let node = ServerName::try_from("node.local.doorway").expect("a name");
+        let tls = ClientConnection::new(Arc::clone(&server.trusted), node).expect("a client");
+        Self { stream: StreamOwned::new(tls, tcp), frames: Frames::default() }
+    }
+
+    fn hello(&mut self, token: Option<&str>, opening: Opening) -> Greeting {
+        let who = WhoAmI { label: "build".into(), ..WhoAmI::default() };
+        let token = token.map(str::to_owned);
+        let hello = Hello { versions: VERSIONS, who, token, opening };
+        let mut bytes = MAGIC.to_vec();
+        put(&hello, &mut bytes);
+        self.stream.write_all(&bytes).expect("the connection is there");
+        self.frame()
+    }
+
+    fn frame<T: serde::de::DeserializeOwned>(&mut self) -> T {
+        loop {
+            if let Some(value) = self.frames.take().expect("whole frames") {
+                return value;
+            }
+            let mut bytes = [0; 4096];
+            let count = self.stream.read(&mut bytes).expect("something comes");
+            assert!(count > 0, "the connection has ended");
+            self.frames.feed(&bytes[..count]);
+        }
+    }
+
+    fn ask(&mut self, request: &Request) -> Reply {
+        let mut bytes = Vec::new();
+        put(request, &mut bytes);
+        self.stream.write_all(&bytes).expect("the connection is there");
+        self.frame()
+    }
+}
+
+#[test]
+fn a_cut_connection_leaves_the_session_until_its_time_and_resuming_keeps_it() {
+    let server = start();
+    let token = Some("let-me-in");
+    let mut client = Remote::connect(&server);
+    let opening = Opening::New { ttl_ms: 1000, life: CONNECTION };
+    let (session, secret) = client.hello(token, opening).unwrap().session.unwrap();
+    let asked = client.ask(&Request::Acquire(1, ask("ci/a", Wait::No)));
+    let Reply::Granted(1, fence) = asked else { panic!("not granted: {asked:?}") };
+    drop(client);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(server.service.held(), 1, "the network may have cut it");
+    let mut client = Remote::connect(&server);
+    let (lock, mode, permits) = (name("ci/a"), Mode::Exclusive, None);
+    let held = vec![Claim { lock, mode, permits, fence, request: 1 }];
+    let opening = Opening::Resume {
+        session,
+        secret,
+        ttl_ms: 1000,
+        life: CONNECTION,
+        held,
+        waiting: Vec::new(),
+        more: false,
+    };
+    let welcome = client.hello(token, opening).unwrap();
+    assert_eq!((welcome.session, welcome.lost), (Some((session, secret)), Vec::new()));
+    let cut = Instant::now();
+    drop(client);
+    while server.service.held() > 0 {
+        assert!(cut.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(cut.elapsed() > Duration::from_millis(900), "too early");
+    server.runtime.block_on(server.service.stop(Duration::ZERO));
+}
+
+#[test]
+fn nobody_comes_in_without_a_proof_nor_beyond_their_rights() {
+    let server = start();
+    for token in [None, Some("let-me-in!")] {
+        let refused = Remote::connect(&server).hello(token, Opening::Visit).unwrap_err();
+        assert_eq!(refused.code, Code::Forbidden, "{token:?}");
+    }
+    let mut client = Remote::connect(&server);
+    let life = doorway_protocol::Life::Process { pid: std::process::id() };
+    let opening = Opening::New { ttl_ms: 1000, life };
+    let refused = client.hello(Some("let-me-in"), opening).unwrap_err();
+    assert_eq!(refused.code, Code::Invalid, "a process of another machine");
+    let mut client = Remote::connect(&server);
+    let opening = Opening::New { ttl_ms: 60_000, life: CONNECTION };
+    client.hello(Some("let-me-in"), opening).unwrap();
+    let requests = [
+        Request::Acquire(1, ask("deploy", Wait::No)),
+        Request::Inspect(1, name("ci/a")),
+        Request::Break(1, name("ci/a"), doorway_protocol::Fence::new(1, 1)),
+        Request::AwaitFree(1, name("ci/a")),
+    ];
+    for request in requests {
+        let Reply::Refused(1, refused) = client.ask(&request) else { panic!("{request:?}") };
+        assert_eq!(refused.code, Code::Forbidden, "{request:?}");
+        assert!(refused.text.starts_with("client ci may not "), "{refused}");
+    }
+    // What it may not inspect is not listed.
+    client.ask(&Request::Acquire(2, ask("ci/a", Wait::No)));
+    let list = Request::List { number: 3, prefix: String::new(), after: None };
+    let Reply::Locks(3, locks) = client.ask(&list) else { panic!("no list") };
+    assert_eq!(locks.locks, []);
+}
+
+#[test]
+fn garbage_instead_of_a_handshake_is_no_trouble_for_others() {
+    let server = start();
+    for _ in 0..100 {
+        let mut tcp = TcpStream::connect(server.address).unwrap();
+        let _ = tcp.write_all(b"GET / HTTP/1.1\r\n\r\n");
+    }
+    let mut client = Remote::connect(&server);
+    client.hello(Some("let-me-in"), Opening::Visit).unwrap();
+}

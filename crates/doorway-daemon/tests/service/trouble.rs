@@ -1,0 +1,199 @@
+//! Clients that mean harm, or do not know better.
+
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use doorway_daemon::settings::{Limits, Settings};
+use doorway_protocol::{Code, Hello, MAGIC, Opening, Reply, Request, VERSIONS, Wait, WhoAmI, put};
+
+use crate::client::{CONNECTION, Server, connect, settings};
+
+fn limited(limits: Limits) -> Settings {
+    Settings { limits, ..settings() }
+}
+
+#[test]
+fn beyond_a_limit_is_an_error_that_names_it_and_no_trouble_for_others() {
+    let limits = Limits { grants: 3, waiting: 1, sessions: 2, connections: 3, ..Limits::default() };
+    let server = Server::start(&limited(limits));
+    let (mut one, mut other) = (server.session(), server.session());
+    let mut third = server.client();
+    let refused = third.hello(Opening::New { ttl_ms: 1000, life: CONNECTION }).unwrap_err();
+    assert_eq!(refused.code, Code::Busy);
+    assert!(refused.text.contains("limits.sessions"), "{refused}");
+    assert_eq!(third.frame::<Reply>(), None);
+    server.until("it is gone", |service| service.connections() == 2);
+    let mut third = server.client();
+    third.visit();
+    let refused = server.client().hello(Opening::Visit).unwrap_err();
+    assert!(refused.text.contains("limits.connections"), "{refused}");
+    one.acquire("a");
+    one.acquire("b");
+    let fence = other.acquire("c");
+    let waits = one.ask("c", Wait::Forever);
+    let refused = one.ask("d", Wait::Forever);
+    let refused = one.refused(refused);
+    assert_eq!(refused.code, Code::Busy);
+    assert!(refused.text.contains("limits.grants"), "{refused}");
+    other.ask("a", Wait::Forever);
+    let number = other.ask("b", Wait::Forever);
+    let refused = other.refused(number);
+    assert!(refused.text.contains("limits.waiting"), "{refused}");
+    assert!(other.release("c", fence));
+    one.granted(waits);
+}
+
+#[test]
+fn times_are_kept_within_bounds() {
+    let limits = Limits { ttl: Duration::from_secs(7), ..Limits::default() };
+    let server = Server::start(&limited(limits));
+    assert_eq!(server.client().open(u32::MAX, CONNECTION).ttl_ms, 7000);
+    assert_eq!(server.client().open(0, CONNECTION).ttl_ms, 500);
+}
+
+#[test]
+fn versions_that_do_not_meet_are_told_apart() {
+    let server = Server::start(&settings());
+    let mut stream = connect(&server.name).unwrap();
+    let versions = (VERSIONS.1 + 1, VERSIONS.1 + 2);
+    let hello = Hello { versions, who: WhoAmI::default(), token: None, opening: Opening::Visit };
+    let mut bytes = MAGIC.to_vec();
+    put(&hello, &mut bytes);
+    stream.write_all(&bytes).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(String::from_utf8_lossy(&answer).contains("update the older one"));
+}
+
+/// A thousand connections full of nonsense, of all kinds.
+#[test]
+fn a_flood_of_garbage_is_no_trouble_for_others() {
+    let server = Server::start(&settings());
+    let mut client = server.session();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for round in 0..1000 {
+        let mut garbage: Vec<u8> = (0..200)
+            .map(|_| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                random as u8
+            })
+            .collect();
+        match round % 4 {
+            0 => garbage[0] = b'G',
+            1 => garbage[..8].copy_from_slice(&MAGIC),
+            2 => {
+                garbage[..8].copy_from_slice(&MAGIC);
+                garbage[8..12].copy_from_slice(&50_u32.to_le_bytes());
+            }
+            _ => {
+                // A frame of a length that is allowed and never comes.
+                garbage[..8].copy_from_slice(&MAGIC);
+                garbage[8..12].copy_from_slice(&(1_u32 << 17).to_le_bytes());
+            }
+        }
+        let mut stream = connect(&server.name).unwrap();
+        let _ = stream.write_all(&garbage); // It may have been closed already.
+        drop(stream);
+        if round % 100 == 0 {
+            let fence = client.acquire("a");
+            assert!(client.release("a", fence));
+        }
+    }
+    server.until("all are gone", |service| service.connections() == 1);
+    assert_eq!(server.service.sessions(), 1);
+}
+
+#[test]
+fn garbage_within_a_session_ends_it() {
+    let server = Server::start(&settings());
+    let mut client = server.session();
+    client.acquire("a");
+    client.stream.write_all(&[255; 64]).unwrap();
+    assert_eq!(client.frame::<Reply>(), None);
+    server.until("it is over", |service| service.held() == 0 && service.sessions() == 0);
+}
+
+/// A client that asks and does not read: the node stops reading too, and its session ends as one
+/// of which nothing is heard.
+#[test]
+fn a_client_that_does_not_read_ends_with_its_time() {
+    let server = Server::start(&settings());
+    let mut slow = server.client();
+    slow.open(500, CONNECTION);
+    slow.acquire("a");
+    let mut bytes = Vec::new();
+    (0..2000).for_each(|number| put(&Request::Status(number), &mut bytes));
+    slow.stream.set_nonblocking(true).unwrap();
+    while let Ok(1..) = slow.stream.write(&bytes) {}
+    server.until("its lock is free", |service| service.held() == 0);
+    server.until("its connection is closed", |service| service.connections() == 0);
+}
+
+/// News come without being asked for, so a client that reads none of them is cut off.
+#[test]
+fn news_that_nobody_reads_are_not_kept_for_ever() {
+    let limits = Limits { waiting: 100_000, ..Limits::default() };
+    let server = Server::start(&limited(limits));
+    let mut slow = server.session();
+    let mut other = server.session();
+    // Answers that are refusals of 200 bytes and more, all at once, to a client that reads nothing.
+    let lock = "x".repeat(180);
+    other.acquire(&lock);
+    let mut bytes = Vec::new();
+    for number in 0..20_000 {
+        let ask = crate::client::ask(&lock, Wait::Ms(300));
+        put(&Request::Acquire(1000 + number, ask), &mut bytes);
+    }
+    let _ = slow.stream.write_all(&bytes); // It may be cut off before the last byte.
+    server.until("it is cut off", |service| service.connections() == 1);
+    assert_eq!(server.service.sessions(), 2, "its session may go on until its time is over");
+    let fence = other.acquire("b");
+    assert!(other.release("b", fence));
+}
+
+#[test]
+fn a_thousand_wait_for_one_lock_and_each_gets_it() {
+    let server = Server::start(&settings());
+    let mut holder = server.session();
+    let mut fence = holder.acquire("a");
+    let mut waiting: Vec<_> = (0..1000)
+        .map(|index| {
+            let mut client = server.client();
+            client.open(60_000, CONNECTION);
+            let number = client.ask("a", Wait::Forever);
+            // One after the other, so that their order is known.
+            server.until("it waits", |service| service.status().waiting == index + 1);
+            (client, number)
+        })
+        .collect();
+    // Some give up, some are gone, the others have it one after the other.
+    waiting.truncate(900);
+    for (client, number) in waiting.iter_mut().step_by(9) {
+        client.send(&Request::Withdraw(*number));
+        assert_eq!(client.refused(*number).code, Code::Gone);
+    }
+    server.until("the others are gone", |service| service.status().waiting == 800);
+    assert!(holder.release("a", fence));
+    for (index, (client, number)) in waiting.iter_mut().enumerate() {
+        if index % 9 != 0 {
+            let next = client.granted(*number);
+            assert!(next > fence);
+            fence = next;
+            assert!(client.release("a", fence));
+        }
+    }
+    drop(waiting);
+    server.until("all are gone", |service| service.sessions() == 1);
+}
+
+#[test]
+fn clients_that_say_nothing_are_let_go_with_the_others_unharmed() {
+    let server = Server::start(&settings());
+    let silent: Vec<_> = (0..50).map(|_| connect(&server.name).unwrap()).collect();
+    let mut client = server.session();
+    let fence = client.acquire("a");
+    assert!(client.release("a", fence));
+    drop(silent);
+}

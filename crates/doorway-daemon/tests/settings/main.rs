@@ -1,0 +1,233 @@
+//! The file of a service: what it says, and all that can be wrong with it at once.
+
+mod certificates;
+mod members;
+
+use std::path::Path;
+use std::time::Duration;
+
+use doorway_daemon::principal::Right;
+use doorway_daemon::settings::{Overrides, Proof, Settings, Socket, local};
+use doorway_protocol::{Name, Scope};
+use proptest::prelude::*;
+
+/// What a text means that stands in a file of this directory.
+fn parse(text: &str) -> Result<Settings, String> {
+    let file = Path::new("/nowhere/doorway.toml");
+    Settings::parse(text, file, &Overrides::default()).map_err(|mistakes| mistakes.to_string())
+}
+
+#[test]
+fn an_empty_file_is_the_node_of_a_machine() {
+    let settings = parse("").unwrap();
+    assert_eq!(settings.scope, Scope::Machine);
+    assert_eq!(settings.socket, Some(Socket::File("/run/doorway/socket".into(), 0o660)));
+    assert_eq!((settings.sessions, settings.http), (None, None));
+    assert_eq!(settings.drain, Duration::from_secs(10));
+    assert_eq!(settings.idle_stop, None);
+}
+
+#[test]
+fn the_example_is_good() {
+    let example = include_str!("../../../../packaging/doorway.toml");
+    let settings = parse(example).unwrap();
+    assert_eq!(settings.node.data.as_deref(), Some(Path::new("/var/lib/doorway")));
+}
+
+#[test]
+fn everything_that_a_file_says_is_done() {
+    let text = r#"
+        group = "shop"
+        node = "a"
+        data = "state"
+        socket = "@shop"
+        algorithm = "suzuki-kasami"
+        handovers = 3
+        drain = "1.5s"
+        idle_stop = 60
+        record = "/tmp/record"
+        [[member]]
+        name = "a"
+        [[lock]]
+        names = "builders"
+        permits = 4
+        [[lock]]
+        names = "reports/*"
+        algorithm = "readers-writers"
+        [links]
+        heartbeat = "100ms"
+        silence = 2
+        [limits]
+        sessions = 1_000
+        connections = 2000
+        grants = 5
+        waiting = 6
+        ttl = "2m"
+        outstanding = 7
+        idle_locks = 0
+    "#;
+    let settings = parse(text).unwrap();
+    let node = &settings.node;
+    assert_eq!((node.group.as_str(), node.me.as_str(), node.handovers), ("shop", "a", 3));
+    assert_eq!(node.data.as_deref(), Some(Path::new("/nowhere/state")), "beside the file");
+    assert_eq!(settings.socket, Some(Socket::Abstract("shop".into())));
+    assert_eq!(settings.drain, Duration::from_millis(1500));
+    assert_eq!(settings.idle_stop, Some(Duration::from_mins(1)));
+    let rules: Vec<_> = node.rules.iter().map(|rule| (&*rule.algorithm, rule.permits)).collect();
+    assert_eq!(rules, [("raymond-k", 4), ("readers-writers", 1)]);
+    assert_eq!(node.algorithm, "suzuki-kasami");
+    assert_eq!(node.heartbeat, Duration::from_millis(100));
+    assert_eq!(node.silence, Duration::from_secs(2));
+    assert_eq!((node.outstanding, node.keep_idle), (7, 0));
+    let limits = &settings.limits;
+    let counts = (limits.sessions, limits.connections, limits.grants, limits.waiting);
+    assert_eq!(counts, (1000, 2000, 5, 6));
+    assert_eq!(limits.ttl, Duration::from_mins(2));
+}
+
+#[test]
+fn the_command_line_wins() {
+    let overrides = Overrides {
+        socket: Some("@other".into()),
+        data: Some("/elsewhere".into()),
+        idle_stop: Some(Duration::from_secs(1)),
+    };
+    let text = "socket = \"/x\"\ndata = \"/y\"\nidle_stop = 9";
+    let settings = Settings::parse(text, Path::new("x.toml"), &overrides).unwrap();
+    assert_eq!(settings.socket, Some(Socket::Abstract("other".into())));
+    assert_eq!(settings.node.data.as_deref(), Some(Path::new("/elsewhere")));
+    assert_eq!(settings.idle_stop, Some(Duration::from_secs(1)));
+}
+
+#[test]
+fn all_mistakes_come_at_once_with_their_lines() {
+    let text = include_str!("mistakes.toml");
+    let file = Path::new("doorway.toml");
+    let said = Settings::parse(text, file, &Overrides::default()).unwrap_err().to_string() + "\n";
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/settings/mistakes.txt");
+    if std::env::var_os("GOLDEN").is_some() {
+        std::fs::write(&golden, &said).unwrap();
+    }
+    assert_eq!(said, std::fs::read_to_string(golden).unwrap(), "GOLDEN=1 writes it anew");
+}
+
+#[test]
+fn what_is_no_toml_is_said_with_its_line() {
+    let said =
+        parse("group = \"shop\"\nnode = \nsocket = \"@x\"\ngroup = \"twice\"\n").unwrap_err();
+    assert!(said.contains("/nowhere/doorway.toml:2: this is no TOML"), "{said}");
+    assert!(said.contains("/nowhere/doorway.toml:4: this is no TOML"), "{said}");
+}
+
+#[test]
+fn a_group_needs_certificates_and_a_directory() {
+    let text = "[[member]]\nname='a'\naddress='a:1'\n[[member]]\nname='b'\naddress='b:1'\n";
+    let said = parse(text).unwrap_err();
+    assert!(said.contains(":2: the file does not say which of the members this node is"), "{said}");
+    assert!(said.contains(":2: a node with peers needs certificates; add [tls]"), "{said}");
+    assert!(said.contains(":2: a node with peers needs a directory"), "{said}");
+}
+
+#[test]
+fn a_token_is_known_by_its_hash() {
+    // As `printf %s 0123456789abcdef0123 | sha256sum` prints it.
+    let hash = "7a32d19ad8c8c1b7f4f2d1f6c25bd7ff7a0a1d7e5d7b5e4a5bd8f2c2e9d7c1aa";
+    let text = format!(
+        "[[client]]\nname = \"ci\"\ntoken_sha256 = \"{hash}\"\n\
+         rights = [{{ names = \"deploy/*\", may = [\"acquire\"] }}]\n\
+         [[client]]\nname = \"eye\"\ntoken_sha256 = \"{}\"\n\
+         rights = [{{ names = \"*\", may = [\"inspect\"] }}]\n",
+        sha256("0123456789abcdef0123"),
+    );
+    let settings = parse(&text).unwrap();
+    let eye = settings.principal(Proof::Token("0123456789abcdef0123")).unwrap();
+    assert_eq!(eye.name, "client eye");
+    let lock = Name::new("deploy/web").unwrap();
+    assert!(eye.rights.may(Right::Inspect, &lock) && !eye.rights.may(Right::Acquire, &lock));
+    for wrong in ["", "0123456789abcdef012", "0123456789abcdef0124", hash] {
+        assert!(settings.principal(Proof::Token(wrong)).is_none(), "{wrong}");
+    }
+}
+
+fn sha256(text: &str) -> String {
+    let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    let digits = hash.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+}
+
+#[test]
+fn the_node_of_a_user_needs_nothing() {
+    let settings = Settings::local(&Overrides::default()).unwrap();
+    let user = local::user();
+    assert_eq!(settings.scope, Scope::User);
+    assert_eq!(settings.socket, Some(Socket::Abstract(format!("doorway-{user}"))));
+    assert_eq!(settings.idle_stop, Some(Duration::from_mins(10)));
+    assert!(settings.node.validate().is_ok());
+    let overrides = Overrides { socket: Some("tcp://x:1".into()), ..Overrides::default() };
+    assert!(Settings::local(&overrides).unwrap_err().to_string().contains("--socket"));
+}
+
+/// Something like a line of such a file.
+fn line() -> impl Strategy<Value = String> {
+    let key = prop::sample::select(vec![
+        "group",
+        "node",
+        "socket_mode",
+        "drain",
+        "member",
+        "lock.names",
+        "tls.ca",
+        "client.rights",
+        "limits",
+        "http.listen",
+        "sessions",
+        "grup",
+        "links.silence",
+    ]);
+    let value = prop::sample::select(vec![
+        "\"a\"",
+        "1",
+        "-1",
+        "0o777",
+        "1e308",
+        "inf",
+        "[]",
+        "[[]]",
+        "{}",
+        "[{}]",
+        "2026-01-01",
+        "\"99999999999999999999h\"",
+        "[{ names = \"*\", may = [\"x\"] }]",
+        "\"\\u0000\"",
+        "\"é*\"",
+        "0xffffffffffffffff",
+        "true",
+        "\"a:1\"",
+    ]);
+    let heading =
+        prop::sample::select(vec!["[[member]]", "[[lock]]", "[tls]", "[[client]]", "[limits"]);
+    prop_oneof![
+        (key, value).prop_map(|(key, value)| format!("{key} = {value}")),
+        heading.prop_map(str::to_owned),
+        "\\PC{0,20}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_text_is_trouble(text in ".{0,200}") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn no_lines_are_trouble(lines in prop::collection::vec(line(), 0..12)) {
+        if let Err(said) = parse(&lines.join("\n")) {
+            for line in said.lines().skip(1) {
+                prop_assert!(line.contains("doorway.toml"), "{line}");
+                prop_assert!(line.contains("; "), "a remedy: {line}");
+            }
+        }
+    }
+}
