@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use doorway_core::GroupError;
 
+use crate::service::exit::Exit;
+
 /// The command was misused: one line that says how, exit code 2.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
@@ -31,9 +33,17 @@ impl fmt::Display for NotExhausted {
 
 impl Error for NotExhausted {}
 
+/// Is there anything to say? Not where the exit code is that of a command that was run.
+pub(crate) fn is_quiet(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Exit>().is_some_and(|exit| exit.text.is_none())
+}
+
 /// 2 for what the person can mend by asking differently, 3 for what is left open, 1 for everything
 /// else.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
+    if let Some(exit) = error.downcast_ref::<Exit>() {
+        return ExitCode::from(exit.code);
+    }
     let misused = error.chain().any(|cause| cause.is::<Usage>() || cause.is::<GroupError>());
     let open = error.chain().any(<dyn Error>::is::<NotExhausted>);
     ExitCode::from(if misused {

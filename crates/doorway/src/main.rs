@@ -1,8 +1,9 @@
 //! The `doorway` command: parse, run, and turn what went wrong into one line and an exit code.
 //!
 //! Exit codes: 0 all went well; 1 a run failed or found a violation; 2 the command was misused; 3 a
-//! check came to no end.
+//! check came to no end. Those of the commands that use a node are in `service/exit.rs`.
 
+use std::env;
 use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use clap::error::ErrorKind;
 
 use cli::Cli;
 use failure::Usage;
+use service::exit::{self, Exit};
 
 mod check_args;
 mod checking;
@@ -25,6 +27,7 @@ mod pages;
 mod progress;
 mod replay;
 mod run_args;
+mod service;
 mod story;
 mod table;
 
@@ -38,6 +41,9 @@ fn main() -> ExitCode {
         // Whoever read our output has seen enough, as in `doorway list | head`.
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            if failure::is_quiet(&error) {
+                return failure::exit_code(&error);
+            }
             // With standard error gone as well there is nobody left to tell.
             let _ = writeln!(io::stderr(), "doorway: {error:#}");
             failure::exit_code(&error)
@@ -60,6 +66,9 @@ fn answer(error: &clap::Error) -> anyhow::Result<()> {
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             Err(Usage("say what to do: `doorway help` shows the commands".to_owned()).into())
+        }
+        _ if env::args_os().nth(1).is_some_and(|command| cli::uses_a_node(&command)) => {
+            Err(Exit::new(exit::USAGE, failure::one_line(&text)).into())
         }
         _ => Err(Usage(failure::one_line(&text)).into()),
     }

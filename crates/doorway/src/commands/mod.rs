@@ -1,17 +1,30 @@
 //! One file for each command: its arguments, and what it does with them.
 
+pub(crate) mod break_lock;
+pub(crate) mod ca;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod diagram;
+pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod fence_guard;
 pub(crate) mod list;
+pub(crate) mod lock;
 pub(crate) mod man;
 pub(crate) mod paper;
 pub(crate) mod quorums;
+pub(crate) mod renew;
 pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod status;
 pub(crate) mod threads;
+pub(crate) mod top;
+pub(crate) mod unlock;
+pub(crate) mod wait;
+pub(crate) mod who;
 
 use std::io::{self, IsTerminal as _, Write};
 

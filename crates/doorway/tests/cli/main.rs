@@ -6,11 +6,13 @@ mod diagram;
 mod list;
 mod manners;
 mod misuse;
+mod operators;
 mod paper;
 mod quorums;
 mod readme;
 mod recorded;
 mod replay;
+mod serve;
 mod simulate;
 mod threads;
 

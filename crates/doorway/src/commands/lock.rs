@@ -1,0 +1,114 @@
+//! `doorway lock NAME`: take a lock for a script, and print its fence.
+
+use std::io::Write;
+use std::time::Duration;
+
+use doorway_client::{Life, Mode, Name};
+use serde::Serialize;
+
+use super::print_json;
+use crate::service::acquire::{Wanted, acquire};
+use crate::service::options::{self, NodeArgs, seconds, ttl};
+use crate::service::turn::Turns;
+use crate::service::who;
+
+/// Take a lock for a script, and print its fence
+///
+/// The lock is held until `doorway unlock` with that fence; or until the process is gone that it is
+/// tied to, which is the one that runs this command (the script) unless --pid or --ttl is given.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    fence=$(doorway lock deploy) || exit        held until this script ends\n  \
+    doorway unlock deploy --fence $fence        or until now\n  \
+    doorway lock deploy --ttl 60                held for a minute, or until `doorway renew`")]
+pub(crate) struct Args {
+    /// The lock
+    #[arg(value_parser = options::name)]
+    name: Name,
+
+    /// Hold it until this process of this machine is gone
+    #[arg(long, conflicts_with = "ttl", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+
+    /// Hold it for so long, or until as long after the last `doorway renew`
+    #[arg(long, value_name = "SECS", value_parser = ttl)]
+    ttl: Option<Duration>,
+
+    /// Do not wait: give up at once if the lock is not free
+    #[arg(short = 'n', long, visible_alias = "nb", conflicts_with = "wait")]
+    nonblock: bool,
+
+    /// Wait at most so long (fractions are fine, 0 is -n)
+    #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
+    wait: Option<Duration>,
+
+    /// Hold the lock together with others that do so
+    #[arg(short, long, conflicts_with = "permits")]
+    shared: bool,
+
+    /// Hold one of so many permits
+    #[arg(short = 'k', long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    permits: Option<u32>,
+
+    /// The exit code if the lock is not free in time
+    #[arg(short = 'E', long, value_name = "CODE", default_value_t = 1)]
+    conflict_exit_code: u8,
+
+    /// What others see who ask who holds the lock
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+
+    #[command(flatten)]
+    node: NodeArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Taken<'a> {
+    lock: &'a str,
+    fence: u64,
+    view: u64,
+    node: &'a str,
+    session: Option<u64>,
+    ttl_ms: Option<u64>,
+    pid: Option<u32>,
+}
+
+/// Take it.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let parent = || rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get() as u32);
+    let pid = args.pid.or_else(|| if args.ttl.is_none() { parent() } else { None });
+    let life = pid.map_or(Life::Lease, |pid| Life::Process { pid });
+    let ttl = args.ttl.unwrap_or(Duration::from_secs(10));
+    let mut turns = Turns::new()?;
+    let label = args.label.clone().unwrap_or_else(who::label);
+    let mut link = args.node.link(who::setup(label, Some((ttl, life))))?;
+    let wanted = Wanted {
+        locks: std::slice::from_ref(&args.name),
+        mode: if args.shared { Mode::Shared } else { Mode::Exclusive },
+        permits: args.permits,
+        within: if args.nonblock { Some(Duration::ZERO) } else { args.wait },
+        conflict: args.conflict_exit_code,
+    };
+    let granted = acquire(&wanted, &mut link, &mut turns)?;
+    for (lock, fence) in &granted.locks {
+        if args.json {
+            let taken = Taken {
+                lock: lock.as_str(),
+                fence: fence.get(),
+                view: fence.view(),
+                node: &granted.node,
+                session: granted.session.map(|session| session.0),
+                ttl_ms: pid.is_none().then(|| granted.ttl.as_millis() as u64),
+                pid,
+            };
+            print_json(out, &taken)?;
+        } else {
+            writeln!(out, "{fence}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! `doorway wait NAME`: wait until a lock is free, without taking it.
+
+use std::io::Write;
+use std::time::Duration;
+
+use doorway_client::{Moment, Name};
+use serde::Serialize;
+
+use super::print_json;
+use crate::service::exit::Exit;
+use crate::service::options::{self, NodeArgs, seconds};
+use crate::service::talk::Talk;
+
+/// Wait until nobody holds a lock or waits for it, without taking it
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The lock
+    #[arg(value_parser = options::name)]
+    name: Name,
+
+    /// Wait at most so long
+    #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
+    wait: Option<Duration>,
+
+    /// The exit code if the lock is not free in time
+    #[arg(short = 'E', long, value_name = "CODE", default_value_t = 1)]
+    conflict_exit_code: u8,
+
+    #[command(flatten)]
+    node: NodeArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Waited<'a> {
+    lock: &'a str,
+    free: bool,
+    waited_ms: u64,
+}
+
+/// Wait for it.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let begin = Moment::now();
+    let until = args.wait.map_or(Moment::NEVER, |wait| begin.after(wait));
+    let mut talk = Talk::new(&args.node)?;
+    let answer = talk.ask(until, |machine, now| machine.await_free(now, &args.name))?;
+    let free = answer.is_some();
+    if args.json {
+        let waited_ms = Moment::now().since(begin).as_millis() as u64;
+        print_json(out, &Waited { lock: args.name.as_str(), free, waited_ms })?;
+    }
+    if !free {
+        let text = format!("{} was not free in time", args.name);
+        return Err(Exit::new(args.conflict_exit_code, text).into());
+    }
+    Ok(())
+}

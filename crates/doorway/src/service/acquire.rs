@@ -1,0 +1,212 @@
+//! Waiting for locks: in the order of their names, all or none.
+
+use std::time::Duration;
+
+use doorway_client::{Answer, Ask, Code, Event, Fence, Mode, Moment, Name, Wait};
+use doorway_protocol::{Scope, SessionId};
+use nix::sys::signal::Signal;
+
+use super::exit::Exit;
+use super::link::Link;
+use super::options::milliseconds;
+use super::signals::{self, Effect, Signals, effect};
+use super::terminal::Terminal;
+use super::turn::Turns;
+use super::wait_line::WaitLine;
+
+/// What is wanted.
+pub(crate) struct Wanted<'a> {
+    /// The locks, in the order of their names.
+    pub(crate) locks: &'a [Name],
+    /// Alone or with others.
+    pub(crate) mode: Mode,
+    /// Of how many permits one.
+    pub(crate) permits: Option<u32>,
+    /// For how long to wait, if not for ever.
+    pub(crate) within: Option<Duration>,
+    /// The exit code if they are not free in time.
+    pub(crate) conflict: u8,
+}
+
+/// What was granted, and by whom.
+#[derive(Default)]
+pub(crate) struct Granted {
+    /// The locks with their fences, in the order of names.
+    pub(crate) locks: Vec<(Name, Fence)>,
+    /// The node.
+    pub(crate) node: String,
+    /// Whom its locks are for.
+    pub(crate) scope: Option<Scope>,
+    /// The session.
+    pub(crate) session: Option<SessionId>,
+    /// How long it lives without being heard of.
+    pub(crate) ttl: Duration,
+}
+
+impl Granted {
+    /// What a command under these locks finds in its environment. Several values stand on lines.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let lines = |text: &dyn Fn(&(Name, Fence)) -> String| {
+            self.locks.iter().map(text).collect::<Vec<_>>().join("\n")
+        };
+        let session = self.session.map_or(0, |session| session.0);
+        vec![
+            ("DOORWAY_LOCK", lines(&|(lock, _)| lock.to_string())),
+            ("DOORWAY_FENCE", lines(&|(_, fence)| fence.to_string())),
+            ("DOORWAY_HOLDER", format!("{}/{session}", self.node)),
+            ("DOORWAY_VIEW", lines(&|(_, fence)| fence.view().to_string())),
+            ("DOORWAY_TTL_MS", self.ttl.as_millis().to_string()),
+        ]
+    }
+}
+
+/// How long a node of our own that just stops is given to make room for the next one.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+struct Waiting<'a> {
+    wanted: &'a Wanted<'a>,
+    link: &'a mut Link,
+    turns: &'a mut Turns,
+    line: WaitLine,
+    begin: Moment,
+    granted: Granted,
+    /// The request that is not answered yet, and the question of who holds its lock.
+    request: u64,
+    question: Option<u64>,
+}
+
+/// Connect, and wait until all of the locks are ours.
+pub(crate) fn acquire(
+    wanted: &Wanted<'_>,
+    link: &mut Link,
+    turns: &mut Turns,
+) -> Result<Granted, Exit> {
+    let begin = Moment::now();
+    let mut waiting = Waiting {
+        wanted,
+        link,
+        turns,
+        line: WaitLine::new(begin),
+        begin,
+        granted: Granted::default(),
+        request: 0,
+        question: None,
+    };
+    // The first request travels with the greeting.
+    waiting.ask();
+    waiting.link.open()?;
+    let done = waiting.all();
+    if done.is_err() {
+        waiting.link.machine.bye();
+        waiting.link.flush();
+    }
+    let Waiting { granted, .. } = waiting;
+    done.map(|()| granted)
+}
+
+impl Waiting<'_> {
+    fn all(&mut self) -> Result<(), Exit> {
+        while self.granted.locks.len() < self.wanted.locks.len() {
+            if let Some(signal) = self.turns.turn(self.link, self.line.next()) {
+                self.signal(signal)?;
+            }
+            let now = Moment::now();
+            if self.line.is_due(now) {
+                let lock = &self.wanted.locks[self.granted.locks.len()];
+                self.question = Some(self.link.machine.inspect(now, lock));
+                self.link.flush();
+            }
+            while let Some(event) = self.link.event() {
+                self.event(now, event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ask for the next lock.
+    fn ask(&mut self) {
+        let now = Moment::now();
+        let left = self.wanted.within.map(|within| within.saturating_sub(now.since(self.begin)));
+        let wait = match (self.wanted.within, left) {
+            (None, _) => Wait::Forever,
+            (Some(Duration::ZERO), _) => Wait::No,
+            (Some(_), left) => Wait::Ms(milliseconds(left.unwrap_or_default()).into()),
+        };
+        let lock = self.wanted.locks[self.granted.locks.len()].clone();
+        let Wanted { mode, permits, .. } = *self.wanted;
+        self.request = self.link.machine.acquire(now, Ask { lock, mode, permits, wait });
+        self.link.flush();
+    }
+
+    fn event(&mut self, now: Moment, event: Event) -> Result<(), Exit> {
+        match event {
+            Event::Welcome { node, scope, session, ttl, .. } => {
+                let locks = std::mem::take(&mut self.granted.locks);
+                self.granted = Granted { locks, node, scope: Some(scope), session, ttl };
+            }
+            Event::Granted { number, lock, fence } if number == self.request => {
+                self.granted.locks.push((lock, fence));
+                if self.granted.locks.len() < self.wanted.locks.len() {
+                    self.ask();
+                }
+            }
+            Event::Refused { number, refusal } if number == self.request => {
+                let stops = matches!(refusal.code, Code::Unavailable | Code::Gone);
+                let patience = self.begin.after(PATIENCE);
+                if stops && self.link.endpoint().is_own() && now < patience {
+                    self.again(now);
+                } else {
+                    return Err(Exit::refusal(&refusal, self.wanted.conflict));
+                }
+            }
+            Event::Closed(refusal) if !matches!(refusal.code, Code::Unavailable) => {
+                return Err(Exit::refusal(&refusal, self.wanted.conflict));
+            }
+            // One that we had is gone while we waited for the next: all or none, so from the start.
+            Event::Lost { .. } => self.again(now),
+            Event::Answer { number, answer: Answer::Lock(report) }
+                if self.question == Some(number) =>
+            {
+                self.line.show(now, &report);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Give back what we have, and begin again a little later.
+    fn again(&mut self, now: Moment) {
+        self.link.machine.withdraw(self.request);
+        for (lock, fence) in std::mem::take(&mut self.granted.locks) {
+            let number = self.link.machine.release(now, &lock, fence);
+            self.link.machine.quiet(number);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        self.ask();
+    }
+
+    /// A signal while nothing runs yet does to us what it does to every program, but for the exit
+    /// code: the wait ends, and with it the request.
+    fn signal(&mut self, signal: Signal) -> Result<(), Exit> {
+        match effect(signal) {
+            Effect::Nothing => Ok(()),
+            Effect::Stops => {
+                self.line.erase();
+                signals::take(signal);
+                Ok(())
+            }
+            Effect::Ends if Signals::is_ignored(signal) => Ok(()),
+            Effect::Ends => {
+                self.line.erase();
+                self.link.machine.bye();
+                self.link.flush();
+                let terminal = Terminal::ours();
+                if signal == Signal::SIGINT && terminal.is_some_and(|it| it.is_ours()) {
+                    // The shell of a script ends with us only if it sees us end by the signal.
+                    signals::take(signal);
+                }
+                Err(Exit::signal(signal as i32))
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What happens between fork and exec: the only unsafe code of the command.
+#![allow(unsafe_code, reason = "the standard library runs what is set here in the forked child")]
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use nix::libc;
+use nix::sys::signal::SigSet;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, getpgrp, getppid, set_parent_process_death_signal, setpgid};
+use rustix::termios::tcsetpgrp;
+
+/// What the child does to itself before it becomes the command.
+pub(super) struct BeforeExec {
+    /// The mask of signals that we were started with.
+    pub(super) mask: SigSet,
+    /// Where to take the terminal for the child's group, if it is to have it.
+    pub(super) terminal: Option<OwnedFd>,
+    /// What the command keeps open.
+    pub(super) keeps: Vec<OwnedFd>,
+    /// Who started it, if it is to die when that is gone.
+    pub(super) dies_with: Option<Pid>,
+}
+
+impl BeforeExec {
+    /// Have it done when this command is spawned.
+    pub(super) fn set(self, command: &mut Command) {
+        let steps = move || self.steps().map_err(Into::into);
+        // SAFETY: between fork and exec only calls that are safe in a signal handler are allowed.
+        // The steps are system calls alone: they allocate nothing, take no lock, read no variable
+        // that another thread could have been writing (there is no other thread), and do not
+        // panic. What they use was made before the fork and lives as long as the command.
+        unsafe { command.pre_exec(steps) };
+    }
+
+    fn steps(&self) -> rustix::io::Result<()> {
+        setpgid(None, None)?;
+        if let Some(terminal) = &self.terminal {
+            // Without the terminal the command still runs, and stops if it needs one.
+            let _ = tcsetpgrp(terminal, getpgrp());
+        }
+        for kept in &self.keeps {
+            fcntl_setfd(kept, FdFlags::empty())?;
+        }
+        if let Some(parent) = self.dies_with {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            // The parent may have been gone before that.
+            if getppid() != Some(parent) {
+                return Err(rustix::io::Errno::SRCH);
+            }
+        }
+        self.mask.thread_set_mask().map_err(|_| rustix::io::Errno::INVAL)
+    }
+}
+
+/// Have a command begin a session of its own, with nothing open but its standard descriptors and no
+/// signal blocked, as is fit for what goes on when we are gone.
+pub(crate) fn detach(command: &mut Command) {
+    let steps = || {
+        rustix::process::setsid()?;
+        let (first, last) = (3, u32::MAX);
+        // SAFETY: a system call with numbers alone. It has descriptors closed when the command
+        // begins, which nothing between here and there uses but for the one that the standard
+        // library closes then anyway. Where the kernel does not know the call nothing happens.
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
+        Ok(SigSet::empty().thread_set_mask()?)
+    };
+    // SAFETY: as above, system calls alone.
+    unsafe { command.pre_exec(steps) };
+}
+
+/// Have a command begin with this mask of signals, not with ours.
+pub(crate) fn restore(command: &mut Command, mask: SigSet) {
+    let steps = move || Ok(mask.thread_set_mask()?);
+    // SAFETY: as above, a system call alone.
+    unsafe { command.pre_exec(steps) };
+}

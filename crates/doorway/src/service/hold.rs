@@ -1,0 +1,239 @@
+//! Holding locks while a command runs: signals go to the command, and it ends before the lease.
+
+use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+
+use doorway_client::{Event, Moment};
+use nix::sys::signal::Signal;
+
+use super::acquire::Granted;
+use super::child::{Change, Child};
+use super::exit::Exit;
+use super::link::Link;
+use super::lost::{Due, Ending, OnLost};
+use super::signals::{self, Effect, Signals, effect};
+use super::terminal::Terminal;
+use super::turn::Turns;
+
+/// A command while it runs under its locks.
+pub(crate) struct Holding<'a> {
+    /// What was granted.
+    pub(crate) granted: &'a Granted,
+    /// The session.
+    pub(crate) link: &'a mut Link,
+    /// The signals and the time.
+    pub(crate) turns: &'a mut Turns,
+    /// The command.
+    pub(crate) child: Child,
+    /// The terminal, if there is one.
+    pub(crate) terminal: Option<Terminal>,
+    /// What to do when the lock is being lost.
+    pub(crate) on_lost: &'a OnLost,
+    /// When that is.
+    pub(crate) ending: Ending,
+    /// Say more than must be said.
+    pub(crate) verbose: bool,
+}
+
+/// How it ended.
+pub(crate) struct End {
+    /// What became of the command.
+    pub(crate) change: Change,
+    /// Was its lock lost while it ran?
+    pub(crate) lost: bool,
+    /// Does something that it started still run and hold the lock?
+    pub(crate) others: bool,
+    /// The key of the terminal that ended it, which was meant for all of the job that we are part
+    /// of: the rest of it did not have the terminal, so the terminal did not tell it.
+    pub(crate) key: Option<Signal>,
+}
+
+impl Holding<'_> {
+    /// Wait until the command ends.
+    pub(crate) fn run(mut self) -> End {
+        let change = loop {
+            let signal = self.turns.turn(self.link, self.next());
+            // The time first: a command that was stopped must not go on without its lock.
+            self.look();
+            if let Some(signal) = signal
+                && let Some(change) = self.signal(signal)
+            {
+                break change;
+            }
+        };
+        let group = self.child.process();
+        let had = self.terminal.as_ref().is_some_and(|terminal| terminal.take_from(group));
+        let interrupted = change == Change::Killed(Signal::SIGINT as i32);
+        let key = (had && interrupted).then_some(Signal::SIGINT);
+        let lost = self.ending.has_begun() && *self.on_lost != OnLost::Ignore;
+        End { change, lost, others: self.child.left_others(), key }
+    }
+
+    fn next(&self) -> Moment {
+        if *self.on_lost == OnLost::Ignore {
+            return Moment::NEVER;
+        }
+        self.ending.next(self.deadline())
+    }
+
+    /// Without a session the lock is lost already, and that was an event.
+    fn deadline(&self) -> Moment {
+        self.link.machine.deadline().unwrap_or(Moment::NEVER)
+    }
+
+    /// What has the node to say, and what is due?
+    fn look(&mut self) {
+        let now = Moment::now();
+        let mut why = String::from("the node does not answer");
+        while let Some(event) = self.link.event() {
+            match event {
+                Event::Lost { reason, .. } => {
+                    // Without a session the lease is over; with one, the node took the lock.
+                    self.ending.gone(now, self.link.machine.ttl().is_none());
+                    why = reason;
+                    if *self.on_lost == OnLost::Ignore {
+                        self.say(&format!("lost {}: {why}; the command goes on", self.what()));
+                    }
+                }
+                Event::Welcome { node, resumed, .. } => self.back(&node, resumed),
+                Event::Stopping { within } if self.verbose => {
+                    self.say(&format!("the node stops within {} s", within.as_secs()));
+                }
+                _ => {}
+            }
+        }
+        if *self.on_lost == OnLost::Ignore {
+            return;
+        }
+        let begun = self.ending.has_begun();
+        match self.ending.due(now, self.deadline()) {
+            Some(Due::Tell) => {
+                self.say(&format!("lost {}: {why}; the command must end", self.what()));
+                self.tell();
+            }
+            Some(Due::Kill) => {
+                if !begun {
+                    self.say(&format!("lost {}: {why}; the command is killed", self.what()));
+                } else if self.verbose {
+                    self.say("the command is still there, and is killed");
+                }
+                self.child.signal(Signal::SIGKILL);
+            }
+            None => {}
+        }
+    }
+
+    /// The node speaks with us again, on another connection.
+    fn back(&self, node: &str, resumed: bool) {
+        if self.verbose {
+            let how = if resumed { "goes on" } else { "is a new one" };
+            self.say(&format!("connected to {node} again; the session {how}"));
+        }
+        let kept = self.link.session().map_or(Ok(()), |session| self.child.keep(session));
+        if let Err(error) = kept {
+            let text = format!("if this wrapper is killed the lock is free: no `cat`: {error}");
+            self.say(&text);
+        }
+    }
+
+    /// The locks, for people.
+    fn what(&self) -> String {
+        let locks = self.granted.locks.iter().map(|(lock, _)| lock.as_str());
+        locks.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Tell the command that it must end.
+    fn tell(&self) {
+        match self.on_lost {
+            OnLost::Signal(signal) => {
+                self.child.signal(*signal);
+                // One that is stopped would not hear it.
+                self.child.signal(Signal::SIGCONT);
+            }
+            OnLost::Kill => self.child.signal(Signal::SIGKILL),
+            OnLost::Exec(line) => self.exec(line),
+            OnLost::Ignore => {}
+        }
+    }
+
+    fn exec(&self, line: &str) {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).stdin(Stdio::null());
+        command.envs(self.granted.variables());
+        command.env("DOORWAY_PID", self.child.process().as_raw_nonzero().to_string());
+        super::child::restore(&mut command, self.turns.signals.before());
+        if let Err(error) = command.spawn() {
+            self.say(&format!("cannot run `{line}`: {error}"));
+        }
+    }
+
+    /// What a signal to us means for the command; its end, if it was that.
+    fn signal(&mut self, signal: Signal) -> Option<Change> {
+        match signal {
+            Signal::SIGCHLD => return self.changes(),
+            // A stop that the terminal sent us because we wrote to it is ours alone.
+            Signal::SIGTTIN | Signal::SIGTTOU => {}
+            Signal::SIGCONT => self.go_on(),
+            _ if effect(signal) == Effect::Ends && Signals::is_ignored(signal) => {}
+            _ => self.child.signal(signal),
+        }
+        None
+    }
+
+    fn changes(&mut self) -> Option<Change> {
+        while let Some(change) = self.child.change() {
+            match change {
+                Change::Exited(_) | Change::Killed(_) => return Some(change),
+                Change::Stopped(by) => self.stopped(by),
+                Change::Continued => {}
+            }
+        }
+        None
+    }
+
+    /// The command stopped. If it only wants the terminal, which we have, it gets it; else we stop
+    /// too, so that the shell has its prompt again.
+    fn stopped(&mut self, by: i32) {
+        let Some(terminal) = &self.terminal else { return };
+        let group = self.child.process();
+        let wants = by == Signal::SIGTTIN as i32 || by == Signal::SIGTTOU as i32;
+        if wants && terminal.is_ours() {
+            terminal.give(group);
+            return self.child.signal(Signal::SIGCONT);
+        }
+        if by != Signal::SIGTSTP as i32 && !wants {
+            return; // Someone stopped it on purpose, and will continue it.
+        }
+        let had = terminal.take_from(group);
+        signals::take(Signal::SIGTSTP);
+        // Someone continued us, or nobody could have: then the command goes on as well.
+        self.link.tick(Moment::now());
+        self.look();
+        if had && self.terminal.as_ref().is_some_and(Terminal::is_ours) {
+            self.terminal.iter().for_each(|terminal| terminal.give(group));
+        }
+        if !self.ending.has_begun() {
+            self.child.signal(Signal::SIGCONT);
+        }
+    }
+
+    /// We are continued, and so is the command.
+    fn go_on(&mut self) {
+        if !self.ending.has_begun() {
+            self.child.signal(Signal::SIGCONT);
+        }
+    }
+
+    fn say(&self, what: &str) {
+        let _ = writeln!(io::stderr(), "doorway: {what}");
+    }
+}
+
+/// The exit code of a command that ended.
+pub(crate) fn exit_code(change: Change) -> Exit {
+    match change {
+        Change::Exited(code) => Exit::quiet(code),
+        Change::Killed(signal) => Exit::signal(signal),
+        Change::Stopped(_) | Change::Continued => Exit::quiet(0),
+    }
+}

@@ -1,0 +1,208 @@
+//! A session at a node, on a socket: connected again whenever that is needed, never waited for.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Duration;
+
+use doorway_client::{Endpoint, Event, Line, Moment, Setup, Stream, TlsConfig};
+use rustix::event::PollFlags;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::exit::{self, Exit};
+use super::start::Starter;
+
+/// How long to wait before the next attempt to connect, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
+/// A session at a node.
+pub(crate) struct Link {
+    endpoint: Endpoint,
+    /// The addresses of a node on the network, so that nobody is asked for them in a hurry.
+    addresses: Vec<SocketAddr>,
+    /// The session.
+    pub(crate) machine: Line,
+    stream: Option<Stream>,
+    /// Who starts a node where none is; none if nobody may.
+    starter: Option<Starter>,
+    /// When to try to connect again, and how long to wait after that.
+    again: (Moment, Duration),
+}
+
+impl Link {
+    /// A session at this endpoint, which is still to be connected.
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        setup: Setup,
+        tls: Option<TlsConfig>,
+        may_start: bool,
+    ) -> Result<Self, Exit> {
+        let addresses = match &endpoint {
+            Endpoint::Tcp(host, port) => match (host.as_str(), *port).to_socket_addrs() {
+                Ok(addresses) => addresses.collect(),
+                Err(error) => return Err(no_node(&endpoint, &error)),
+            },
+            _ => Vec::new(),
+        };
+        let starter = (may_start && endpoint.is_own()).then(Starter::default);
+        let now = Moment::now();
+        let mut machine = Line::new(setup, now);
+        if let Some(tls) = tls {
+            machine.encrypt(tls);
+        }
+        Ok(Self { endpoint, addresses, machine, stream: None, starter, again: (now, PAUSES.0) })
+    }
+
+    /// Where the node is.
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Connect for the first time, to a node that is started if need be.
+    pub(crate) fn open(&mut self) -> Result<(), Exit> {
+        let stream = match (self.connect(), &mut self.starter) {
+            (Ok(stream), _) => stream,
+            (Err(error), Some(starter)) if is_nobody(&error) => starter.start(&self.endpoint)?,
+            (Err(error), _) => return Err(no_node(&self.endpoint, &error)),
+        };
+        self.connected(stream);
+        Ok(())
+    }
+
+    fn connect(&self) -> io::Result<Stream> {
+        if !matches!(self.endpoint, Endpoint::Tcp(..)) {
+            return self.endpoint.connect();
+        }
+        let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
+        for address in &self.addresses {
+            match TcpStream::connect_timeout(address, Duration::from_millis(500)) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(Stream::Tcp(stream));
+                }
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    fn connected(&mut self, stream: Stream) {
+        self.stream = Some(stream);
+        self.again.1 = PAUSES.0;
+        self.machine.connected(Moment::now());
+        self.flush();
+    }
+
+    /// Do what is due: signs of life, another attempt to connect, sending.
+    pub(crate) fn tick(&mut self, now: Moment) {
+        self.machine.tick(now);
+        if self.stream.is_some() && self.machine.must_close() {
+            self.flush();
+            self.disconnected(now);
+        }
+        if self.stream.is_none() && self.machine.wants_connection() && now >= self.again.0 {
+            match self.connect() {
+                Ok(stream) => self.connected(stream),
+                Err(error) => {
+                    if let Some(starter) = &mut self.starter
+                        && is_nobody(&error)
+                    {
+                        starter.start_again(now);
+                    }
+                    self.again = (now.after(self.again.1), (self.again.1 * 2).min(PAUSES.1));
+                }
+            }
+        }
+        self.flush();
+    }
+
+    /// When to call [`Link::tick`] again at the latest.
+    pub(crate) fn next_due(&self) -> Moment {
+        let due = self.machine.next_due();
+        let waits = self.stream.is_none() && self.machine.wants_connection();
+        if waits { due.min(self.again.0) } else { due }
+    }
+
+    /// What to wait for on its socket.
+    pub(crate) fn interest(&mut self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        let more = !self.machine.outgoing().is_empty();
+        let flags = if more { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        Some((descriptor(self.stream.as_ref()?), flags))
+    }
+
+    /// The session's descriptor, for a command to keep.
+    pub(crate) fn session(&self) -> Option<BorrowedFd<'_>> {
+        self.stream.as_ref().map(descriptor)
+    }
+
+    /// Something happened on the socket: read what there is.
+    pub(crate) fn read(&mut self, now: Moment) {
+        let Some(stream) = &self.stream else { return };
+        let mut bytes = [0; 8192];
+        loop {
+            match recv(descriptor(stream), &mut bytes, RecvFlags::DONTWAIT) {
+                Ok((_, count @ 1..)) => {
+                    self.machine.receive(now, &bytes[..count]);
+                    if count < bytes.len() {
+                        break;
+                    }
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => break,
+                Ok(_) | Err(_) => {
+                    self.disconnected(now);
+                    break;
+                }
+            }
+        }
+        self.flush();
+    }
+
+    /// Send as much as goes.
+    pub(crate) fn flush(&mut self) {
+        let Some(stream) = &self.stream else { return };
+        let outgoing = self.machine.outgoing();
+        while !outgoing.is_empty() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match send(descriptor(stream), outgoing, flags) {
+                Ok(count) => drop(outgoing.drain(..count)),
+                Err(rustix::io::Errno::INTR) => {}
+                // A connection that is gone is noticed when it is read, after its last words.
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn disconnected(&mut self, now: Moment) {
+        self.stream = None;
+        self.again = (now, PAUSES.0);
+        self.machine.disconnected(now);
+    }
+
+    /// The next thing that happened to the session.
+    pub(crate) fn event(&mut self) -> Option<Event> {
+        self.machine.event()
+    }
+}
+
+fn descriptor(stream: &Stream) -> BorrowedFd<'_> {
+    match stream {
+        Stream::Unix(stream) => stream.as_fd(),
+        Stream::Tcp(stream) => stream.as_fd(),
+    }
+}
+
+/// Does the error say that nobody listens there?
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
+}
+
+/// The end of a program that finds no node.
+fn no_node(endpoint: &Endpoint, error: &io::Error) -> Exit {
+    if error.kind() == ErrorKind::PermissionDenied {
+        return Exit::new(exit::REFUSED, format!("cannot use the node at {endpoint}: {error}"));
+    }
+    let remedy = if endpoint.is_own() { "`doorway serve --local` starts one" } else { "is it up?" };
+    let text = format!("no node at {endpoint}: {error} ({remedy}; `doorway doctor` looks closer)");
+    Exit::new(exit::UNAVAILABLE, text)
+}

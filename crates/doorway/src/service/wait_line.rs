@@ -1,0 +1,142 @@
+//! Who holds the lock that we wait for: one line on the terminal, gone when the wait is over.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use doorway_client::Moment;
+use doorway_protocol::LockReport;
+
+/// After how long a person wants to know.
+const AFTER: Duration = Duration::from_secs(2);
+
+/// How often the line changes.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The line.
+pub(crate) struct WaitLine {
+    begin: Moment,
+    next: Moment,
+    shown: bool,
+}
+
+impl WaitLine {
+    /// A line for a wait that begins now; never shown where standard error is no terminal.
+    pub(crate) fn new(now: Moment) -> Self {
+        let next = if io::stderr().is_terminal() { now.after(AFTER) } else { Moment::NEVER };
+        Self { begin: now, next, shown: false }
+    }
+
+    /// When the node is to be asked.
+    pub(crate) fn next(&self) -> Moment {
+        self.next
+    }
+
+    /// Is the node to be asked now? The next time is a while later.
+    pub(crate) fn is_due(&mut self, now: Moment) -> bool {
+        let due = now >= self.next;
+        if due {
+            self.next = now.after(EVERY);
+        }
+        due
+    }
+
+    /// This is what the node says.
+    pub(crate) fn show(&mut self, now: Moment, report: &LockReport) {
+        self.shown = true;
+        let waited = now.since(self.begin).as_secs();
+        // A line that is longer than the terminal is wide could not be erased.
+        let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
+        let mut line =
+            format!("doorway: waiting {waited} s for {}: {}", report.lock, holder(report));
+        if let Some((at, _)) = line.char_indices().nth(usize::from(width.max(20)) - 1) {
+            line.truncate(at);
+        }
+        let _ = write!(io::stderr(), "\r\x1b[K{line}");
+    }
+
+    /// The wait is over.
+    pub(crate) fn erase(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for WaitLine {
+    fn drop(&mut self) {
+        self.erase();
+    }
+}
+
+/// Who holds the lock, in a few words.
+fn holder(report: &LockReport) -> String {
+    let Some(holder) = report.holders.iter().max_by_key(|holder| holder.held_ms) else {
+        return match (report.away.first(), report.waiters.len()) {
+            (Some(absent), _) => format!("{} cannot be reached", absent.node),
+            (None, 0 | 1) => "nobody holds it".to_owned(),
+            (None, count) => format!("nobody holds it, {count} wait"),
+        };
+    };
+    let others = match report.holders.len() - 1 {
+        0 => String::new(),
+        1 => " and another".to_owned(),
+        count => format!(" and {count} others"),
+    };
+    let how = if holder.shared { "shared by" } else { "held by" };
+    format!("{how} {}{others} for {}", printable(&holder.client), time(holder.held_ms))
+}
+
+/// A text of someone else's without what would disturb a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A time as people say it.
+pub(crate) fn time(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    match seconds {
+        0..10 => format!("{}.{} s", seconds, milliseconds % 1000 / 100),
+        10..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorway_protocol::{Fence, Holder};
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let said = [0, 1_250, 59_000, 125_000, 7_300_000, 900_000_000].map(time);
+        assert_eq!(said, ["0.0 s", "1.2 s", "59 s", "2 min", "2 h", "10 days"]);
+    }
+
+    #[test]
+    fn the_line_names_the_one_who_has_been_inside_longest() {
+        let mut report = LockReport {
+            lock: "x".into(),
+            algorithm: "readers-writers".into(),
+            permits: 1,
+            view: Some(1),
+            holders: Vec::new(),
+            waiters: Vec::new(),
+            away: Vec::new(),
+            silent: Vec::new(),
+        };
+        assert_eq!(holder(&report), "nobody holds it");
+        for (client, held_ms) in [("a", 10_000), ("b\x1b[2J", 20_000)] {
+            report.holders.push(Holder {
+                node: "n".into(),
+                session: None,
+                client: client.into(),
+                shared: true,
+                fence: Fence::new(1, 1),
+                held_ms,
+            });
+        }
+        assert_eq!(holder(&report), "shared by b [2J and another for 20 s");
+    }
+}

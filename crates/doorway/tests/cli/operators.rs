@@ -1,0 +1,58 @@
+//! What docs/operators.md and packaging/ tell operators to use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PAGE: &str = include_str!("../../../../docs/operators.md");
+
+fn blocks(kind: &str) -> Vec<&'static str> {
+    let opening = match kind {
+        "console" => "```console\n",
+        _ => "```toml\n",
+    };
+    PAGE.split(opening).skip(1).filter_map(|block| block.split("```").next()).collect()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn every_command_of_the_page_works_as_written() {
+    let folder = folder("operators");
+    let mut tried = 0;
+    for line in blocks("console").iter().flat_map(|block| block.lines()) {
+        if line.contains("serve") {
+            fs::write(folder.join("a/doorway.toml"), blocks("toml")[0]).unwrap();
+            fs::copy(folder.join("ca/ca.crt"), folder.join("a/ca.crt")).unwrap();
+        }
+        let line = line.strip_prefix("doorway ").expect("a command of ours");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_doorway"));
+        let done = command.args(line.split_whitespace()).current_dir(&folder).output().unwrap();
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && errors.is_empty(), "doorway {line}: {errors}");
+        tried += 1;
+    }
+    assert_eq!(tried, 8, "the page shows how certificates are made, checked and renewed");
+}
+
+#[test]
+fn systemd_understands_the_unit() {
+    let folder = folder("unit");
+    let unit = include_str!("../../../../packaging/doorway.service");
+    let unit = unit.replace("/usr/bin/doorway", env!("CARGO_BIN_EXE_doorway"));
+    let file = folder.join("doorway.service");
+    fs::write(&file, unit).unwrap();
+    let mut verify = Command::new("systemd-analyze");
+    let Ok(done) = verify.args(["verify", "--man=no"]).arg(&file).output() else {
+        return; // Only some systems have it.
+    };
+    let said = String::from_utf8_lossy(&done.stderr);
+    // It also looks at what the machine has around the unit, which is not ours to judge.
+    let ours: Vec<&str> = said.lines().filter(|line| line.contains("doorway.service")).collect();
+    assert!(ours.is_empty(), "{ours:#?}");
+}

@@ -1,0 +1,85 @@
+//! What the command finds: its environment, its standard descriptors, its process group.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::place::Place;
+
+/// The values that a command under these locks finds.
+fn variables(place: &Place, words: &str) -> BTreeMap<String, String> {
+    let mut command = place.run(words, "env -0");
+    // Those of an outer lock must not be the ones that count.
+    command.env("DOORWAY_LOCK", "outer").env("DOORWAY_FENCE", "1");
+    let done = command.output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    let text = String::from_utf8(done.stdout).unwrap();
+    let pairs = text.split('\0').filter_map(|line| line.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+#[test]
+fn the_command_knows_its_lock() {
+    let place = Place::new();
+    let first = variables(&place, "--ttl 5 deploy");
+    assert_eq!(first["DOORWAY_LOCK"], "deploy");
+    assert_eq!(first["DOORWAY_TTL_MS"], "5000");
+    assert!(first["DOORWAY_HOLDER"].contains('/'), "{first:?}");
+    let fence = |found: &BTreeMap<String, String>| found["DOORWAY_FENCE"].parse::<u64>().unwrap();
+    assert_eq!(first["DOORWAY_VIEW"], (fence(&first) >> 40).to_string());
+    let second = variables(&place, "deploy");
+    assert!(fence(&second) > fence(&first), "fences grow");
+    let both = variables(&place, "b a");
+    assert_eq!(both["DOORWAY_LOCK"], "a\nb");
+    assert_eq!(both["DOORWAY_FENCE"].lines().count(), 2);
+}
+
+#[test]
+fn standard_descriptors_are_those_of_the_command_alone() {
+    let place = Place::new();
+    let mut command = place.run("--verbose x", "cat; echo err >&2");
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"through\n").unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(done.stdout).unwrap(), "through\n", "nothing of ours");
+    let errors = String::from_utf8(done.stderr).unwrap();
+    let lines: Vec<&str> = errors.lines().collect();
+    assert_eq!(lines.len(), 2, "{errors}");
+    assert!(lines[0].starts_with("doorway: holding x (fence ") && lines[1] == "err", "{errors}");
+    assert!(lines[0].contains("scope: this user"), "{errors}");
+}
+
+#[test]
+fn without_a_terminal_the_command_has_a_group_of_its_own() {
+    let place = Place::new();
+    let done = place.run("x", "ps -o pid=,pgid= -p $$").output().unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    let numbers: Vec<&str> = text.split_whitespace().collect();
+    assert_eq!(numbers.len(), 2, "{text}");
+    assert_eq!(numbers[0], numbers[1]);
+}
+
+#[test]
+fn signals_are_blocked_and_ignored_for_the_command_as_they_were_for_us() {
+    let place = Place::new();
+    let masks = |mut command: std::process::Command| {
+        let done = command.output().unwrap();
+        let text = String::from_utf8(done.stdout).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let line = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
+    let mut plain = std::process::Command::new("sh");
+    plain.args(["-c", line]);
+    assert_eq!(masks(place.run("x", line)), masks(plain));
+}
+
+#[test]
+fn a_lock_is_held_for_a_while_if_that_is_wanted() {
+    let place = Place::new();
+    let begin = std::time::Instant::now();
+    let status = place.run("--hold-at-least 0.5 x", "exit 3").status().unwrap();
+    assert_eq!(status.code(), Some(3));
+    assert!(begin.elapsed().as_millis() >= 500);
+    assert!(place.inside("x", 0));
+}

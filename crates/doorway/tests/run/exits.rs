@@ -1,0 +1,137 @@
+//! Exit codes: those of the command, and ours.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use crate::place::{DOORWAY, Place, Process, until};
+
+#[test]
+fn the_exit_code_is_that_of_the_command() {
+    let place = Place::new();
+    for code in [0, 1, 42, 255] {
+        assert_eq!(place.run("x", &format!("exit {code}")).status().unwrap().code(), Some(code));
+    }
+    for (signal, code) in [("TERM", 143), ("KILL", 137), ("INT", 130)] {
+        let status = place.run("x", &format!("kill -{signal} $$")).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{signal}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_has_the_codes_of_a_shell() {
+    let place = Place::new();
+    let (code, text) = place.code("run x -- no-such-command");
+    assert_eq!(code, Some(127), "{text}");
+    assert!(text.starts_with("doorway: cannot run no-such-command: "), "{text}");
+    let file = place.file("plain");
+    fs::write(&file, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let (code, text) = place.code(&format!("run x -- {}", file.display()));
+    assert_eq!(code, Some(126), "{text}");
+    assert!(place.inside("x", 0), "and the lock is given back");
+}
+
+#[test]
+fn a_lock_that_is_not_free_has_a_code_of_its_own() {
+    let place = Place::new();
+    let mut holder = place.run("x", "echo > inside; exec sleep 100");
+    let holder = Process::spawn(holder.current_dir(&place.directory));
+    until("it is inside", || place.file("inside").exists());
+    for (words, code) in [
+        ("run -n x -- true", 1),
+        ("run -w 0 x -- true", 1),
+        ("run -w 0.05 x -- true", 1),
+        ("run -n -E 75 x -- true", 75),
+        ("run -w 0.01 -E 0 x -- false", 0),
+        ("run -n y x z -- true", 1),
+        ("run -n -s x -- true", 1),
+    ] {
+        let (got, text) = place.code(words);
+        assert_eq!(got, Some(code), "{words}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    assert!(place.inside("y", 0) && place.inside("z", 0), "all or none");
+    assert_eq!(place.code("run -n y -- true").0, Some(0));
+    drop(holder);
+    assert_eq!(place.code("run x -- true").0, Some(0), "it waits until the holder is gone");
+}
+
+#[test]
+fn whoever_comes_next_finds_the_lock_free() {
+    let place = Place::new();
+    for _ in 0..20 {
+        assert_eq!(place.code("run -n x -- true").0, Some(0));
+    }
+}
+
+#[test]
+fn shared_locks_are_shared_and_permits_are_counted() {
+    let place = Place::new();
+    let hold = |words: &str| Process::spawn(&mut place.run(words, "exec sleep 100"));
+    let _readers = [hold("-s r"), hold("-s r")];
+    until("both read", || place.inside("r", 2));
+    assert_eq!(place.code("run -n r -- true").0, Some(1));
+    assert_eq!(place.code("run -n -s r -- true").0, Some(0));
+    let _permits = [hold("-k 2 p"), hold("-k 2 p")];
+    until("both have one", || place.code("run -n -k 2 p -- true").0 == Some(1));
+    let (code, text) = place.code("run -n -k 3 p -- true");
+    assert_eq!(code, Some(64), "another number is refused: {text}");
+}
+
+#[test]
+fn misuse_is_64_and_no_node_is_69() {
+    let place = Place::empty();
+    for words in [
+        "run",
+        "run x",
+        "run x --",
+        "run -n -w 3 x -- true",
+        "run -s -x x -- true",
+        "run -w many x -- true",
+        "run -E 256 x -- true",
+        "run --on-lost panic x -- true",
+        "run --ttl 0.1 x -- true",
+        "run -k 0 x -- true",
+        "run x -n -- true",
+        "run --no-such x -- true",
+        "lock",
+        "unlock x",
+        "unlock x --fence many",
+        "fence-guard file",
+        "run --socket http://x x -- true",
+    ] {
+        let (code, text) = place.code(words);
+        assert_eq!(code, Some(64), "{words}: {text}");
+        assert!(text.starts_with("doorway: ") && text.lines().count() == 1, "{words}: {text}");
+    }
+    for words in ["run x -- true", "lock x", "status", "who x", "top --once"] {
+        let (code, text) = place.code(words);
+        assert_eq!(code, Some(69), "{words}: {text}");
+        assert!(text.contains(&place.socket()) && text.lines().count() == 1, "{words}: {text}");
+    }
+}
+
+#[test]
+fn options_end_where_the_command_begins() {
+    let place = Place::new();
+    let output = |words: &[&str]| {
+        let done = place.command(words.iter().copied()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    assert_eq!(output(&["run", "x", "echo", "-n", "-v"]), "-v");
+    assert_eq!(output(&["run", "x", "--", "echo", "--verbose"]), "--verbose\n");
+    assert_eq!(output(&["run", "x", "-c", "echo $((1 + 1))"]), "2\n");
+    assert_eq!(output(&["run", "-c", "echo $((1 + 2))", "x", "y"]), "3\n");
+    assert_eq!(output(&["run", "b", "a", "--", "printenv", "DOORWAY_LOCK"]), "a\nb\n");
+}
+
+#[test]
+fn help_names_the_exit_codes() {
+    let done = Command::new(DOORWAY).args(["help", "run"]).output().unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    for word in ["123", "69", "77", "DOORWAY_FENCE", "NAME>... -- <COMMAND>"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}

@@ -1,0 +1,69 @@
+//! The lock is held until the last process of the command is gone, as with flock(1).
+
+use crate::place::{Place, Process, children, line_of, lives, signal, until};
+
+#[test]
+fn a_killed_wrapper_leaves_the_lock_to_what_it_started() {
+    let place = Place::new();
+    let line = "(echo > in; exec sleep 100) & echo $! > pid; exec sleep 100";
+    let wrapper = Process::spawn(place.run("--ttl 0.5 x", line).current_dir(&place.directory));
+    let grandchild: u32 = line_of(&place.file("pid")).parse().unwrap();
+    until("it is inside", || place.file("in").exists());
+    let child = children(wrapper.id())[0];
+    wrapper.signal("KILL");
+    assert_eq!(wrapper.end().code(), None);
+    assert!(lives(child) && lives(grandchild), "nobody kills them");
+    signal(child, "KILL");
+    until("the child is gone", || !lives(child));
+    // Longer than the session lives without being heard of.
+    std::thread::sleep(std::time::Duration::from_millis(800));
+    assert_eq!(place.code("run -n x -- true").0, Some(1), "the grandchild holds it");
+    signal(grandchild, "KILL");
+    until("the lock is free", || place.code("run -n x -- true").0 == Some(0));
+}
+
+#[test]
+fn a_command_that_ends_leaves_the_lock_to_what_it_started() {
+    let place = Place::new();
+    let line = "sleep 100 > /dev/null 2>&1 & echo $! > pid; exit 3";
+    let status = place.run("x", line).current_dir(&place.directory).status().unwrap();
+    assert_eq!(status.code(), Some(3));
+    let grandchild: u32 = line_of(&place.file("pid")).parse().unwrap();
+    assert_eq!(place.code("run -n x -- true").0, Some(1), "the grandchild holds it");
+    signal(grandchild, "KILL");
+    until("the lock is free", || place.code("run -n x -- true").0 == Some(0));
+}
+
+#[test]
+fn with_o_the_lock_goes_with_the_wrapper_and_the_command_too() {
+    let place = Place::new();
+    let line = "echo $$ > pid; exec sleep 100";
+    let wrapper = Process::spawn(place.run("-o x", line).current_dir(&place.directory));
+    let child: u32 = line_of(&place.file("pid")).parse().unwrap();
+    wrapper.signal("KILL");
+    wrapper.end();
+    until("the command is gone", || !lives(child));
+    until("the lock is free", || place.code("run -n x -- true").0 == Some(0));
+
+    let line = "sleep 100 > /dev/null 2>&1 & echo $! > second; exit 3";
+    let status = place.run("-o x", line).current_dir(&place.directory).status().unwrap();
+    assert_eq!(status.code(), Some(3));
+    let grandchild: u32 = line_of(&place.file("second")).parse().unwrap();
+    assert_eq!(place.code("run -n x -- true").0, Some(0), "the grandchild holds nothing");
+    signal(grandchild, "KILL");
+}
+
+#[test]
+fn who_is_killed_while_waiting_is_forgotten() {
+    let place = Place::new();
+    let holder = Process::spawn(&mut place.run("x", "exec sleep 100"));
+    until("it is inside", || place.inside("x", 1));
+    let waiter = Process::spawn(&mut place.run("x", "echo no; exit 9"));
+    until("it waits", || place.waiting("x", 1));
+    waiter.signal("KILL");
+    waiter.end();
+    until("it is forgotten", || place.waiting("x", 0));
+    holder.signal("TERM");
+    holder.end();
+    assert_eq!(place.code("run x -- true").0, Some(0));
+}

@@ -1,0 +1,136 @@
+//! What happens when the lock is lost while the command runs.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::place::{Place, Process, children, line_of, lives, signal_group, until};
+
+/// Break the lock, whoever holds it.
+fn break_it(place: &Place, lock: &str) {
+    let fence = place.who(lock)["holders"][0]["fence"].to_string();
+    let shown = place.output(&format!("break {lock}"));
+    let how = String::from_utf8(shown.stderr).unwrap();
+    assert_eq!(shown.status.code(), Some(64), "it wants to be confirmed: {how}");
+    assert!(how.contains(&format!("doorway break {lock} --fence {fence}")), "{how}");
+    assert!(place.answer(&format!("break {lock} --fence {fence}")).starts_with("broke"));
+}
+
+fn hold(place: &Place, words: &str, line: &str) -> Process {
+    let log = fs::File::create(place.file("errors")).unwrap();
+    let mut command = place.run(words, line);
+    let command = command.current_dir(&place.directory).stderr(Stdio::from(log));
+    let wrapper = Process::spawn(command);
+    until("it is ready", || place.file("ready").exists());
+    wrapper
+}
+
+fn errors(place: &Place) -> String {
+    fs::read_to_string(place.file("errors")).unwrap()
+}
+
+#[test]
+fn a_broken_lock_ends_the_command_with_123() {
+    let place = Place::new();
+    let wrapper = hold(&place, "x", "echo > ready; exec sleep 100");
+    let child = children(wrapper.id())[0];
+    break_it(&place, "x");
+    assert_eq!(wrapper.end().code(), Some(123));
+    assert!(!lives(child));
+    let text = errors(&place);
+    assert!(text.starts_with("doorway: lost x: ") && text.lines().count() == 1, "{text}");
+    assert_eq!(place.code("run -n x -- true").0, Some(0));
+}
+
+#[test]
+fn a_command_that_ignores_sigterm_is_killed_with_its_group() {
+    let place = Place::new();
+    let line = "trap '' TERM; sleep 100 & echo $! > pid; echo > ready; wait; wait; sleep 100";
+    let wrapper = hold(&place, "--grace 0.2 --lost-exit-code 9 x", line);
+    let grandchild: u32 = line_of(&place.file("pid")).parse().unwrap();
+    break_it(&place, "x");
+    assert_eq!(wrapper.end().code(), Some(9));
+    until("the grandchild is gone as well", || !lives(grandchild));
+}
+
+#[test]
+fn what_to_do_about_a_lost_lock_can_be_said() {
+    let place = Place::new();
+    let trap = "trap 'echo > usr1; exit 0' USR1; echo > ready; while :; do sleep 0.02; done";
+    let wrapper = hold(&place, "--on-lost signal:USR1 x", trap);
+    break_it(&place, "x");
+    assert_eq!(wrapper.end().code(), Some(123));
+    assert!(place.file("usr1").exists());
+
+    fs::remove_file(place.file("ready")).unwrap();
+    let wait = "echo > ready; until [ -e go ]; do sleep 0.02; done; exit 6";
+    let wrapper = hold(&place, "--on-lost ignore x", wait);
+    break_it(&place, "x");
+    until("it is said", || errors(&place).contains("lost x"));
+    fs::write(place.file("go"), "").unwrap();
+    assert_eq!(wrapper.end().code(), Some(6), "the command goes on");
+
+    fs::remove_file(place.file("ready")).unwrap();
+    fs::remove_file(place.file("go")).unwrap();
+    let mut command =
+        place.command(["run", "--on-lost", "exec:echo $DOORWAY_LOCK > go", "x", "--"]);
+    command.args(["sh", "-c", wait]).current_dir(&place.directory);
+    let wrapper = Process::spawn(&mut command);
+    until("it is ready", || place.file("ready").exists());
+    break_it(&place, "x");
+    assert_eq!(wrapper.end().code(), Some(123));
+    assert_eq!(line_of(&place.file("go")), "x");
+}
+
+#[test]
+fn who_is_stopped_beyond_its_time_loses_the_lock_and_finds_out() {
+    let place = Place::new();
+    let line = "echo $DOORWAY_FENCE > old; echo > ready; exec sleep 100";
+    let wrapper = hold(&place, "--ttl 0.6 x", line);
+    let child = children(wrapper.id())[0];
+    wrapper.signal("STOP");
+    signal_group(child, "STOP");
+    let next = place.run("-w 30 x", "echo $DOORWAY_FENCE").output().unwrap();
+    assert!(next.status.success(), "the next enters: {next:?}");
+    let new = String::from_utf8(next.stdout).unwrap().trim().to_owned();
+    let old = line_of(&place.file("old"));
+    assert!(new.parse::<u64>().unwrap() > old.parse::<u64>().unwrap());
+
+    let guard = place.file("guard");
+    let pass = |fence: &str| place.code(&format!("fence-guard {} {fence}", guard.display())).0;
+    assert_eq!(pass(&new), Some(0));
+    assert_eq!(pass(&old), Some(1), "the paused holder is refused at the resource");
+
+    wrapper.signal("CONT");
+    assert_eq!(wrapper.end().code(), Some(123));
+    until("the command is gone, and never went on", || !lives(child));
+}
+
+#[test]
+fn without_a_node_the_command_ends_before_the_lease() {
+    let mut place = Place::new();
+    let line = "trap 'date +%s%N > term' TERM; echo > ready; while :; do sleep 0.02; done";
+    let wrapper = hold(&place, "--ttl 2 x", line);
+    let child = children(wrapper.id())[0];
+    place.kill_node();
+    let begin = Instant::now();
+    assert_eq!(wrapper.end().code(), Some(123));
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(2), "it ended before the lease could: {took:?}");
+    assert!(!lives(child));
+    assert!(place.file("term").exists(), "and it was told before");
+}
+
+#[test]
+fn a_release_after_a_loss_frees_nothing() {
+    let place = Place::new();
+    let fence = place.answer("lock x --ttl 60");
+    break_it(&place, "x");
+    let _next = Process::spawn(&mut place.run("x", "exec sleep 100"));
+    until("the next is inside", || place.inside("x", 1));
+    for _ in 0..2 {
+        let (code, text) = place.code(&format!("unlock x --fence {}", fence.trim()));
+        assert_eq!(code, Some(123), "{text}");
+    }
+    assert!(place.inside("x", 1), "the newer grant is not touched");
+}

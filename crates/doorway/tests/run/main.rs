@@ -1,0 +1,14 @@
+//! `doorway run` and what scripts need beside it, with real processes and a real node.
+#![cfg(target_os = "linux")]
+
+mod crash;
+mod environment;
+mod exits;
+mod inherit;
+mod lost;
+mod place;
+mod pty;
+mod scripts;
+mod signals;
+mod start;
+mod terminal;

@@ -1,0 +1,229 @@
+//! A node of a test's own, and commands that use it.
+
+use std::fs;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// As long as anything may take on a machine that has much else to do.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program.
+pub(crate) const DOORWAY: &str = env!("CARGO_BIN_EXE_doorway");
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A node of a test's own, killed when the test is over.
+pub(crate) struct Place {
+    name: String,
+    /// A directory for what the test writes.
+    pub(crate) directory: PathBuf,
+    node: Option<Child>,
+}
+
+impl Place {
+    /// A place without a node.
+    pub(crate) fn empty() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("doorway-test-{}-{number}", std::process::id());
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
+        fs::create_dir_all(&directory).expect("a directory for a test");
+        Self { name, directory, node: None }
+    }
+
+    /// A place with a node that listens.
+    pub(crate) fn new() -> Self {
+        let mut place = Self::empty();
+        place.start();
+        place
+    }
+
+    /// Start the node, and wait until it listens.
+    pub(crate) fn start(&mut self) {
+        let mut serve = Command::new(DOORWAY);
+        serve.args(["serve", "--local", "--socket", &self.socket(), "--data"]);
+        serve.arg(self.directory.join("data")).stdin(Stdio::null()).stdout(Stdio::null());
+        let log = fs::File::create(self.directory.join("stderr")).expect("a log");
+        self.node = Some(serve.stderr(log).spawn().expect("a node starts"));
+        until("the node listens", || self.listens());
+    }
+
+    /// Does anyone listen there?
+    fn listens(&self) -> bool {
+        let address = SocketAddr::from_abstract_name(&self.name).expect("a name");
+        UnixStream::connect_addr(&address).is_ok()
+    }
+
+    /// Where the node is.
+    pub(crate) fn socket(&self) -> String {
+        format!("@{}", self.name)
+    }
+
+    /// End the node as a crash does.
+    pub(crate) fn kill_node(&mut self) {
+        if let Some(mut node) = self.node.take() {
+            let _ = node.kill();
+            let _ = node.wait();
+        }
+    }
+
+    /// A file of this test.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// `doorway` with these words.
+    pub(crate) fn command<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut command = Command::new(DOORWAY);
+        command.args(words).env("DOORWAY_SOCKET", self.socket()).stdin(Stdio::null());
+        command
+    }
+
+    /// `doorway run` with these words and then this line for a shell.
+    pub(crate) fn run(&self, words: &str, line: &str) -> Command {
+        let words = ["run"].into_iter().chain(words.split_whitespace());
+        self.command(words.chain(["--", "sh", "-c", line]))
+    }
+
+    /// What `doorway` with these words prints; it succeeds.
+    pub(crate) fn answer(&self, words: &str) -> String {
+        let done = self.output(words);
+        assert!(done.status.success(), "{words}: {done:?}");
+        String::from_utf8(done.stdout).expect("text")
+    }
+
+    /// What `doorway` with these words does.
+    pub(crate) fn output(&self, words: &str) -> Output {
+        self.command(words.split_whitespace()).output().expect("it runs")
+    }
+
+    /// The exit code of `doorway` with these words, and what it says on standard error.
+    pub(crate) fn code(&self, words: &str) -> (Option<i32>, String) {
+        let done = self.output(words);
+        assert!(done.stdout.is_empty(), "{words}: {done:?}");
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    }
+
+    /// What the node says of a lock.
+    pub(crate) fn who(&self, lock: &str) -> serde_json::Value {
+        serde_json::from_str(&self.answer(&format!("who {lock} --json"))).expect("JSON")
+    }
+
+    /// Is it so that `count` clients are inside this lock?
+    pub(crate) fn inside(&self, lock: &str, count: usize) -> bool {
+        self.who(lock)["holders"].as_array().is_some_and(|holders| holders.len() == count)
+    }
+
+    /// Is it so that `count` clients wait for this lock?
+    pub(crate) fn waiting(&self, lock: &str, count: usize) -> bool {
+        self.who(lock)["waiters"].as_array().is_some_and(|waiters| waiters.len() == count)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.kill_node();
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.directory.join("stderr")).unwrap_or_default();
+            let more = fs::read_to_string(self.directory.join("data/log")).unwrap_or_default();
+            eprintln!("the node's log:\n{log}{more}");
+        }
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A process that is killed when the test is over, unless it has ended.
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// Start it.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().expect("it runs"))
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Send it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.id(), name);
+    }
+
+    /// How it ends.
+    pub(crate) fn end(mut self) -> std::process::ExitStatus {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.0.try_wait().expect("a child of ours") {
+                return status;
+            }
+            assert!(Instant::now() < end, "it does not end");
+            sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Has it ended?
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().expect("a child of ours").is_some()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            // First those that it started, which are a group of their own.
+            for child in children(self.id()) {
+                signal_group(child, "KILL");
+            }
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+/// The processes that this one started.
+pub(crate) fn children(process: u32) -> Vec<u32> {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Is this process there, and not only waiting to be buried?
+pub(crate) fn lives(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start().to_owned());
+    state.is_some_and(|state| !state.starts_with('Z') && !state.starts_with('X'))
+}
+
+/// Send a signal to a process.
+pub(crate) fn signal(process: u32, name: &str) {
+    let _ = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+}
+
+/// Send a signal to a process group, which may be gone.
+pub(crate) fn signal_group(group: u32, name: &str) {
+    let mut kill = Command::new("kill");
+    kill.args([&format!("-{name}"), "--", &format!("-{group}")]).stderr(Stdio::null());
+    let _ = kill.status();
+}
+
+/// Wait until something is so.
+pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < end, "in vain: {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// The text of a file, once it ends with a line break.
+pub(crate) fn line_of(path: &Path) -> String {
+    let read = || fs::read_to_string(path).unwrap_or_default();
+    until("a line is written", || read().ends_with('\n'));
+    read().trim_end().to_owned()
+}

@@ -1,0 +1,104 @@
+//! Locks for scripts, and what people ask about them.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::place::{DOORWAY, Place, Process, until};
+
+fn json(place: &Place, words: &str) -> Value {
+    serde_json::from_str(&place.answer(&format!("{words} --json"))).expect("JSON")
+}
+
+#[test]
+fn a_script_holds_a_lock_until_it_ends() {
+    let place = Place::new();
+    let script = "f=$($D lock x) && echo got-$f && $D run -n x -- true; echo code-$?";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).env("D", DOORWAY).env("DOORWAY_SOCKET", place.socket());
+    let done = shell.output().unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(text.starts_with("got-") && text.ends_with("code-1\n"), "{text}{:?}", done.stderr);
+    until("the lock goes with the script", || place.inside("x", 0));
+}
+
+#[test]
+fn a_lock_is_tied_to_a_process() {
+    let place = Place::new();
+    let sleeper = Process::spawn(Command::new("sleep").arg("100"));
+    let taken = json(&place, &format!("lock x --pid {}", sleeper.id()));
+    assert_eq!(taken["pid"], sleeper.id());
+    assert!(place.inside("x", 1));
+    sleeper.signal("KILL");
+    sleeper.end();
+    until("the lock goes with it", || place.inside("x", 0));
+}
+
+#[test]
+fn unlock_names_the_grant_and_may_be_repeated() {
+    let place = Place::new();
+    let first = place.answer("lock x --ttl 60").trim().to_owned();
+    assert_eq!(place.code(&format!("unlock x --fence {first}")), (Some(0), String::new()));
+    assert_eq!(place.code(&format!("unlock x --fence {first}")).0, Some(123));
+    let second = place.answer("lock x --ttl 60").trim().to_owned();
+    assert!(second.parse::<u64>().unwrap() > first.parse::<u64>().unwrap());
+    assert_eq!(place.code(&format!("unlock x --fence {first}")).0, Some(123));
+    assert!(place.inside("x", 1), "the newer grant stays");
+}
+
+#[test]
+fn a_lease_ends_by_itself_unless_it_is_renewed() {
+    let place = Place::new();
+    let fence = place.answer("lock x --ttl 1").trim().to_owned();
+    for _ in 0..4 {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert_eq!(place.code(&format!("renew x --fence {fence}")), (Some(0), String::new()));
+    }
+    assert!(place.inside("x", 1), "renewed for longer than it lives");
+    until("it ends by itself", || place.inside("x", 0));
+    assert_eq!(place.code(&format!("renew x --fence {fence}")).0, Some(123));
+}
+
+#[test]
+fn people_see_who_holds_a_lock_and_who_waits() {
+    let place = Place::new();
+    let _holder = Process::spawn(&mut place.run("--label the-holder x", "exec sleep 100"));
+    until("it is inside", || place.inside("x", 1));
+    let waiter = Process::spawn(&mut place.run("--label the-waiter x", "exec sleep 100"));
+    until("it waits", || place.waiting("x", 1));
+    let text = place.answer("who x");
+    assert!(text.contains("the-holder") && text.contains("the-waiter"), "{text}");
+    let top = place.answer("top");
+    assert!(top.contains("the-holder") && top.lines().count() == 3, "{top}");
+    assert_eq!(json(&place, "top")["locks"][0]["waiting"], 1);
+    let status = json(&place, "status");
+    assert_eq!((&status["held"], &status["waiting"]), (&1.into(), &1.into()));
+    assert!(place.answer("status").contains("1 held, 1 waiting"));
+
+    assert_eq!(place.code("wait x -w 0.05 -E 5").0, Some(5));
+    let mut wait = Process::spawn(&mut place.command(["wait", "x"]));
+    waiter.signal("TERM");
+    waiter.end();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert!(!wait.has_ended(), "the holder is still inside");
+    drop(_holder);
+    assert_eq!(wait.end().code(), Some(0));
+    assert_eq!(json(&place, "wait x")["free"], true);
+    assert_eq!(place.answer("who x"), "nobody holds x\n");
+}
+
+#[test]
+fn a_guard_refuses_an_old_fence() {
+    let place = Place::empty();
+    let file = place.file("guard").display().to_string();
+    let pass = |fence: u64| place.code(&format!("fence-guard {file} {fence}")).0;
+    assert_eq!(
+        [pass(5), pass(5), pass(9), pass(8), pass(9)].map(|code| code.unwrap()),
+        [0, 0, 0, 1, 0]
+    );
+    let done = place.output(&format!("fence-guard {file} 3 --json"));
+    let answer: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(answer, serde_json::json!({"fence": 3, "passed": false, "highest": 9}));
+    std::fs::write(&file, "something else").unwrap();
+    assert_eq!(pass(10), Some(64));
+}

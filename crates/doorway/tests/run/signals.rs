@@ -1,0 +1,95 @@
+//! Signals: passed on to the command, and the end of a wait.
+
+use std::process::Stdio;
+
+use crate::place::{Place, Process, children, line_of, lives, until};
+
+#[test]
+fn a_signal_while_waiting_gives_up_and_withdraws() {
+    let place = Place::new();
+    let holder = Process::spawn(&mut place.run("x", "exec sleep 100"));
+    until("it is inside", || place.inside("x", 1));
+    for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129), ("USR1", 138)] {
+        let waiter = Process::spawn(&mut place.run("x", "exit 0"));
+        until("it waits", || place.waiting("x", 1));
+        waiter.signal(name);
+        assert_eq!(waiter.end().code(), Some(code), "{name}");
+        until("it is withdrawn", || place.waiting("x", 0));
+    }
+    holder.signal("TERM");
+    assert_eq!(holder.end().code(), Some(143));
+}
+
+#[test]
+fn signals_are_passed_on_to_the_command() {
+    let place = Place::new();
+    let file = place.file("got");
+    for name in ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "CONT"] {
+        let _ = std::fs::remove_file(&file);
+        let line = format!(
+            "trap 'echo {name} > got; exit 7' {name}; echo > ready; while :; do sleep 0.02; done"
+        );
+        let _ = std::fs::remove_file(place.file("ready"));
+        let mut command = place.run("x", &line);
+        // The shell says there what the signal did to the others of its group.
+        let command = command.current_dir(&place.directory).stderr(Stdio::null());
+        let wrapper = Process::spawn(command);
+        wait_until_ready(&place);
+        wrapper.signal(name);
+        assert_eq!(wrapper.end().code(), Some(7), "{name}");
+        assert_eq!(line_of(&file), name);
+    }
+}
+
+fn wait_until_ready(place: &Place) {
+    until("it is ready", || place.file("ready").exists());
+}
+
+#[test]
+fn a_signal_reaches_all_that_the_command_started() {
+    let place = Place::new();
+    let line = "sleep 100 & echo $! > pid; wait";
+    let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
+    let grandchild: u32 = line_of(&place.file("pid")).parse().unwrap();
+    assert!(lives(grandchild));
+    wrapper.signal("TERM");
+    assert_eq!(wrapper.end().code(), Some(143));
+    until("the grandchild is gone", || !lives(grandchild));
+    until("and the lock is free", || place.inside("x", 0));
+}
+
+#[test]
+fn a_command_that_takes_no_notice_goes_on() {
+    let place = Place::new();
+    let line = "trap '' TERM; echo > ready; until [ -e go ]; do sleep 0.02; done; exit 5";
+    let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
+    wait_until_ready(&place);
+    wrapper.signal("TERM");
+    wrapper.signal("TERM");
+    assert!(place.inside("x", 1), "it holds the lock as long as it runs");
+    std::fs::write(place.file("go"), "").unwrap();
+    assert_eq!(wrapper.end().code(), Some(5));
+}
+
+#[test]
+fn under_nohup_a_hangup_is_ignored() {
+    let place = Place::new();
+    let mut command = std::process::Command::new("sh");
+    let doorway = crate::place::DOORWAY;
+    let line = format!("trap '' HUP; exec {doorway} run x -- sh -c 'echo > in; sleep 0.3; exit 4'");
+    command.args(["-c", &line]).env("DOORWAY_SOCKET", place.socket());
+    let wrapper = Process::spawn(command.current_dir(&place.directory));
+    until("it is inside", || place.file("in").exists());
+    wrapper.signal("HUP");
+    assert_eq!(wrapper.end().code(), Some(4));
+}
+
+#[test]
+fn a_child_is_killed_with_its_group() {
+    let place = Place::new();
+    let wrapper = Process::spawn(&mut place.run("x", "exec sleep 100"));
+    until("it is inside", || place.inside("x", 1));
+    until("it runs", || children(wrapper.id()).len() == 1);
+    crate::place::signal(children(wrapper.id())[0], "KILL");
+    assert_eq!(wrapper.end().code(), Some(137));
+}

@@ -1,0 +1,202 @@
+//! The node of a user, which `doorway run` starts by itself.
+//!
+//! Its endpoint depends on the user id alone. So these tests run as users that nobody is, which
+//! only root can do; the node of whoever runs the tests is left alone.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::place::{DOORWAY, Process, lives, signal, until};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A user that nobody is, with a program that it may run.
+struct User {
+    id: u32,
+    directory: PathBuf,
+}
+
+impl User {
+    /// One of them, or none if we are not root or this machine has a node.
+    fn new() -> Option<Self> {
+        let root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+        if !root || Path::new("/etc/doorway").exists() {
+            eprintln!("not tested: it takes root, and a machine without /etc/doorway");
+            return None;
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = 2_000_000 + std::process::id() % 1_000_000 * 16 + number;
+        let directory = PathBuf::from(format!("/tmp/doorway-test-{id}"));
+        fs::create_dir_all(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+        fs::copy(DOORWAY, directory.join("doorway")).unwrap();
+        Some(Self { id, directory })
+    }
+
+    /// A command of this user, with this environment alone.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("setpriv");
+        let id = self.id.to_string();
+        command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).args(words);
+        command.env_clear().env("PATH", "/usr/bin:/bin").current_dir(&self.directory);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn doorway(&self, words: &str) -> Command {
+        let program = self.directory.join("doorway").display().to_string();
+        let words: Vec<&str> = [program.as_str()].into_iter().chain(words.split(' ')).collect();
+        self.command(&words)
+    }
+
+    fn run(&self, words: &str) -> Output {
+        self.doorway(words).output().unwrap()
+    }
+
+    /// The process of its node, if one runs.
+    fn node(&self) -> Option<u32> {
+        let done = self.run("status --no-start --json");
+        let status: serde_json::Value = serde_json::from_slice(&done.stdout).ok()?;
+        u32::try_from(status["pid"].as_u64()?).ok()
+    }
+
+    fn fence(&self) -> u64 {
+        let done = self.run("run x -- printenv DOORWAY_FENCE");
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap().trim().parse().unwrap()
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        // A test that failed may have left a holder that starts the node again.
+        for _ in 0..3 {
+            let Some(node) = self.node() else { break };
+            signal(node, "KILL");
+        }
+        let _ = fs::remove_dir_all(&self.directory);
+        let _ = fs::remove_dir_all(format!("/var/tmp/doorway-{}", self.id));
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_first_run_starts_a_node_and_the_second_finds_it() {
+    let Some(user) = User::new() else { return };
+    let refused = user.run("run --no-start x -- true");
+    assert_eq!(refused.status.code(), Some(69), "{refused:?}");
+    let first = user.run("run x -- echo one");
+    assert_eq!(first.status.code(), Some(0), "{first:?}");
+    assert_eq!(text(&first.stdout), "one\n");
+    let line = text(&first.stderr);
+    let pid = line.trim_end().strip_prefix("doorway: started a local node (pid ");
+    let pid: u32 = pid.and_then(|rest| rest.strip_suffix(')')).expect(&line).parse().unwrap();
+    assert_eq!(user.node(), Some(pid));
+    let second = user.run("run x -- echo two");
+    assert!(second.stderr.is_empty(), "{second:?}");
+    let verbose = text(&user.run("run --verbose x -- true").stderr);
+    assert!(verbose.contains("scope: this user") && verbose.contains("@doorway-"), "{verbose}");
+
+    // A login shell has much in its environment, cron next to nothing: both meet there.
+    let mut login = user.doorway("run -n x -- sleep 100");
+    login.env("HOME", "/nowhere").env("TMPDIR", "/tmp").env("XDG_RUNTIME_DIR", "/run/user/1");
+    let _holder = Process::spawn(&mut login);
+    until("it is held", || user.run("run -n x -- true").status.code() == Some(1));
+    assert_eq!(user.node(), Some(pid));
+}
+
+#[test]
+fn a_node_that_was_killed_or_stopped_is_no_obstacle() {
+    let Some(user) = User::new() else { return };
+    let mut last = user.fence();
+    for round in 0..3 {
+        let node = user.node().expect("it runs");
+        signal(node, if round == 1 { "TERM" } else { "KILL" });
+        until("it is gone", || !lives(node));
+        let fence = user.fence();
+        assert!(fence > last, "fences grow: {fence} after {last}");
+        last = fence;
+    }
+    let node = user.node().expect("it runs");
+    signal(node, "KILL");
+    until("it is gone", || !lives(node));
+    fs::remove_dir_all(format!("/var/tmp/doorway-{}", user.id)).unwrap();
+    // Within ten minutes the first number of a fresh directory is the same.
+    assert!(user.fence() > 1 << 40);
+}
+
+#[test]
+fn a_holder_starts_the_node_again_and_keeps_its_lock() {
+    let Some(user) = User::new() else { return };
+    let line = "echo $DOORWAY_FENCE > in; until [ -e go ]; do sleep 0.02; done; exit 5";
+    let mut holder = user.command(&["./doorway", "run", "x", "--", "sh", "-c", line]);
+    let holder = Process::spawn(holder.stderr(Stdio::null()));
+    let fence = crate::place::line_of(&user.directory.join("in"));
+    let node = user.node().expect("it runs");
+    signal(node, "KILL");
+    until("it is gone", || !lives(node));
+    until("another one runs", || user.node().is_some_and(|new| new != node));
+    until("it is held again", || text(&user.run("who x").stdout).contains(&fence));
+    assert_eq!(user.run("run -n x -- true").status.code(), Some(1));
+    fs::write(user.directory.join("go"), "").unwrap();
+    assert_eq!(holder.end().code(), Some(5));
+}
+
+#[test]
+fn an_idle_node_ends_and_the_next_run_starts_another() {
+    let Some(user) = User::new() else { return };
+    let mut serve = user.doorway("serve --local --idle-stop 0.3");
+    let node = Process::spawn(serve.stdout(Stdio::null()).stderr(Stdio::null()));
+    until("it listens", || user.node().is_some());
+    let first = user.fence();
+    assert_eq!(node.end().code(), Some(0), "it ends by itself");
+    let second = user.fence();
+    assert!(second > first, "fences grow: {second} after {first}");
+}
+
+#[test]
+fn fifty_that_start_at_once_end_up_with_one_node() {
+    let Some(user) = User::new() else { return };
+    let (many, rounds) =
+        if std::env::var_os("DOORWAY_LONG").is_some() { (50, 20) } else { (12, 3) };
+    let mut last = 0;
+    for round in 0..rounds {
+        let log = user.directory.join(format!("log-{round}"));
+        // In and out of the lock, with the fence: never two inside.
+        let line = format!(
+            "echo in $DOORWAY_FENCE >> {0}; sleep 0.002; echo out $DOORWAY_FENCE >> {0}",
+            log.display()
+        );
+        let start = || {
+            let mut command = user.command(&["./doorway", "run", "x", "--", "sh", "-c", &line]);
+            command.stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let all: Vec<_> = (0..many).map(|_| start()).collect();
+        let mut started = 0;
+        for one in all {
+            let done = one.wait_with_output().unwrap();
+            assert_eq!(done.status.code(), Some(0), "{done:?}");
+            started += text(&done.stderr).matches("started a local node").count();
+        }
+        assert_eq!(started, 1, "one node is started, and its starter says so");
+        let text = fs::read_to_string(&log).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2 * many);
+        for pair in lines.chunks(2) {
+            let (enter, leave) = (pair[0].strip_prefix("in "), pair[1].strip_prefix("out "));
+            assert!(enter.is_some() && enter == leave, "two inside: {pair:?}");
+            let fence: u64 = enter.unwrap().parse().unwrap();
+            assert!(fence > last, "fences grow: {fence} after {last}");
+            last = fence;
+        }
+        let node = user.node().expect("it runs");
+        signal(node, if round % 2 == 0 { "KILL" } else { "TERM" });
+        until("it is gone", || !lives(node));
+    }
+}
