@@ -24,12 +24,13 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The quick ones first.
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("lints", lints),
     ("Spin, for the tests that ask it", || Ok(spin())),
     ("tests", tests),
+    ("HTTP against its own document", http),
     ("examples in the documentation", doctests),
     ("documentation", documentation),
     ("core without the standard library", no_std),
@@ -123,6 +124,27 @@ fn install(packages: &str) -> bool {
     let apt = |words: &str| succeed(&mut command(&format!("{sudo}apt-get {words}"))).is_ok();
     let install = || apt(&format!("install -y {packages}"));
     install() || apt("update") && install()
+}
+
+/// A program out of PyPI asks the HTTP door all that its document allows, and more. It lives in a
+/// directory of the build; where it cannot be brought, a person goes on without it.
+fn http() -> anyhow::Result<Outcome> {
+    const VERSION: &str = "4.32.5";
+    let place = env::current_dir()?.join("target/schemathesis").join(VERSION);
+    let program = place.join("bin/schemathesis");
+    let there = || quietly(Command::new(&program).arg("--version"));
+    let bring = || {
+        let made = succeed(Command::new("python3").args(["-m", "venv"]).arg(&place)).is_ok();
+        let mut pip = Command::new(place.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check"]);
+        made && succeed(pip.arg(format!("schemathesis=={VERSION}"))).is_ok()
+    };
+    if !there() && !(bring() && there()) {
+        return Ok(Skipped("`python3 -m venv` and PyPI bring what it needs"));
+    }
+    let test = "test -p doorway-daemon --all-features --test http -- --ignored --nocapture \
+                --exact documents::the_document_and_the_server_agree";
+    succeed(cargo(test).env("SCHEMATHESIS", program)).map(passed)
 }
 
 fn doctests() -> anyhow::Result<Outcome> {
