@@ -238,6 +238,44 @@ fn a_bad_new_certificate_is_refused_and_the_old_one_stays() {
     assert!(!std::sync::Arc::ptr_eq(&before, &shown.server()));
 }
 
+/// The files are looked at every few seconds, and the clock of the test jumps over them.
+#[tokio::test(start_paused = true)]
+async fn new_certificates_are_taken_when_they_come_and_when_a_signal_says_so() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let place = Place::new("watch").furnished();
+    let files = TlsFiles {
+        ca: place.0.join("ca.crt"),
+        certificate: place.0.join("a.crt"),
+        key: place.0.join("a.key"),
+    };
+    let shown = Certificates::open(files, "a.shop.doorway".into()).unwrap();
+    let _registered = signal(SignalKind::hangup()).unwrap();
+    let (told, mut tell) = tokio::sync::mpsc::unbounded_channel();
+    let watch = tokio::spawn({
+        let shown = std::sync::Arc::clone(&shown);
+        async move {
+            let renewed = |tls: &doorway_node::TlsConfig, _| {
+                told.send(tls.certificate.clone()).map_err(|error| error.to_string())
+            };
+            shown.watch(renewed).await;
+        }
+    });
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    assert!(tell.try_recv().is_err(), "nothing is new");
+    let authority = Authority::open(&place.0).unwrap();
+    authority.node(&Leaf { renew: true, ..place.leaf("a", &[]) }).unwrap();
+    assert_eq!(tell.recv().await.unwrap(), fs::read(place.0.join("a.crt")).unwrap());
+    fs::write(place.0.join("a.crt"), "nonsense").unwrap();
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    assert!(tell.try_recv().is_err(), "what cannot be used is not taken");
+    authority.node(&Leaf { renew: true, ..place.leaf("a", &[]) }).unwrap();
+    tell.recv().await.unwrap();
+    // Nothing has changed, and all the same they are read again.
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP).unwrap();
+    tell.recv().await.unwrap();
+    watch.abort();
+}
+
 #[test]
 fn the_doctor_finds_what_is_wrong() {
     let place = Place::new("doctor").furnished();

@@ -87,7 +87,7 @@ fn the_doctor_says_what_to_do() {
     let said = answer(&format!("doctor --config {path}"));
     assert!(said.contains("warning  node           no node runs at @doorway-none\n"), "{said}");
     assert!(said.contains("-> start one with `doorway serve`"), "{said}");
-    let path = file("doctor-bad.toml", "data = \"/proc/doorway\"\n");
+    let path = file("doctor-bad.toml", "data = \"doctor-bad.toml/data\"\n");
     let (said, reason) = failing(&format!("doctor --config {path}"), 1);
     assert!(said.contains("wrong    permissions"), "{said}");
     assert!(reason.contains("wrong"), "{reason}");
