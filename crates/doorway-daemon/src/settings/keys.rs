@@ -91,7 +91,7 @@ pub(super) fn remedy(here: &Table, key: &str) -> String {
     }
 }
 
-/// The candidate that a word is a slip of: no more than a third of its letters would have to change.
+/// The candidate that a word is a slip of: at most a third of its letters would have to change.
 pub(super) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! Certificates: made by an authority of ours, named in a file, and all that can be wrong with them.
+//! Certificates that our authority makes and a file names, and all that can be wrong with them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
