@@ -67,7 +67,7 @@ pub fn door(service: &Service, settings: &Settings, doors: &Doors) -> HttpDoor {
     })
 }
 
-/// The OpenAPI document, in JSON.
+/// The document of all routes, in JSON.
 pub fn document() -> String {
     api::document()
 }
@@ -79,10 +79,10 @@ async fn serve(service: &Service, router: Router, stream: Begun, peer: Peer) {
     };
     let Peer { principal, remote, .. } = peer;
     let end = Arc::new(Connection { principal, remote });
-    let routes = TowerToHyperService::new(router);
+    let answering = TowerToHyperService::new(router);
     let requests = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&end));
-        routes.call(request)
+        answering.call(request)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -185,7 +185,7 @@ impl Inner {
         }
         if ask.mode == Mode::Shared {
             let text = format!("`{}`: a lock is shared or has permits, not both", ask.lock);
-            return Err(refusal(Code::Invalid, text));
+            return Err(refusal(Code::NotServed, text));
         }
         let (name, ticket) = self.permits.enter(&ask.lock, permits)?;
         if !self.permits.is_sure(&ask.lock) {

@@ -1,5 +1,6 @@
 //! A service with an HTTP door, and a client that says exactly what a test wants.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixStream};
@@ -169,13 +170,13 @@ pub(crate) fn request(
         text += "host: anything\r\n";
     }
     if let Some(body) = body {
-        text += &format!("content-length: {}\r\n", body.len());
+        let _ = write!(text, "content-length: {}\r\n", body.len());
         if !given("content-type") {
             text += "content-type: application/json\r\n";
         }
     }
     for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
-        text += &format!("{name}: {value}\r\n");
+        let _ = write!(text, "{name}: {value}\r\n");
     }
     format!("{text}\r\n{}", body.unwrap_or_default()).into_bytes()
 }

@@ -1,4 +1,4 @@
-//! What is written of the routes: the OpenAPI document, and the page with examples.
+//! What is written of the routes: their document, and the page with examples.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -59,7 +59,7 @@ fn locks_are_shared_or_have_permits() {
     server.post("p", "acquire", &json!({ "permits": 2 })).problem(409, "not-free", "`p`");
     server.post("p", "acquire", &json!({ "permits": 3 })).problem(422, "not-served", "2 permits");
     let both = json!({ "permits": 2, "shared": true });
-    server.post("q", "acquire", &both).problem(400, "invalid", "not both");
+    server.post("q", "acquire", &both).problem(422, "not-served", "not both");
     assert_eq!(server.service.sessions(), 4, "who is refused leaves nothing behind");
 }
 

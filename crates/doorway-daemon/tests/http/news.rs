@@ -76,7 +76,7 @@ fn sample(text: &str, wanted: &str) -> f64 {
     for line in text.lines().filter(|line| *line != "# EOF") {
         if let Some(comment) = line.strip_prefix("# ") {
             let mut words = comment.splitn(3, ' ');
-            let kind = words.next().unwrap();
+            let kind = words.next().expect("a word");
             assert!(["HELP", "TYPE", "UNIT"].contains(&kind), "{line}");
             assert!(words.next().is_some_and(|name| name.starts_with("doorway_")), "{line}");
             assert!(words.next().is_some_and(|rest| !rest.is_empty()), "{line}");

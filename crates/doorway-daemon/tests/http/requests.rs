@@ -50,7 +50,7 @@ fn leave(server: &Server, body: &serde_json::Value) {
     let waiting = server.service.status().waiting;
     let mut stream = server.connect();
     let bytes = request("POST", "/v1/locks/a/acquire", &[], Some(&body.to_string()));
-    stream.write_all(&bytes).unwrap();
+    stream.write_all(&bytes).expect("somebody reads");
     server.waiting(waiting + 1);
     drop(stream);
     server.until("it is gone", |service| service.connections() == 0);
@@ -86,6 +86,23 @@ fn what_was_granted_to_one_who_is_away_waits_for_it() {
     let fence = server.acquire("a", &body);
     assert_eq!(server.service.status().grants, 2);
     assert!(server.release("a", &fence));
+}
+
+#[test]
+fn who_waits_for_longer_than_its_lease_lives_keeps_its_place() {
+    let server = &Server::new();
+    let held = server.acquire("a", &json!({ "ttl_ms": 20_000 }));
+    let session = || server.get("/v1/locks/a").expect(200)["waiters"][0]["session"].clone();
+    std::thread::scope(|scope| {
+        let body = json!({ "wait_ms": 20_000, "ttl_ms": 500 });
+        let waiter = scope.spawn(move || server.acquire("a", &body));
+        server.waiting(1);
+        let before = session();
+        std::thread::sleep(Duration::from_millis(900));
+        assert_eq!(session(), before);
+        server.release("a", &held);
+        waiter.join().unwrap();
+    });
 }
 
 #[test]
