@@ -34,7 +34,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Broken<'a> {
+struct Done<'a> {
     lock: &'a str,
     fence: u64,
     broken: bool,
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     Talk::new(&args.node)?.answer(|machine, now| machine.break_lock(now, &args.name, fence))?;
     if args.json {
         let (lock, fence) = (args.name.as_str(), fence.get());
-        return print_json(out, &Broken { lock, fence, broken: true });
+        return print_json(out, &Done { lock, fence, broken: true });
     }
     Ok(writeln!(out, "broke {} with fence {fence}", args.name)?)
 }

@@ -32,7 +32,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Passed {
+struct Verdict {
     fence: u64,
     passed: bool,
     highest: u64,
@@ -42,11 +42,11 @@ struct Passed {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let fence = args.fence.get();
     let (passed, end) = match FileGate::new(&args.file).pass(args.fence) {
-        Ok(_) => (Passed { fence, passed: true, highest: fence }, Ok(())),
+        Ok(_) => (Verdict { fence, passed: true, highest: fence }, Ok(())),
         Err(GateError::Stale(stale)) => {
             let highest = stale.seen.get();
             let end = Err(Exit::new(1, stale.to_string()).into());
-            (Passed { fence, passed: false, highest }, end)
+            (Verdict { fence, passed: false, highest }, end)
         }
         Err(error) => return Err(Exit::new(exit::USAGE, error.to_string()).into()),
     };

@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
                 view: fence.view(),
                 node: &granted.node,
                 session: granted.session.map(|session| session.0),
-                ttl_ms: pid.is_none().then(|| granted.ttl.as_millis() as u64),
+                ttl_ms: pid.is_none().then_some(granted.ttl.as_millis() as u64),
                 pid,
             };
             print_json(out, &taken)?;

@@ -35,10 +35,11 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Waited<'a> {
+struct Wait<'a> {
     lock: &'a str,
     free: bool,
-    waited_ms: u64,
+    #[serde(rename = "waited_ms")]
+    milliseconds: u64,
 }
 
 /// Wait for it.
@@ -49,8 +50,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let answer = talk.ask(until, |machine, now| machine.await_free(now, &args.name))?;
     let free = answer.is_some();
     if args.json {
-        let waited_ms = Moment::now().since(begin).as_millis() as u64;
-        print_json(out, &Waited { lock: args.name.as_str(), free, waited_ms })?;
+        let milliseconds = Moment::now().since(begin).as_millis() as u64;
+        print_json(out, &Wait { lock: args.name.as_str(), free, milliseconds })?;
     }
     if !free {
         let text = format!("{} was not free in time", args.name);

@@ -92,12 +92,12 @@ impl Holding<'_> {
                     self.ending.gone(now, self.link.machine.ttl().is_none());
                     why = reason;
                     if *self.on_lost == OnLost::Ignore {
-                        self.say(&format!("lost {}: {why}; the command goes on", self.what()));
+                        say(&format!("lost {}: {why}; the command goes on", self.what()));
                     }
                 }
                 Event::Welcome { node, resumed, .. } => self.back(&node, resumed),
                 Event::Stopping { within } if self.verbose => {
-                    self.say(&format!("the node stops within {} s", within.as_secs()));
+                    say(&format!("the node stops within {} s", within.as_secs()));
                 }
                 _ => {}
             }
@@ -108,14 +108,14 @@ impl Holding<'_> {
         let begun = self.ending.has_begun();
         match self.ending.due(now, self.deadline()) {
             Some(Due::Tell) => {
-                self.say(&format!("lost {}: {why}; the command must end", self.what()));
+                say(&format!("lost {}: {why}; the command must end", self.what()));
                 self.tell();
             }
             Some(Due::Kill) => {
                 if !begun {
-                    self.say(&format!("lost {}: {why}; the command is killed", self.what()));
+                    say(&format!("lost {}: {why}; the command is killed", self.what()));
                 } else if self.verbose {
-                    self.say("the command is still there, and is killed");
+                    say("the command is still there, and is killed");
                 }
                 self.child.signal(Signal::SIGKILL);
             }
@@ -127,12 +127,12 @@ impl Holding<'_> {
     fn back(&self, node: &str, resumed: bool) {
         if self.verbose {
             let how = if resumed { "goes on" } else { "is a new one" };
-            self.say(&format!("connected to {node} again; the session {how}"));
+            say(&format!("connected to {node} again; the session {how}"));
         }
         let kept = self.link.session().map_or(Ok(()), |session| self.child.keep(session));
         if let Err(error) = kept {
             let text = format!("if this wrapper is killed the lock is free: no `cat`: {error}");
-            self.say(&text);
+            say(&text);
         }
     }
 
@@ -163,7 +163,7 @@ impl Holding<'_> {
         command.env("DOORWAY_PID", self.child.process().as_raw_nonzero().to_string());
         super::child::restore(&mut command, self.turns.signals.before());
         if let Err(error) = command.spawn() {
-            self.say(&format!("cannot run `{line}`: {error}"));
+            say(&format!("cannot run `{line}`: {error}"));
         }
     }
 
@@ -223,10 +223,10 @@ impl Holding<'_> {
             self.child.signal(Signal::SIGCONT);
         }
     }
+}
 
-    fn say(&self, what: &str) {
-        let _ = writeln!(io::stderr(), "doorway: {what}");
-    }
+fn say(what: &str) {
+    let _ = writeln!(io::stderr(), "doorway: {what}");
 }
 
 /// The exit code of a command that ended.

@@ -12,33 +12,38 @@ use super::link::Link;
 /// How to reach the node.
 #[derive(clap::Args)]
 pub(crate) struct NodeArgs {
-    /// The node's socket: a path, @NAME or tcp://HOST:PORT [default: DOORWAY_SOCKET, else that of
-    /// this machine, else that of this user]
-    #[arg(long, value_name = "ENDPOINT")]
+    /// The node's socket: a path, @NAME, or for TCP a host and a port [default: that of the
+    /// variable, else that of this machine, else that of this user]
+    #[arg(
+        long,
+        value_name = "ENDPOINT",
+        help = "The node's socket: a path, @NAME or tcp://HOST:PORT [default: $DOORWAY_SOCKET, \
+                else that of this machine, else that of this user]"
+    )]
     socket: Option<String>,
 
     /// Start no node of this user's own where none runs: exit with 69
     #[arg(long)]
     pub(crate) no_start: bool,
 
-    /// Over tcp://: the authority whose certificates nodes have
+    /// Over TCP: the authority whose certificates nodes have
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 
-    /// Over tcp://: our certificate
+    /// Over TCP: our certificate
     #[arg(long, value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
 
-    /// Over tcp://: the key of our certificate
+    /// Over TCP: the key of our certificate
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
 
-    /// Over tcp://: for whom the node's certificate is issued, such as NODE.GROUP.doorway
+    /// Over TCP: for whom the node's certificate is issued, such as NODE.GROUP.doorway
     /// [default: the host of the endpoint]
     #[arg(long, value_name = "NAME")]
     server_name: Option<String>,
 
-    /// Over tcp://: a file with the token that proves our rights
+    /// Over TCP: a file with the token that proves our rights
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }

@@ -51,7 +51,7 @@ impl Signals {
         loop {
             let info = self.descriptor.read_signal().ok()??;
             // What the standard library has no word for (those of real time) is not blocked.
-            if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {
+            if let Ok(signal) = Signal::try_from(info.ssi_signo.cast_signed()) {
                 return Some(signal);
             }
         }

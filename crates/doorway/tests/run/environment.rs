@@ -11,9 +11,9 @@ fn variables(place: &Place, words: &str) -> BTreeMap<String, String> {
     let mut command = place.run(words, "env -0");
     // Those of an outer lock must not be the ones that count.
     command.env("DOORWAY_LOCK", "outer").env("DOORWAY_FENCE", "1");
-    let done = command.output().unwrap();
+    let done = command.output().expect("it runs");
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
-    let text = String::from_utf8(done.stdout).unwrap();
+    let text = String::from_utf8(done.stdout).expect("text");
     let pairs = text.split('\0').filter_map(|line| line.split_once('='));
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

@@ -10,14 +10,14 @@ use crate::place::{Place, Process, children, line_of, lives, signal_group, until
 fn break_it(place: &Place, lock: &str) {
     let fence = place.who(lock)["holders"][0]["fence"].to_string();
     let shown = place.output(&format!("break {lock}"));
-    let how = String::from_utf8(shown.stderr).unwrap();
+    let how = String::from_utf8(shown.stderr).expect("text");
     assert_eq!(shown.status.code(), Some(64), "it wants to be confirmed: {how}");
     assert!(how.contains(&format!("doorway break {lock} --fence {fence}")), "{how}");
     assert!(place.answer(&format!("break {lock} --fence {fence}")).starts_with("broke"));
 }
 
 fn hold(place: &Place, words: &str, line: &str) -> Process {
-    let log = fs::File::create(place.file("errors")).unwrap();
+    let log = fs::File::create(place.file("errors")).expect("a file");
     let mut command = place.run(words, line);
     let command = command.current_dir(&place.directory).stderr(Stdio::from(log));
     let wrapper = Process::spawn(command);
@@ -26,7 +26,7 @@ fn hold(place: &Place, words: &str, line: &str) -> Process {
 }
 
 fn errors(place: &Place) -> String {
-    fs::read_to_string(place.file("errors")).unwrap()
+    fs::read_to_string(place.file("errors")).expect("a file")
 }
 
 #[test]

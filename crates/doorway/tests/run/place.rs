@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// As long as anything may take on a machine that has much else to do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program.
 pub(crate) const DOORWAY: &str = env!("CARGO_BIN_EXE_doorway");

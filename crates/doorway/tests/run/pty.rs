@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
@@ -47,7 +46,7 @@ impl Pty {
         command.stderr(stdio()).env("DOORWAY_SOCKET", place.socket()).env("TERM", "dumb");
         command.env("PS1", "$ ").env("D", crate::place::DOORWAY).current_dir(&place.directory);
         let program = command.spawn().expect("setsid(1) of util-linux runs");
-        Self { ours: File::from(OwnedFd::from(ours)), program, shown: String::new() }
+        Self { ours: File::from(ours), program, shown: String::new() }
     }
 
     /// Type this.
@@ -79,7 +78,9 @@ impl Drop for Pty {
     fn drop(&mut self) {
         for child in children(self.program.id()) {
             for grandchild in children(child) {
-                children(grandchild).into_iter().for_each(|one| signal_group(one, "KILL"));
+                for one in children(grandchild) {
+                    signal_group(one, "KILL");
+                }
                 signal_group(grandchild, "KILL");
             }
             signal_group(child, "KILL");

@@ -62,7 +62,7 @@ fn a_lease_ends_by_itself_unless_it_is_renewed() {
 #[test]
 fn people_see_who_holds_a_lock_and_who_waits() {
     let place = Place::new();
-    let _holder = Process::spawn(&mut place.run("--label the-holder x", "exec sleep 100"));
+    let holder = Process::spawn(&mut place.run("--label the-holder x", "exec sleep 100"));
     until("it is inside", || place.inside("x", 1));
     let waiter = Process::spawn(&mut place.run("--label the-waiter x", "exec sleep 100"));
     until("it waits", || place.waiting("x", 1));
@@ -81,7 +81,7 @@ fn people_see_who_holds_a_lock_and_who_waits() {
     waiter.end();
     std::thread::sleep(std::time::Duration::from_millis(50));
     assert!(!wait.has_ended(), "the holder is still inside");
-    drop(_holder);
+    drop(holder);
     assert_eq!(wait.end().code(), Some(0));
     assert_eq!(json(&place, "wait x")["free"], true);
     assert_eq!(place.answer("who x"), "nobody holds x\n");

@@ -30,9 +30,10 @@ impl User {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let id = 2_000_000 + std::process::id() % 1_000_000 * 16 + number;
         let directory = PathBuf::from(format!("/tmp/doorway-test-{id}"));
-        fs::create_dir_all(&directory).unwrap();
-        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
-        fs::copy(DOORWAY, directory.join("doorway")).unwrap();
+        fs::create_dir_all(&directory).expect("a test can do that");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777))
+            .expect("a test can do that");
+        fs::copy(DOORWAY, directory.join("doorway")).expect("a test can do that");
         Some(Self { id, directory })
     }
 
@@ -53,7 +54,7 @@ impl User {
     }
 
     fn run(&self, words: &str) -> Output {
-        self.doorway(words).output().unwrap()
+        self.doorway(words).output().expect("a test can do that")
     }
 
     /// The process of its node, if one runs.
@@ -66,7 +67,11 @@ impl User {
     fn fence(&self) -> u64 {
         let done = self.run("run x -- printenv DOORWAY_FENCE");
         assert!(done.status.success(), "{done:?}");
-        String::from_utf8(done.stdout).unwrap().trim().parse().unwrap()
+        String::from_utf8(done.stdout)
+            .expect("a test can do that")
+            .trim()
+            .parse()
+            .expect("a test can do that")
     }
 }
 
