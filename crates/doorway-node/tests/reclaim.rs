@@ -114,33 +114,35 @@ fn others_go_on_while_a_member_waits_for_its_former_holders() {
 }
 
 async fn goes_on(config: &Config, others: &[Node; 2], fence: Fence) {
-    let first = Node::start_reclaiming(config.clone()).await.unwrap();
+    let first = Node::start_reclaiming(config.clone()).await.expect("a start");
     until("links are up", || others.iter().chain([&first]).all(|node| node.away().is_empty()))
         .await;
-    assert!(others[0].try_lock("stock").unwrap().is_some(), "the old view still runs");
-    assert_eq!(others[0].why("orders").await.unwrap().reclaiming, ["n1"]);
+    assert!(others[0].try_lock("stock").expect("a name").is_some(), "the old view still runs");
+    assert_eq!(others[0].why("orders").await.expect("a name").reclaiming, ["n1"]);
     let ask = |node: &Node| {
         let request = node.lock("orders").within(PATIENCE);
         tokio::spawn(async move { request.await.map(|guard| guard.fence()) })
     };
     let waiting = [ask(&others[0]), ask(&others[1]), ask(&first)];
     let session = first.session();
-    let ahead = first.reclaim("orders", Mode::Exclusive, Fence::new(4, 0), session).unwrap_err();
-    assert_eq!(ahead, ReclaimError::Future { fence: Fence::new(4, 0), next: 4 });
-    let guard = first.reclaim("orders", Mode::Exclusive, fence, session).unwrap();
+    let reclaim = |fence| first.reclaim("orders", Mode::Exclusive, fence, session);
+    let ahead = Fence::new(4, 0);
+    let refused = reclaim(ahead).expect_err("no view had this number");
+    assert_eq!(refused, ReclaimError::Future { fence: ahead, next: 4 });
+    let guard = reclaim(fence).expect("it was inside");
     assert_eq!(first.counters().view, None);
     first.serve();
     let all = || others.iter().chain([&first]);
     until("the next view", || all().all(|node| node.counters().view == Some(4))).await;
     sleep(Duration::from_millis(50)).await;
     assert!(waiting.iter().all(|waiting| !waiting.is_finished()) && !guard.is_lost());
-    let why = others[1].why("orders").await.unwrap();
+    let why = others[1].why("orders").await.expect("a name");
     assert_eq!((why.holders.len(), why.holders[0].fence), (1, Some(fence)));
     assert!(why.reclaiming.is_empty());
     assert_eq!(guard.release(), Ok(()));
     let mut fences = vec![fence];
     for waiting in waiting {
-        fences.push(waiting.await.unwrap().unwrap());
+        fences.push(waiting.await.expect("no panic").expect("a lock"));
     }
     assert!(fences[1..].iter().all(|later| *later > fence), "{fences:?}");
     fences.sort_unstable();
