@@ -105,7 +105,7 @@ impl Permits {
             let most = Name::MAX - (text.len() - lock.as_str().len());
             let text =
                 format!("the name of a lock with {permits} permits has at most {most} bytes");
-            refusal(Code::Invalid, text)
+            refusal(Code::NotServed, text)
         })?;
         let mut used = self.used.lock();
         let of = used.entry(lock.clone()).or_insert(Use { permits, by: 0, sure: false });

@@ -228,10 +228,12 @@ impl<S: Read + Write> Listener<S> {
     /// The next event; none if there will be no more. The sizes of chunks stand on lines of their
     /// own.
     pub(crate) fn next(&mut self) -> Option<(String, Value)> {
-        let mut kind = None;
+        let (mut kind, began) = (None, Instant::now());
         loop {
+            // Lines without news come too, so that the time of a read says nothing.
+            assert!(began.elapsed() < PATIENCE, "no event");
             let mut line = String::new();
-            if self.0.read_line(&mut line).unwrap_or(0) == 0 {
+            if self.0.read_line(&mut line).expect("a line") == 0 {
                 return None;
             }
             if let Some(name) = line.strip_prefix("event: ") {

@@ -108,7 +108,7 @@ fn who_waits_for_longer_than_its_lease_lives_keeps_its_place() {
 #[test]
 fn a_request_without_an_id_ends_with_its_connection() {
     let server = Server::new();
-    server.acquire("a", &json!({}));
+    server.acquire("a", &json!({ "ttl_ms": 60_000 }));
     leave(&server, &json!({ "wait_ms": 20_000, "ttl_ms": 60_000 }));
     server.waiting(0);
     server.until("its lease is gone", |service| service.sessions() == 1);
