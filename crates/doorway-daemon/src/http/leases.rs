@@ -236,8 +236,8 @@ fn check_id(id: &str) -> Result<(), Problem> {
     Err(Problem::invalid("a request_id has 1 to 200 characters"))
 }
 
-/// FNV-1a, which every process computes alike. Nobody gets at requests of others by what it makes up:
-/// a lease belongs to its client.
+/// FNV-1a, which every process computes alike. Nobody gets at requests of others by what it makes
+/// up: a lease belongs to its client.
 fn number((principal, id): &Key, lock: &Name) -> u64 {
     let parts = [principal.as_bytes(), &[0xff], lock.as_str().as_bytes(), &[0xff], id.as_bytes()];
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

@@ -29,8 +29,8 @@ type Answer<T> = Result<axum::Json<T>, Problem>;
 /// Acquire a lock.
 ///
 /// Answered when the lock is held, or with 409 after `wait_ms`. While the request waits its lease
-/// does not end; from then on it has to be renewed within `ttl_ms`. A client that goes away keeps its
-/// place for `ttl_ms`, and finds it again by its `request_id`.
+/// does not end; from then on it has to be renewed within `ttl_ms`. A client that goes away keeps
+/// its place for `ttl_ms`, and finds it again by its `request_id`.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/acquire", operation_id = "acquire", tag = "locks",
     params(Which),
@@ -139,8 +139,8 @@ fn lease(lock: &Name, fence: Fence, session: &Session) -> axum::Json<Lease> {
 
 /// Keep a grant for longer.
 ///
-/// The lease ends `ttl_ms` after this, unless it is renewed again. It works as well after a crash of
-/// the node. 404: the grant is no more, and whatever it protected must not be touched.
+/// The lease ends `ttl_ms` after this, unless it is renewed again. It works as well after a crash
+/// of the node. 404: the grant is no more, and whatever it protected must not be touched.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/renew", operation_id = "renew", tag = "locks",
     params(Which),

@@ -123,7 +123,12 @@ impl Inner {
     }
 
     /// The session without a connection that holds this and that the same client made.
-    pub(super) fn loose(&self, principal: &Principal, lock: &Name, fence: Fence) -> Option<Arc<Session>> {
+    pub(super) fn loose(
+        &self,
+        principal: &Principal,
+        lock: &Name,
+        fence: Fence,
+    ) -> Option<Arc<Session>> {
         let number = *self.loose.lock().get(&(lock.clone(), fence))?;
         self.session(number).filter(|session| same_client(&session.principal, principal))
     }

@@ -27,7 +27,7 @@ pub struct Session {
     pub(crate) principal: Principal,
     /// What the client says of itself, for people.
     pub(crate) client: Arc<str>,
-    /// How long it lives without being heard of, in milliseconds; a lease may be renewed for longer.
+    /// How long it lives without being heard of, in milliseconds; a lease may get another time.
     ttl_ms: AtomicU32,
     pub(crate) life: Life,
     /// It came from another machine, so the end of its connection means nothing yet.
