@@ -126,7 +126,7 @@ fn install(packages: &str) -> bool {
     install() || apt("update") && install()
 }
 
-/// A program out of PyPI asks the HTTP door all that its document allows, and more. It lives in a
+/// A program out of `PyPI` asks the HTTP door all that its document allows, and more. It lives in a
 /// directory of the build; where it cannot be brought, a person goes on without it.
 fn http() -> anyhow::Result<Outcome> {
     const VERSION: &str = "4.32.5";
@@ -139,8 +139,9 @@ fn http() -> anyhow::Result<Outcome> {
         pip.args(["install", "--quiet", "--disable-pip-version-check"]);
         made && succeed(pip.arg(format!("schemathesis=={VERSION}"))).is_ok()
     };
-    if !there() && !(bring() && there()) {
-        return Ok(Skipped("`python3 -m venv` and PyPI bring what it needs"));
+    let brought = || bring() || ci() && install("python3-venv") && bring();
+    if !(there() || brought() && there()) {
+        return Ok(Skipped("`apt-get install python3-venv` and PyPI bring what it needs"));
     }
     let test = "test -p doorway-daemon --all-features --test http -- --ignored --nocapture \
                 --exact documents::the_document_and_the_server_agree";

@@ -346,8 +346,7 @@ fn ends(tls: &TlsConfig) -> Vec<End> {
         let all = Facts::all(pem).ok()?;
         all.iter().map(|facts| facts.until).min().map(|at| End { which, at })
     };
-    let files: [(Which, &[u8]); 2] =
-        [(Which::Certificate, &tls.certificate), (Which::Ca, &tls.ca)];
+    let files: [(Which, &[u8]); 2] = [(Which::Certificate, &tls.certificate), (Which::Ca, &tls.ca)];
     files.into_iter().filter_map(end).collect()
 }
 

@@ -97,8 +97,8 @@
 //!
 //! Where the clients of a node live in other processes and hold locks through it, they outlive it
 //! when it is killed. [`Node::start_reclaiming`] starts one that neither grants a lock nor takes
-//! part in a view until [`Node::serve`]: meanwhile those who were inside [`Node::reclaim`] what they
-//! hold, under the fence that they have. The others go on as long as they can without it.
+//! part in a view until [`Node::serve`]: meanwhile those who were inside [`Node::reclaim`] what
+//! they hold, under the fence that they have. The others go on as long as they can without it.
 //!
 //! # Which algorithm
 //!

@@ -126,7 +126,7 @@ pub(crate) fn reclaim(
         return Err(ReclaimError::TooLate);
     }
     let next = if views.epochs().contains(&0) {
-        Fence::VIEW_LIMIT // Not known yet; as the view is about to begin, the claim is judged again.
+        Fence::VIEW_LIMIT // Not known yet; as the view begins, the claim is judged again.
     } else {
         views.epochs().iter().sum()
     };

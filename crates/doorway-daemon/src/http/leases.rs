@@ -1,7 +1,7 @@
 //! Requests by the texts that clients made up for them, so that one that comes again is the same.
 //!
 //! Every request has a lease of its own, and its number in that lease is made of its text: so it is
-//! found again even by the process that comes after a crash, in whose ledger only the number stands.
+//! found again even by the process that comes after a crash, in whose ledger only the number is.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -48,7 +48,7 @@ fn start() -> Server {
     let doors = Doors {
         tls: Some(SharedTls::new(Arc::new(server))),
         identify: Some(Arc::new(identify)),
-        http: None,
+        ..Doors::default()
     };
     let runtime = Runtime::new().expect("a runtime can be made");
     let (service, address) = runtime.block_on(async {

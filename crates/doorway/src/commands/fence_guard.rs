@@ -12,9 +12,9 @@ use crate::service::options;
 
 /// Let a fence pass unless a higher one has passed before
 ///
-/// A lock cannot undo what its holder does after having lost it: one that was paused goes on when it
-/// wakes up. Whatever it changes can refuse it, by remembering the highest fence it has seen. Exit
-/// code 0 if the fence passes, 1 if it is stale, 64 if FILE is something else.
+/// A lock cannot undo what its holder does after having lost it: one that was paused goes on when
+/// it wakes up. Whatever it changes can refuse it, by remembering the highest fence it has seen.
+/// Exit code 0 if the fence passes, 1 if it is stale, 64 if FILE is something else.
 #[derive(clap::Args)]
 #[command(after_help = "Example, under `doorway run`:\n  \
     doorway fence-guard /srv/data/fence $DOORWAY_FENCE && mv new /srv/data/current")]

@@ -112,8 +112,8 @@ impl Child {
         }
     }
 
-    /// Have this new descriptor of the session kept open for as long as the old one would have been:
-    /// the command has only the one that it was started with.
+    /// Have this new descriptor of the session kept open for as long as the old one would have
+    /// been: the command has only the one that it was started with.
     pub(crate) fn keep(&self, session: BorrowedFd<'_>) -> io::Result<()> {
         let Some(others) = &self.others else { return Ok(()) };
         // It reads nothing until the last one that could write is gone, and ends then.
