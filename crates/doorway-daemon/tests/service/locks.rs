@@ -121,7 +121,7 @@ fn names_of_our_own_and_numbers_out_of_range_are_refused() {
     }
     let both = Ask { permits: Some(2), mode: Mode::Shared, ..ask("a", Wait::No) };
     let number = client.ask_for(both);
-    assert_eq!(client.refused(number).code, Code::Invalid);
+    assert_eq!(client.refused(number).code, Code::NotServed);
 }
 
 #[test]
