@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use crate::place::{DOORWAY, Place, Process, until};
+use crate::place::{DOORWAY, Place, Process, children, signal, until};
 
 #[test]
 fn the_exit_code_is_that_of_the_command() {
@@ -63,6 +63,20 @@ fn whoever_comes_next_finds_the_lock_free() {
     for _ in 0..20 {
         assert_eq!(place.code("run -n x -- true").0, Some(0));
     }
+    // While the node does not answer, nobody can say that the lock is given back.
+    let mut wrapper =
+        Process::spawn(&mut place.run("-o x", "until [ -e go ]; do sleep 0.01; done"));
+    until("it is inside", || place.inside("x", 1));
+    let node = place.node();
+    signal(node, "STOP");
+    for child in children(wrapper.id()) {
+        signal(child, "KILL");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let waits = !wrapper.has_ended();
+    signal(node, "CONT");
+    assert!(waits, "it ends only when the lock is given back");
+    assert_eq!(wrapper.end().code(), Some(137));
 }
 
 #[test]

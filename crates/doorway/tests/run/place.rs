@@ -63,6 +63,11 @@ impl Place {
         format!("@{}", self.name)
     }
 
+    /// The process of the node.
+    pub(crate) fn node(&self) -> u32 {
+        self.node.as_ref().expect("a node runs").id()
+    }
+
     /// End the node as a crash does.
     pub(crate) fn kill_node(&mut self) {
         if let Some(mut node) = self.node.take() {

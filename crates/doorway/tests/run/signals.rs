@@ -1,8 +1,9 @@
 //! Signals: passed on to the command, and the end of a wait.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::place::{Place, Process, children, line_of, lives, until};
+use crate::place::{DOORWAY, Place, Process, children, line_of, lives, until};
 
 #[test]
 fn a_signal_while_waiting_gives_up_and_withdraws() {
@@ -74,14 +75,26 @@ fn a_command_that_takes_no_notice_goes_on() {
 #[test]
 fn under_nohup_a_hangup_is_ignored() {
     let place = Place::new();
-    let mut command = std::process::Command::new("sh");
-    let doorway = crate::place::DOORWAY;
-    let line = format!("trap '' HUP; exec {doorway} run x -- sh -c 'echo > in; sleep 0.3; exit 4'");
-    command.args(["-c", &line]).env("DOORWAY_SOCKET", place.socket());
-    let wrapper = Process::spawn(command.current_dir(&place.directory));
-    until("it is inside", || place.file("in").exists());
-    wrapper.signal("HUP");
-    assert_eq!(wrapper.end().code(), Some(4));
+    let ignoring = |line: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("trap '' HUP; exec {DOORWAY} run x -- {line}")]);
+        command.env("DOORWAY_SOCKET", place.socket()).current_dir(&place.directory);
+        Process::spawn(&mut command)
+    };
+    // It would hear a hangup that was passed on to it.
+    let line = "env --default-signal=HUP sh -c 'until [ -e go ]; do sleep 0.02; done; exit 4'";
+    let holder = ignoring(line);
+    until("it is inside", || place.inside("x", 1));
+    let waiter = ignoring("sh -c 'exit 5'");
+    until("it waits", || place.waiting("x", 1));
+    for wrapper in [&holder, &waiter] {
+        wrapper.signal("HUP");
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(place.inside("x", 1) && place.waiting("x", 1));
+    std::fs::write(place.file("go"), "").unwrap();
+    assert_eq!(holder.end().code(), Some(4));
+    assert_eq!(waiter.end().code(), Some(5));
 }
 
 #[test]

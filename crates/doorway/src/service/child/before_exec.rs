@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use nix::libc;
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, getpgrp, getppid, set_parent_process_death_signal, setpgid};
 use rustix::termios::tcsetpgrp;
@@ -50,8 +50,34 @@ impl BeforeExec {
                 return Err(rustix::io::Errno::SRCH);
             }
         }
-        self.mask.thread_set_mask().map_err(|_| rustix::io::Errno::INVAL)
+        hand_back_stops().and_then(|()| self.mask.thread_set_mask()).map_err(errno)
     }
+}
+
+fn errno(error: nix::Error) -> rustix::io::Errno {
+    rustix::io::Errno::from_raw_os_error(error as i32)
+}
+
+/// A key that stops jobs may be pressed before the command has begun. Stopped here, it would keep
+/// whoever started it waiting for its beginning, with nobody there to continue it: so the signal is
+/// handed back, and comes again when the command runs. The beginning of a command undoes this.
+fn hand_back_stops() -> nix::Result<()> {
+    extern "C" fn hand_back(signal: libc::c_int) {
+        if let Ok(signal) = nix::sys::signal::Signal::try_from(signal) {
+            let _ = nix::sys::signal::kill(nix::unistd::getppid(), signal);
+        }
+    }
+    let handler = SigHandler::Handler(hand_back);
+    let ours = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler makes system calls alone, and the signal is one that has no other use
+    // here. One that was ignored stays so, for a command would not be told that otherwise.
+    unsafe {
+        let before = sigaction(nix::sys::signal::SIGTSTP, &ours)?;
+        if matches!(before.handler(), SigHandler::SigIgn) {
+            sigaction(nix::sys::signal::SIGTSTP, &before)?;
+        }
+    }
+    Ok(())
 }
 
 /// Have a command begin a session of its own, with nothing open but its standard descriptors and no
