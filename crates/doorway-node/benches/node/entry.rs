@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use stats_alloc::Region;
 use tokio::task::{JoinSet, yield_now};
 
-use crate::pin::Placement;
-use crate::samples::Samples;
-use crate::table::{Row, Table, progress};
+use crate::shared::pin::Placement;
+use crate::shared::samples::Samples;
+use crate::shared::table::{Row, Table, progress};
 use crate::{ALGORITHMS, ALLOCATOR, Extent, group, handover};
 
 /// How many tasks have a lock each.

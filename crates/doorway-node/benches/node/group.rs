@@ -6,7 +6,7 @@ use doorway_node::{Config, MemberConfig, Node, TlsConfig};
 use tokio::sync::Barrier;
 
 use crate::common::{Authority, Scratch, addresses};
-use crate::pin::Placement;
+use crate::shared::pin::Placement;
 
 pub(crate) const SIZE: usize = 3;
 

@@ -7,10 +7,10 @@ use doorway_node::Node;
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
-use crate::baton::Baton;
 use crate::group::{self, SIZE};
-use crate::pin::Placement;
-use crate::samples::Samples;
+use crate::shared::baton::{Baton, Load};
+use crate::shared::pin::Placement;
+use crate::shared::samples::Samples;
 use crate::{ALGORITHMS, Extent};
 
 const NAME: &str = "orders";
@@ -20,31 +20,18 @@ const HOLD: Duration = Duration::from_micros(100);
 
 /// What came of clients that all want the same lock all the time.
 #[derive(Default)]
-pub(crate) struct Load {
-    /// From a release to the entry of another client.
-    pub(crate) delays: Samples,
-    seconds: f64,
+pub(crate) struct Traffic {
+    pub(crate) load: Load,
     /// Messages and grants of the nodes, those of the warming up included.
     sent: u64,
     granted: u64,
 }
 
-impl Load {
-    pub(crate) fn of(baton: &Baton, extent: Extent) -> Self {
-        let (delays, seconds) = (baton.delays(), extent.turn.as_secs_f64());
-        Self { delays, seconds, ..Self::default() }
-    }
-
+impl Traffic {
     pub(crate) fn add(&mut self, other: Self) {
-        self.delays.extend(other.delays);
-        self.seconds += other.seconds;
+        self.load.add(other.load);
         self.sent += other.sent;
         self.granted += other.granted;
-    }
-
-    /// Grants per second, each to another client than the last.
-    pub(crate) fn rate(&self) -> f64 {
-        self.delays.count() as f64 / self.seconds
     }
 
     pub(crate) fn messages_per_grant(&self) -> f64 {
@@ -61,7 +48,7 @@ pub(crate) fn counted(node: &Node) -> (u64, u64) {
 
 /// One client at each node takes the lock, lets it go at once, and wants it again as soon as
 /// another has it: so somebody always waits, and every grant goes to another node.
-pub(crate) fn under_load(extent: Extent, placement: Placement, algorithm: &str) -> Load {
+pub(crate) fn under_load(extent: Extent, placement: Placement, algorithm: &str) -> Traffic {
     let baton = Arc::new(OnceLock::new());
     let all = Arc::clone(&baton);
     let parts = group::run(placement, algorithm, move |client, node| {
@@ -80,12 +67,10 @@ pub(crate) fn under_load(extent: Extent, placement: Placement, algorithm: &str) 
             }
         }
     });
-    let mut load = baton.get().map(|baton| Load::of(baton, extent)).unwrap_or_default();
-    for (sent, granted) in parts {
-        load.sent += sent;
-        load.granted += granted;
-    }
-    load
+    let load = baton.get().map(|baton| Load::of(baton, extent.turn)).unwrap_or_default();
+    let sum = |(sent, granted): (u64, u64), part: (u64, u64)| (sent + part.0, granted + part.1);
+    let (sent, granted) = parts.into_iter().fold((0, 0), sum);
+    Traffic { load, sent, granted }
 }
 
 /// One hand-over at a time: whoever is inside tells the next node to ask, and releases when the

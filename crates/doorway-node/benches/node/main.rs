@@ -8,7 +8,6 @@
 
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be measured")]
 
-mod baton;
 #[path = "../../tests/common/mod.rs"]
 mod common;
 mod entry;
@@ -16,20 +15,19 @@ mod group;
 mod handover;
 mod memory;
 mod messages;
-mod pin;
 mod raw;
 mod rivals;
-mod samples;
-mod table;
+#[path = "../shared/mod.rs"]
+mod shared;
 
 use std::alloc::System;
 use std::time::Duration;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-use pin::Placement;
-use samples::Samples;
-use table::{Row, Table};
+use shared::pin::Placement;
+use shared::samples::Samples;
+use shared::table::{Row, Table, progress};
 
 /// Counting costs a few nanoseconds for each allocation, of which a hand-over makes some.
 #[global_allocator]
@@ -88,9 +86,9 @@ fn between_nodes(extent: Extent, placement: Placement, table: &mut Table) {
     let mut raw = Samples::default();
     let mut first = Samples::default();
     let mut single = Samples::default();
-    let mut loads = ALGORITHMS.map(|_| handover::Load::default());
+    let mut loads = ALGORITHMS.map(|_| handover::Traffic::default());
     for round in 1..=extent.rounds {
-        table::progress(&format!("between nodes, {placement}, {round} of {}", extent.rounds));
+        progress(&format!("between nodes, {placement}, {round} of {}", extent.rounds));
         raw.extend(raw::round_trips(extent, placement));
         first.extend(handover::first_acquires(extent, placement));
         single.extend(handover::one_by_one(extent, placement));
@@ -107,7 +105,7 @@ fn between_nodes(extent: Extent, placement: Placement, table: &mut Table) {
     table.add(row.against("one way", trip / 2.0).goal("2 x"));
     for (load, algorithm) in loads.into_iter().zip(ALGORITHMS) {
         let row = Row::of(&format!("hand-over between 3 nodes, {algorithm}")).at(placement);
-        let row = row.messages(load.messages_per_grant()).load(load);
+        let row = row.messages(load.messages_per_grant()).load(load.load);
         table.add(row.against("one way", trip / 2.0).goal("2 x"));
     }
 }

@@ -3,7 +3,7 @@
 use doorway_node::{Config, Node};
 use stats_alloc::Region;
 
-use crate::table::{Row, Table, progress};
+use crate::shared::table::{Row, Table, progress};
 use crate::{ALLOCATOR, Extent};
 
 pub(crate) fn measure(extent: Extent, table: &mut Table) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorway_node::Node;
 use tokio::time::sleep;
 
-use crate::table::{Row, Table, progress};
+use crate::shared::table::{Row, Table, progress};
 use crate::{ALGORITHMS, Extent, group, handover};
 
 /// Longer than any message takes.

@@ -11,8 +11,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::Extent;
-use crate::pin::Placement;
-use crate::samples::Samples;
+use crate::shared::pin::Placement;
+use crate::shared::samples::Samples;
 
 const SIZE: usize = 64;
 

@@ -4,15 +4,15 @@
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be tested")]
 
 pub(crate) mod book;
+pub(crate) mod scratch;
 pub(crate) mod visit;
 
-use std::fs;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use doorway_node::{Config, MemberConfig, Node, RuleConfig, TlsConfig};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+pub(crate) use scratch::Scratch;
 
 /// An authority that issues certificates to the nodes of a group.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -35,41 +35,6 @@ impl Authority {
         let params = CertificateParams::new(vec![format!("{node}.{group}.doorway")]).unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
         (certificate.pem(), key.serialize_pem())
-    }
-}
-
-/// A directory that goes away with this value.
-pub(crate) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(crate) fn new() -> Self {
-        Self::under(&std::env::temp_dir())
-    }
-
-    /// Where the system has files in memory, there: to make them durable costs nothing.
-    pub(crate) fn in_memory() -> Self {
-        let memory = Path::new("/dev/shm");
-        if memory.is_dir() { Self::under(memory) } else { Self::new() }
-    }
-
-    fn under(parent: &Path) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("doorway-node-{}-{number}", std::process::id());
-        let path = parent.join(name);
-        let _ = fs::remove_dir_all(&path); // Of an earlier process with the same number.
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

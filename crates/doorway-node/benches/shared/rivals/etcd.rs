@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use super::Rival;
-use super::server::{Server, free_port, installed};
+use super::client::Rival;
+use super::server::{Server, free_address, installed};
 use crate::common::Scratch;
-use crate::pin::Placement;
+use crate::shared::pin::Placement;
 
 /// `orders`, as the gateway wants it.
 const NAME: &str = "b3JkZXJz";
 
-pub(super) struct Etcd {
+pub(crate) struct Etcd {
     stream: BufReader<TcpStream>,
     lease: Value,
     /// What is held.
@@ -26,18 +26,18 @@ impl Rival for Etcd {
 
     fn serve(placement: Placement) -> Result<Server, String> {
         installed("etcd")?;
-        let (port, peers, directory) = (free_port(), free_port(), Scratch::new());
-        let [client, peer] = [port, peers].map(|port| format!("http://127.0.0.1:{port}"));
+        let (address, peers, directory) = (free_address(), free_address(), Scratch::new());
+        let [client, peer] = [address, peers].map(|address| format!("http://{address}"));
         let mut command = placement.command(1);
         command.args(["etcd", "--name", "default", "--data-dir"]).arg(directory.path());
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         command.args(["--initial-cluster", &format!("default={peer}")]);
-        Server::start(&mut command, port, directory)
+        Server::start(&mut command, address.to_string(), directory)
     }
 
-    async fn connect(port: u16, _number: usize) -> io::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    async fn connect(address: &str, _number: usize) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (lease, key) = (Value::Null, Value::Null);
         let mut client = Self { stream: BufReader::new(stream), lease, key };
@@ -45,13 +45,14 @@ impl Rival for Etcd {
         Ok(client)
     }
 
-    async fn lock(&mut self) -> io::Result<()> {
+    /// Nobody measures more than one lock of it.
+    async fn lock(&mut self, _lock: usize) -> io::Result<()> {
         let request = json!({ "name": NAME, "lease": self.lease });
         self.key = self.call("lock/lock", &request).await?["key"].take();
         Ok(())
     }
 
-    async fn unlock(&mut self) -> io::Result<()> {
+    async fn unlock(&mut self, _lock: usize) -> io::Result<()> {
         let request = json!({ "key": self.key.take() });
         self.call("lock/unlock", &request).await.map(drop)
     }

@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::handover::Load;
-use crate::pin::Placement;
-use crate::samples::Samples;
+use super::baton::Load;
+use super::pin::Placement;
+use super::samples::Samples;
+
+const COLUMNS: usize = 10;
 
 /// Say what is being done, for it takes a while.
 pub(crate) fn progress(what: &str) {
@@ -30,8 +32,9 @@ pub(crate) struct Row {
     messages: Option<f64>,
     allocations: Option<f64>,
     bytes: Option<f64>,
-    /// The median beside the time of something else.
-    ratio: Option<(f64, &'static str)>,
+    fairness: Option<f64>,
+    /// This beside other things.
+    ratios: Vec<(f64, &'static str)>,
     goal: Option<String>,
 }
 
@@ -69,22 +72,40 @@ impl Row {
         Self { bytes: Some(each), ..self }
     }
 
+    /// Jain's index of the shares that clients had.
+    pub(crate) fn fairness(self, index: f64) -> Self {
+        Self { fairness: Some(index), ..self }
+    }
+
     /// Beside the median of something else.
     pub(crate) fn against(self, to: &'static str, nanoseconds: f64) -> Self {
         let median = self.times.as_ref().map_or(f64::NAN, Samples::median);
-        Self { ratio: Some((median / nanoseconds, to)), ..self }
+        self.ratio(to, median / nanoseconds)
     }
 
-    /// What it should be at most.
+    /// So many times something else.
+    pub(crate) fn ratio(mut self, to: &'static str, times: f64) -> Self {
+        self.ratios.push((times, to));
+        self
+    }
+
+    /// What it should be.
     pub(crate) fn goal(self, goal: &str) -> Self {
         Self { goal: Some(goal.to_owned()), ..self }
     }
 
-    fn cells(&self) -> [String; 9] {
+    /// What it should be, and whether it is.
+    pub(crate) fn judged(self, goal: &str, met: bool) -> Self {
+        self.goal(&format!("{goal}: {}", if met { "met" } else { "MISSED" }))
+    }
+
+    fn cells(&self) -> [String; COLUMNS] {
         let number = |value: Option<f64>, digits| {
             value.map_or_else(String::new, |value| format!("{value:.digits$}"))
         };
         let share = |share| self.times.as_ref().map(|times| times.share(share));
+        let ratios = self.ratios.iter().map(|(times, to)| format!("{times:.2} x {to}"));
+        let ratios: Vec<_> = ratios.collect();
         [
             self.what.clone(),
             self.placement.map_or_else(String::new, |placement| placement.to_string()),
@@ -93,7 +114,8 @@ impl Row {
             number(self.per_second, 0),
             number(self.messages, 2),
             number(self.allocations.or(self.bytes), 0),
-            self.ratio.map_or_else(String::new, |(times, to)| format!("{times:.2} x {to}")),
+            number(self.fairness, 4),
+            ratios.join(", "),
             self.goal.clone().unwrap_or_default(),
         ]
     }
@@ -114,14 +136,16 @@ impl Row {
         field("messages_per_grant", self.messages.map(Value::from));
         field("allocations_per_pair", self.allocations.map(Value::from));
         field("bytes_each", self.bytes.map(Value::from));
-        field("ratio", self.ratio.map(|(times, to)| json!({ "times": times, "to": to })));
+        field("jain_index", self.fairness.map(Value::from));
+        let ratios = self.ratios.iter().map(|(times, to)| json!({ "times": times, "to": to }));
+        field("ratios", (!self.ratios.is_empty()).then(|| ratios.collect()));
         field("goal", self.goal.as_deref().map(Value::from));
         Value::Object(fields)
     }
 }
 
 impl Table {
-    const HEADING: [&str; 9] = [
+    const HEADING: [&str; COLUMNS] = [
         "what",
         "placement",
         "p50",
@@ -129,6 +153,7 @@ impl Table {
         "per second",
         "messages",
         "allocs, bytes",
+        "Jain",
         "ratio",
         "goal",
     ];
@@ -142,17 +167,22 @@ impl Table {
     }
 
     /// A table of Markdown that reads well as it is. Messages are counted for each grant,
-    /// allocations for each pair, and bytes for each name.
+    /// allocations for each pair, and bytes for each name. Columns without anything are left out.
     pub(crate) fn text(&self) -> String {
         let mut lines = vec![Self::HEADING.map(str::to_owned)];
         lines.extend(self.rows.iter().map(Row::cells));
         let width = |at: usize| lines.iter().map(|line| line[at].len()).max().unwrap_or_default();
-        let widths: Vec<usize> = (0..Self::HEADING.len()).map(width).collect();
+        let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
+        let used: Vec<bool> =
+            (0..COLUMNS).map(|at| lines[1..].iter().any(|line| !line[at].is_empty())).collect();
         lines.insert(1, std::array::from_fn(|at| "-".repeat(widths[at])));
         let mut text = String::new();
         for line in lines {
             for (at, (cell, width)) in line.iter().zip(&widths).enumerate() {
-                let right = (2..7).contains(&at);
+                if !used[at] {
+                    continue;
+                }
+                let right = (2..8).contains(&at);
                 let padding = " ".repeat(width - cell.len());
                 let (before, after) =
                     if right { (padding, String::new()) } else { (String::new(), padding) };

@@ -1,6 +1,6 @@
 //! A server that runs as long as it is needed.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,26 +8,32 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::common::Scratch;
 
 /// A server in a directory of its own. Both go away with this value.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
-    port: u16,
+    address: String,
     _directory: Scratch,
 }
 
 impl Server {
-    pub(super) fn start(
+    pub(crate) fn start(
         command: &mut Command,
-        port: u16,
+        address: String,
         directory: Scratch,
     ) -> Result<Self, String> {
         let command = command.current_dir(directory.path());
         let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(|error| format!("it does not start: {error}"))?;
-        Ok(Self { child, port, _directory: directory })
+        Ok(Self { child, address, _directory: directory })
     }
 
-    pub(super) fn port(&self) -> u16 {
-        self.port
+    /// Where its clients find it.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 }
 
@@ -39,13 +45,13 @@ impl Drop for Server {
     }
 }
 
-/// A port at which nobody listens just now.
-pub(super) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// An address at which nobody listens just now.
+pub(super) fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 /// Is there a program of this name?
-pub(super) fn installed(program: &str) -> Result<(), String> {
+pub(crate) fn installed(program: &str) -> Result<(), String> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).any(|path| path.join(program).is_file());
     found.then_some(()).ok_or_else(|| format!("`{program}` is not installed"))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::samples::Samples;
+use super::samples::Samples;
 
 /// What the clients of one lock tell each other while they are inside.
 pub(crate) struct Baton {
@@ -24,6 +24,46 @@ struct State {
     last: Option<usize>,
     released: Option<Instant>,
     delays: Samples,
+    /// How often each client has entered.
+    entries: Vec<u64>,
+}
+
+/// What came of clients that all want the same lock all the time.
+#[derive(Clone, Default)]
+pub(crate) struct Load {
+    /// From a release to the entry of another client.
+    pub(crate) delays: Samples,
+    seconds: f64,
+    entries: Vec<u64>,
+}
+
+impl Load {
+    pub(crate) fn of(baton: &Baton, turn: Duration) -> Self {
+        let state = baton.state.lock();
+        let (delays, entries) = (state.delays.clone(), state.entries.clone());
+        Self { delays, seconds: turn.as_secs_f64(), entries }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.delays.extend(other.delays);
+        self.seconds += other.seconds;
+        self.entries.resize(self.entries.len().max(other.entries.len()), 0);
+        for (mine, more) in self.entries.iter_mut().zip(other.entries) {
+            *mine += more;
+        }
+    }
+
+    /// Grants per second, each to another client than the last.
+    pub(crate) fn rate(&self) -> f64 {
+        self.delays.count() as f64 / self.seconds
+    }
+
+    /// Jain's index of the clients' entries: one if all had the same share.
+    pub(crate) fn fairness(&self) -> f64 {
+        let sum: f64 = self.entries.iter().map(|&count| count as f64).sum();
+        let squares: f64 = self.entries.iter().map(|&count| (count as f64).powi(2)).sum();
+        sum.powi(2) / (self.entries.len() as f64 * squares)
+    }
 }
 
 impl Baton {
@@ -44,8 +84,14 @@ impl Baton {
         assert!(!state.inside, "two are inside");
         let changed = state.last.replace(client) != Some(client);
         state.inside = true;
-        if let Some(released) = state.released.filter(|_| changed && now >= self.begin) {
-            state.delays.push(now - released);
+        if now >= self.begin {
+            if client >= state.entries.len() {
+                state.entries.resize(client + 1, 0);
+            }
+            state.entries[client] += 1;
+            if let Some(released) = state.released.filter(|_| changed) {
+                state.delays.push(now - released);
+            }
         }
         drop(state);
         self.bell.notify_waiters();

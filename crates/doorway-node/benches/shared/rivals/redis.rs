@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use super::Rival;
-use super::server::{Server, free_port, installed};
+use super::client::Rival;
+use super::server::{Server, free_address, installed};
 use crate::common::Scratch;
-use crate::pin::Placement;
+use crate::shared::pin::Placement;
 
 /// Deletes the lock if it is still one's own.
 const RELEASE: &str = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) \
@@ -18,7 +18,7 @@ const RELEASE: &str = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.c
 /// After so long a client that waits asks again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-pub(super) struct Redis {
+pub(crate) struct Redis {
     stream: BufReader<TcpStream>,
     token: String,
     release: String,
@@ -29,15 +29,15 @@ impl Rival for Redis {
 
     fn serve(placement: Placement) -> Result<Server, String> {
         installed("redis-server")?;
-        let port = free_port();
+        let address = free_address();
         let mut command = placement.command(1);
         command.args(["redis-server", "--bind", "127.0.0.1", "--save", ""]);
-        command.args(["--appendonly", "no", "--port", &port.to_string()]);
-        Server::start(&mut command, port, Scratch::new())
+        command.args(["--appendonly", "no", "--port", &address.port().to_string()]);
+        Server::start(&mut command, address.to_string(), Scratch::new())
     }
 
-    async fn connect(port: u16, number: usize) -> io::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    async fn connect(address: &str, number: usize) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (stream, token) = (BufReader::new(stream), format!("client-{number}"));
         let mut client = Self { stream, token, release: String::new() };
@@ -46,17 +46,17 @@ impl Rival for Redis {
         Ok(client)
     }
 
-    async fn lock(&mut self) -> io::Result<()> {
-        let token = self.token.clone();
-        while self.call(&["SET", "orders", &token, "NX", "PX", "30000"]).await?.is_none() {
+    async fn lock(&mut self, lock: usize) -> io::Result<()> {
+        let (lock, token) = (format!("orders/{lock}"), self.token.clone());
+        while self.call(&["SET", &lock, &token, "NX", "PX", "30000"]).await?.is_none() {
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())
     }
 
-    async fn unlock(&mut self) -> io::Result<()> {
+    async fn unlock(&mut self, lock: usize) -> io::Result<()> {
         let (release, token) = (self.release.clone(), self.token.clone());
-        self.call(&["EVALSHA", &release, "1", "orders", &token]).await.map(drop)
+        self.call(&["EVALSHA", &release, "1", &format!("orders/{lock}"), &token]).await.map(drop)
     }
 }
 

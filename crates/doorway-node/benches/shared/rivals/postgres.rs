@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use super::Rival;
-use super::server::{Server, free_port};
+use super::client::Rival;
+use super::server::{Server, free_address};
 use crate::common::Scratch;
-use crate::pin::Placement;
+use crate::shared::pin::Placement;
 
 /// Where Debian puts the versions it has.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -19,11 +19,8 @@ const VERSIONS: &str = "/usr/lib/postgresql";
 /// Protocol 3.0.
 const PROTOCOL: u32 = 3 << 16;
 
-pub(super) struct Postgres {
+pub(crate) struct Postgres {
     stream: BufReader<TcpStream>,
-    /// The calls that lock and unlock, as they are written each time.
-    lock: Vec<u8>,
-    unlock: Vec<u8>,
 }
 
 impl Rival for Postgres {
@@ -45,41 +42,34 @@ impl Rival for Postgres {
         if !init.status.success() {
             return Err(format!("initdb: {}", String::from_utf8_lossy(&init.stderr).trim()));
         }
-        let port = free_port();
+        let address = free_address();
         let mut command = as_user(placement.command(1), owner);
         command.arg(programs.join("postgres")).arg("-D").arg(&data);
-        command.args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
+        command.args(["-p", &address.port().to_string(), "-c", "listen_addresses=127.0.0.1"]);
         command.args(["-c", "unix_socket_directories="]);
-        Server::start(&mut command, port, directory)
+        Server::start(&mut command, address.to_string(), directory)
     }
 
-    async fn connect(port: u16, _number: usize) -> io::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    async fn connect(address: &str, _number: usize) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let (lock, unlock) = (execute("l"), execute("u"));
-        let mut client = Self { stream: BufReader::new(stream), lock, unlock };
+        let mut client = Self { stream: BufReader::new(stream) };
         let mut hello = PROTOCOL.to_be_bytes().to_vec();
         hello.extend(b"user\0postgres\0database\0postgres\0\0");
         client.call(&with_length(&hello)).await?;
         for (name, function) in [("l", "pg_advisory_lock"), ("u", "pg_advisory_unlock")] {
-            let parse = format!("{name}\0select {function}(42)\0\0\0");
+            let parse = format!("{name}\0select {function}($1::bigint)\0\0\0");
             client.call(&[message(b'P', parse.as_bytes()), message(b'S', b"")].concat()).await?;
         }
         Ok(client)
     }
 
-    async fn lock(&mut self) -> io::Result<()> {
-        let lock = std::mem::take(&mut self.lock);
-        self.call(&lock).await?;
-        self.lock = lock;
-        Ok(())
+    async fn lock(&mut self, lock: usize) -> io::Result<()> {
+        self.call(&execute("l", lock)).await
     }
 
-    async fn unlock(&mut self) -> io::Result<()> {
-        let unlock = std::mem::take(&mut self.unlock);
-        self.call(&unlock).await?;
-        self.unlock = unlock;
-        Ok(())
+    async fn unlock(&mut self, lock: usize) -> io::Result<()> {
+        self.call(&execute("u", lock)).await
     }
 }
 
@@ -105,9 +95,13 @@ impl Postgres {
     }
 }
 
-/// Bind a prepared statement to no parameters, execute it, and ask for the end of it.
-fn execute(statement: &str) -> Vec<u8> {
-    let bind = [b"\0", statement.as_bytes(), b"\0\0\0\0\0\0\0"].concat();
+/// Bind a prepared statement to the number of a lock, execute it, and ask for the end of it. The
+/// number goes as it is in memory, so nobody has to read digits.
+fn execute(statement: &str, lock: usize) -> Vec<u8> {
+    let lock = (lock as u64).to_be_bytes();
+    let (one, eight) = (1_u16.to_be_bytes(), 8_u32.to_be_bytes());
+    let name = [b"\0", statement.as_bytes(), b"\0"].concat();
+    let bind = [&name[..], &one, &one, &one, &eight, &lock, &[0, 0]].concat();
     [message(b'B', &bind), message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat()
 }
 

@@ -1,0 +1,9 @@
+//! What the benchmarks of the node and of the daemon have in common.
+
+#![allow(dead_code, reason = "each benchmark uses some of it")]
+
+pub(crate) mod baton;
+pub(crate) mod pin;
+pub(crate) mod rivals;
+pub(crate) mod samples;
+pub(crate) mod table;

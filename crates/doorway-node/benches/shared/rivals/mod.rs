@@ -1,0 +1,16 @@
+//! What people use instead, on the same machine, in the same run and in the same placement.
+//!
+//! Each server runs from the binaries of the system, in a directory of its own, with the settings
+//! it comes with. The clients speak their protocols with nothing in between.
+
+mod client;
+mod etcd;
+mod postgres;
+mod redis;
+mod server;
+
+pub(crate) use client::{Rival, alone, many, patiently, scattered, together};
+pub(crate) use etcd::Etcd;
+pub(crate) use postgres::Postgres;
+pub(crate) use redis::Redis;
+pub(crate) use server::{Server, installed};
