@@ -6,7 +6,22 @@ use crate::run::{cargo, shown};
 
 /// Run the benchmark of the node. What it prints on standard output is all that appears there.
 pub(crate) fn node(options: &[&str]) -> anyhow::Result<()> {
-    let mut bench = cargo("bench --quiet --package doorway-node --bench node --");
+    bench("node", options)
+}
+
+/// Run the benchmark of the daemon, with the command whose runs are measured beside it.
+pub(crate) fn daemon(options: &[&str]) -> anyhow::Result<()> {
+    if !options.contains(&"--smoke") {
+        eprintln!("... building the command");
+        let mut build = cargo("build --release --quiet --package doorway");
+        ensure!(build.status()?.success(), "`{}` failed", shown(&build));
+    }
+    bench("daemon", options)
+}
+
+fn bench(which: &str, options: &[&str]) -> anyhow::Result<()> {
+    let words = format!("bench --quiet --package doorway-{which} --bench {which} --");
+    let mut bench = cargo(&words);
     bench.args(options);
     ensure!(bench.status()?.success(), "`{}` failed", shown(&bench));
     Ok(())

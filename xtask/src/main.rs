@@ -22,6 +22,8 @@ Usage: cargo xtask TASK
   docs [--check]  write the generated documents, or say which are stale
   bench node [--json] [--smoke]
                   how fast a node is, beside what people use instead; takes two minutes
+  bench daemon [--json] [--smoke]
+                  the same through the socket of the service; takes two minutes
   mutants [FILE]  change the algorithms in small ways and see the tests fail; takes hours
 ";
 
@@ -40,11 +42,8 @@ fn main() -> ExitCode {
         ["fmt"] => test::format(false),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
-        ["bench", "node", ref options @ ..]
-            if options.iter().all(|option| ["--json", "--smoke"].contains(option)) =>
-        {
-            bench::node(options)
-        }
+        ["bench", "node", ref options @ ..] if for_benches(options) => bench::node(options),
+        ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
         _ => {
@@ -59,4 +58,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Are these the words that a benchmark knows?
+fn for_benches(options: &[&str]) -> bool {
+    options.iter().all(|option| ["--json", "--smoke"].contains(option))
 }

@@ -1,0 +1,118 @@
+//! The command that runs another under a lock, beside others of its kind.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::Extent;
+use crate::common::Scratch;
+use crate::servers::Servers;
+use crate::shared::rivals::{Etcd, Rival as _, installed};
+use crate::shared::samples::Samples;
+use crate::shared::table::{Row, Table, progress};
+
+pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
+    let placement = servers.placement;
+    let doorway = match built() {
+        Ok(doorway) => doorway,
+        Err(why) => return table.note(format!("`doorway run`, {placement}: not measured, {why}.")),
+    };
+    progress(&format!("commands, {placement}"));
+    let scratch = Scratch::new();
+    let mut commands = vec![("flock FILE true", flock(&scratch))];
+    let etcd = extent.rivals.then(|| installed("etcdctl").and_then(|()| Etcd::serve(placement)));
+    match &etcd {
+        Some(Ok(server)) => {
+            let mut command = Command::new("etcdctl");
+            command.env("ETCDCTL_API", "3").args(["--endpoints", server.address()]);
+            command.args(["lock", "x", "true"]);
+            commands.push(("etcdctl lock x true", command));
+        }
+        Some(Err(why)) => table.note(format!("etcdctl, {placement}: not measured, {why}.")),
+        None => {}
+    }
+    let mut command = Command::new(doorway);
+    command.env("DOORWAY_SOCKET", servers.ours.address()).args(["run", "x", "--", "true"]);
+    commands.push(("doorway run x -- true", command));
+    // Whatever a command starts runs where it does, and that is where this thread does.
+    let thread = placement.spawn(0, move |_| in_turns(commands, extent.runs));
+    match thread.join().unwrap() {
+        Ok(times) => report(times, servers, table),
+        Err(why) => table.note(format!("`doorway run`, {placement}: not measured, {why}.")),
+    }
+}
+
+fn report(times: Vec<(&'static str, Samples)>, servers: &Servers, table: &mut Table) {
+    let medians: Vec<f64> = times.iter().map(|(_, times)| times.median()).collect();
+    let last = times.len() - 1;
+    for (at, (what, times)) in times.into_iter().enumerate() {
+        let row = Row::of(what).at(servers.placement).times(times);
+        if at < last {
+            table.add(row);
+            continue;
+        }
+        let mut row = row.against("flock", medians[0]);
+        let mut met = medians[last] <= 2.0 * medians[0];
+        if last > 1 {
+            row = row.against("etcdctl", medians[1]);
+            met &= medians[last] <= medians[1] / 4.0;
+        }
+        table.add(row.judged("2 x flock, 0.25 x etcdctl", met));
+    }
+}
+
+/// The command as it was built beside this program, if it knows how to run others.
+fn built() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let beside = own.parent().and_then(|deps| deps.parent());
+    let doorway = beside.map(|beside| beside.join("doorway")).filter(|path| path.is_file());
+    let doorway = doorway.ok_or("there is no `doorway` beside this program")?;
+    let mut help = Command::new(&doorway);
+    help.args(["run", "--help"]);
+    once(&mut help).map(|_| doorway)
+}
+
+fn flock(scratch: &Scratch) -> Command {
+    let mut command = Command::new("flock");
+    command.arg(scratch.path().join("file")).arg("true");
+    command
+}
+
+/// Run each of them in turn, so often, after once to have all in memory.
+fn in_turns(
+    mut commands: Vec<(&'static str, Command)>,
+    runs: usize,
+) -> Result<Vec<(&'static str, Samples)>, String> {
+    let mut times: Vec<_> = commands.iter().map(|(what, _)| (*what, Samples::default())).collect();
+    for (_, command) in &mut commands {
+        patiently(command)?;
+    }
+    for _ in 0..runs {
+        for ((_, command), (_, samples)) in commands.iter_mut().zip(&mut times) {
+            let begun = Instant::now();
+            once(command)?;
+            samples.push(begun.elapsed());
+        }
+    }
+    Ok(times)
+}
+
+/// Run it until it succeeds: its server may have just begun.
+fn patiently(command: &mut Command) -> Result<(), String> {
+    let begun = Instant::now();
+    while let Err(why) = once(command) {
+        if begun.elapsed() > crate::ours::PATIENCE {
+            return Err(why);
+        }
+    }
+    Ok(())
+}
+
+fn once(command: &mut Command) -> Result<(), String> {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match quiet.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?} fails with {status}")),
+        Err(error) => Err(format!("{command:?} does not start: {error}")),
+    }
+}

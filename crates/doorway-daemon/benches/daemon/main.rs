@@ -1,0 +1,102 @@
+//! How fast the service is through its socket, in one run with what people use instead.
+//!
+//! `cargo xtask bench daemon` takes two minutes and wants a quiet machine; `--json` prints the same
+//! for programs, and `--smoke` runs a little of everything without the servers of others.
+//! `--threads N` gives the service N threads instead of the one that `doorway serve --local` has,
+//! and `--only PART` measures one part alone, which helps when profiling.
+//!
+//! The service is a process of its own: this program again, told to serve. A machine may need
+//! longer to wake a sleeping core than for all else, so everything is measured with all on one
+//! core, and with the servers on another core than their clients.
+
+#![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be measured")]
+
+mod command;
+mod common;
+mod crowd;
+mod killed;
+mod memory;
+mod ours;
+mod pairs;
+mod servers;
+#[path = "../../../doorway-node/benches/shared/mod.rs"]
+mod shared;
+
+use std::time::Duration;
+
+use ours::Doorway;
+use servers::Servers;
+use shared::pin::Placement;
+use shared::rivals::Postgres;
+use shared::table::Table;
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    /// How often things that are compared take their turns.
+    rounds: usize,
+    /// How long each turn takes.
+    turn: Duration,
+    /// How often a holder is killed.
+    kills: usize,
+    /// How often a command is run.
+    runs: usize,
+    /// How many locks one session holds.
+    held: usize,
+    /// Are the servers of others measured too?
+    rivals: bool,
+}
+
+impl Extent {
+    const FULL: Self = Self {
+        rounds: 3,
+        turn: Duration::from_millis(500),
+        kills: 30,
+        runs: 40,
+        held: 100_000,
+        rivals: true,
+    };
+
+    const SMOKE: Self = Self {
+        rounds: 1,
+        turn: Duration::from_millis(20),
+        kills: 2,
+        runs: 2,
+        held: 1000,
+        rivals: false,
+    };
+}
+
+/// What is measured in each placement.
+const PARTS: [(&str, fn(Extent, &Servers, &mut Table)); 5] = [
+    ("one", pairs::one_client),
+    ("many", pairs::many_clients),
+    ("crowd", crowd::measure),
+    ("killed", killed::measure),
+    ("command", command::measure),
+];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["--serve", address, data, threads] => return ours::serve(address, data, threads),
+        ["--hold", "doorway", address] => return killed::hold::<Doorway>(address),
+        ["--hold", "postgres", address] => return killed::hold::<Postgres>(address),
+        _ => {}
+    }
+    let extent = if words.contains(&"--smoke") { Extent::SMOKE } else { Extent::FULL };
+    let only = words.iter().skip_while(|word| **word != "--only").nth(1);
+    let wanted = |part: &str| only.is_none_or(|only| *only == part);
+    let mut table = Table::default();
+    for placement in Placement::available() {
+        let servers = Servers::start(extent, placement, &mut table);
+        for (_, measure) in PARTS.into_iter().filter(|(part, _)| wanted(part)) {
+            measure(extent, &servers, &mut table);
+        }
+    }
+    if wanted("memory") {
+        memory::measure(extent, &mut table);
+    }
+    print!("{}", if words.contains(&"--json") { table.json() } else { table.text() });
+}

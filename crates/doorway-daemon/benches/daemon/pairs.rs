@@ -1,0 +1,147 @@
+//! Acquire and release while nobody else wants the same lock.
+
+use std::time::{Duration, Instant};
+
+use doorway_client::blocking::Client;
+
+use crate::Extent;
+use crate::ours::{self, Doorway};
+use crate::servers::{Beside, Servers, clients};
+use crate::shared::pin::Placement;
+use crate::shared::rivals::{Postgres, Redis, alone, many, scattered};
+use crate::shared::samples::Samples;
+use crate::shared::table::{Row, Table, progress};
+
+/// How many clients there are, and how many locks they use.
+const CROWD: usize = 16;
+const LOCKS: usize = 10_000;
+
+/// The times of pairs, by who made them.
+#[derive(Default)]
+struct Times {
+    blocking: Samples,
+    asynchronous: Samples,
+    redis: Samples,
+    postgres: Samples,
+}
+
+/// One client and one lock: the time of a pair.
+pub(crate) fn one_client(extent: Extent, servers: &Servers, table: &mut Table) {
+    let Servers { placement, ours, redis, postgres } = servers;
+    let (placement, turn) = (*placement, extent.turn);
+    let mut times = Times::default();
+    for round in 1..=extent.rounds {
+        progress(&format!("one client, {placement}, {round} of {}", extent.rounds));
+        times.blocking.extend(blocking(turn, placement, ours.address(), 1, 1));
+        let work = async move |address: &str| alone::<Doorway>(turn, address).await;
+        times.asynchronous.extend(clients(placement, ours.address(), work));
+        if let Some(server) = redis {
+            let work = async move |address: &str| alone::<Redis>(turn, address).await;
+            times.redis.extend(clients(placement, server.address(), work));
+        }
+        if let Some(server) = postgres {
+            let work = async move |address: &str| alone::<Postgres>(turn, address).await;
+            times.postgres.extend(clients(placement, server.address(), work));
+        }
+    }
+    let beside = times.beside(Samples::median);
+    for (what, times) in times.theirs() {
+        table.add(Row::of(&format!("acquire + release, {what}")).at(placement).times(times));
+    }
+    for (what, times) in times.ours() {
+        let median = times.median();
+        let row = Row::of(&format!("acquire + release, {what}")).at(placement).times(times);
+        table.add(beside.judge(row, median, "0.6 x", |ratio| ratio <= 0.6));
+    }
+}
+
+/// Many clients that hardly ever meet: how many pairs they make in a second.
+pub(crate) fn many_clients(extent: Extent, servers: &Servers, table: &mut Table) {
+    let Servers { placement, ours, redis, postgres } = servers;
+    let (placement, turn) = (*placement, extent.turn);
+    let mut times = Times::default();
+    for round in 1..=extent.rounds {
+        progress(&format!("{CROWD} clients, {placement}, {round} of {}", extent.rounds));
+        times.blocking.extend(blocking(turn, placement, ours.address(), CROWD, LOCKS));
+        let work = async move |address: &str| many::<Doorway>(turn, address, CROWD, LOCKS).await;
+        times.asynchronous.extend(clients(placement, ours.address(), work));
+        if let Some(server) = redis {
+            let work = async move |address: &str| many::<Redis>(turn, address, CROWD, LOCKS).await;
+            times.redis.extend(clients(placement, server.address(), work));
+        }
+        if let Some(server) = postgres {
+            let work =
+                async move |address: &str| many::<Postgres>(turn, address, CROWD, LOCKS).await;
+            times.postgres.extend(clients(placement, server.address(), work));
+        }
+    }
+    let seconds = turn.as_secs_f64() * extent.rounds as f64;
+    let rate = |times: &Samples| times.count() as f64 / seconds;
+    let beside = times.beside(rate);
+    let row = |what: &str, times: Samples| {
+        let row = Row::of(&format!("{CROWD} clients, {LOCKS} locks, {what}")).at(placement);
+        row.per_second(rate(&times)).times(times)
+    };
+    for (what, times) in times.theirs() {
+        table.add(row(what, times));
+    }
+    for (what, times) in times.ours() {
+        let ours = rate(&times);
+        table.add(beside.judge(row(what, times), ours, "above both", |ratio| ratio > 1.0));
+    }
+}
+
+impl Times {
+    fn beside(&self, figure: impl Fn(&Samples) -> f64) -> Beside {
+        let figure = |times: &Samples| (times.count() > 0).then(|| figure(times));
+        Beside { redis: figure(&self.redis), postgres: figure(&self.postgres) }
+    }
+
+    /// Those of others that were measured.
+    fn theirs(&mut self) -> impl Iterator<Item = (&'static str, Samples)> {
+        let [redis, postgres] = [&mut self.redis, &mut self.postgres].map(std::mem::take);
+        let both = [("Redis", redis), ("PostgreSQL", postgres)];
+        both.into_iter().filter(|(_, times)| times.count() > 0)
+    }
+
+    fn ours(self) -> [(&'static str, Samples); 2] {
+        [("blocking client", self.blocking), ("async client", self.asynchronous)]
+    }
+}
+
+/// Pairs of blocking clients, each on a thread of its own.
+fn blocking(
+    turn: Duration,
+    placement: Placement,
+    address: &str,
+    clients: usize,
+    locks: usize,
+) -> Samples {
+    let endpoint = ours::endpoint(address);
+    // The threads in their background run where they begin.
+    let connected = placement.spawn(0, move |_| {
+        (0..clients).map(|number| (number, ours::blocking(&endpoint, number))).collect::<Vec<_>>()
+    });
+    let connected = connected.join().unwrap();
+    let begun = Instant::now();
+    let work = |(number, client): (usize, Client)| {
+        placement.spawn(0, move |_| {
+            let mut samples = Samples::default();
+            for lock in scattered(number, locks) {
+                let asked = Instant::now();
+                if asked - begun > turn {
+                    break;
+                }
+                client.acquire(&ours::name(lock)).enter().unwrap().release().unwrap();
+                samples.push(asked.elapsed());
+            }
+            samples
+        })
+    };
+    let threads: Vec<_> = connected.into_iter().map(work).collect();
+    let mut samples = Samples::default();
+    for thread in threads {
+        samples.extend(thread.join().unwrap());
+    }
+    samples
+}
