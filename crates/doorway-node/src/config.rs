@@ -8,6 +8,7 @@ use doorway_protocol::Name;
 
 use crate::clients::Describe;
 use crate::locks::{Rule, RuleError};
+use crate::patterns::{Pattern, Patterns};
 use crate::views::{Fixed, StoreError, ViewStore, Volatile};
 
 /// How a node is to run. [`Config::default`] is a node alone: no peers, no certificate, no port.
@@ -176,27 +177,6 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Names to rules: the patterns in order, and the rule of all other names last.
-#[derive(Clone, Debug)]
-pub(crate) struct Patterns(Vec<Pattern>);
-
-#[derive(Clone, Debug)]
-enum Pattern {
-    Exactly(String),
-    Beginning(String),
-}
-
-impl Patterns {
-    /// The index of the rule for a name.
-    pub(crate) fn rule(&self, name: &Name) -> usize {
-        let fits = |pattern: &Pattern| match pattern {
-            Pattern::Exactly(text) => name.as_str() == text,
-            Pattern::Beginning(text) => name.as_str().starts_with(text.as_str()),
-        };
-        self.0.iter().position(fits).unwrap_or(self.0.len())
-    }
-}
-
 /// A configuration that has been found good.
 pub(crate) struct Checked {
     pub(crate) patterns: Patterns,
@@ -289,7 +269,7 @@ impl Config {
             let text = text.to_owned();
             patterns.push(if open { Pattern::Beginning(text) } else { Pattern::Exactly(text) });
         }
-        Patterns(patterns)
+        Patterns::new(patterns)
     }
 
     fn all_rules(&self, mistakes: &mut Vec<Mistake>) -> Vec<Rule> {

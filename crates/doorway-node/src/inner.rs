@@ -18,12 +18,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::clients::Describe;
-use crate::config::{Checked, Config, ConfigError, Mistake, Patterns};
+use crate::config::{Checked, Config, ConfigError, Mistake};
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::{AcquireError, StartError};
 use crate::link::Incarnation;
 use crate::locks::{ClientId, Counters, Out, Rule, Setup, Shard};
 use crate::net::{Peer, TooLong};
+use crate::patterns::Patterns;
 use crate::questions::Questions;
 use crate::recorder::Recorder;
 use crate::views::{ViewStore, Views};

@@ -189,6 +189,7 @@ pub mod link;
 pub mod locks;
 pub mod net;
 mod node;
+mod patterns;
 mod questions;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
