@@ -19,4 +19,5 @@ mod seldom;
 pub mod serve;
 pub mod service;
 pub mod settings;
+mod socket;
 pub mod tls;

@@ -27,7 +27,8 @@ use crate::native;
 use crate::principal::{Principal, Rights};
 use crate::seldom::Seldom;
 use crate::service::{Peer, Process, Service};
-use crate::settings::{Settings, Socket};
+use crate::settings::{self, Settings};
+use crate::socket::Socket;
 use crate::tls::{Certificates, ReloadError};
 
 pub use crate::settings::Proof;
@@ -166,13 +167,13 @@ impl fmt::Debug for Begun {
 
 /// Listen on a Unix socket. A file that nobody listens on is replaced, so whoever calls this must
 /// have taken the directory of the service before.
-pub fn bind_unix(socket: &Socket) -> io::Result<UnixListener> {
+pub fn bind_unix(socket: &settings::Socket) -> io::Result<UnixListener> {
     let listener = match socket {
-        Socket::Abstract(name) => {
+        settings::Socket::Abstract(name) => {
             let address = unix::SocketAddr::from_abstract_name(name.as_bytes())?;
             unix::UnixListener::bind_addr(&address)?
         }
-        Socket::File(path, mode) => bind_file(path, *mode)?,
+        settings::Socket::File(path, mode) => bind_file(path, *mode)?,
     };
     listener.set_nonblocking(true)?;
     UnixListener::from_std(listener)
@@ -208,7 +209,10 @@ pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors)
                 let (service, doors) = (service.clone(), Arc::clone(&doors));
                 tokio::spawn(async move {
                     let peer = unix_peer(&service, &stream);
-                    begin(&service, stream, peer, &doors, Speaks::Both).await;
+                    match Socket::new(stream) {
+                        Ok(socket) => begin(&service, socket, peer, &doors, Speaks::Both).await,
+                        Err(error) => not_accepted(&error).await,
+                    }
                 });
             }
             Err(error) => not_accepted(&error).await,

@@ -1,6 +1,6 @@
 //! The task that reads, gives signs of life, notices losses and connects again.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, mem};
@@ -30,6 +30,9 @@ pub(super) struct Driver {
     shared: Arc<Shared>,
     kicked: Arc<Notify>,
     stream: Option<Watched>,
+    /// The same connection, watched for writing while something could not be sent. A Unix socket
+    /// becomes writable whenever the node reads: to be woken for that would double the wake-ups.
+    blocked: Option<AsyncFd<OwnedFd>>,
     timer: AsyncFd<OwnedFd>,
     /// When the timer runs out.
     set: Moment,
@@ -67,16 +70,18 @@ impl Driver {
         let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
         let timer = watch(timer, Interest::READABLE)?;
         let (set, retry, pause) = (Moment::NEVER, Moment(0), PAUSES.0);
-        Ok(Self { shared, kicked, stream: None, timer, set, retry, pause, attempt: None })
+        let (stream, blocked, attempt) = (None, None, None);
+        Ok(Self { shared, kicked, stream, blocked, timer, set, retry, pause, attempt })
     }
 
     /// Look after the client until nobody needs it.
     pub(super) async fn run(mut self) {
         while let Some((due, blocked)) = self.look() {
             self.set_timer(due);
+            self.watch_writing(blocked);
             let mut attempt = self.attempt.take();
             let woken = tokio::select! {
-                () = self.traffic(blocked) => Woken::Stream,
+                () = self.traffic() => Woken::Stream,
                 () = self.time() => Woken::Timer,
                 () = self.kicked.notified() => Woken::Kick,
                 stream = dialled(&mut attempt) => Woken::Dialled(stream),
@@ -108,7 +113,8 @@ impl Driver {
                 }
                 inner.desk.is_blocked()
             };
-            self.traffic(blocked).await;
+            self.watch_writing(blocked);
+            self.traffic().await;
         }
     }
 
@@ -140,7 +146,7 @@ impl Driver {
         }
         let mut inner = self.shared.lock();
         if inner.desk.stream.is_none() {
-            self.stream = None;
+            (self.stream, self.blocked) = (None, None);
         }
         let mut due = inner.desk.line.next_due();
         if inner.desk.line.wants_connection() && self.attempt.is_none() {
@@ -158,37 +164,54 @@ impl Driver {
 
     fn connected(&mut self, stream: Stream) -> io::Result<()> {
         let stream = Arc::new(stream);
-        let both = Interest::READABLE | Interest::WRITABLE;
-        self.stream = Some(watch(Arc::clone(&stream), both)?);
+        self.stream = Some(watch(Arc::clone(&stream), Interest::READABLE)?);
+        self.blocked = None;
         self.shared.lock().desk.connect(stream);
         Ok(())
     }
 
-    /// Wait for bytes, or until what could not be sent can be, and let them through.
-    async fn traffic(&self, blocked: bool) {
-        let Some(stream) = &self.stream else { return std::future::pending().await };
-        let mut interest = Interest::READABLE;
-        if blocked {
-            interest |= Interest::WRITABLE;
+    /// Watch for writing if something could not be sent, and only then. Where that fails, it is
+    /// tried again at the next sign of life.
+    fn watch_writing(&mut self, blocked: bool) {
+        if !blocked {
+            self.blocked = None;
+        } else if let (None, Some(stream)) = (&self.blocked, &self.stream) {
+            let same = stream.get_ref().as_fd().try_clone_to_owned();
+            self.blocked = same.and_then(|same| watch(same, Interest::WRITABLE)).ok();
         }
-        let Ok(mut ready) = stream.ready(interest).await else {
+    }
+
+    /// Wait for bytes, or until what could not be sent can be, and let them through.
+    async fn traffic(&self) {
+        tokio::select! {
+            () = self.incoming() => {}
+            () = self.outgoing() => {}
+        }
+    }
+
+    async fn incoming(&self) {
+        let Some(stream) = &self.stream else { return std::future::pending().await };
+        let Ok(mut ready) = stream.readable().await else {
+            return std::future::pending().await; // The runtime ends.
+        };
+        let mut buffer = [0; 4096];
+        let read = stream.get_ref().receive(&mut buffer, RecvFlags::DONTWAIT);
+        if !matches!(read, Ok(count) if count == buffer.len() || count == 0) {
+            // Nothing is left: the next bytes make it ready again.
+            ready.clear_ready();
+        }
+        self.shared.lock().desk.took(stream.get_ref(), read.map(|count| &buffer[..count]));
+    }
+
+    async fn outgoing(&self) {
+        let Some(blocked) = &self.blocked else { return std::future::pending().await };
+        let Ok(mut ready) = blocked.writable().await else {
             return std::future::pending().await; // The runtime ends.
         };
         let mut inner = self.shared.lock();
-        if ready.ready().is_writable() {
-            inner.desk.flush();
-            if inner.desk.is_blocked() {
-                ready.clear_ready_matching(tokio::io::Ready::WRITABLE);
-            }
-        }
-        if ready.ready().is_readable() || ready.ready().is_read_closed() {
-            let mut buffer = [0; 4096];
-            let read = stream.get_ref().receive(&mut buffer, RecvFlags::DONTWAIT);
-            if !matches!(read, Ok(count) if count == buffer.len() || count == 0) {
-                // Nothing is left: the next bytes make it ready again.
-                ready.clear_ready_matching(tokio::io::Ready::READABLE);
-            }
-            inner.desk.took(stream.get_ref(), read.map(|count| &buffer[..count]));
+        inner.desk.flush();
+        if inner.desk.is_blocked() {
+            ready.clear_ready();
         }
     }
 

@@ -1,0 +1,156 @@
+//! A Unix socket whose reactor tells of what can be read, and of nothing else.
+//!
+//! Such a socket becomes writable whenever the other side reads. A reactor that watches for both
+//! wakes its thread for each answer that a client takes, only to find that there is nothing to do;
+//! that is one wake-up more for each request. So it is watched for writing only while something
+//! could not be written, which hardly ever happens.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+
+/// A connection through a Unix socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    stream: AsyncFd<UnixStream>,
+    /// The same socket, while something could not be written.
+    blocked: Option<AsyncFd<UnixStream>>,
+}
+
+impl Socket {
+    /// This connection from now on.
+    pub(crate) fn new(stream: tokio::net::UnixStream) -> io::Result<Self> {
+        let stream = watch(stream.into_std()?, Interest::READABLE)?;
+        Ok(Self { stream, blocked: None })
+    }
+}
+
+/// Let the reactor watch a descriptor.
+#[allow(deprecated, reason = "its successor is unsafe, and what is watched here never changes")]
+fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(what, interest)
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = ready!(self.stream.poll_read_ready(context))?;
+            let space = into.initialize_unfilled();
+            let most = space.len();
+            match self.stream.get_ref().read(space) {
+                Ok(count) => {
+                    if (1..most).contains(&count) {
+                        // Nothing is left: the next bytes make it ready again.
+                        ready.clear_ready();
+                    }
+                    into.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        loop {
+            // Whether it is ready is asked first, or what makes it ready meanwhile would be lost.
+            let ready = match &this.blocked {
+                Some(blocked) => Some(ready!(blocked.poll_write_ready(context))?),
+                None => None,
+            };
+            match (this.stream.get_ref().write(bytes), ready) {
+                (Err(error), _) if error.kind() == io::ErrorKind::Interrupted => {}
+                (Err(error), ready) if error.kind() == io::ErrorKind::WouldBlock => match ready {
+                    Some(mut ready) => ready.clear_ready(),
+                    None => {
+                        let same = this.stream.get_ref().try_clone()?;
+                        this.blocked = Some(watch(same, Interest::WRITABLE)?);
+                    }
+                },
+                (done, _) => {
+                    this.blocked = None;
+                    return Poll::Ready(done);
+                }
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.stream.get_ref().shutdown(std::net::Shutdown::Write))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn more_than_the_other_side_reads_at_a_time_arrives_in_order() {
+        let (one, two) = tokio::net::UnixStream::pair().unwrap();
+        let (mut one, mut two) = (Socket::new(one).unwrap(), Socket::new(two).unwrap());
+        let sent: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
+        let expected = sent.clone();
+        let writer = tokio::spawn(async move {
+            one.write_all(&sent).await.unwrap();
+            one.shutdown().await.unwrap();
+            one
+        });
+        sleep(Duration::from_millis(20)).await; // Now it is blocked.
+        let mut got = Vec::new();
+        let read = timeout(Duration::from_secs(20), two.read_to_end(&mut got)).await;
+        assert_eq!(read.unwrap().unwrap(), expected.len());
+        assert!(got == expected);
+        let one = writer.await.unwrap();
+        assert!(one.blocked.is_none(), "nobody watches for what is not waited for");
+    }
+
+    #[tokio::test]
+    async fn bytes_and_the_end_are_heard_of_while_waiting() {
+        let (one, two) = tokio::net::UnixStream::pair().unwrap();
+        let (mut one, mut two) = (Socket::new(one).unwrap(), Socket::new(two).unwrap());
+        let reader = tokio::spawn(async move {
+            let mut bytes = [0; 8];
+            let mut counts = Vec::new();
+            loop {
+                counts.push(two.read(&mut bytes).await.unwrap());
+                if counts.last() == Some(&0) {
+                    return counts;
+                }
+            }
+        });
+        for length in [3, 8, 5] {
+            one.write_all(&vec![7; length]).await.unwrap();
+            sleep(Duration::from_millis(10)).await;
+        }
+        drop(one);
+        let counts = timeout(Duration::from_secs(20), reader).await.unwrap().unwrap();
+        assert_eq!(counts, [3, 8, 5, 0]);
+    }
+}
