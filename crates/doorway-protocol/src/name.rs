@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The name of a lock: 1 to 200 bytes of UTF-8 without control characters.
 ///
 /// A copy costs nothing but a count.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "&str", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "&str")]
 pub struct Name(Arc<str>);
 
 /// Why a text is no name.
@@ -56,6 +56,12 @@ impl TryFrom<&str> for Name {
 
     fn try_from(text: &str) -> Result<Self, NameError> {
         Self::new(text)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 
