@@ -1,11 +1,12 @@
-//! What a node costs in memory: nothing for a re-entry, and nothing for requests that are gone.
+//! What a node costs in memory: nothing for a re-entry, and nothing for requests and locks that are
+//! gone.
 //!
 //! There is one test in this file, for the allocator is counted in the whole process.
 
 use std::alloc::System;
 use std::task::{Context, Waker};
 
-use doorway_node::{Handle, Node};
+use doorway_node::{Config, Handle, Node};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 mod common;
@@ -20,6 +21,7 @@ fn re_entries_allocate_nothing_and_requests_leave_nothing() {
         let alone = Node::alone();
         re_enter(&alone.open("orders").expect("a name")).await;
         drop_requests(&alone.open("orders").expect("a name")).await;
+        many_locks().await;
         let (_scratch, configs) = common::group(3, &[]);
         let nodes = common::start(&configs).await;
         re_enter(&nodes[1].open("orders").expect("a name")).await;
@@ -67,4 +69,32 @@ async fn drop_requests(lock: &Handle) {
     assert_eq!(waited, 666_666, "two of three had to wait");
     let left = change.bytes_allocated.abs_diff(change.bytes_deallocated);
     assert!(left < 1000, "{left} bytes are left");
+}
+
+/// Many locks are held at once, and after their release few of them are left. Those that are, and
+/// one that is held all the time, may have moved meanwhile and are what they were.
+async fn many_locks() {
+    const MANY: usize = 50_000;
+    let config = Config { keep_idle: 256, ..Config::default() };
+    let node = Node::start(config).await.expect("a node");
+    let lock = |number: usize| node.lock(&format!("orders/{number}"));
+    drop(lock(0).await.expect("a lock"));
+    let region = Region::new(ALLOCATOR);
+    let mut guards = Vec::new();
+    for number in 0..MANY {
+        guards.push(lock(number).await.expect("a lock"));
+    }
+    let held = guards.pop().expect("the last one");
+    drop(guards);
+    let change = region.change();
+    let left = change.bytes_allocated.abs_diff(change.bytes_deallocated);
+    assert!(left < 1_000_000, "{left} bytes are left");
+    let fence = held.fence();
+    for number in 0..MANY {
+        let name = format!("orders/{number}");
+        let inside = node.try_lock(&name).expect("a lock that is served");
+        assert_eq!(inside.is_some(), number < MANY - 1, "{name}");
+    }
+    drop(held);
+    assert!(lock(MANY - 1).await.expect("a lock").fence() > fence);
 }

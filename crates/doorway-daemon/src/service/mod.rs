@@ -103,6 +103,10 @@ impl Service {
         let mut config = settings.node.clone();
         config.describe = Some(describe(Arc::downgrade(&sessions)));
         permits::prepare(&mut config);
+        if config.members.len() == 1 {
+            // What idle locks have learnt saves messages, and a node alone sends none.
+            config.keep_idle = 0;
+        }
         let (ledger, former) = ledger.unzip();
         let former = former.unwrap_or_default();
         let awaited = reclaim::Awaited::new(&former, &settings.limits);

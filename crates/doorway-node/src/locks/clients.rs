@@ -25,6 +25,9 @@ pub enum Ended {
 /// So many may watch one lock for its loss before all of them are asked whether they still do.
 const WATCHERS: usize = 8;
 
+/// So many places are kept in any case.
+const SPARE: usize = 64;
+
 /// A client, from when it asks until it leaves.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -84,6 +87,9 @@ impl Clients {
     pub(super) fn remove(&mut self, client: ClientId, out: &mut Out) -> Option<u32> {
         let gone = self.0.try_remove(client.0 as usize)?;
         out.spent.extend(gone.wakers);
+        if self.0.is_empty() && self.0.capacity() > SPARE {
+            self.0 = Slab::new(); // What many of them needed is given back.
+        }
         Some(gone.lock)
     }
 

@@ -326,6 +326,7 @@ impl Shard {
                 *known = floor.max(*known);
             }
         }
+        self.table.shrink();
     }
 }
 

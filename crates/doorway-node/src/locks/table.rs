@@ -52,7 +52,12 @@ pub(super) struct Table {
     index: HashTable<u32>,
     /// The idle ones, and some that were, the longest known first.
     resting: VecDeque<u32>,
+    /// So many more come to rest before those in use are tried to be moved around again.
+    later: usize,
 }
+
+/// So many places are kept in any case.
+const SPARE: usize = 64;
 
 impl Table {
     /// The place of the lock of that name, which is put here if it is not.
@@ -165,6 +170,41 @@ impl Table {
         entry.used = false;
         self.resting.push_back(oldest);
         None
+    }
+
+    /// Give back what many locks needed, when few are left and those are idle: such may move.
+    pub(super) fn shrink(&mut self) {
+        let Self { entries, index, resting, later } = self;
+        let many = entries.capacity();
+        if many <= SPARE || entries.len() > many / 4 {
+            return;
+        }
+        if resting.len() < entries.len() && *later > 0 {
+            *later -= 1;
+            return;
+        }
+        let mut moved = Vec::new();
+        entries.compact(|entry, from, to| {
+            let place = index.find_mut(hash(&entry.name), |at| *at as usize == from);
+            match place.filter(|_| entry.idle()) {
+                Some(place) => {
+                    *place = to as u32;
+                    moved.push((from as u32, to as u32));
+                    true
+                }
+                None => false,
+            }
+        });
+        moved.sort_unstable();
+        for at in resting.iter_mut() {
+            if let Ok(found) = moved.binary_search_by_key(at, |(from, _)| *from) {
+                *at = moved[found].1;
+            }
+        }
+        resting.shrink_to_fit();
+        index.shrink_to_fit(|at| hash(&entries[*at as usize].name));
+        // One that is in use may stand in the way, and to try costs as much as there are places.
+        *later = entries.capacity();
     }
 }
 
