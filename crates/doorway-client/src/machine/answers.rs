@@ -132,7 +132,7 @@ impl Machine {
                     && pending.is_told()
                 {
                     // Where the node heard it twice, its first answer did not arrive.
-                    let held = held || (pending.own && pending.again);
+                    let held = held || (pending.own.is_some() && pending.again);
                     self.events.push_back(Event::Released { number, held });
                 }
             }
@@ -156,11 +156,11 @@ impl Machine {
         let Some(pending) = self.answered(number) else { return };
         let withdrawn = pending.is_withdrawn();
         let Request::Acquire(_, ask) = pending.request else { return };
+        let grant = Grant { mode: ask.mode, permits: ask.permits, request: number };
         if withdrawn {
-            let release = self.release_own(now, &ask.lock, fence, true);
+            let release = self.release_own(now, &ask.lock, fence, Some(grant));
             return self.quiet(release);
         }
-        let grant = Grant { mode: ask.mode, permits: ask.permits, request: number };
         self.grants.insert((fence, ask.lock.clone()), grant);
         self.events.push_back(Event::Granted { number, lock: ask.lock, fence });
     }

@@ -92,6 +92,13 @@ struct Grant {
     request: u64,
 }
 
+impl Grant {
+    fn claim(self, lock: &Name, fence: Fence) -> Claim {
+        let Self { mode, permits, request } = self;
+        Claim { lock: lock.clone(), mode, permits, fence, request }
+    }
+}
+
 impl Machine {
     /// How many bytes of a label, a host or the beginning of a name are told.
     const TEXT: usize = 256;
@@ -203,13 +210,7 @@ impl Machine {
 
     /// What is held: locks, how, and with which fence.
     pub fn held(&self) -> impl Iterator<Item = Claim> {
-        self.grants.iter().map(|((fence, lock), grant)| Claim {
-            lock: lock.clone(),
-            mode: grant.mode,
-            permits: grant.permits,
-            fence: *fence,
-            request: grant.request,
-        })
+        self.grants.iter().map(|((fence, lock), grant)| grant.claim(lock, *fence))
     }
 
     /// When [`Machine::tick`] is to be called at the latest.
@@ -266,7 +267,14 @@ impl Machine {
 
     /// What we hold and wait for, in pages.
     fn claims(&self) -> VecDeque<Claims> {
-        let held: Vec<_> = self.held().collect();
+        // What is to be released and was not yet is still ours, so that nobody can say it was lost.
+        // What may have been released already may be someone else's.
+        let leaving = self.pending.values().filter(|pending| !pending.sent);
+        let leaving = leaving.filter_map(|pending| match (&pending.request, pending.own) {
+            (Request::Release(_, lock, fence), Some(grant)) => Some(grant.claim(lock, *fence)),
+            _ => None,
+        });
+        let held: Vec<_> = self.held().chain(leaving).collect();
         let acquires = self.pending.values().filter(|pending| pending.is_acquire());
         let waiting: Vec<_> = acquires.map(Pending::number).collect();
         let (mut held, mut waiting) = (held.chunks(Claims::MAX), waiting.chunks(Claims::MAX));
@@ -303,10 +311,10 @@ impl Machine {
         }
         let events = &mut self.events;
         self.pending.retain(|&number, pending| {
-            if pending.own && pending.is_told() {
+            if pending.own.is_some() && pending.is_told() {
                 events.push_back(Event::Released { number, held: false });
             }
-            !(pending.own || pending.is_withdrawn() || pending.is_sign())
+            !(pending.own.is_some() || pending.is_withdrawn() || pending.is_sign())
         });
         self.recount();
         if matches!(self.phase, Phase::Greeting { .. } | Phase::Talking) {

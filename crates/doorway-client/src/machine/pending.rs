@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Ask, Code, Refusal, Request, Wait, put};
 
-use super::{Event, Machine, Phase};
+use super::{Event, Grant, Machine, Phase};
 use crate::clock::Moment;
 
 /// A request that has no answer yet.
@@ -15,8 +15,8 @@ pub(super) struct Pending {
     pub(super) since: Moment,
     /// Until when its lock is wanted.
     pub(super) until: Moment,
-    /// It releases what this session held.
-    pub(super) own: bool,
+    /// It releases this, which the session held.
+    pub(super) own: Option<Grant>,
     /// It was sent.
     pub(super) sent: bool,
     /// It was sent more than once.
@@ -95,7 +95,7 @@ impl Machine {
             request,
             since: now,
             until: Moment::NEVER,
-            own: false,
+            own: None,
             sent: self.may_send(),
             again: false,
             interest: Interest::Told,

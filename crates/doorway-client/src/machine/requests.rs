@@ -3,7 +3,7 @@
 use doorway_protocol::{Ask, Fence, Name, Request, put};
 
 use super::pending::Interest;
-use super::{Machine, Phase};
+use super::{Grant, Machine, Phase};
 use crate::clock::Moment;
 
 impl Machine {
@@ -50,12 +50,18 @@ impl Machine {
     /// needs no connection. Answered by [`Event::Released`](super::Event::Released).
     pub fn release(&mut self, now: Moment, lock: &Name, fence: Fence) -> u64 {
         self.lapse(now);
-        let own = self.grants.remove(&(fence, lock.clone())).is_some();
+        let own = self.grants.remove(&(fence, lock.clone()));
         self.release_own(now, lock, fence, own)
     }
 
     /// Release a grant that this session has, or has not.
-    pub(super) fn release_own(&mut self, now: Moment, lock: &Name, fence: Fence, own: bool) -> u64 {
+    pub(super) fn release_own(
+        &mut self,
+        now: Moment,
+        lock: &Name,
+        fence: Fence,
+        own: Option<Grant>,
+    ) -> u64 {
         let number = self.ask(now, |number| Request::Release(number, lock.clone(), fence));
         if let Some(pending) = self.pending.get_mut(&number) {
             pending.own = own;
