@@ -49,6 +49,11 @@ pub struct Former {
     pub same_boot: bool,
     /// Clients of other machines may have been served.
     pub tcp: bool,
+    /// Some of it cannot be read.
+    pub damaged: bool,
+    /// It may lack sessions that held something: it is damaged, or the machine was started anew
+    /// before the disk knew of sessions of other machines.
+    pub lacking: bool,
     /// No session before this start had a higher number.
     pub last: u64,
     /// The records that were there, with their places.
@@ -97,6 +102,8 @@ pub(crate) struct Marker {
     boot: String,
     clean: bool,
     tcp: bool,
+    /// It lacked sessions when this process started, which has not waited for all of them yet.
+    lacking: bool,
     /// Sessions up to this number may have been.
     last: u64,
 }
@@ -141,6 +148,13 @@ impl Ledger {
         file.read_to_end(&mut bytes).map_err(failed("read", &path))?;
         let boot = boot_id();
         let former = read(&bytes, &boot);
+        if former.damaged {
+            tracing::error!(
+                path = %path.display(),
+                "the ledger of sessions is damaged: whoever held a lock may be unknown, so nothing \
+                 is granted before the longest time to live is over"
+            );
+        }
         if !former.unclean {
             // Nobody needs what is left, and places begin anew.
             file.set_len(0).map_err(failed("shorten", &path))?;
@@ -148,13 +162,27 @@ impl Ledger {
         let end = if former.unclean { bytes.len().div_ceil(RECORD).max(1) as u32 } else { 1 };
         let used: std::collections::BTreeSet<u32> =
             former.records.iter().map(|(place, _)| *place).collect();
-        let free = (1..end).filter(|place| !used.contains(place)).collect();
-        let marker = Marker { boot, clean: false, tcp, last: former.last + NUMBERS };
-        let first = former.last;
-        let places = Mutex::new(Places { end, free });
+        let free: Vec<u32> = (1..end).filter(|place| !used.contains(place)).collect();
+        let (first, last, lacking) = (former.last, former.last + NUMBERS, former.lacking);
+        let marker = Marker { boot, clean: false, tcp, lacking, last };
+        let places = Mutex::new(Places { end, free: Vec::new() });
         let ledger = Self { file, path, marker, first, places };
-        ledger.mark(false)?;
+        ledger.mark(false, lacking)?;
+        if former.damaged {
+            free.iter().for_each(|place| ledger.erase(*place));
+        } else {
+            ledger.places.lock().free = free;
+        }
         Ok((ledger, former))
+    }
+
+    /// Nobody is waited for any more, and all who hold something are in the ledger.
+    pub(crate) fn settled(&self) {
+        if self.marker.lacking
+            && let Err(error) = self.mark(false, false)
+        {
+            tracing::error!("{error}"); // The next start waits for longer than it need.
+        }
     }
 
     /// Sessions of this start have higher numbers.
@@ -195,13 +223,13 @@ impl Ledger {
 
     /// The service has stopped as it should: nobody holds anything.
     pub fn close(&self) {
-        if let Err(error) = self.mark(true) {
+        if let Err(error) = self.mark(true, false) {
             tracing::error!("{error}");
         }
     }
 
-    fn mark(&self, clean: bool) -> Result<(), LedgerError> {
-        let marker = Marker { clean, ..self.marker.clone() };
+    fn mark(&self, clean: bool, lacking: bool) -> Result<(), LedgerError> {
+        let marker = Marker { clean, lacking, ..self.marker.clone() };
         let written = self.put(0, &Record::Marker(marker));
         let synced = written.and_then(|()| self.file.sync_all());
         synced.map_err(failed("write", &self.path))
@@ -247,16 +275,24 @@ fn read(bytes: &[u8], boot: &str) -> Former {
         // Nobody knows what was before, so it is taken to be the worst. The numbers of sessions
         // begin where none can have got in the time since the first start that could have been.
         let last = seconds_since_2026() << 20;
-        return Former { unclean: true, same_boot: false, tcp: true, last, records: Vec::new() };
+        let (unclean, damaged, lacking, tcp) = (true, true, true, true);
+        return Former { unclean, damaged, lacking, tcp, last, ..Former::default() };
     };
-    let records = records.filter_map(|(record, place)| Some((place, record?)));
-    Former {
-        unclean: !marker.clean,
-        same_boot: marker.boot == boot,
-        tcp: marker.tcp,
-        last: marker.last,
-        records: if marker.clean { Vec::new() } else { records.collect() },
+    let Marker { boot: of, clean, tcp, lacking, last } = marker;
+    if clean {
+        return Former { last, ..Former::default() };
     }
+    let same_boot = of == boot;
+    // Another start of the machine may have come before the disk knew: that is no damage.
+    let damaged = same_boot && bytes.chunks(RECORD).any(is_damaged);
+    let lacking = lacking || damaged || tcp && !same_boot;
+    let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
+    Former { unclean: true, same_boot, tcp, damaged, lacking, last, records }
+}
+
+/// Was there a record that cannot be read any more? What was erased has no length.
+fn is_damaged(bytes: &[u8]) -> bool {
+    bytes.iter().take(2).any(|byte| *byte != 0) && decode(bytes).is_none()
 }
 
 /// Another one at every start of the machine.

@@ -24,7 +24,8 @@ pub(crate) struct Awaited {
     /// By number, each with its place in the ledger and, if the node can see it, its process.
     sessions: BTreeMap<u64, (u32, SessionRecord, Option<Process>)>,
     until: Option<Moment>,
-    /// The machine was started anew, so the ledger may lack some: clients over TCP are believed.
+    /// The ledger may lack some, so all are waited for as long as any can live, and clients over
+    /// TCP are believed.
     believed: bool,
     /// Sessions up to this number are of a process before this one.
     pub(crate) last: u64,
@@ -37,7 +38,7 @@ impl Awaited {
         if !former.unclean {
             return awaited;
         }
-        awaited.believed = former.tcp && !former.same_boot;
+        awaited.believed = former.lacking;
         let mut longest = if awaited.believed { limits.ttl } else { Duration::ZERO };
         let mut loose = false;
         for (place, record) in &former.records {
@@ -95,6 +96,7 @@ pub(crate) async fn run(service: Service) {
         for (place, ..) in missing.values() {
             ledger.erase(*place);
         }
+        ledger.settled();
     }
     inner.node.serve();
     inner.reclaiming.send_replace(None);
