@@ -86,6 +86,14 @@ pub async fn run(
         Some(socket) => Some(abstract_first.map_or_else(|| listen_unix(socket), Ok)?),
         None => None,
     };
+    let mut listeners = Vec::new();
+    for (address, speaks) in [(&settings.sessions, Speaks::Native), (&settings.http, Speaks::Http)]
+    {
+        if let Some(address) = address {
+            listeners.push((listen_tcp(address).await?, speaks));
+        }
+    }
+    // Nobody is let in anywhere before all doors are there.
     let service = Service::start(&settings, ledger).await?;
     let http = doors.http.clone();
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
@@ -94,12 +102,8 @@ pub async fn run(
     if let Some(listener) = unix {
         tasks.spawn(accept_unix(service.clone(), listener, doors.clone()));
     }
-    for (address, speaks) in [(&settings.sessions, Speaks::Native), (&settings.http, Speaks::Http)]
-    {
-        if let Some(address) = address {
-            let listener = listen_tcp(address).await?;
-            tasks.spawn(accept_tcp(service.clone(), listener, doors.clone(), speaks));
-        }
+    for (listener, speaks) in listeners {
+        tasks.spawn(accept_tcp(service.clone(), listener, doors.clone(), speaks));
     }
     if let Some(certificates) = doors.certificates {
         certificates.remind();
