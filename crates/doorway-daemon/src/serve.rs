@@ -10,6 +10,7 @@ use std::time::Duration;
 use doorway_node::{StartError, TlsConfig};
 use doorway_protocol::Scope;
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -22,6 +23,9 @@ use crate::tls::ReloadError;
 
 /// How long a process that dies may keep the directory.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many files are needed besides those of connections: the directory, the doors, the links.
+const OTHER_FILES: usize = 100;
 
 /// Why the service does not run.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +71,12 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let mut settings = settings;
+    let most = raise_files().saturating_sub(OTHER_FILES).max(1);
+    if most < settings.limits.connections {
+        let asked = settings.limits.connections;
+        tracing::info!(asked, most, "so many connections at most: the system allows no more files");
+        settings.limits.connections = most;
+    }
     let abstract_first = match &settings.socket {
         // Whoever has the name serves; another one that starts at the same moment finds that out
         // before it touches anything.
@@ -130,6 +140,15 @@ pub async fn run(
         let _ = fs::remove_file(path); // Whatever comes next replaces it anyway.
     }
     ended
+}
+
+/// Open as many files as the system allows, for every connection is one; how many is that?
+fn raise_files() -> usize {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // If it is refused, the limit stays as it was.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(allowed).unwrap_or(usize::MAX)
 }
 
 /// Until there is a reason to stop.

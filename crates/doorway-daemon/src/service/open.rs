@@ -62,8 +62,15 @@ impl Service {
             return Err(stopping());
         }
         let longest = self.0.limits.ttl.max(SHORTEST);
+        let opened = peer.process.take();
+        let pid = match life {
+            Life::Connection { .. } => opened.as_ref().map(Process::pid),
+            Life::Lease => None,
+            Life::Process { pid } => Some(pid),
+        };
         let process = match life {
-            Life::Connection { .. } => peer.process.take(),
+            // Only where others may have the connection does it matter whether the process lives.
+            Life::Connection { inherited } => opened.filter(|_| inherited),
             Life::Lease => None,
             Life::Process { pid } => Some(process(pid, peer.remote)?),
         };
@@ -75,6 +82,7 @@ impl Service {
             ttl: Duration::from_millis(ttl_ms.into()).clamp(SHORTEST, longest),
             life,
             remote: peer.remote,
+            pid,
             process,
         })
     }
@@ -209,7 +217,7 @@ impl Session {
             ttl_ms: self.ttl().as_millis() as u32,
             life: self.life,
             remote: self.remote,
-            pid: process.map(Process::pid),
+            pid: self.pid,
             // Only what is tied to a process must not be mistaken for another's.
             started: process.filter(|_| loose).and_then(Process::started),
             uid: self.principal.uid,

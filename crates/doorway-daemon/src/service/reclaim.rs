@@ -281,6 +281,7 @@ impl SessionRecord {
             ttl: Duration::from_millis(self.ttl_ms.into()),
             life: self.life,
             remote: self.remote,
+            pid: self.pid,
             process,
         }
     }

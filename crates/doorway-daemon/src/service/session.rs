@@ -33,6 +33,8 @@ pub struct Session {
     /// It came from another machine, so the end of its connection means nothing yet.
     pub(crate) remote: bool,
     /// The process that it lives with, or that opened its connection.
+    pub(crate) pid: Option<u32>,
+    /// That process, where its end must be seen: each needs a descriptor.
     pub(crate) process: Option<Process>,
     /// That process has been seen to be gone.
     pub(crate) orphan: AtomicBool,
@@ -151,12 +153,13 @@ pub(crate) struct Begin {
     pub(crate) ttl: Duration,
     pub(crate) life: Life,
     pub(crate) remote: bool,
+    pub(crate) pid: Option<u32>,
     pub(crate) process: Option<Process>,
 }
 
 impl Session {
     pub(crate) fn new(begin: Begin) -> Self {
-        let Begin { number, secret, principal, client, ttl, life, remote, process } = begin;
+        let Begin { number, secret, principal, client, ttl, life, remote, pid, process } = begin;
         // A lease has no connection, so those who use it may ask twice whenever they like.
         let answered = (life == Life::Lease).then(BTreeMap::new);
         Self {
@@ -167,6 +170,7 @@ impl Session {
             ttl_ms: AtomicU32::new(ttl.as_millis() as u32),
             life,
             remote,
+            pid,
             process,
             orphan: AtomicBool::new(false),
             heard: AtomicU64::new(Moment::now().0),
