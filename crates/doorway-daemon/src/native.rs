@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use doorway_protocol::{Claims, Code, FrameError, Frames, Greeting, Hello, Opening, Refusal, put};
+use doorway_protocol::{
+    Claims, Code, FrameError, Frames, Greeting, Hello, Opening, Refusal, Request, put,
+};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::time::{Sleep, sleep, timeout};
 
@@ -35,8 +37,10 @@ const CHUNK: usize = 2048;
 /// Beyond so many bytes of answers nothing more is handled before they are written.
 const ENOUGH: usize = 1 << 16;
 
-/// So many frames are handled before others have a turn.
+/// So many frames are handled before others have a turn, and of those that ask for a report the
+/// fewer: they take that much longer.
 const TURN: usize = 128;
+const REPORT: usize = 16;
 
 /// How many claims a client may make: as many as it may hold and wait for, and some.
 const CLAIMS: usize = 1000;
@@ -205,8 +209,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Handle whole frames: are there more?
     fn handle(&mut self, requests: &mut Requests) -> Result<bool, FrameError> {
-        for _ in 0..TURN {
+        let mut left = TURN;
+        while left > 0 {
             let Some(request) = self.frames.take()? else { return Ok(false) };
+            let quick =
+                matches!(request, Request::Acquire(..) | Request::Release(..) | Request::Alive(_));
+            left = left.saturating_sub(if quick { 1 } else { REPORT });
             requests.handle(request);
             if self.outbox.len() > ENOUGH {
                 break;
