@@ -1,0 +1,140 @@
+//! Groups of three services with certificates.
+
+use std::time::Duration;
+
+use doorway_client::{Code, Scope, State, blocking};
+
+use crate::common::group::Group;
+use crate::common::{PATIENCE, code, until};
+
+/// One lock for each way in which a permission may be elsewhere.
+const RULES: &str = "
+[[lock]]
+names = \"token\"
+algorithm = \"suzuki-kasami\"
+[[lock]]
+names = \"tree\"
+algorithm = \"naimi-trehel\"
+[[lock]]
+names = \"quorum\"
+algorithm = \"maekawa\"
+[[lock]]
+names = \"both\"
+algorithm = \"readers-writers\"
+[[lock]]
+names = \"pool\"
+algorithm = \"raymond-k\"
+permits = 2
+";
+
+#[test]
+fn who_does_not_wait_gets_a_lock_that_is_free_elsewhere_and_none_that_is_held() {
+    let group = Group::start(RULES);
+    let clients: Vec<_> = group.nodes.iter().map(|node| node.client()).collect();
+    assert_eq!(clients[0].node().map(|node| node.scope), Some(Scope::Cluster));
+    for lock in ["plain", "token", "tree", "quorum", "both"] {
+        let mut last = None;
+        for _ in 0..2 {
+            for (index, client) in clients.iter().enumerate() {
+                // The permission is where it was used last, and nobody is inside there.
+                let grant = client.acquire(lock).try_now().enter();
+                let grant = grant.unwrap_or_else(|error| panic!("{lock} at {index}: {error}"));
+                assert!(Some(grant.fence()) > last, "{lock}");
+                last = Some(grant.fence());
+                let other = &clients[(index + 1) % 3];
+                let refused = other.acquire(lock).try_now().enter().unwrap_err();
+                assert_eq!(code(&refused), Code::NotFree, "{lock}: {refused}");
+                grant.release().unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn who_is_inside_elsewhere_is_named_and_broken_there_alone() {
+    let group = Group::start(RULES);
+    let (one, other) = (group.nodes[0].client(), group.nodes[1].client());
+    let grant = one.acquire("plain").enter().unwrap();
+    let refused = other.break_lock("plain", grant.fence()).unwrap_err();
+    assert_eq!(code(&refused), Code::NotServed);
+    assert!(refused.to_string().contains("node n1"), "{refused}");
+    assert_eq!(grant.state(), State::Held);
+    let report = other.inspect("plain").unwrap();
+    assert_eq!((report.holders.len(), report.holders[0].node.as_str()), (1, "n1"));
+    assert_eq!(report.holders[0].fence, grant.fence());
+    assert!(report.holders[0].client.starts_with("a client of n1"), "{report:?}");
+    group.nodes[0].client().break_lock("plain", grant.fence()).unwrap();
+    assert!(grant.release().is_err());
+    other.acquire("plain").within(PATIENCE).enter().unwrap().release().unwrap();
+}
+
+#[test]
+fn permits_are_as_configured_in_the_whole_group() {
+    let group = Group::start(RULES);
+    let clients: Vec<_> = group.nodes.iter().map(|node| node.client()).collect();
+    let refused = clients[0].acquire("plain").permits(3).enter().unwrap_err();
+    assert_eq!(code(&refused), Code::NotServed);
+    for part in ["[[lock]]", "names = \"plain\"", "permits = 3"] {
+        assert!(refused.to_string().contains(part), "{refused}");
+    }
+    let permit = |client: &blocking::Client| client.acquire("pool").permits(2).try_now().enter();
+    let (one, other) = (permit(&clients[0]).unwrap(), permit(&clients[1]).unwrap());
+    assert_eq!(code(&permit(&clients[2]).unwrap_err()), Code::NotFree);
+    assert_ne!(one.fence(), other.fence());
+    one.release().unwrap();
+    permit(&clients[2]).unwrap().release().unwrap();
+    let refused = clients[0].acquire("pool").permits(5).enter().unwrap_err();
+    assert!(refused.to_string().contains("2 permits"), "{refused}");
+}
+
+/// The node of a holder is killed: the holder keeps its lock, and clients of other nodes wait.
+#[test]
+fn other_nodes_wait_for_a_holder_whose_node_is_killed() {
+    let mut group = Group::start(RULES);
+    let client = group.nodes[0].client();
+    for lock in ["plain", "token"] {
+        let grant = client.acquire(lock).enter().unwrap();
+        let other = group.nodes[1].client();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| other.acquire(lock).enter().unwrap().fence());
+            until("it waits", || other.status().unwrap().waiting == 1);
+            group.nodes[0].kill();
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(!waits.is_finished(), "{lock}: two are inside");
+            group.nodes[0].spawn();
+            until("the group goes on", || {
+                client.status().is_ok_and(|status| status.held == 1 && status.view.is_some())
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(!waits.is_finished(), "{lock}: two are inside");
+            assert_eq!(grant.state(), State::Held);
+            let fence = grant.fence();
+            grant.release().unwrap();
+            assert!(waits.join().unwrap() > fence);
+        });
+    }
+}
+
+/// A node that comes and goes takes nothing from those who are inside at others.
+#[test]
+fn a_holder_keeps_its_lock_while_another_node_is_killed() {
+    let mut group = Group::start(RULES);
+    let client = group.nodes[2].client();
+    client.on_lost(|lost| panic!("{lost}"));
+    let grant = client.acquire("plain").enter().unwrap();
+    group.nodes[0].crash();
+    group.nodes[0].ready();
+    let other = group.nodes[0].client();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| other.acquire("plain").enter().unwrap().fence());
+        until("the group goes on", || {
+            let status = other.status().unwrap();
+            status.view.is_some() && status.waiting == 1
+        });
+        assert_eq!(code(&other.acquire("plain").try_now().enter().unwrap_err()), Code::NotFree);
+        assert!(!waits.is_finished());
+        let fence = grant.fence();
+        grant.release().unwrap();
+        assert!(waits.join().unwrap() > fence);
+    });
+}

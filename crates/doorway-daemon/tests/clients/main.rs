@@ -1,0 +1,17 @@
+//! Real clients, blocking and async, against the real service in a process of its own: all that
+//! they can ask for, and what happens when a client, a connection or the node is paused or killed.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod asynchronous;
+mod blocking;
+mod crashes;
+mod groups;
+mod pauses;
+mod starts;
+
+/// Nobody asks here.
+fn live_bytes() -> u64 {
+    0
+}

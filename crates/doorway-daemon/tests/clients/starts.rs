@@ -1,0 +1,153 @@
+//! How services start over what others left, and end by themselves.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_client::blocking::Client;
+use doorway_client::{Options, State};
+
+use crate::common::daemon::{Daemon, REFUSED, SERVED, tcp};
+use crate::common::group::remote;
+use crate::common::{Place, until};
+
+/// How long one record of a ledger is.
+const RECORD: usize = 512;
+
+#[test]
+fn a_node_that_nobody_uses_ends_and_the_next_goes_on_with_higher_fences() {
+    let mut daemon = Daemon::alone("idle_stop = \"1s\"\n");
+    let client = daemon.client();
+    // While somebody has a session it stays.
+    std::thread::sleep(Duration::from_millis(1500));
+    let fence = client.acquire("a").enter().unwrap().fence();
+    drop(client);
+    assert!(daemon.ended().success());
+    daemon.spawn();
+    daemon.ready();
+    let client = daemon.client();
+    assert_eq!(client.status().unwrap().reclaiming_ms, None, "it ended as it should");
+    assert!(client.acquire("a").enter().unwrap().fence() > fence);
+}
+
+#[test]
+fn a_socket_that_a_crash_left_is_replaced_and_no_other_file_is() {
+    let place = Arc::new(Place::new());
+    let path = place.file("socket");
+    let text = "data = \"data\"\nsocket_mode = \"0600\"\n";
+    let mut daemon = Daemon::at(&path.display().to_string(), &place, "node", text);
+    daemon.spawn();
+    daemon.ready();
+    daemon.kill();
+    assert!(path.exists(), "a process that is killed cannot remove it");
+    daemon.spawn();
+    daemon.ready();
+    let other = Daemon::at(&path.display().to_string(), &place, "other", "data = \"other\"\n");
+    let mut other = other;
+    other.spawn();
+    assert_eq!(other.ended().code(), Some(SERVED));
+    daemon.client().acquire("a").enter().unwrap().release().unwrap();
+    daemon.stop();
+    assert!(!path.exists(), "one that stops as it should removes it");
+    drop(UnixListener::bind(&path).unwrap());
+    daemon.spawn();
+    daemon.ready();
+    daemon.stop();
+    fs::write(&path, "precious").unwrap();
+    daemon.spawn();
+    assert_eq!(daemon.ended().code(), Some(REFUSED));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+}
+
+/// What of a ledger is damaged.
+type Damage = fn(&mut Vec<u8>);
+
+/// Whatever is left of the ledger: the node starts, says that it was damaged, and nobody enters
+/// before former holders know that they have lost what cannot be proved any more.
+#[test]
+fn a_damaged_ledger_is_survived_and_told_and_nobody_enters_too_early() {
+    let damages: [(&str, Damage); 4] = [
+        ("all of it", |bytes| bytes.fill(0xa5)),
+        ("its beginning", |bytes| bytes[3] ^= 1),
+        ("the session", |bytes| bytes[RECORD + 20] ^= 1),
+        ("its end", |bytes| bytes.truncate(RECORD + 30)),
+    ];
+    for (what, damage) in damages {
+        let mut daemon = Daemon::alone("[limits]\nttl = \"1s\"\n");
+        let client = daemon.session(Duration::from_secs(1));
+        let grant = client.acquire("a").enter().unwrap();
+        daemon.kill();
+        let path = daemon.place.file("data/sessions");
+        let mut bytes = fs::read(&path).unwrap();
+        damage(&mut bytes);
+        fs::write(&path, bytes).unwrap();
+        daemon.spawn();
+        let other = {
+            daemon.ready();
+            daemon.client()
+        };
+        let next = other.acquire("a").enter().unwrap();
+        assert_eq!(grant.state(), State::Lost, "{what}: two believe to be inside");
+        assert!(next.fence() > grant.fence(), "{what}");
+        assert!(daemon.log().contains("damaged"), "{what}: {}", daemon.log());
+    }
+}
+
+/// Let a ledger be of another start of the machine.
+fn reboot(bytes: &mut [u8]) {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let boot = boot.trim().as_bytes();
+    let at = bytes.windows(boot.len()).position(|part| part == boot).unwrap();
+    bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
+    let length = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    let check = bytes[6..6 + length].iter().fold(0x811c_9dc5, step);
+    bytes[2..6].copy_from_slice(&check.to_le_bytes());
+}
+
+#[test]
+fn after_another_start_of_the_machine_nobody_of_it_is_waited_for() {
+    let mut daemon = Daemon::alone("");
+    let client = daemon.client();
+    let fence = client.acquire("a").enter().unwrap().keep();
+    daemon.kill();
+    drop(client);
+    let path = daemon.place.file("data/sessions");
+    let mut bytes = fs::read(&path).unwrap();
+    reboot(&mut bytes);
+    fs::write(&path, bytes).unwrap();
+    daemon.spawn();
+    daemon.ready();
+    let client = daemon.client();
+    assert_eq!(client.status().unwrap().reclaiming_ms, None);
+    assert!(client.acquire("a").try_now().enter().unwrap().fence() > fence);
+}
+
+/// Clients of other machines have not been started anew. What they hold is theirs, even if the disk
+/// forgot their sessions.
+#[test]
+fn after_another_start_of_the_machine_clients_of_others_are_believed() {
+    let mut daemon = remote("[limits]\nttl = \"3s\"\n");
+    let address = tcp(&daemon.tcp.as_ref().unwrap().0);
+    let options = daemon.over_tcp().ttl(Duration::from_secs(3));
+    let client = Client::connect(&address, &options).unwrap();
+    client.on_lost(|lost| panic!("{lost}"));
+    let grant = client.acquire("a").enter().unwrap();
+    daemon.kill();
+    let path = daemon.place.file("data/sessions");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.truncate(RECORD);
+    reboot(&mut bytes);
+    fs::write(&path, bytes).unwrap();
+    daemon.spawn();
+    daemon.ready();
+    let other = Client::connect(&daemon.endpoint(), &Options::default()).unwrap();
+    assert!(other.status().unwrap().reclaiming_ms.is_some());
+    until("it is held again", || other.status().unwrap().held == 1);
+    until("the node serves again", || other.status().unwrap().reclaiming_ms.is_none());
+    assert_eq!(grant.state(), State::Held);
+    assert_eq!(other.inspect("a").unwrap().holders[0].fence, grant.fence());
+    grant.release().unwrap();
+    other.acquire("a").enter().unwrap().release().unwrap();
+}

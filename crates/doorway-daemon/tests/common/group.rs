@@ -1,0 +1,96 @@
+//! A group of services on this machine, with certificates and a network that can be cut.
+
+#![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be tested")]
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use doorway_daemon::ca::{self, Authority, Leaf};
+
+use super::daemon::Daemon;
+use super::network::Network;
+use super::{Place, addresses};
+
+/// Certificates for the nodes `n1`, `n2` and so on of the group `test`, and for its client `ci`.
+pub(crate) fn certificates(place: &Place, nodes: usize) {
+    ca::init(place.path(), "test", 30).unwrap();
+    let authority = Authority::open(place.path()).unwrap();
+    let nodes: Vec<String> = (1..=nodes).map(|node| format!("n{node}")).collect();
+    let leaf = |name| Leaf { name, addresses: &[], days: 30, to: place.path(), renew: false };
+    for node in &nodes {
+        authority.node(&leaf(node)).unwrap();
+    }
+    authority.client(&leaf("ci")).unwrap();
+}
+
+/// What every node with certificates says of its doors.
+fn doors(node: &str, sessions: &str, http: &str) -> String {
+    format!(
+        "[sessions]\nlisten = \"{sessions}\"\n[http]\nlisten = \"{http}\"\n\
+         [tls]\nca = \"ca.crt\"\ncertificate = \"{node}.crt\"\nkey = \"{node}.key\"\n\
+         [[client]]\nname = \"ci\"\n\
+         rights = [{{ names = \"*\", may = [\"acquire\", \"inspect\", \"break\"] }}]\n"
+    )
+}
+
+/// A node alone to which clients come over TCP too. More may be said of it.
+pub(crate) fn remote(more: &str) -> Daemon {
+    let place = Arc::new(Place::new());
+    certificates(&place, 1);
+    let [sessions, http] = addresses(2).try_into().unwrap();
+    let text = format!(
+        "group = \"test\"\nnode = \"n1\"\ndata = \"data\"\ndrain = \"100ms\"\n\
+         [[member]]\nname = \"n1\"\n{}{more}",
+        doors("n1", &sessions, &http)
+    );
+    let mut daemon = Daemon::new(&place, "n1", &text);
+    daemon.tcp = Some((sessions, http));
+    daemon.spawn();
+    daemon.ready();
+    daemon
+}
+
+/// Services of one group.
+pub(crate) struct Group {
+    pub(crate) nodes: Vec<Daemon>,
+    /// What stands between every two of them.
+    pub(crate) links: Vec<Network>,
+    pub(crate) place: Arc<Place>,
+}
+
+impl Group {
+    /// Three services, all of which serve. More may be said of each.
+    pub(crate) fn start(more: &str) -> Self {
+        let place = Arc::new(Place::new());
+        certificates(&place, 3);
+        let free = addresses(9);
+        let (links, doors_at) = free.split_at(3);
+        let mut between = Vec::new();
+        let mut nodes = Vec::new();
+        for (index, at) in doors_at.chunks(2).enumerate() {
+            let node = format!("n{}", index + 1);
+            let mut text = format!(
+                "group = \"test\"\nnode = \"{node}\"\ndata = \"{node}\"\ndrain = \"100ms\"\n"
+            );
+            for (other, address) in links.iter().enumerate() {
+                // Those before dial those behind, through what can be cut.
+                let mut address = address.clone();
+                if other > index {
+                    between.push(Network::new(&address));
+                    address = between.last().unwrap().address.clone();
+                }
+                write!(text, "[[member]]\nname = \"n{}\"\naddress = \"{address}\"\n", other + 1)
+                    .unwrap();
+            }
+            text += "[links]\nheartbeat = \"100ms\"\nsilence = \"1s\"\n";
+            text += &doors(&node, &at[0], &at[1]);
+            text += more;
+            let mut daemon = Daemon::new(&place, &node, &text);
+            daemon.tcp = Some((at[0].clone(), at[1].clone()));
+            nodes.push(daemon);
+        }
+        nodes.iter_mut().for_each(Daemon::spawn);
+        nodes.iter().for_each(Daemon::ready);
+        Self { nodes, links: between, place }
+    }
+}

@@ -1,0 +1,80 @@
+//! What tests with real clients need: services in processes of their own, certificates, networks
+//! that can be cut.
+
+#![allow(dead_code, reason = "each test uses some of it")]
+#![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be tested")]
+
+pub(crate) mod daemon;
+pub(crate) mod group;
+pub(crate) mod network;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use doorway_client::{Code, Error};
+
+/// Far longer than anything takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A name that nobody else uses.
+pub(crate) fn fresh() -> String {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    format!("doorway-real-{}-{number}", std::process::id())
+}
+
+/// A directory that goes away with this value.
+#[derive(Debug)]
+pub(crate) struct Place(PathBuf);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let path = std::env::temp_dir().join(fresh());
+        let _ = fs::remove_dir_all(&path); // Of an earlier process with the same number.
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Addresses at which nobody listens: this process has a part of the loopback network of its own.
+pub(crate) fn addresses(count: usize) -> Vec<String> {
+    let [.., high, middle, low] = std::process::id().to_be_bytes();
+    let host = format!("127.{}.{middle}.{low}", 1 + high % 250);
+    let bind = |_| TcpListener::bind(format!("{host}:0")).unwrap();
+    let listeners: Vec<_> = (0..count).map(bind).collect();
+    listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+}
+
+/// Wait until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "it never came about that {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The kind of reason for which a node refused something.
+pub(crate) fn code(error: &Error) -> Code {
+    match error {
+        Error::NotFree(refusal) | Error::Refused(refusal) => refusal.code,
+        other => panic!("no refusal: {other}"),
+    }
+}

@@ -1,0 +1,97 @@
+//! A network between two that can be cut and held up.
+
+#![expect(clippy::unwrap_used, reason = "where nobody can listen, nothing can be tested")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+#[derive(Default)]
+struct State {
+    /// Nothing arrives, there or back, until it goes on.
+    held: AtomicBool,
+    /// Whoever dials is sent away.
+    closed: AtomicBool,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+/// What hands on everything from one address to another.
+pub(crate) struct Network {
+    /// Where to dial in place of the other side.
+    pub(crate) address: String,
+    state: Arc<State>,
+}
+
+impl Network {
+    /// A network before this address.
+    pub(crate) fn new(target: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (state, target) = (Arc::<State>::default(), target.to_owned());
+        let shared = Arc::clone(&state);
+        // It ends with the process: nobody dials it any more.
+        thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Some(far) = TcpStream::connect(&target).ok() else { continue };
+                let _ = shared.carry(near, far);
+            }
+        });
+        Self { address, state }
+    }
+
+    /// Cut all connections; new ones can be made.
+    pub(crate) fn cut(&self) {
+        for stream in self.state.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Let nothing through, and say nothing about it; or go on.
+    pub(crate) fn hold(&self, held: bool) {
+        self.state.held.store(held, Ordering::SeqCst);
+    }
+
+    /// Cut all connections and send away whoever dials; or let them in again.
+    pub(crate) fn close(&self, closed: bool) {
+        self.state.closed.store(closed, Ordering::SeqCst);
+        if closed {
+            self.cut();
+        }
+    }
+}
+
+impl State {
+    fn carry(self: &Arc<Self>, near: TcpStream, far: TcpStream) -> std::io::Result<()> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        near.set_nodelay(true)?;
+        far.set_nodelay(true)?;
+        let mut open = self.open.lock().unwrap();
+        open.retain(|stream| stream.peer_addr().is_ok());
+        open.extend([near.try_clone()?, far.try_clone()?]);
+        drop(open);
+        for (from, to) in [(near.try_clone()?, far.try_clone()?), (far, near)] {
+            let state = Arc::clone(self);
+            thread::spawn(move || state.copy(from, to));
+        }
+        Ok(())
+    }
+
+    fn copy(&self, mut from: TcpStream, mut to: TcpStream) {
+        let mut bytes = [0; 16 << 10];
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            while self.held.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(2));
+            }
+            if to.write_all(&bytes[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = from.shutdown(Shutdown::Both);
+        let _ = to.shutdown(Shutdown::Both);
+    }
+}

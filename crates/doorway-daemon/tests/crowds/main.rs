@@ -1,0 +1,185 @@
+//! Crowds: many sessions, many who wait, clients that do not read, and floods of garbage. The
+//! service goes on serving another client all the while, and its memory comes back.
+//!
+//! The service is a process of its own, whose allocator counts.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod flood;
+mod raw;
+mod witness;
+
+use std::alloc::System;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use common::daemon::Daemon;
+use common::group::remote;
+use common::{PATIENCE, until};
+use doorway_client::{Client, Fence, Options};
+use raw::{Raw, connections};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use tokio::task::JoinSet;
+use witness::Witness;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// How many bytes may stay when a crowd is gone: tables that shrink late, buffers of the runtime.
+const LEFT: u64 = 2 << 20;
+
+/// How many bytes this process has allocated and not freed.
+fn live_bytes() -> u64 {
+    let stats = ALLOCATOR.stats();
+    (stats.bytes_allocated as u64).saturating_sub(stats.bytes_deallocated as u64)
+}
+
+/// Wait until the service has no more bytes than before, and some.
+fn comes_back(daemon: &Daemon, before: u64, what: &str, peak: u64) {
+    let began = Instant::now();
+    loop {
+        let now = daemon.memory();
+        if now <= before + LEFT {
+            let resident = daemon.resident() >> 10;
+            println!(
+                "{what}: {} KiB before, {} KiB at most, {} KiB after; {resident} KiB resident",
+                before >> 10,
+                peak >> 10,
+                now >> 10
+            );
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what}: {now} bytes stay of {before}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn sessions(daemon: &Daemon) -> u64 {
+    daemon.client().status().expect("a status").sessions
+}
+
+#[test]
+fn ten_thousand_idle_sessions_are_no_trouble_and_leave_nothing() {
+    let daemon = Daemon::alone("");
+    let witness = Witness::start(&daemon);
+    let before = daemon.memory();
+    let wanted = connections(10_000);
+    let crowd: Vec<Raw> = (0..wanted).map(|_| Raw::session(&daemon.socket, 60_000)).collect();
+    let open = sessions(&daemon);
+    assert!(open as usize >= wanted, "{open} sessions are open");
+    let peak = daemon.memory();
+    println!("{wanted} idle sessions: {} bytes each", (peak - before) / wanted as u64);
+    witness.goes_on(50);
+    drop(crowd);
+    until("all are gone", || sessions(&daemon) <= 2);
+    comes_back(&daemon, before, "idle sessions", peak);
+    witness.goes_on(50);
+    witness.stop();
+}
+
+/// A thousand clients with connections of their own wait for one lock, and each gets it in turn.
+#[test]
+fn a_thousand_wait_for_one_lock_and_each_enters_in_turn() {
+    let daemon = Daemon::alone("");
+    let witness = Witness::start(&daemon);
+    let before = daemon.memory();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let peak = runtime.block_on(thousand(&daemon));
+    drop(runtime);
+    until("all are gone", || sessions(&daemon) <= 2);
+    comes_back(&daemon, before, "a thousand who wait", peak);
+    witness.stop();
+}
+
+async fn thousand(daemon: &Daemon) -> u64 {
+    let options = Options::default().ttl(PATIENCE).patience(PATIENCE);
+    let holder = Client::connect(&daemon.endpoint(), &options).await.expect("a session");
+    let grant = holder.acquire("a").enter().await.expect("nobody else wants it");
+    let inside = Arc::new(AtomicUsize::new(0));
+    let mut crowd = JoinSet::new();
+    for _ in 0..1000 {
+        let client = Client::connect(&daemon.endpoint(), &options).await.expect("a session");
+        crowd.spawn(enter(client, Arc::clone(&inside)));
+    }
+    let waiting = async || holder.status().await.expect("a status").waiting;
+    while waiting().await < 1000 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let peak = daemon.memory();
+    let fence = grant.fence();
+    let began = Instant::now();
+    grant.release().await.expect("it was held");
+    let mut fences = crowd.join_all().await;
+    println!("a thousand entered within {:?}", began.elapsed());
+    fences.sort_unstable();
+    fences.dedup();
+    assert_eq!(fences.len(), 1000, "everyone has a fence of its own");
+    assert!(fences[0] > fence);
+    peak
+}
+
+async fn enter(client: Client, inside: Arc<AtomicUsize>) -> Fence {
+    let grant = client.acquire("a").enter().await.expect("everyone gets it");
+    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "someone else is inside");
+    tokio::task::yield_now().await;
+    inside.fetch_sub(1, Ordering::SeqCst);
+    let fence = grant.fence();
+    grant.release().await.expect("it was held");
+    fence
+}
+
+/// Clients that ask much and read nothing: what is kept for them is bounded, and given back.
+#[test]
+fn clients_that_do_not_read_are_no_trouble_and_leave_nothing() {
+    let daemon = Daemon::alone("");
+    let witness = Witness::start(&daemon);
+    let before = daemon.memory();
+    let mut slow: Vec<Raw> = (0..100).map(|_| Raw::session(&daemon.socket, 1000)).collect();
+    let mut peak = before;
+    for _ in 0..20 {
+        slow.iter_mut().for_each(Raw::ask_much);
+        peak = peak.max(daemon.memory());
+    }
+    witness.goes_on(50);
+    // A backlog of a connection is at most 1 MiB, what it has read and what it writes besides.
+    assert!(peak < before + (100 << 21), "{peak} bytes are kept for those who do not read");
+    until("their time is over", || sessions(&daemon) <= 2);
+    drop(slow);
+    comes_back(&daemon, before, "slow readers", peak);
+    witness.stop();
+}
+
+#[test]
+fn floods_of_garbage_are_no_trouble_and_leave_nothing() {
+    let daemon = remote("");
+    let witness = Witness::start(&daemon);
+    let before = daemon.memory();
+    let (sessions_at, http_at) = daemon.tcp.clone().expect("it has both");
+    let peak = std::thread::scope(|scope| {
+        let floods = [
+            scope.spawn(|| flood::unix(&daemon.socket, 1500)),
+            scope.spawn(|| flood::tcp(&sessions_at, 500)),
+            scope.spawn(|| flood::tcp(&http_at, 500)),
+        ];
+        let mut peak = before;
+        while floods.iter().any(|flood| !flood.is_finished()) {
+            peak = peak.max(daemon.memory());
+            witness.goes_on(1);
+        }
+        peak
+    });
+    witness.goes_on(50);
+    let stays = flood::stay(&daemon, 300);
+    witness.goes_on(50);
+    drop(stays);
+    comes_back(&daemon, before, "garbage", peak);
+    // And who comes with good words is still let in, over both.
+    let address = format!("tcp://{sessions_at}").parse().expect("an address");
+    let remote = doorway_client::blocking::Client::connect(&address, &daemon.over_tcp());
+    remote.expect("a session").acquire("b").enter().expect("a lock").release().expect("held");
+    witness.stop();
+}

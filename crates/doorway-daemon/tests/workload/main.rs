@@ -1,0 +1,61 @@
+//! Clients of three nodes read, pause and write a shared file under a lock, while clients, links
+//! and nodes are killed and paused.
+//!
+//! What is asserted of every run: of two clients that both are sure of the lock, by their own
+//! clocks, there never are two at a time, and fences grow from one to the next. And where the
+//! resource compares fences no update is lost. Where it does not, the lost ones are counted and
+//! told: no lock can undo what a paused holder does later.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod history;
+mod nemesis;
+mod worker;
+
+use std::fs;
+use std::time::Duration;
+
+use common::group::Group;
+use history::History;
+use nemesis::Nemesis;
+
+/// How long a session lives unheard: short, so that much happens in little time.
+pub(crate) const TTL: Duration = Duration::from_millis(500);
+
+/// How long everything is in trouble.
+const TROUBLE: Duration = Duration::from_millis(5500);
+
+/// Nobody asks here.
+fn live_bytes() -> u64 {
+    0
+}
+
+fn run(fenced: bool, seed: u64) -> History {
+    let mut group = Group::start("[limits]\nttl = \"2s\"\n");
+    let shared = group.place.file("shared");
+    fs::create_dir(&shared).expect("the directory is new");
+    fs::write(shared.join("value"), worker::shown(0)).expect("a file");
+    fs::write(shared.join("inside"), "-").expect("a file");
+    let mut nemesis = Nemesis::new(&mut group, &shared, fenced, seed);
+    nemesis.rage(TROUBLE);
+    nemesis.make_peace();
+    let told = nemesis.told();
+    drop(nemesis);
+    let history = History::read(&shared);
+    println!("fences {}: {told}; {history}", if fenced { "compared" } else { "not compared" });
+    history.assert_exclusive();
+    history
+}
+
+#[test]
+fn no_update_is_lost_where_fences_are_compared() {
+    let history = run(true, 1);
+    assert_eq!(history.lost_updates(), 0, "{history}");
+}
+
+#[test]
+fn without_comparing_fences_the_lost_updates_are_counted() {
+    let history = run(false, 2);
+    println!("lost updates without comparing fences: {}", history.lost_updates());
+}
