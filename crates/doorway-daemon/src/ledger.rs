@@ -42,6 +42,7 @@ pub enum LedgerError {
 
 /// What was found in the ledger.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each was found or not, whatever the others")]
 pub struct Former {
     /// The process before this one did not stop as it should.
     pub unclean: bool,
@@ -169,7 +170,9 @@ impl Ledger {
         let ledger = Self { file, path, marker, first, places };
         ledger.mark(false, lacking)?;
         if former.damaged {
-            free.iter().for_each(|place| ledger.erase(*place));
+            for place in &free {
+                ledger.erase(*place);
+            }
         } else {
             ledger.places.lock().free = free;
         }
@@ -275,8 +278,8 @@ fn read(bytes: &[u8], boot: &str) -> Former {
         // Nobody knows what was before, so it is taken to be the worst. The numbers of sessions
         // begin where none can have got in the time since the first start that could have been.
         let last = seconds_since_2026() << 20;
-        let (unclean, damaged, lacking, tcp) = (true, true, true, true);
-        return Former { unclean, damaged, lacking, tcp, last, ..Former::default() };
+        let (unclean, tcp, damaged, lacking) = (true, true, true, true);
+        return Former { unclean, tcp, damaged, lacking, last, ..Former::default() };
     };
     let Marker { boot: of, clean, tcp, lacking, last } = marker;
     if clean {

@@ -66,17 +66,11 @@ pub enum ServeError {
 /// Run a service until it is told to stop, or until nobody has used it for as long as the settings
 /// say. What it needs to know of TCP and HTTP is in `doors`.
 pub async fn run(
-    settings: Settings,
+    mut settings: Settings,
     doors: Doors,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let mut settings = settings;
-    let most = raise_files().saturating_sub(OTHER_FILES).max(1);
-    if most < settings.limits.connections {
-        let asked = settings.limits.connections;
-        tracing::info!(asked, most, "so many connections at most: the system allows no more files");
-        settings.limits.connections = most;
-    }
+    allow_files(&mut settings);
     let abstract_first = match &settings.socket {
         // Whoever has the name serves; another one that starts at the same moment finds that out
         // before it touches anything.
@@ -140,6 +134,15 @@ pub async fn run(
         let _ = fs::remove_file(path); // Whatever comes next replaces it anyway.
     }
     ended
+}
+
+/// Have as many connections as the system allows, if that is less than the settings do.
+fn allow_files(settings: &mut Settings) {
+    let (asked, most) = (settings.limits.connections, raise_files().saturating_sub(OTHER_FILES));
+    if most < asked {
+        tracing::info!(asked, most, "so many connections at most: the system allows no more files");
+        settings.limits.connections = most.max(1);
+    }
 }
 
 /// Open as many files as the system allows, for every connection is one; how many is that?

@@ -78,13 +78,13 @@ impl AsyncWrite for Socket {
             };
             match (this.stream.get_ref().write(bytes), ready) {
                 (Err(error), _) if error.kind() == io::ErrorKind::Interrupted => {}
-                (Err(error), ready) if error.kind() == io::ErrorKind::WouldBlock => match ready {
-                    Some(mut ready) => ready.clear_ready(),
-                    None => {
-                        let same = this.stream.get_ref().try_clone()?;
-                        this.blocked = Some(watch(same, Interest::WRITABLE)?);
-                    }
-                },
+                (Err(error), Some(mut ready)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready.clear_ready();
+                }
+                (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let same = this.stream.get_ref().try_clone()?;
+                    this.blocked = Some(watch(same, Interest::WRITABLE)?);
+                }
                 (done, _) => {
                     this.blocked = None;
                     return Poll::Ready(done);

@@ -69,7 +69,7 @@ fn built() -> Result<PathBuf, String> {
     let doorway = doorway.ok_or("there is no `doorway` beside this program")?;
     let mut help = Command::new(&doorway);
     help.args(["run", "--help"]);
-    once(&mut help).map(|_| doorway)
+    once(&mut help).map(|()| doorway)
 }
 
 fn flock(scratch: &Scratch) -> Command {

@@ -67,8 +67,11 @@ impl Extent {
     };
 }
 
+/// A part of the benchmark, with its name.
+type Part = (&'static str, fn(Extent, &Servers, &mut Table));
+
 /// What is measured in each placement.
-const PARTS: [(&str, fn(Extent, &Servers, &mut Table)); 5] = [
+const PARTS: [Part; 5] = [
     ("one", pairs::one_client),
     ("many", pairs::many_clients),
     ("crowd", crowd::measure),

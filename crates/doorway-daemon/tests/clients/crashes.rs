@@ -36,7 +36,7 @@ fn a_holder_keeps_its_lock_and_its_fence_when_the_node_is_killed() {
         drop(other);
         // Or the next start would wait for it.
         until("it has left", || client.status().is_ok_and(|status| status.sessions == 1));
-        assert_eq!([&grant, &shared, &permit].map(|it| it.state()), [State::Held; 3]);
+        assert_eq!([&grant, &shared, &permit].map(blocking::Grant::state), [State::Held; 3]);
     }
     assert_eq!(client.node().unwrap().session, session);
     let fence = grant.fence();

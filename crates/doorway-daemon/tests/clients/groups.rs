@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use doorway_client::{Code, Scope, State, blocking};
 
+use crate::common::daemon::Daemon;
 use crate::common::group::Group;
 use crate::common::{PATIENCE, code, until};
 
@@ -30,7 +31,7 @@ permits = 2
 #[test]
 fn who_does_not_wait_gets_a_lock_that_is_free_elsewhere_and_none_that_is_held() {
     let group = Group::start(RULES);
-    let clients: Vec<_> = group.nodes.iter().map(|node| node.client()).collect();
+    let clients: Vec<_> = group.nodes.iter().map(Daemon::client).collect();
     assert_eq!(clients[0].node().map(|node| node.scope), Some(Scope::Cluster));
     for lock in ["plain", "token", "tree", "quorum", "both"] {
         let mut last = None;
@@ -71,7 +72,7 @@ fn who_is_inside_elsewhere_is_named_and_broken_there_alone() {
 #[test]
 fn permits_are_as_configured_in_the_whole_group() {
     let group = Group::start(RULES);
-    let clients: Vec<_> = group.nodes.iter().map(|node| node.client()).collect();
+    let clients: Vec<_> = group.nodes.iter().map(Daemon::client).collect();
     let refused = clients[0].acquire("plain").permits(3).enter().unwrap_err();
     assert_eq!(code(&refused), Code::NotServed);
     for part in ["[[lock]]", "names = \"plain\"", "permits = 3"] {

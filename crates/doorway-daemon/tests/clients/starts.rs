@@ -96,9 +96,10 @@ fn a_damaged_ledger_is_survived_and_told_and_nobody_enters_too_early() {
 
 /// Let a ledger be of another start of the machine.
 fn reboot(bytes: &mut [u8]) {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("Linux");
     let boot = boot.trim().as_bytes();
-    let at = bytes.windows(boot.len()).position(|part| part == boot).unwrap();
+    let at = bytes.windows(boot.len()).position(|part| part == boot);
+    let at = at.expect("the marker names it");
     bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
     let length = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);

@@ -191,8 +191,8 @@ impl Daemon {
         let mut stdin = self.process.as_ref().unwrap().stdin.as_ref().unwrap();
         stdin.write_all(b"memory\n").unwrap();
         let mut stdout = self.stdout.lock().unwrap();
-        let lines = stdout.as_mut().unwrap().lines().map(Result::unwrap);
-        lines.filter_map(|line| line.strip_prefix("memory ")?.parse().ok()).next().unwrap()
+        let mut lines = stdout.as_mut().unwrap().lines().map(Result::unwrap);
+        lines.find_map(|line| line.strip_prefix("memory ")?.parse().ok()).unwrap()
     }
 
     /// How much of it is in memory, in bytes.

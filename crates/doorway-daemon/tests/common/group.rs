@@ -77,7 +77,7 @@ impl Group {
                 let mut address = address.clone();
                 if other > index {
                     between.push(Network::new(&address));
-                    address = between.last().unwrap().address.clone();
+                    address.clone_from(&between.last().unwrap().address);
                 }
                 write!(text, "[[member]]\nname = \"n{}\"\naddress = \"{address}\"\n", other + 1)
                     .unwrap();

@@ -116,3 +116,36 @@ impl fmt::Display for History {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(lines: &[(&str, &str)], last: u64) -> History {
+        let mut history = History { last, ..History::default() };
+        for (client, line) in lines {
+            history.add(client, line);
+        }
+        history
+    }
+
+    #[test]
+    fn who_is_paused_before_it_could_ask_was_never_sure() {
+        let lines = [("1", "e 5 90"), ("2", "e 6 40"), ("2", "h 6 50"), ("1", "l 5 95")];
+        of(&lines, 0).assert_exclusive();
+    }
+
+    #[test]
+    #[should_panic(expected = "client 2 entered with fence 7 at 40, and 1 was sure of 5 until 50")]
+    fn two_who_are_sure_at_a_time_are_found() {
+        let lines = [("1", "e 5 10"), ("1", "h 5 50"), ("3", "e 6 60"), ("2", "e 7 40")];
+        of(&lines, 0).assert_exclusive();
+    }
+
+    #[test]
+    fn lost_updates_are_counted() {
+        assert_eq!(of(&[("1", "w 5 1"), ("2", "w 6 2")], 2).lost_updates(), 0);
+        assert_eq!(of(&[("1", "w 5 1"), ("2", "w 6 1")], 1).lost_updates(), 1);
+        assert_eq!(of(&[("1", "w 5 1"), ("2", "w 6 2"), ("2", "w 7 3")], 2).lost_updates(), 1);
+    }
+}

@@ -152,7 +152,7 @@ impl<'a> Nemesis<'a> {
         }
     }
 
-    /// A client: the one that is inside, if there is one soon, for there trouble has the most to spoil.
+    /// A client: the one that is inside, if there is one soon: there trouble spoils the most.
     fn victim(&mut self) -> usize {
         for _ in 0..100 {
             let inside = fs::read_to_string(self.shared.join("inside")).ok();

@@ -79,6 +79,9 @@ impl<A: Algorithm> Run<'_, A> {
             _ if !self.begun.contains(node) => {
                 return claim(format!("node {node} takes part before the lock began there"));
             }
+            _ if self.gone.contains(node) => {
+                return claim(format!("node {node} takes part after it had left the view"));
+            }
             Cause::Acquire(mode) if member.may_acquire(&self.group, *mode) => Input::Acquire(*mode),
             Cause::Release if member.may_release() => Input::Release,
             Cause::Receive { from, refused: Some(why) } => {

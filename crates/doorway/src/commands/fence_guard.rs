@@ -33,18 +33,18 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 struct Verdict {
-    fence: u64,
+    fence: Fence,
     passed: bool,
-    highest: u64,
+    highest: Fence,
 }
 
 /// Let it pass, or not.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let fence = args.fence.get();
-    let (passed, end) = match FileGate::new(&args.file).pass(args.fence) {
+    let fence = args.fence;
+    let (passed, end) = match FileGate::new(&args.file).pass(fence) {
         Ok(_) => (Verdict { fence, passed: true, highest: fence }, Ok(())),
         Err(GateError::Stale(stale)) => {
-            let highest = stale.seen.get();
+            let highest = stale.seen;
             let end = Err(Exit::new(1, stale.to_string()).into());
             (Verdict { fence, passed: false, highest }, end)
         }

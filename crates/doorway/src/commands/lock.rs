@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use doorway_client::{Life, Mode, Name};
+use doorway_client::{Fence, Life, Mode, Name};
 use serde::Serialize;
 
 use super::print_json;
@@ -69,7 +69,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Taken<'a> {
     lock: &'a str,
-    fence: u64,
+    fence: Fence,
     view: u64,
     node: &'a str,
     session: Option<u64>,
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         if args.json {
             let taken = Taken {
                 lock: lock.as_str(),
-                fence: fence.get(),
+                fence: *fence,
                 view: fence.view(),
                 node: &granted.node,
                 session: granted.session.map(|session| session.0),

@@ -27,7 +27,10 @@ impl Node {
         serve.args(["serve", "--local", "--socket", &socket, "--data"]).arg(data);
         let process = serve.spawn().expect("the node starts");
         let node = Self { process, socket };
-        let answers = || node.tell(&mut doorway()).arg("status").output().unwrap().status.success();
+        let answers = || {
+            let asked = node.tell(&mut doorway()).arg("status").output();
+            asked.is_ok_and(|asked| asked.status.success())
+        };
         assert!((0..200).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(50));
             answers()

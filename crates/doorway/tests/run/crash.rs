@@ -11,7 +11,7 @@ fn a_lock_is_kept_over_a_crash_of_the_node() {
     place.kill_node();
     place.start();
     until("it is held again", || place.inside("x", 1));
-    assert_eq!(place.who("x")["holders"][0]["fence"].to_string(), fence, "the same grant");
+    assert_eq!(place.who("x")["holders"][0]["fence"].as_str(), Some(&*fence), "the same grant");
     assert_eq!(place.code("run -n x -- true").0, Some(1));
     std::fs::write(place.file("go"), "").unwrap();
     assert_eq!(wrapper.end().code(), Some(3));

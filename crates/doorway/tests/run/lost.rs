@@ -8,7 +8,8 @@ use crate::place::{Place, Process, children, line_of, lives, signal_group, until
 
 /// Break the lock, whoever holds it.
 fn break_it(place: &Place, lock: &str) {
-    let fence = place.who(lock)["holders"][0]["fence"].to_string();
+    let who = place.who(lock);
+    let fence = who["holders"][0]["fence"].as_str().expect("someone is inside");
     let shown = place.output(&format!("break {lock}"));
     let how = String::from_utf8(shown.stderr).expect("text");
     assert_eq!(shown.status.code(), Some(64), "it wants to be confirmed: {how}");

@@ -98,7 +98,7 @@ fn a_guard_refuses_an_old_fence() {
     );
     let done = place.output(&format!("fence-guard {file} 3 --json"));
     let answer: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(answer, serde_json::json!({"fence": 3, "passed": false, "highest": 9}));
+    assert_eq!(answer, serde_json::json!({"fence": "3", "passed": false, "highest": "9"}));
     std::fs::write(&file, "something else").unwrap();
     assert_eq!(pass(10), Some(64));
 }
