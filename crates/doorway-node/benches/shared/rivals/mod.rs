@@ -9,8 +9,10 @@ mod postgres;
 mod redis;
 mod server;
 
+#[allow(unused_imports, reason = "each benchmark uses some of it")]
 pub(crate) use client::{Rival, alone, many, patiently, scattered, together};
 pub(crate) use etcd::Etcd;
 pub(crate) use postgres::Postgres;
 pub(crate) use redis::Redis;
+#[allow(unused_imports, reason = "each benchmark uses some of it")]
 pub(crate) use server::{Server, installed};
