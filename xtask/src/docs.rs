@@ -1,5 +1,6 @@
 //! The generated documents: what the command says of itself, kept where a reader looks first.
 
+use std::env;
 use std::fs;
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::mutants;
-use crate::run::{cargo, output, succeed};
+use crate::run::{cargo, command, output, succeed};
 
 /// Pictures, and the commands that draw them.
 const PICTURES: [(&str, &str); 2] = [
@@ -16,7 +17,10 @@ const PICTURES: [(&str, &str); 2] = [
 ];
 
 /// The test that finds the flaws also writes the page about them, with `UPDATE=1`.
-const FLAWS: &str = "test --quiet --package doorway-lab --test flaws";
+const FLAWS: &str = "test --quiet --workspace --all-features --test flaws";
+
+/// The command, with the features that the tests are built with, so that nothing is built twice.
+const COMMAND: &str = "build --quiet --workspace --all-features --bin doorway";
 
 /// The page about the algorithms between threads once more, inside the crate whose documentation
 /// includes it.
@@ -53,6 +57,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 
 /// Every generated document, by path.
 fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
+    succeed(&mut cargo(COMMAND))?;
     let mut documents = vec![
         ("README.md", readme()?),
         ("docs/commands.md", commands()?),
@@ -70,7 +75,8 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
 
 /// What `doorway` prints.
 fn doorway(words: &str) -> anyhow::Result<String> {
-    output(&mut cargo(&format!("run --quiet --package doorway -- {words}")))
+    let target = env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    output(&mut command(&format!("{target}/debug/doorway {words}")))
 }
 
 /// What `doorway` draws into a file of the same name elsewhere.
