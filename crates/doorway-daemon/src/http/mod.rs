@@ -1,9 +1,9 @@
 //! HTTP: the same service for whoever has no client of ours.
 //!
-//! A connection is served by hyper, and its requests by the routes of [`api`]. A lock that is
-//! acquired here is held by a lease, a session that lives by its time alone; [`leases`] finds the
+//! A connection is served by hyper, and its requests by the routes of `api`. A lock that is
+//! acquired here is held by a lease, a session that lives by its time alone; `leases` finds the
 //! one that belongs to a request that comes again. Nobody needs a token on the Unix socket, where
-//! the system says who it is; over TCP everyone needs one, or a certificate: see [`gate`].
+//! the system says who it is; over TCP everyone needs one, or a certificate: see `gate`.
 
 mod api;
 mod body;
