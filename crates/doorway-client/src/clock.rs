@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::fd::AsFd;
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_settime,
+};
 
 /// A moment on a clock that never goes back and that counts the time asleep, in nanoseconds since
 /// some beginning. Only moments of one machine compare.
@@ -28,5 +31,15 @@ impl Moment {
     /// How long it is from `earlier` to this moment; nothing if that is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Let a timer of that clock run out at this moment, also if the machine sleeps until then.
+    pub(crate) fn set(self, timer: impl AsFd) {
+        let at = self.0.clamp(1, i64::MAX as u64).cast_signed();
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let value = Timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
+        let once = Itimerspec { it_interval: zero, it_value: value };
+        let set = timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &once);
+        debug_assert!(set.is_ok(), "any time can be set: {set:?}");
     }
 }

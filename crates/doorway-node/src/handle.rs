@@ -119,10 +119,6 @@ impl Session {
     /// What a request belongs to that was made without a session: each stands for itself.
     pub(crate) const NONE: Self = Self(0);
 
-    pub(crate) fn numbered(number: u64) -> Self {
-        Self(number)
-    }
-
     /// A session with a number of your own, for a service that numbers its sessions itself; it
     /// must not use [`Node::session`](crate::Node::session) besides. 0 stands for no session.
     pub fn new(number: u64) -> Self {

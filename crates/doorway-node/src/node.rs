@@ -225,7 +225,7 @@ impl Node {
 
     /// A new session: on whose behalf locks are asked for.
     pub fn session(&self) -> Session {
-        Session::numbered(self.0.inner.next_session())
+        Session::new(self.0.inner.next_session())
     }
 }
 

@@ -6,10 +6,7 @@ use std::time::Duration;
 use std::{io, mem};
 
 use rustix::net::RecvFlags;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
@@ -233,11 +230,6 @@ impl Driver {
             return;
         }
         self.set = due;
-        let at = due.0.clamp(1, i64::MAX as u64).cast_signed();
-        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let value = Timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
-        let once = Itimerspec { it_interval: zero, it_value: value };
-        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
-        debug_assert!(set.is_ok(), "any time can be set: {set:?}");
+        due.set(&self.timer);
     }
 }

@@ -8,10 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::RecvFlags;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
 use super::shared::{Inner, Locked, Shared};
 use crate::clock::Moment;
@@ -64,7 +61,7 @@ impl Background {
             drop(inner);
             let flags = |on, flag| if on { flag } else { PollFlags::empty() };
             let interest = flags(watch.read, PollFlags::IN) | flags(watch.write, PollFlags::OUT);
-            self.set_timer(watch.until);
+            watch.until.set(&self.timer);
             let (kick, timer) = (shared.kick.as_fd(), self.timer.as_fd());
             let mut fds = vec![
                 PollFd::from_borrowed_fd(kick, PollFlags::IN),
@@ -166,15 +163,5 @@ impl Background {
         inner.plan = until;
         let read = inner.desk.stream.is_some() && !busy && !inner.reading;
         Watch { read, write: inner.desk.is_blocked(), until }
-    }
-
-    /// Let the timer run out at that moment, also if the machine sleeps until then.
-    fn set_timer(&self, until: Moment) {
-        let at = until.0.clamp(1, i64::MAX as u64).cast_signed();
-        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let value = Timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
-        let once = Itimerspec { it_interval: zero, it_value: value };
-        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
-        debug_assert!(set.is_ok(), "any time can be set: {set:?}");
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Done<'a> {
     lock: &'a str,
-    fence: u64,
+    fence: Fence,
     broken: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let Some(fence) = args.fence else { return show(args, out) };
     Talk::new(&args.node)?.answer(|machine, now| machine.break_lock(now, &args.name, fence))?;
     if args.json {
-        let (lock, fence) = (args.name.as_str(), fence.get());
+        let (lock, fence) = (args.name.as_str(), fence);
         return print_json(out, &Done { lock, fence, broken: true });
     }
     Ok(writeln!(out, "broke {} with fence {fence}", args.name)?)

@@ -34,7 +34,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Renewed<'a> {
     lock: &'a str,
-    fence: u64,
+    fence: Fence,
     held: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         Err(exit) => return Err(exit.into()),
     };
     if args.json {
-        let (lock, fence) = (args.name.as_str(), args.fence.get());
+        let (lock, fence) = (args.name.as_str(), args.fence);
         print_json(out, &Renewed { lock, fence, held: !gone })?;
     }
     if gone {

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Released<'a> {
     lock: &'a str,
-    fence: u64,
+    fence: Fence,
     held: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         return Err(odd().into());
     };
     if args.json {
-        let (lock, fence) = (args.name.as_str(), args.fence.get());
+        let (lock, fence) = (args.name.as_str(), args.fence);
         print_json(out, &Released { lock, fence, held })?;
     }
     if !held {
