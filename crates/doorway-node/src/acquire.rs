@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use doorway_core::Mode;
 use doorway_protocol::Fence;
+use tokio::task::coop;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::error::AcquireError;
@@ -179,8 +180,12 @@ impl<H: Borrow<Handle> + Unpin> Future for Acquire<H> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let Some(Waiting { client, .. }) = &this.waiting else { return this.begin(context) };
-        let client = *client;
+        let Some(&Waiting { client, .. }) = this.waiting.as_ref() else {
+            // A loop that enters over and over never waits, and would keep its thread from all
+            // else: also from the links by which other nodes ask for the lock.
+            ready!(coop::poll_proceed(context)).made_progress();
+            return this.begin(context);
+        };
         let (handle, _) = this.ask()?;
         let polled = handle
             .node()

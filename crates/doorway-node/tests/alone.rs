@@ -39,6 +39,18 @@ async fn one_at_a_time_with_growing_fences() {
 }
 
 #[tokio::test]
+async fn who_enters_over_and_over_lets_other_tasks_run() {
+    let node = Node::alone();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let other = Arc::clone(&ran);
+    tokio::spawn(async move { other.store(1, Ordering::Relaxed) });
+    for _ in 0..10_000 {
+        drop(node.lock("orders").await.unwrap());
+    }
+    assert_eq!(ran.load(Ordering::Relaxed), 1, "the other task has not run yet");
+}
+
+#[tokio::test]
 async fn a_handle_says_by_what_it_is_served() {
     let node = start().await;
     let served = ["files/a", "slots", "orders"].map(|name| node.open(name).unwrap());
