@@ -106,17 +106,16 @@ pub(crate) fn one_by_one(extent: Extent, placement: Placement) -> Samples {
 
 /// The nodes take turns, so that nobody waits and the permission is always elsewhere.
 pub(crate) fn first_acquires(extent: Extent, placement: Placement) -> Samples {
-    let turns: Arc<[Notify; SIZE]> = Arc::default();
+    // Their time ends for all at once: were some to go on, their turns would go to those who left.
+    let (turns, end) = (Arc::<[Notify; SIZE]>::default(), Arc::new(OnceLock::new()));
+    turns[0].notify_one();
     let parts = group::run(placement, ALGORITHMS[0], move |me, node| {
-        let turns = Arc::clone(&turns);
+        let (turns, end) = (Arc::clone(&turns), Arc::clone(&end));
         async move {
             let handle = node.open(NAME).unwrap();
             let mut samples = Samples::default();
-            let begun = Instant::now();
-            if me == 0 {
-                turns[0].notify_one();
-            }
-            while begun.elapsed() < extent.turn {
+            let end = *end.get_or_init(|| Instant::now() + extent.turn);
+            while Instant::now() < end {
                 turns[me].notified().await;
                 let asked = Instant::now();
                 let guard = handle.lock().await.unwrap();
