@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::Extent;
 use crate::common::Scratch;
 use crate::servers::Servers;
+use crate::shared::pin::Placement;
 use crate::shared::rivals::{Etcd, Rival as _, installed};
 use crate::shared::samples::Samples;
 use crate::shared::table::{Row, Table, progress};
@@ -19,27 +20,34 @@ pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
     };
     progress(&format!("commands, {placement}"));
     let scratch = Scratch::new();
-    let mut commands = vec![("flock FILE true", flock(&scratch))];
-    let etcd = extent.rivals.then(|| installed("etcdctl").and_then(|()| Etcd::serve(placement)));
-    match &etcd {
-        Some(Ok(server)) => {
-            let mut command = Command::new("etcdctl");
-            command.env("ETCDCTL_API", "3").args(["--endpoints", server.address()]);
-            command.args(["lock", "x", "true"]);
-            commands.push(("etcdctl lock x true", command));
-        }
-        Some(Err(why)) => table.note(format!("etcdctl, {placement}: not measured, {why}.")),
-        None => {}
-    }
-    let mut command = Command::new(doorway);
-    command.env("DOORWAY_SOCKET", servers.ours.address()).args(["run", "x", "--", "true"]);
-    commands.push(("doorway run x -- true", command));
+    let mut run = Command::new(doorway);
+    run.env("DOORWAY_SOCKET", servers.ours.address()).args(["run", "x", "--", "true"]);
+    let commands = vec![("flock FILE true", flock(&scratch)), ("doorway run x -- true", run)];
     // Whatever a command starts runs where it does, and that is where this thread does.
     let thread = placement.spawn(0, move |_| in_turns(commands, extent.runs));
     match thread.join().unwrap() {
-        Ok(times) => report(times, servers, table),
+        Ok(mut times) => {
+            // Alone, for its server is busy for a while after each.
+            if extent.rivals {
+                match etcdctl(placement, extent.runs) {
+                    Ok(etcdctl) => times.splice(1..1, etcdctl).for_each(drop),
+                    Err(why) => table.note(format!("etcdctl, {placement}: not measured, {why}.")),
+                }
+            }
+            report(times, servers, table);
+        }
         Err(why) => table.note(format!("`doorway run`, {placement}: not measured, {why}.")),
     }
+}
+
+fn etcdctl(placement: Placement, runs: usize) -> Result<Vec<(&'static str, Samples)>, String> {
+    installed("etcdctl")?;
+    let server = Etcd::serve(placement)?;
+    let mut command = Command::new("etcdctl");
+    command.env("ETCDCTL_API", "3").args(["--endpoints", server.address()]);
+    command.args(["lock", "x", "true"]);
+    let commands = vec![("etcdctl lock x true", command)];
+    placement.spawn(0, move |_| in_turns(commands, runs)).join().unwrap()
 }
 
 fn report(times: Vec<(&'static str, Samples)>, servers: &Servers, table: &mut Table) {

@@ -11,6 +11,7 @@
 
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be measured")]
 
+mod bare;
 mod command;
 mod common;
 mod crowd;

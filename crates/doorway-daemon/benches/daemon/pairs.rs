@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use doorway_client::blocking::Client;
 
 use crate::Extent;
+use crate::bare;
 use crate::ours::{self, Doorway};
 use crate::servers::{Beside, Servers, clients};
 use crate::shared::pin::Placement;
@@ -29,9 +30,10 @@ struct Times {
 pub(crate) fn one_client(extent: Extent, servers: &Servers, table: &mut Table) {
     let Servers { placement, ours, redis, postgres } = servers;
     let (placement, turn) = (*placement, extent.turn);
-    let mut times = Times::default();
+    let (mut times, mut least) = (Times::default(), Samples::default());
     for round in 1..=extent.rounds {
         progress(&format!("one client, {placement}, {round} of {}", extent.rounds));
+        least.extend(bare::round_trips(turn, placement));
         times.blocking.extend(blocking(turn, placement, ours.address(), 1, 1));
         let work = async move |address: &str| alone::<Doorway>(turn, address).await;
         times.asynchronous.extend(clients(placement, ours.address(), work));
@@ -44,14 +46,16 @@ pub(crate) fn one_client(extent: Extent, servers: &Servers, table: &mut Table) {
             times.postgres.extend(clients(placement, server.address(), work));
         }
     }
-    let beside = times.beside(Samples::median);
+    let (beside, bare) = (times.beside(Samples::median), least.median());
+    table.add(Row::of("two bare round trips through a Unix socket").at(placement).times(least));
     for (what, times) in times.theirs() {
         table.add(Row::of(&format!("acquire + release, {what}")).at(placement).times(times));
     }
     for (what, times) in times.ours() {
         let median = times.median();
         let row = Row::of(&format!("acquire + release, {what}")).at(placement).times(times);
-        table.add(beside.judge(row, median, "0.6 x", |ratio| ratio <= 0.6));
+        let row = row.ratio("bare", median / bare);
+        table.add(beside.judge(row, median, "0.6 x both", |ratio| ratio <= 0.6));
     }
 }
 
