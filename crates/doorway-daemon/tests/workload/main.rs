@@ -24,7 +24,7 @@ use nemesis::Nemesis;
 pub(crate) const TTL: Duration = Duration::from_millis(500);
 
 /// How long everything is in trouble.
-const TROUBLE: Duration = Duration::from_millis(5500);
+const TROUBLE: Duration = Duration::from_secs(20);
 
 /// Nobody asks here.
 fn live_bytes() -> u64 {
