@@ -21,7 +21,7 @@ use seats::{Liberal, Rash, Seat, Served};
 use world::{Event, Flaw, Setting, World, Wrong};
 
 /// More than any of the searches has.
-const LIMIT: usize = 1_000_000;
+const LIMIT: usize = 6_000_000;
 
 /// Nodes with one shard each. The clients of the first two ask once, and nothing else happens yet.
 fn setting<A: Algorithm>(size: usize) -> Setting {
@@ -65,6 +65,21 @@ fn holds<A: Algorithm + Served + 'static>(setting: Setting) -> usize {
 fn a_crash_at_any_moment() {
     let setting = Setting { crashes: 1, asks: [1; 3], ..setting::<Liberal>(3) };
     assert_eq!(holds::<Liberal>(setting), 309_680);
+}
+
+#[test]
+fn crashes_and_views_asked_for_among_two() {
+    let setting = Setting { crashes: 2, raises: 1, ..setting::<Liberal>(2) };
+    assert_eq!(holds::<Liberal>(setting), 241_415);
+}
+
+/// The same among three, where one asks.
+#[test]
+#[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only among_three"]
+fn crashes_and_views_asked_for_among_three() {
+    let setting = || Setting { crashes: 1, asks: [1, 0, 0], ..setting::<Liberal>(3) };
+    assert_eq!(holds::<Liberal>(Setting { raises: 1, ..setting() }), 2_200_765);
+    assert_eq!(holds::<Liberal>(Setting { crashes: 2, ..setting() }), 5_135_595);
 }
 
 #[test]
