@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_protocol::Name;
+use doorway_protocol::{Fence, Name};
 
 use crate::inner::Inner;
+use crate::locks::LostBy;
 use crate::questions::waiter;
 use crate::why::{Waiter, Who};
 use crate::wire::{CLIENT_BYTES, ClientReport, Stand};
@@ -41,6 +42,27 @@ impl fmt::Debug for Describe {
     }
 }
 
+/// What is called for each lock that a session was inside of and has lost, with the number of the
+/// session and the fence: the lock is out of order, what was reclaimed cannot have been held, or
+/// the node has ended. It must not call the node.
+#[derive(Clone)]
+pub struct OnLost(Arc<Hears>);
+
+type Hears = dyn Fn(u64, &Name, Fence) + Send + Sync;
+
+impl OnLost {
+    /// This function is called.
+    pub fn new(lost: impl Fn(u64, &Name, Fence) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(lost))
+    }
+}
+
+impl fmt::Debug for OnLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnLost(..)")
+    }
+}
+
 /// As much of a text as is told to others: whole characters only.
 pub(crate) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(CLIENT_BYTES)]
@@ -52,6 +74,14 @@ impl Inner {
         let Some(Describe(describe)) = &self.describe else { return };
         for client in clients.iter_mut().filter(|client| client.session != 0) {
             client.client = describe(client.session).map(|text| cut(&text).to_owned());
+        }
+    }
+
+    /// Tell of those who have lost what they were inside of, if they have a session.
+    pub(crate) fn tell_lost(&self, lost: impl Iterator<Item = LostBy>) {
+        let Some(OnLost(tell)) = &self.on_lost else { return };
+        for LostBy { session, lock, fence } in lost.filter(|lost| lost.session != 0) {
+            tell(session, &lock, fence);
         }
     }
 

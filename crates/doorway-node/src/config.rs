@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorway_protocol::Name;
 
-use crate::clients::Describe;
+use crate::clients::{Describe, OnLost};
 use crate::locks::{Rule, RuleError};
 use crate::patterns::{Pattern, Patterns};
 use crate::views::{Fixed, StoreError, ViewStore, Volatile};
@@ -40,6 +40,8 @@ pub struct Config {
     pub record: Option<PathBuf>,
     /// What a session says of itself, to whoever asks who is inside.
     pub describe: Option<Describe>,
+    /// Who is told when a session loses what it holds.
+    pub on_lost: Option<OnLost>,
     /// How many acquires may wait at this node at a time, and how many messages, 1024 at least, for
     /// a member that does not take them. Beyond that only those are let in who need not wait.
     pub outstanding: usize,
@@ -105,6 +107,7 @@ impl Default for Config {
             tls: None,
             record: None,
             describe: None,
+            on_lost: None,
             outstanding: 1_000_000,
             keep_idle: 65_536,
             heartbeat: Duration::from_millis(500),

@@ -17,7 +17,7 @@ use rustc_hash::FxHasher;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::clients::Describe;
+use crate::clients::{Describe, OnLost};
 use crate::config::{Checked, Config, ConfigError, Mistake};
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::{AcquireError, StartError};
@@ -73,6 +73,7 @@ pub(crate) struct Inner {
     sessions: AtomicU64,
     pub(crate) questions: Questions,
     pub(crate) describe: Option<Describe>,
+    pub(crate) on_lost: Option<OnLost>,
     pub(crate) recorder: Option<Recorder>,
 }
 
@@ -131,6 +132,7 @@ impl Inner {
             sessions: AtomicU64::new(0),
             questions: Questions::default(),
             describe: config.describe.clone(),
+            on_lost: config.on_lost.clone(),
             recorder,
             setup,
         };
@@ -243,6 +245,7 @@ impl Inner {
         for to in written.iter() {
             self.peer(to).inspect(|peer| peer.flush());
         }
+        self.tell_lost(out.lost.drain(..));
         for (from, lock, fault) in out.refused.drain(..) {
             let peer = &self.names[from.index()];
             if from == self.setup.me {

@@ -205,7 +205,7 @@ mod why;
 pub mod wire;
 
 pub use acquire::Acquire;
-pub use clients::{Describe, LockClients};
+pub use clients::{Describe, LockClients, OnLost};
 pub use config::{Config, ConfigError, MemberConfig, Mistake, RuleConfig, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
 pub use doorway_core::Mode;

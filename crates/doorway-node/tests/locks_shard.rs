@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 use doorway_core::Mode::{Exclusive, Shared};
 use doorway_core::NodeId;
 use doorway_node::Fence;
-use doorway_node::locks::{ClientId, Ended, Fault, Out, Rule, Shard, Slot};
+use doorway_node::locks::{ClientId, Ended, Fault, LostBy, Out, Rule, Shard, Slot};
 use doorway_node::wire::{Held, Stand, Step};
 use nodes::{NOW, Nodes, ask, name};
 
@@ -201,6 +201,27 @@ fn a_start_that_cannot_be_breaks_its_lock_only() {
     let (client, _) = nodes.act(0, |s, out| s.acquire(orders, ask(Exclusive, 1), out));
     nodes.deliver_all();
     assert_eq!(poll(&mut nodes.shards[0], client), Poll::Ready(Ok(fence(3, 1))));
+}
+
+#[test]
+fn of_the_clients_of_a_lock_that_breaks_those_inside_have_lost_it() {
+    let mut nodes = running("carvalho-roucairol", 2, 0);
+    let slot = open(&mut nodes, "orders")[0];
+    let (inside, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 7), out));
+    nodes.deliver_all();
+    nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 8), out));
+    nodes.shards[0].stop(2);
+    let held = Held { lock: name("orders"), mode: Exclusive, permits: 1 };
+    let both = vec![(NodeId(0), held.clone()), (NodeId(1), held)];
+    let mut out = Out::default();
+    nodes.shards[0].start(2, both, NOW, &mut out);
+    let fence = fence(1, 1);
+    assert_eq!(poll(&mut nodes.shards[0], inside).map(|ended| ended.is_err()), Poll::Ready(true));
+    assert_eq!(out.lost, [LostBy { session: 7, lock: name("orders"), fence }]);
+    // It is told once.
+    let mut out = Out::default();
+    nodes.shards[0].end(&mut out);
+    assert_eq!(out.lost, []);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A node whose process was killed starts again, and those who were inside still are.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use doorway_node::{Config, Fence, Mode, Node, OwnedGuard, ReclaimError};
+use doorway_node::{Config, Fence, Mode, Node, OnLost, OwnedGuard, ReclaimError};
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
@@ -153,7 +154,12 @@ async fn goes_on(config: &Config, others: &[Node; 2], fence: Fence) {
 /// As long as the other members are unknown, nobody knows which fences are past.
 #[tokio::test]
 async fn a_fence_of_the_future_is_found_out_in_the_end() {
-    let (_scratch, configs) = group(2, &[]);
+    let (_scratch, mut configs) = group(2, &[]);
+    let lost = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&lost);
+    configs[0].on_lost = Some(OnLost::new(move |session, lock, fence| {
+        told.lock().unwrap().push((session, lock.to_string(), fence));
+    }));
     let first = Node::start_reclaiming(configs[0].clone()).await.unwrap();
     let session = first.session();
     let claim = |name: &str, view| {
@@ -165,6 +171,12 @@ async fn a_fence_of_the_future_is_found_out_in_the_end() {
     until("a view", || second.counters().view == Some(2)).await;
     assert_eq!((past.is_lost(), future.is_lost()), (false, true));
     assert!(second.lock("stock").within(PATIENCE).await.is_ok());
+    let by = |lock: &str, guard: &OwnedGuard| (session.number(), lock.to_owned(), guard.fence());
+    assert_eq!(lost.lock().unwrap().split_off(0), [by("stock", &future)]);
+    let _nobody = first.lock("others").within(PATIENCE).await.unwrap();
+    first.stop().await;
+    // Each is told once, and nobody for whom no session asked.
+    assert_eq!(*lost.lock().unwrap(), [by("orders", &past)]);
 }
 
 /// A directory that was copied has an epoch that another process has told the others.

@@ -3,13 +3,13 @@
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use doorway_protocol::Fence;
+use doorway_protocol::{Fence, Name};
 use slab::Slab;
 use smallvec::SmallVec;
 
 use super::lock::ClientId;
 use super::machine::Fault;
-use super::shard::Out;
+use super::shard::{LostBy, Out};
 
 /// Why a client that was inside is so no more, or why one that waits will never be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,10 +114,22 @@ impl Clients {
         }
     }
 
-    /// None of the clients will ever be inside again.
-    pub(super) fn end_all(&mut self, why: Ended, wakers: &mut Vec<Waker>) {
+    /// A client that is inside of this lock is so no more.
+    pub(super) fn lose(&mut self, client: ClientId, lock: &Name, why: Ended, out: &mut Out) {
+        if let Some(client) = self.0.get_mut(client.0 as usize) {
+            client.lose(lock, why, out);
+        }
+    }
+
+    /// None of the clients, each of the lock at that place, will ever be inside again.
+    pub(super) fn end_all<'a>(
+        &mut self,
+        name: impl Fn(u32) -> &'a Name,
+        why: Ended,
+        out: &mut Out,
+    ) {
         for (_, client) in &mut self.0 {
-            client.end(why, wakers);
+            client.lose(name(client.lock), why, out);
         }
     }
 
@@ -175,6 +187,13 @@ impl Client {
 
     fn knows(&self, waker: &Waker) -> bool {
         self.wakers.iter().any(|known| known.will_wake(waker))
+    }
+
+    fn lose(&mut self, lock: &Name, why: Ended, out: &mut Out) {
+        if let State::Inside(fence) = self.state {
+            out.lost.push(LostBy { session: self.session, lock: lock.clone(), fence });
+        }
+        self.end(why, &mut out.wakers);
     }
 
     fn end(&mut self, why: Ended, wakers: &mut Vec<Waker>) {

@@ -20,5 +20,5 @@ pub use machine::{Fault, Machine, Payload, Sends, Typed};
 pub use reclaim::Unclaimed;
 pub use record::{Did, Record};
 pub use rule::{Rule, RuleError, served};
-pub use shard::{Ask, Out, Setup, Shard};
+pub use shard::{Ask, LostBy, Out, Setup, Shard};
 pub use table::Slot;

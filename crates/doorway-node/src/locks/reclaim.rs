@@ -67,7 +67,7 @@ impl Shard {
                 if fence.is_some_and(|fence| fence.view() >= view) {
                     // Without a machine nothing can go wrong, and nothing comes of it.
                     let _ = entry.lock.leave(rule, client, &mut self.moves);
-                    self.clients.end(client, Ended::Lost, &mut out.wakers);
+                    self.clients.lose(client, &entry.name, Ended::Lost, out);
                 }
             }
         }

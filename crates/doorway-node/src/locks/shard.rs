@@ -49,6 +49,17 @@ pub struct Ask {
     pub now: Duration,
 }
 
+/// A session was inside of a lock, under this fence, and has lost it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostBy {
+    /// The session, by its number at this node; none has the number 0.
+    pub session: u64,
+    /// The lock.
+    pub lock: Name,
+    /// The fence.
+    pub fence: Fence,
+}
+
 /// What is to be done about what happened.
 #[derive(Debug, Default)]
 pub struct Out {
@@ -59,6 +70,8 @@ pub struct Out {
     /// Wakers that are of no more use, to be dropped once the shard is unlocked: one may own a
     /// task, and the task a lock of this shard.
     pub spent: Vec<Waker>,
+    /// Who was inside of something and has lost it.
+    pub lost: Vec<LostBy>,
     /// What was refused or broke a lock, for the log: who did it, which may be this node.
     pub refused: Vec<(NodeId, Name, Fault)>,
     /// The clock is far, or the shard cannot go on in this view: the group must start the next.
@@ -297,8 +310,9 @@ impl Shard {
             let _ = entry.lock.leave(rule, client, &mut self.moves);
             self.clients.end(client, Ended::Broken(fault), &mut out.wakers);
         }
+        let name = &entry.name;
         for (client, _) in entry.lock.inside() {
-            self.clients.end(client, Ended::Broken(fault), &mut out.wakers);
+            self.clients.lose(client, name, Ended::Broken(fault), out);
         }
     }
 

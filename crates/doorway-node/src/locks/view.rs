@@ -80,7 +80,8 @@ impl Shard {
         self.run = Run::Over;
         self.table.iter_mut().for_each(|entry| entry.lock.stop());
         self.kept = Kept::default();
-        self.clients.end_all(Ended::Lost, &mut out.wakers);
+        let table = &self.table;
+        self.clients.end_all(|lock| &table.get(lock).name, Ended::Lost, out);
     }
 
     /// A message of a peer has arrived. One of another view is dropped, one of a view that has not
