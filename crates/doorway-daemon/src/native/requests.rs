@@ -10,7 +10,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::principal::Principal;
 use crate::service::outbox::Outbox;
-use crate::service::{Asked, Service, Session, refusal};
+use crate::service::{Service, Session, refusal};
 
 /// How many questions of one connection may wait for their answers.
 const QUESTIONS: usize = 256;
@@ -49,11 +49,7 @@ impl Requests {
         let reply = match request {
             Request::Acquire(number, ask) => {
                 let Some(session) = &self.session else { return self.refuse(number, visitor()) };
-                match service.acquire(session, number, ask, None) {
-                    Asked::Now(Ok(fence)) => Reply::Granted(number, fence),
-                    Asked::Now(Err(refusal)) => Reply::Refused(number, refusal),
-                    Asked::Later => return,
-                }
+                return service.ask(session, number, ask);
             }
             Request::Withdraw(number) => return self.withdraw(number),
             Request::Release(number, lock, fence) => {

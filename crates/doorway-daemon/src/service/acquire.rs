@@ -11,13 +11,11 @@ use doorway_protocol::{Ask, Code, Fence, Mode, Name, Refusal, Reply, Wait};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::events::EventKind;
 use super::permits::{self, Ticket};
 use super::refusals::{gone, limit, not_free, of_node, refusal, stopping};
 use super::session::{Grant, Session, State, Waiting};
 use super::{Inner, Service, allowed};
 use crate::clock::Moment;
-use crate::ledger::{GrantRecord, Record};
 use crate::principal::Right;
 
 /// How long one who does not want to wait lets other nodes answer.
@@ -25,10 +23,10 @@ const ASKING: Duration = Duration::from_secs(2);
 
 /// What comes of asking for a lock.
 #[derive(Debug)]
-pub(crate) enum Asked {
-    /// The answer.
-    Now(Result<Fence, Refusal>),
-    /// It comes later, to the session's connection and to whoever asked to be told.
+enum Asked {
+    /// It is granted.
+    Now(Fence),
+    /// The answer comes later, to the session's connection and to whoever asked to be told.
     Later,
 }
 
@@ -36,13 +34,21 @@ pub(crate) enum Asked {
 type Tell = oneshot::Sender<Result<Fence, Refusal>>;
 
 /// A request on its way.
-struct Wanted {
-    request: u64,
-    lock: Name,
-    mode: Mode,
+pub(super) struct Wanted {
+    pub(super) request: u64,
+    pub(super) lock: Name,
+    pub(super) mode: Mode,
     wait: Wait,
     handle: Handle,
-    ticket: Option<Ticket>,
+    pub(super) ticket: Option<Ticket>,
+}
+
+#[cfg(test)]
+impl Wanted {
+    pub(super) fn plain(ask: Ask, handle: Handle) -> Self {
+        let Ask { lock, mode, wait, .. } = ask;
+        Self { request: 1, lock, mode, wait, handle, ticket: None }
+    }
 }
 
 impl Service {
@@ -56,40 +62,42 @@ impl Service {
         ask: Ask,
     ) -> Result<Fence, Refusal> {
         let (tell, told) = oneshot::channel();
-        match self.acquire(session, request, ask, Some(tell)) {
-            Asked::Now(answer) => answer,
+        let asked = self.acquire(session, &mut session.state(), request, ask, Some(tell));
+        match asked? {
+            Asked::Now(fence) => Ok(fence),
             Asked::Later => told.await.unwrap_or_else(|_| Err(gone())),
         }
     }
 
-    /// Ask for a lock. Where nobody has to be waited for this is a function call.
-    pub(crate) fn acquire(
-        &self,
-        session: &Arc<Session>,
-        request: u64,
-        ask: Ask,
-        tell: Option<Tell>,
-    ) -> Asked {
-        match self.try_acquire(session, request, ask, tell) {
-            Ok(asked) => asked,
-            Err(refusal) => Asked::Now(Err(refusal)),
+    /// Ask for a lock on behalf of a session, whose connection is told the answer. Where nobody has
+    /// to be waited for this is a function call.
+    pub(crate) fn ask(&self, session: &Arc<Session>, request: u64, ask: Ask) {
+        let mut state = session.state();
+        let answer = match self.acquire(session, &mut state, request, ask, None) {
+            Ok(Asked::Later) => return,
+            Ok(Asked::Now(fence)) => Ok(fence),
+            Err(refusal) => Err(refusal),
+        };
+        // Before anyone can take the lock away again, and say so.
+        if let Some(outbox) = &state.outbox {
+            outbox.tell(&answered(request, answer));
         }
     }
 
-    fn try_acquire(
+    fn acquire(
         &self,
         session: &Arc<Session>,
+        state: &mut State,
         request: u64,
         ask: Ask,
         tell: Option<Tell>,
     ) -> Result<Asked, Refusal> {
         let inner = &*self.0;
         allowed(&session.principal, Right::Acquire, &ask.lock)?;
-        let mut state = session.state();
         if state.over {
             return Err(gone());
         }
-        let tell = match inner.repeated(&mut state, request, tell) {
+        let tell = match inner.repeated(state, request, tell) {
             Ok(asked) => return asked,
             Err(tell) => tell,
         };
@@ -111,10 +119,8 @@ impl Service {
             inner.permits.check_unused(&wanted.lock)?;
         }
         match polled {
-            Poll::Ready(guard) => {
-                inner.keep(session, &mut state, guard, wanted).map(|fence| Asked::Now(Ok(fence)))
-            }
-            Poll::Pending => self.wait(session, &mut state, wanted, acquire, tell),
+            Poll::Ready(guard) => inner.keep(session, state, guard, wanted).map(Asked::Now),
+            Poll::Pending => self.wait(session, state, wanted, acquire, tell),
         }
     }
 
@@ -168,7 +174,7 @@ impl Inner {
         let answered = state.answered.as_ref().and_then(|answered| answered.get(&request));
         let Some((lock, fence)) = answered else { return Err(tell) };
         if state.grants.contains(&self.hasher, lock.as_str(), *fence) {
-            return Ok(Ok(Asked::Now(Ok(*fence))));
+            return Ok(Ok(Asked::Now(*fence)));
         }
         Ok(Err(refusal(Code::Gone, format!("request {request} was granted, and that is over"))))
     }
@@ -297,75 +303,6 @@ impl Inner {
         for told in waiting.told {
             let _ = told.send(answer.clone()); // Who has gone away may ask again.
         }
-    }
-
-    /// Put a guard into the table of its session.
-    fn keep(
-        &self,
-        session: &Session,
-        state: &mut State,
-        guard: OwnedGuard,
-        wanted: Wanted,
-    ) -> Result<Fence, Refusal> {
-        let (fence, request) = (guard.fence(), wanted.request);
-        let Wanted { lock, mode, ticket, .. } = wanted;
-        self.write_down(session, state, &lock, mode, fence, request)?;
-        if session.is_loose()
-            && let Some(answered) = &mut state.answered
-        {
-            if answered.len() > state.grants.len() + 1024 {
-                answered.pop_first();
-            }
-            answered.insert(request, (lock.clone(), fence));
-        }
-        ticket.into_iter().for_each(Ticket::keep);
-        self.hold(session, state, Grant { guard, request });
-        Ok(fence)
-    }
-
-    /// A session holds one more.
-    pub(crate) fn hold(&self, session: &Session, state: &mut State, grant: Grant) {
-        let (name, fence) = (grant.guard.handle().name(), grant.fence());
-        self.announce(EventKind::Granted, session, name, fence);
-        if session.is_loose() {
-            let key = (permits::visible_name(name), fence);
-            self.loose.lock().insert(key, session.number);
-        }
-        state.grants.insert(&self.hasher, grant);
-        self.held.fetch_add(1, Ordering::Relaxed);
-        self.grants.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Before a grant is told, its session is in the ledger; and the grant too if nobody would
-    /// come back to claim it.
-    fn write_down(
-        &self,
-        session: &Session,
-        state: &mut State,
-        lock: &Name,
-        mode: Mode,
-        fence: Fence,
-        request: u64,
-    ) -> Result<(), Refusal> {
-        let Some(ledger) = &self.ledger else { return Ok(()) };
-        let failed = |error| {
-            let text = format!("the ledger of sessions cannot be written: {error}");
-            refusal(Code::Unavailable, text)
-        };
-        if state.written.is_none() {
-            let record = Record::Session(session.record());
-            state.written = Some(ledger.write(&record).map_err(failed)?);
-        }
-        if session.is_loose() {
-            let (lock, shared) = (lock.clone(), mode == Mode::Shared);
-            let permits = self.permits.number(&lock);
-            let session = session.number;
-            let key = (lock.clone(), fence);
-            let grant = GrantRecord { session, lock, shared, permits, fence, request };
-            let place = ledger.write(&Record::Grant(grant)).map_err(failed)?;
-            state.written_grants.insert(key, place);
-        }
-        Ok(())
     }
 }
 

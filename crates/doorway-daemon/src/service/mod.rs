@@ -9,6 +9,7 @@ mod connected;
 mod counts;
 mod events;
 mod expire;
+mod grant;
 mod hello;
 mod lease;
 mod open;
@@ -41,7 +42,6 @@ use crate::settings::{Known, Limits, Settings};
 use outbox::Outbox;
 use permits::Permits;
 
-pub(crate) use acquire::Asked;
 pub use connected::Peer;
 pub(crate) use counts::{Counts, WAITS};
 pub use events::{Event, EventKind};

@@ -73,6 +73,7 @@ struct Use {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     permits: Arc<Permits>,
+    number: u32,
     lock: Option<Name>,
 }
 
@@ -86,6 +87,11 @@ impl Ticket {
     /// The count goes over to a grant, whose end is told by [`Permits::leave`].
     pub(crate) fn keep(mut self) {
         self.lock = None;
+    }
+
+    /// With so many permits.
+    pub(crate) fn permits(&self) -> u32 {
+        self.number
     }
 }
 
@@ -114,7 +120,8 @@ impl Permits {
         }
         of.by += 1;
         self.names.store(used.len(), Ordering::SeqCst);
-        Ok((inner, Ticket { permits: Arc::clone(self), lock: Some(lock.clone()) }))
+        let (all, lock) = (Arc::clone(self), Some(lock.clone()));
+        Ok((inner, Ticket { permits: all, number: permits, lock }))
     }
 
     /// One who used a name does so no more.
