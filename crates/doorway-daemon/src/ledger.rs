@@ -3,18 +3,22 @@
 //! A file of records of equal size, each written at its place when a session first holds something
 //! and erased when it ends. It survives the process, not the machine: nothing waits for the disk
 //! but the marker at the beginning, which says when the machine was started, whether clients of
-//! other machines were served, whether the service stopped as it should, and which numbers sessions
-//! have had.
+//! other machines were served, for how long sessions could live, whether the service stopped as it
+//! should, and which numbers sessions have had. One that stopped as it should has left the records
+//! of those who could not be told, and go on.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorway_protocol::{Fence, Life, Name, Secret};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+
+use crate::clock::ms;
 
 /// How long a record is, with what surrounds it. So many divide a page, so that none is ever torn.
 const RECORD: usize = 512;
@@ -44,8 +48,6 @@ pub enum LedgerError {
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each was found or not, whatever the others")]
 pub struct Former {
-    /// The process before this one did not stop as it should.
-    pub unclean: bool,
     /// The machine has run since.
     pub same_boot: bool,
     /// Clients of other machines may have been served.
@@ -55,6 +57,8 @@ pub struct Former {
     /// It may lack sessions that held something: it is damaged, or the machine was started anew
     /// before the disk knew of sessions of other machines.
     pub lacking: bool,
+    /// Sessions that it may lack lived no longer than this without being heard of.
+    pub ttl: Duration,
     /// No session before this start had a higher number.
     pub last: u64,
     /// The records that were there, with their places.
@@ -101,10 +105,13 @@ pub(crate) struct GrantRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Marker {
     boot: String,
+    /// The process has stopped, and all who may hold something are in the ledger.
     clean: bool,
     tcp: bool,
     /// It lacked sessions when this process started, which has not waited for all of them yet.
     lacking: bool,
+    /// The longest that a session could live without being heard of.
+    ttl_ms: u64,
     /// Sessions up to this number may have been.
     last: u64,
 }
@@ -128,8 +135,8 @@ struct Places {
 
 impl Ledger {
     /// Take a directory, which is made if only it is missing, and find what was left in it. `tcp`:
-    /// will clients of other machines be served?
-    pub fn open(directory: &Path, tcp: bool) -> Result<(Self, Former), LedgerError> {
+    /// will clients of other machines be served? `ttl`: how long may sessions live unheard?
+    pub fn open(directory: &Path, tcp: bool, ttl: Duration) -> Result<(Self, Former), LedgerError> {
         match fs::DirBuilder::new().mode(0o700).create(directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(failed("create", directory)(error));
@@ -156,19 +163,19 @@ impl Ledger {
                  is granted before the longest time to live is over"
             );
         }
-        if !former.unclean {
-            // Nobody needs what is left, and places begin anew.
-            file.set_len(0).map_err(failed("shorten", &path))?;
-        }
-        let end = if former.unclean { bytes.len().div_ceil(RECORD).max(1) as u32 } else { 1 };
-        let used: std::collections::BTreeSet<u32> =
-            former.records.iter().map(|(place, _)| *place).collect();
+        let used: BTreeSet<u32> = former.records.iter().map(|(place, _)| *place).collect();
+        let end = used.last().map_or(1, |last| last + 1);
         let free: Vec<u32> = (1..end).filter(|place| !used.contains(place)).collect();
         let (first, last, lacking) = (former.last, former.last + NUMBERS, former.lacking);
-        let marker = Marker { boot, clean: false, tcp, lacking, last };
+        // While some are waited for whom nobody knows, another crash must not shorten their time.
+        let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
+        let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
         let places = Mutex::new(Places { end, free: Vec::new() });
         let ledger = Self { file, path, marker, first, places };
         ledger.mark(false, lacking)?;
+        // What lies behind nobody needs, or nobody can read.
+        let length = u64::from(end) * RECORD as u64;
+        ledger.file.set_len(length).map_err(failed("shorten", &ledger.path))?;
         if former.damaged {
             for place in &free {
                 ledger.erase(*place);
@@ -224,9 +231,10 @@ impl Ledger {
         }
     }
 
-    /// The service has stopped as it should: nobody holds anything.
-    pub fn close(&self) {
-        if let Err(error) = self.mark(true, false) {
+    /// The service has stopped as it should: nobody holds anything but those whose records are
+    /// left, and, unless it is `settled`, those whom the ledger lacked from the beginning.
+    pub fn close(&self, settled: bool) {
+        if let Err(error) = self.mark(true, self.marker.lacking && !settled) {
             tracing::error!("{error}");
         }
     }
@@ -278,19 +286,17 @@ fn read(bytes: &[u8], boot: &str) -> Former {
         // Nobody knows what was before, so it is taken to be the worst. The numbers of sessions
         // begin where none can have got in the time since the first start that could have been.
         let last = seconds_since_2026() << 20;
-        let (unclean, tcp, damaged, lacking) = (true, true, true, true);
-        return Former { unclean, tcp, damaged, lacking, last, ..Former::default() };
+        let (tcp, damaged, lacking) = (true, true, true);
+        return Former { tcp, damaged, lacking, last, ..Former::default() };
     };
-    let Marker { boot: of, clean, tcp, lacking, last } = marker;
-    if clean {
-        return Former { last, ..Former::default() };
-    }
+    let Marker { boot: of, clean, tcp, lacking, ttl_ms, last } = marker;
     let same_boot = of == boot;
     // Another start of the machine may have come before the disk knew: that is no damage.
     let damaged = same_boot && bytes.chunks(RECORD).any(is_damaged);
-    let lacking = lacking || damaged || tcp && !same_boot;
+    let lacking = lacking || damaged || tcp && !same_boot && !clean;
+    let ttl = Duration::from_millis(ttl_ms);
     let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
-    Former { unclean: true, same_boot, tcp, damaged, lacking, last, records }
+    Former { same_boot, tcp, damaged, lacking, ttl, last, records }
 }
 
 /// Was there a record that cannot be read any more? What was erased has no length.

@@ -206,7 +206,7 @@ async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeEr
     let tcp = settings.sessions.is_some() || settings.http.is_some();
     let mut waited = Duration::ZERO;
     loop {
-        match Ledger::open(directory, tcp) {
+        match Ledger::open(directory, tcp, settings.limits.ttl) {
             Err(LedgerError::InUse(_)) if waited < PATIENCE => {
                 let pause = Duration::from_millis(20);
                 sleep(pause).await;

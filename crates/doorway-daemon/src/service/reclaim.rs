@@ -34,12 +34,10 @@ pub(crate) struct Awaited {
 impl Awaited {
     /// Who may still hold something?
     pub(crate) fn new(former: &Former, limits: &Limits) -> Self {
-        let mut awaited = Self { last: former.last, ..Self::default() };
-        if !former.unclean {
-            return awaited;
-        }
-        awaited.believed = former.lacking;
-        let mut longest = if awaited.believed { limits.ttl } else { Duration::ZERO };
+        let believed = former.lacking;
+        let mut awaited = Self { believed, last: former.last, ..Self::default() };
+        // Those whom the ledger lacks live as long as they could then, whatever is allowed now.
+        let mut longest = if believed { former.ttl.max(limits.ttl) } else { Duration::ZERO };
         let mut loose = false;
         for (place, record) in &former.records {
             let Record::Session(session) = record else { continue };
@@ -57,7 +55,7 @@ impl Awaited {
             }
         }
         if loose || !longest.is_zero() {
-            awaited.until = Some(Moment::now().after(longest.min(limits.ttl)));
+            awaited.until = Some(Moment::now().after(longest));
         }
         awaited
     }
@@ -88,7 +86,10 @@ pub(crate) async fn run(service: Service) {
         let at_most_ms = ms(until.since(Moment::now()));
         tracing::info!(waiting, at_most_ms, "waiting for the holders of before the crash");
     }
-    while !inner.former.lock().is_over() && !service.is_stopping() {
+    while !inner.former.lock().is_over() {
+        if service.is_stopping() {
+            return; // Those who are not back yet come to the next process.
+        }
         sleep(Duration::from_millis(10)).await;
     }
     let missing = std::mem::take(&mut inner.former.lock().sessions);
@@ -127,8 +128,7 @@ impl Service {
                 }
                 continue;
             }
-            let same_boot = former.same_boot || record.life == Life::Lease;
-            let live = former.unclean && same_boot;
+            let live = former.same_boot || record.life == Life::Lease;
             if !live || !self.restore_one(place, &record, &held) {
                 for (place, _) in &held {
                     ledger.erase(*place);

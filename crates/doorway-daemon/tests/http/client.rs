@@ -66,7 +66,8 @@ impl Server {
             let listener =
                 bind_unix(&Socket::Abstract(name.clone())).expect("a name that nobody uses");
             let data = settings.node.data.as_deref();
-            let ledger = data.map(|data| Ledger::open(data, false).expect("a ledger"));
+            let ledger =
+                data.map(|data| Ledger::open(data, false, settings.limits.ttl).expect("a ledger"));
             let service = Service::start(settings, ledger).await;
             let service = service.expect("nothing is wrong with the settings");
             let doors = with_http(&service, settings, Doors::default());

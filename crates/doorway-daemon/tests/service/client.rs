@@ -3,16 +3,18 @@
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixStream};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use doorway_daemon::ledger::Ledger;
 use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
 use doorway_daemon::service::Service;
 use doorway_daemon::settings::{Limits, Settings, Socket};
 use doorway_node::Config;
 use doorway_protocol::{
-    Ask, Fence, Frames, Greeting, Hello, Life, MAGIC, Mode, Name, Opening, Reply, Request, Scope,
-    VERSIONS, Wait, Welcome, WhoAmI, put,
+    Ask, Claim, Fence, Frames, Greeting, Hello, Life, MAGIC, Mode, Name, Opening, Reply, Request,
+    Scope, VERSIONS, Wait, Welcome, WhoAmI, put,
 };
 use tokio::runtime::Runtime;
 
@@ -51,7 +53,37 @@ pub(crate) fn fresh() -> String {
     format!("doorway-test-{}-{number}", std::process::id())
 }
 
+/// A service with the ledger of its directory, if it has one.
+pub(crate) async fn start(settings: &Settings) -> Service {
+    let ttl = settings.limits.ttl;
+    let data = settings.node.data.as_deref();
+    let ledger = data.map(|data| Ledger::open(data, false, ttl).expect("the directory is free"));
+    Service::start(settings, ledger).await.expect("nothing is wrong with the settings")
+}
+
+/// A directory that goes away with this value.
+pub(crate) struct Place(pub(crate) PathBuf);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(std::env::temp_dir().join(fresh()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 impl Server {
+    /// As a power cut would end it: nobody is told anything, and the ledger stays as it is.
+    pub(crate) fn crash(self) {
+        let Self { service, runtime, .. } = self;
+        runtime.shutdown_timeout(PATIENCE);
+        drop(service);
+    }
+
     pub(crate) fn start(settings: &Settings) -> Self {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime =
@@ -60,8 +92,7 @@ impl Server {
         let service = runtime.block_on(async {
             let listener =
                 bind_unix(&Socket::Abstract(name.clone())).expect("a name that nobody uses");
-            let service = Service::start(settings, None).await;
-            let service = service.expect("nothing is wrong with the settings");
+            let service = start(settings).await;
             tokio::spawn(accept_unix(service.clone(), listener, Doors::default()));
             service
         });
@@ -194,6 +225,24 @@ impl Client {
             Reply::Released(of, held) if of == number => held,
             other => panic!("not released: {other:?}"),
         }
+    }
+}
+
+pub(crate) fn claim(lock: &str, fence: Fence) -> Claim {
+    Claim { lock: name(lock), mode: Mode::Exclusive, permits: None, fence, request: 1 }
+}
+
+/// Go on with a session of ten seconds that opened like this.
+pub(crate) fn resume(welcome: &Welcome, held: Vec<Claim>) -> Opening {
+    let (session, secret) = welcome.session.expect("a session");
+    Opening::Resume {
+        session,
+        secret,
+        ttl_ms: 10_000,
+        life: CONNECTION,
+        held,
+        waiting: Vec::new(),
+        more: false,
     }
 }
 

@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 use doorway_daemon::listen::Doors;
 use doorway_daemon::serve::{self, ServeError};
 use doorway_daemon::settings::{Settings, Socket};
-use doorway_protocol::{
-    Ask, Claim, Code, Fence, Life, Mode, Opening, Reply, Request, Secret, SessionId, Wait,
-};
+use doorway_protocol::{Ask, Claim, Code, Life, Opening, Reply, Request, Secret, SessionId, Wait};
 
-use crate::client::{CONNECTION, Client, PATIENCE, ask, connect, fresh, name, settings};
+use crate::client::{CONNECTION, Client, PATIENCE, ask, claim, connect, fresh, name, settings};
 use crate::process;
 
 /// What a process of these tests is to serve: the name of its socket and its directory.
@@ -155,10 +153,6 @@ impl Remembered {
     }
 }
 
-fn claim(lock: &str, fence: Fence) -> Claim {
-    Claim { lock: name(lock), mode: Mode::Exclusive, permits: None, fence, request: 1 }
-}
-
 #[test]
 fn after_a_crash_those_inside_come_back_before_anyone_enters() {
     let mut daemon = Daemon::start();
@@ -240,7 +234,7 @@ fn after_a_crash_processes_that_are_there_are_waited_for() {
 }
 
 #[test]
-fn what_needs_no_connection_is_held_over_a_crash() {
+fn what_needs_no_connection_is_held_over_crashes_and_stops() {
     let mut daemon = Daemon::start();
     let mut sleeper = process::Sleeper::start();
     let mut script = daemon.client();
@@ -253,8 +247,12 @@ fn what_needs_no_connection_is_held_over_a_crash() {
     let number = script.ask_for(permits.clone());
     let permit = script.granted(number);
     drop(script);
-    for _ in 0..2 {
-        daemon.crash();
+    for stops in [false, true, true, false] {
+        if stops {
+            daemon.restart();
+        } else {
+            daemon.crash();
+        }
         let mut other = daemon.session();
         for lock in ["tied", "leased"] {
             let number = other.ask(lock, Wait::No);
@@ -270,6 +268,10 @@ fn what_needs_no_connection_is_held_over_a_crash() {
     }
     let mut visitor = daemon.client();
     visitor.visit();
+    for (lock, fence) in [("tied", tied), ("leased", leased), ("permits", permit)] {
+        visitor.send(&Request::Renew(1, name(lock), fence));
+        assert_eq!(visitor.reply(), Reply::Done(1));
+    }
     assert!(visitor.release("leased", leased));
     assert!(visitor.release("permits", permit));
     sleeper.kill();
@@ -311,5 +313,21 @@ fn a_crash_upon_a_crash_forgets_nobody() {
     assert_eq!(other.refused(number).code, Code::NotFree);
     daemon.crash();
     assert_eq!(holder.resume(&daemon, vec![claim("a", fence)]), Ok(Vec::new()));
+    assert!(holder.client.release("a", fence));
+}
+
+#[test]
+fn a_stop_while_former_holders_are_waited_for_forgets_nobody() {
+    let mut daemon = Daemon::start();
+    let mut holder = Remembered::open(&daemon, 10_000);
+    let fence = holder.client.acquire("a");
+    daemon.crash();
+    assert!(daemon.status().reclaiming_ms.is_some());
+    daemon.restart();
+    let mut other = daemon.session();
+    let number = other.ask("a", Wait::No);
+    assert!(daemon.status().reclaiming_ms.is_some(), "the holder is still waited for");
+    assert_eq!(holder.resume(&daemon, vec![claim("a", fence)]), Ok(Vec::new()));
+    assert_eq!(other.refused(number).code, Code::NotFree);
     assert!(holder.client.release("a", fence));
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use doorway_daemon::listen::{Doors, Proof, SharedTls, Speaks, accept_tcp};
 use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::Service;
+use doorway_daemon::settings::Settings;
 use doorway_protocol::{
     Claim, Code, Frames, Greeting, Hello, MAGIC, Mode, Opening, Reply, Request, VERSIONS, Wait,
     WhoAmI, put,
@@ -19,7 +20,7 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned,
 };
 
-use crate::client::{CONNECTION, PATIENCE, ask, name, settings};
+use crate::client::{self, CONNECTION, PATIENCE, Place, ask, claim, name, resume, settings};
 
 struct Server {
     service: Service,
@@ -37,6 +38,10 @@ fn identify(proof: Proof<'_>) -> Option<Principal> {
 }
 
 fn start() -> Server {
+    start_with(&settings())
+}
+
+fn start_with(settings: &Settings) -> Server {
     let made = generate_simple_self_signed(["node.local.doorway".to_owned()]);
     let CertifiedKey { cert, signing_key } = made.expect("a certificate can be made");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
@@ -54,7 +59,7 @@ fn start() -> Server {
     let (service, address) = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
-        let service = Service::start(&settings(), None).await.expect("the settings are good");
+        let service = client::start(settings).await;
         tokio::spawn(accept_tcp(service.clone(), listener, doors, Speaks::Native));
         (service, address)
     });
@@ -139,6 +144,36 @@ fn a_cut_connection_leaves_the_session_until_its_time_and_resuming_keeps_it() {
     }
     assert!(cut.elapsed() > Duration::from_millis(900), "too early");
     server.runtime.block_on(server.service.stop(Duration::ZERO));
+}
+
+/// Who cannot be told that the node stops keeps what it holds, and comes back to the next process.
+#[test]
+fn a_cut_connection_keeps_its_locks_over_a_graceful_stop() {
+    let (place, token) = (Place::new(), Some("let-me-in"));
+    let mut settings = settings();
+    settings.node.data = Some(place.0.clone());
+    let server = start_with(&settings);
+    let mut client = Remote::connect(&server);
+    let opening = Opening::New { ttl_ms: 10_000, life: CONNECTION };
+    let welcome = client.hello(token, opening).unwrap();
+    let asked = client.ask(&Request::Acquire(1, ask("ci/a", Wait::No)));
+    let Reply::Granted(1, fence) = asked else { panic!("not granted: {asked:?}") };
+    drop(client);
+    let began = Instant::now();
+    while server.service.connections() > 0 {
+        assert!(began.elapsed() < PATIENCE, "its connection has not ended");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    server.runtime.block_on(server.service.stop(Duration::ZERO));
+    drop(server);
+    let server = start_with(&settings);
+    assert!(server.service.status().reclaiming_ms.is_some(), "it is waited for");
+    let mut client = Remote::connect(&server);
+    // What it may not acquire it cannot claim either.
+    let others = claim("deploy", fence);
+    let opening = resume(&welcome, vec![claim("ci/a", fence), others.clone()]);
+    assert_eq!(client.hello(token, opening).unwrap().lost, [others]);
+    assert_eq!(server.service.held(), 1);
 }
 
 #[test]
