@@ -42,9 +42,6 @@ const ENOUGH: usize = 1 << 16;
 const TURN: usize = 128;
 const REPORT: usize = 16;
 
-/// How many claims a client may make: as many as it may hold and wait for, and some.
-const CLAIMS: usize = 1000;
-
 /// Lines about clients that make no sense come once in a while.
 static GARBAGE: Seldom = Seldom::new();
 static SLOW: Seldom = Seldom::new();
@@ -118,20 +115,40 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         };
         refusal(Code::Forbidden, if peer.remote { text } else { "this node serves its own user" })
     })?;
-    let mut claims = Vec::new();
-    let mut more = matches!(hello.opening, Opening::Resume { more: true, .. });
+    let (mut claims, mut count, mut more) = (Vec::new(), 0, false);
+    if let Opening::Resume { held, waiting, more: others, .. } = &hello.opening {
+        more = *others;
+        count_claims(service, held.len(), waiting.len(), &mut count)?;
+    }
     while more {
-        if claims.len() >= CLAIMS {
-            return Err(Some(refusal(Code::Invalid, "more claims than anyone can have")));
-        }
         let next: Claims = wire.frame().await?;
         more = next.more;
+        count_claims(service, next.held.len(), next.waiting.len(), &mut count)?;
         claims.push(next);
     }
     let greeted = service.greet(&mut peer, &principal, hello, claims, &wire.outbox)?;
     wire.outbox.with(|bytes| put::<Greeting>(&Ok(greeted.welcome), bytes));
     greeted.then.iter().for_each(|reply| wire.outbox.tell(reply));
     Ok((principal, greeted.session))
+}
+
+/// Refuse a frame that claims more than fits, and more than anyone may have together.
+fn count_claims(
+    service: &Service,
+    held: usize,
+    waiting: usize,
+    count: &mut usize,
+) -> Result<(), Refusal> {
+    let (limits, fits) = (service.limits(), Claims::MAX);
+    // Besides what a session may have there are requests that were on their way.
+    let most = limits.grants.saturating_add(limits.waiting).saturating_add(fits);
+    // A frame without any counts too, or they could come for ever.
+    *count += (held + waiting).max(1);
+    if held <= fits && waiting <= fits && *count <= most {
+        return Ok(());
+    }
+    let text = format!("more claims than anyone can have: {fits} in a frame, {most} in all");
+    Err(refusal(Code::Invalid, text))
 }
 
 /// It is logged, once in a while.

@@ -150,7 +150,7 @@ impl Leases {
 
     /// A request was refused: unless something else has come of it, its lease has no use.
     pub(crate) fn drop_idle(&self, made: &Made) {
-        self.service.end_if_idle(&made.session);
+        self.service.0.end_if_idle(&made.session);
         let Some(key) = &made.key else { return };
         let mut known = self.known.lock();
         let same = |known: &Known| Arc::ptr_eq(&known.made.session, &made.session);
@@ -164,7 +164,7 @@ impl Leases {
     pub(crate) fn withdraw(&self, made: &Made) -> bool {
         let waits = made.is_waiting();
         let held = self.service.withdraw(&made.session, made.number).is_ok();
-        self.service.end_if_idle(&made.session);
+        self.service.0.end_if_idle(&made.session);
         waits || held
     }
 
@@ -192,7 +192,7 @@ impl Leases {
         let session = self.service.lease_of(&caller.principal, lock, number);
         Ok(session.is_some_and(|session| {
             let held = self.service.withdraw(&session, number).is_ok();
-            self.service.end_if_idle(&session);
+            self.service.0.end_if_idle(&session);
             held
         }))
     }

@@ -66,7 +66,7 @@ impl Service {
         if closed && !session.remote && matches!(session.life, Life::Connection { .. }) {
             self.0.end(session, End::Left);
         } else if session.is_loose() {
-            self.end_if_idle(session);
+            self.0.end_if_idle(session);
         }
     }
 }

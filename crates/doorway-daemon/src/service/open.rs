@@ -46,7 +46,7 @@ impl Service {
         life: Life,
     ) -> Result<Arc<Session>, Refusal> {
         let begin = self.begin(peer, principal, who, ttl_ms, life)?;
-        self.admit(Session::new(begin))
+        self.admit(Session::new(begin), self.0.limits.sessions)
     }
 
     /// How a session begins, with the next number and a secret of its own.
@@ -114,20 +114,9 @@ impl Service {
         self.0.end(session, End::Left);
     }
 
-    /// A session without a connection that holds nothing and waits for nothing has no use.
-    pub(crate) fn end_if_idle(&self, session: &Session) {
-        let state = session.state();
-        let idle = state.grants.len() == 0 && state.waiting.is_empty() && state.outbox.is_none();
-        drop(state);
-        if idle && session.is_loose() {
-            self.0.end(session, End::Left);
-        }
-    }
-
-    /// A new session, unless there are too many.
-    pub(crate) fn admit(&self, session: Session) -> Result<Arc<Session>, Refusal> {
+    /// A new session, unless there are so many already.
+    pub(crate) fn admit(&self, session: Session, most: usize) -> Result<Arc<Session>, Refusal> {
         let session = Arc::new(session);
-        let most = self.0.limits.sessions;
         let mut sessions = self.0.sessions.lock();
         if sessions.len() >= most {
             let text = format!("{most} sessions are open");
@@ -162,6 +151,16 @@ impl Service {
 }
 
 impl Inner {
+    /// A session without a connection that holds nothing and waits for nothing has no use.
+    pub(crate) fn end_if_idle(&self, session: &Session) {
+        let state = session.state();
+        let idle = state.grants.len() == 0 && state.waiting.is_empty() && state.outbox.is_none();
+        drop(state);
+        if idle && session.is_loose() {
+            self.end(session, End::Left);
+        }
+    }
+
     /// End a session, once.
     pub(crate) fn end(&self, session: &Session, end: End) {
         let mut state = session.state();

@@ -12,11 +12,15 @@ use super::hello::Resumed;
 use super::permits::Ticket;
 use super::process::Process;
 use super::session::{Begin, Grant, Session};
-use super::{Inner, Service};
+use super::{Inner, Service, allowed};
 use crate::clock::{Moment, ms};
 use crate::ledger::{Former, GrantRecord, Record, SessionRecord};
-use crate::principal::{Principal, Rights};
+use crate::principal::{Principal, Right, Rights};
+use crate::seldom::Seldom;
 use crate::settings::Limits;
+
+/// Lines about claims that come to nothing come once in a while.
+static UNCLAIMED: Seldom = Seldom::new();
 
 /// Former sessions for which the node waits.
 #[derive(Debug, Default)]
@@ -149,7 +153,8 @@ impl Service {
         let principal = self.0.known(record);
         let client = record.client.as_str().into();
         let begin = record.begin(principal, client, process);
-        let Ok(session) = self.admit(Session::new(begin)) else { return false };
+        // It was counted when it was opened, whatever the limit has become.
+        let Ok(session) = self.admit(Session::new(begin), usize::MAX) else { return false };
         let mut state = session.state();
         state.written = Some(place);
         for (place, grant) in held {
@@ -165,7 +170,7 @@ impl Service {
             }
         }
         drop(state);
-        self.end_if_idle(&session);
+        self.0.end_if_idle(&session);
         true
     }
 
@@ -184,20 +189,21 @@ impl Service {
         if number > former.last || inner.session(number).is_some() {
             return None;
         }
-        let known = match former.sessions.get(&number) {
-            Some((_, record, _)) if !Inner::proves(record, &resumed.secret, principal) => {
-                return None;
-            }
-            known => known.is_some(),
-        };
-        let place = former.sessions.remove(&number).map(|(place, ..)| place);
-        // Whatever it claims must be held again before anyone can conclude that all are back.
-        let result = self.reopen(peer, principal, who, resumed);
-        let session = match result {
+        let known = former.sessions.get(&number);
+        if known.is_some_and(|(_, record, _)| !Inner::proves(record, &resumed.secret, principal)) {
+            return None;
+        }
+        let place = known.map(|(place, ..)| *place);
+        let believed = place.is_some() || former.believed && peer.remote;
+        // One that is waited for was counted when it was opened.
+        let most = if place.is_some() { usize::MAX } else { inner.limits.sessions };
+        let session = match self.reopen(peer, principal, who, resumed, most) {
             Ok(session) => session,
             Err(refusal) => return Some(Err(refusal)),
         };
-        let believed = known || former.believed && peer.remote;
+        // Whatever it claims must be held again before anyone can conclude that all are back, for
+        // which they would need what is locked here.
+        former.sessions.remove(&number);
         let mut state = session.state();
         state.written = place;
         if place.is_none()
@@ -207,7 +213,10 @@ impl Service {
             state.written = ledger.write(&Record::Session(session.record())).ok();
         }
         for claim in &resumed.held {
-            match inner.reclaim(&session, claim).filter(|_| believed) {
+            let may = believed
+                && state.grants.len() < inner.limits.grants
+                && allowed(principal, Right::Acquire, &claim.lock).is_ok();
+            match may.then(|| inner.reclaim(&session, claim)).flatten() {
                 Some(grant) => inner.hold(&session, &mut state, grant),
                 None => lost.push(claim.clone()),
             }
@@ -223,11 +232,12 @@ impl Service {
         principal: &Principal,
         who: &WhoAmI,
         resumed: &Resumed,
+        most: usize,
     ) -> Result<Arc<Session>, Refusal> {
         let mut begin = self.begin(peer, principal, who, resumed.ttl_ms, resumed.life)?;
         begin.number = resumed.id.0;
         begin.secret = resumed.secret;
-        self.admit(Session::new(begin))
+        self.admit(Session::new(begin), most)
     }
 }
 
@@ -252,7 +262,9 @@ impl Inner {
             }
             Err(error) => {
                 let client = &*session.client;
-                tracing::warn!(%lock, %fence, client, "not held again: {error}");
+                UNCLAIMED.then(|| {
+                    tracing::warn!(%lock, %fence, client, "not held again: {error}");
+                });
                 None
             }
         }

@@ -29,7 +29,7 @@ impl Service {
         let released =
             session.as_ref().is_some_and(|session| self.0.release_own(session, lock, fence));
         // Nobody could use it any more: it was opened for this.
-        session.filter(|_| released).inspect(|session| self.end_if_idle(session));
+        session.filter(|_| released).inspect(|session| self.0.end_if_idle(session));
         released
     }
 
@@ -105,7 +105,7 @@ impl Service {
                 inner.let_go(&session, &mut state, grant, EventKind::Lost);
                 broken = true;
                 drop(state);
-                self.end_if_idle(&session);
+                self.0.end_if_idle(&session);
             }
         }
         if broken { Ok(()) } else { Err(nobody(lock, fence, &[])) }

@@ -185,10 +185,13 @@ fn who_cannot_prove_its_session_gets_nothing_back() {
     let mut other =
         Remembered { session: SessionId(77), secret, ttl_ms: 500, client: daemon.client() };
     let claimed = claim("a", fence);
-    assert_eq!(other.resume(&daemon, vec![claimed.clone()]), Ok(vec![claimed.clone()]));
+    let permit = Claim { permits: Some(2), ..claim("b", fence) };
+    let claims = vec![claimed.clone(), permit];
+    assert_eq!(other.resume(&daemon, claims.clone()), Ok(claims));
     holder.secret = secret;
     assert_eq!(holder.resume(&daemon, vec![claimed]), Ok(Vec::new()));
     assert_eq!(daemon.status().held, 1);
+    other.client.acquire("b"); // Nobody uses its permits.
 }
 
 #[test]

@@ -4,9 +4,11 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use doorway_daemon::settings::{Limits, Settings};
-use doorway_protocol::{Code, Hello, MAGIC, Opening, Reply, Request, VERSIONS, Wait, WhoAmI, put};
+use doorway_protocol::{
+    Claims, Code, Hello, MAGIC, Opening, Reply, Request, VERSIONS, Wait, WhoAmI, put,
+};
 
-use crate::client::{CONNECTION, Server, connect, settings};
+use crate::client::{CONNECTION, Place, Server, claim, connect, resume, settings};
 
 fn limited(limits: Limits) -> Settings {
     Settings { limits, ..settings() }
@@ -41,6 +43,64 @@ fn beyond_a_limit_is_an_error_that_names_it_and_no_trouble_for_others() {
     assert!(refused.text.contains("limits.waiting"), "{refused}");
     assert!(other.release("c", fence));
     one.granted(waits);
+}
+
+/// What was held before a crash is held again, as far as it is allowed now.
+#[test]
+fn limits_hold_for_those_who_come_back_too() {
+    let place = Place::new();
+    let limited = |limits| {
+        let mut settings = limited(limits);
+        settings.node.data = Some(place.0.clone());
+        settings
+    };
+    let server = Server::start(&limited(Limits::default()));
+    let mut holder = server.client();
+    let welcome = holder.open(10_000, CONNECTION);
+    let fences = ["a", "b"].map(|lock| holder.acquire(lock));
+    server.crash();
+    let server = Server::start(&limited(Limits { sessions: 1, grants: 1, ..Limits::default() }));
+    let _other = server.session();
+    // It was counted before; only what is new is refused for others that are there.
+    let mut holder = server.client();
+    let claims = vec![claim("a", fences[0]), claim("b", fences[1])];
+    let lost = holder.hello(resume(&welcome, claims.clone())).unwrap().lost;
+    assert_eq!(lost, claims[1..]);
+    assert!(holder.release("a", fences[0]));
+}
+
+#[test]
+fn nobody_claims_more_than_anyone_can_have() {
+    let limits = Limits { grants: 1500, waiting: 10, ..Limits::default() };
+    let server = Server::start(&limited(limits));
+    let welcome = server.client().open(10_000, CONNECTION);
+    let opening = |count: usize, others| {
+        let mut opening = resume(&welcome, Vec::new());
+        if let Opening::Resume { waiting, more, .. } = &mut opening {
+            *waiting = (0..count as u64).collect();
+            *more = others;
+        }
+        opening
+    };
+    let refused = server.client().hello(opening(Claims::MAX + 1, false)).unwrap_err();
+    assert_eq!(refused.code, Code::Invalid, "{refused}");
+    for count in [Claims::MAX, 0] {
+        let mut client = server.client();
+        let page = Claims { waiting: (0..count as u64).collect(), ..Claims::default() };
+        let page = Claims { more: true, ..page };
+        let mut bytes = Vec::new();
+        let pages = if count == 0 { 3000 } else { 3 };
+        (0..pages).for_each(|_| put(&page, &mut bytes));
+        // They are sent before anyone answers.
+        let mut stream = client.stream.try_clone().unwrap();
+        let sends = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            let _ = stream.write_all(&bytes);
+        });
+        let refused = client.hello(opening(Claims::MAX, true)).unwrap_err();
+        assert_eq!(refused.code, Code::Invalid, "{refused}");
+        sends.join().unwrap();
+    }
 }
 
 #[test]
