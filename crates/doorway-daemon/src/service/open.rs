@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorway_protocol::{Code, Life, Name, Refusal, Reply, Secret, SessionId, WhoAmI};
-use tokio::io::unix::AsyncFd;
+use rustix::io::Errno;
 
 use super::connected::Peer;
 use super::events::EventKind;
-use super::process::Process;
+use super::process::{self, Process};
 use super::refusals::{gone, limit, refusal, stopping};
 use super::release::same_client;
 use super::session::{Begin, Session};
@@ -74,6 +74,8 @@ impl Service {
             Life::Lease => None,
             Life::Process { pid } => Some(process(pid, peer.remote)?),
         };
+        let started = process.as_ref().filter(|_| matches!(life, Life::Process { .. }));
+        let started = started.and_then(Process::started);
         Ok(Begin {
             number: self.0.last.fetch_add(1, Ordering::Relaxed) + 1,
             secret: secret(),
@@ -84,6 +86,7 @@ impl Service {
             remote: peer.remote,
             pid,
             process,
+            started,
         })
     }
 
@@ -124,24 +127,20 @@ impl Service {
         }
         sessions.insert(session.number, Arc::clone(&session));
         drop(sessions);
-        if let Life::Process { .. } = session.life {
-            self.watch(&session);
+        if let Life::Process { pid } = session.life {
+            self.watch(&session, pid);
         }
         self.0.changed.notify_waiters();
         Ok(session)
     }
 
     /// End a session with its process.
-    fn watch(&self, session: &Arc<Session>) {
+    fn watch(&self, session: &Arc<Session>, pid: u32) {
         let (inner, watched) = (Arc::downgrade(&self.0), Arc::downgrade(session));
         let process = session.process.as_ref().and_then(|process| process.try_clone().ok());
-        let Some(process) = process else { return self.0.end(session, End::Left) };
+        let started = session.started;
         let task = tokio::spawn(async move {
-            // What replaces it is unsafe, for descriptors that change; this one is a process' own
-            // and stays what it is until it is dropped.
-            #[allow(deprecated)]
-            let Ok(process) = AsyncFd::new(process) else { return };
-            let _ended = process.readable().await;
+            process::ended(pid, started, process).await;
             if let (Some(inner), Some(session)) = (inner.upgrade(), watched.upgrade()) {
                 inner.end(&session, End::Left);
             }
@@ -208,8 +207,6 @@ impl Inner {
 impl Session {
     /// What the ledger keeps of it.
     pub(crate) fn record(&self) -> SessionRecord {
-        let loose = matches!(self.life, Life::Process { .. });
-        let process = self.process.as_ref();
         SessionRecord {
             number: self.number,
             secret: self.secret,
@@ -218,7 +215,7 @@ impl Session {
             remote: self.remote,
             pid: self.pid,
             // Only what is tied to a process must not be mistaken for another's.
-            started: process.filter(|_| loose).and_then(Process::started),
+            started: self.started,
             uid: self.principal.uid,
             principal: cut(&self.principal.name, 60).to_owned(),
             client: cut(&self.client, 60).to_owned(),
@@ -232,8 +229,16 @@ fn process(pid: u32, remote: bool) -> Result<Process, Refusal> {
         let text = "a session cannot live with a process of another machine; give it a time";
         return Err(refusal(Code::Invalid, text));
     }
-    let none = || refusal(Code::Invalid, format!("there is no process {pid}"));
-    Process::open(pid).ok_or_else(none)
+    match Process::look(pid) {
+        Ok(Some(process)) => Ok(process),
+        Ok(None) | Err(Errno::INVAL) => {
+            Err(refusal(Code::Invalid, format!("there is no process {pid}")))
+        }
+        Err(error) => {
+            let text = format!("the process {pid} cannot be watched: {error}");
+            Err(refusal(Code::Unavailable, text))
+        }
+    }
 }
 
 /// What people read when they ask who holds a lock.

@@ -2,9 +2,16 @@
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::io::unix::AsyncFd;
+use tokio::time::sleep;
+
+/// How often one is looked for that cannot be watched.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// A process, by a descriptor that stands for it alone.
 #[derive(Debug)]
@@ -14,12 +21,21 @@ pub struct Process {
 }
 
 impl Process {
-    /// The process with this number, if there is one.
+    /// The process with this number, if there is one that can be watched.
     pub fn open(pid: u32) -> Option<Self> {
-        let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        Self::look(pid).ok().flatten()
+    }
+
+    /// The process with this number; none if there is no such process. An error says nothing of
+    /// that: there are no descriptors left, say, or the number is of another namespace.
+    pub fn look(pid: u32) -> Result<Option<Self>, Errno> {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?;
         // Without blocking, as a runtime wants it.
-        let fd = pidfd_open(number, PidfdFlags::NONBLOCK).ok()?;
-        Some(Self { pid, fd })
+        match pidfd_open(number, PidfdFlags::NONBLOCK) {
+            Ok(fd) => Ok(Some(Self { pid, fd })),
+            Err(Errno::SRCH) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Another descriptor for the same process.
@@ -39,6 +55,11 @@ impl Process {
         matches!(poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1))
     }
 
+    /// Is it known to be another one than that which was started then?
+    pub fn is_other(&self, started: Option<u64>) -> bool {
+        self.started().zip(started).is_some_and(|(now, then)| now != then)
+    }
+
     /// When it was started, in ticks since the machine was: with its number, that names it for as
     /// long as the machine runs.
     pub fn started(&self) -> Option<u64> {
@@ -46,6 +67,30 @@ impl Process {
         // The name of the command stands in parentheses and may contain any of them.
         let after = &line[line.rfind(')')? + 1..];
         after.split_ascii_whitespace().nth(19)?.parse().ok()
+    }
+}
+
+/// Wait until a process has ended that was started then. While it cannot be watched, nothing may be
+/// concluded: it is looked for again and again.
+pub(crate) async fn ended(pid: u32, started: Option<u64>, known: Option<Process>) {
+    let mut known = known.map(Some);
+    loop {
+        let found = known.take().map_or_else(|| Process::look(pid), Ok);
+        match found {
+            Ok(Some(process)) if !process.is_other(started) => {
+                // What replaces it is unsafe, for descriptors that change; this one is a process'
+                // own and stays what it is until it is dropped.
+                #[allow(deprecated)]
+                if let Ok(process) = AsyncFd::new(process)
+                    && process.readable().await.is_ok()
+                {
+                    return;
+                }
+            }
+            Ok(_) => return,
+            Err(_) => {}
+        }
+        sleep(LOOK).await;
     }
 }
 
@@ -75,11 +120,22 @@ mod tests {
         child.wait().unwrap();
         assert!(process.is_gone());
         assert_eq!(process.started(), None);
+        assert!(Process::look(child.id()).unwrap().is_none(), "nobody has its number yet");
+    }
+
+    #[test]
+    fn a_process_is_another_only_where_both_are_known() {
+        let own = Process::open(std::process::id()).unwrap();
+        let started = own.started();
+        assert!(!own.is_other(started) && !own.is_other(None));
+        assert!(own.is_other(started.map(|started| started + 1)));
     }
 
     #[test]
     fn numbers_of_no_process_are_none() {
-        assert!(Process::open(0).is_none());
-        assert!(Process::open(u32::MAX).is_none());
+        for number in [0, u32::MAX] {
+            assert!(Process::open(number).is_none());
+            assert!(Process::look(number).is_err(), "that says nothing of any process");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::{Claim, Life, Mode, Refusal, WhoAmI};
+use rustix::io::Errno;
 use tokio::time::sleep;
 
 use super::connected::Peer;
@@ -49,12 +50,13 @@ impl Awaited {
                 loose = true;
                 continue;
             };
-            let process = session.pid.and_then(Process::open);
-            let may_hold = session.remote || former.same_boot && (inherited || process.is_some());
-            if may_hold {
+            let process = session.pid.map_or(Err(Errno::INVAL), Process::look);
+            // A process that is gone proves nothing where others may have the connection, and one
+            // that cannot be seen may be there.
+            let gone = matches!(process, Ok(None)) && !inherited;
+            if session.remote || former.same_boot && !gone {
                 longest = longest.max(Duration::from_millis(session.ttl_ms.into()));
-                // A process that is gone proves nothing where others may have the connection.
-                let process = process.filter(|_| !inherited && !session.remote);
+                let process = process.ok().flatten().filter(|_| !inherited && !session.remote);
                 awaited.sessions.insert(session.number, (*place, session.clone(), process));
             }
         }
@@ -145,9 +147,15 @@ impl Service {
     }
 
     fn restore_one(&self, place: u32, record: &SessionRecord, held: &[(u32, GrantRecord)]) -> bool {
-        let process = record.pid.and_then(Process::open);
-        let process = process.filter(|process| process.started() == record.started);
-        if matches!(record.life, Life::Process { .. }) && process.is_none() || held.is_empty() {
+        let process = match record.life {
+            Life::Process { pid } => match Process::look(pid) {
+                Ok(Some(process)) if !process.is_other(record.started) => Some(process),
+                Ok(_) => return false,
+                Err(_) => None, // Whoever watches it looks again.
+            },
+            _ => None,
+        };
+        if held.is_empty() {
             return false;
         }
         let principal = self.0.known(record);
@@ -295,6 +303,7 @@ impl SessionRecord {
             remote: self.remote,
             pid: self.pid,
             process,
+            started: self.started,
         }
     }
 }

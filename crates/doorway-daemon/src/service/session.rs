@@ -36,6 +36,8 @@ pub struct Session {
     pub(crate) pid: Option<u32>,
     /// That process, where its end must be seen: each needs a descriptor.
     pub(crate) process: Option<Process>,
+    /// When that was started, if it lives with it.
+    pub(crate) started: Option<u64>,
     /// That process has been seen to be gone.
     pub(crate) orphan: AtomicBool,
     heard: AtomicU64,
@@ -155,11 +157,13 @@ pub(crate) struct Begin {
     pub(crate) remote: bool,
     pub(crate) pid: Option<u32>,
     pub(crate) process: Option<Process>,
+    pub(crate) started: Option<u64>,
 }
 
 impl Session {
     pub(crate) fn new(begin: Begin) -> Self {
-        let Begin { number, secret, principal, client, ttl, life, remote, pid, process } = begin;
+        let Begin { number, secret, principal, client, ttl, life, .. } = begin;
+        let Begin { remote, pid, process, started, .. } = begin;
         // A lease has no connection, so those who use it may ask twice whenever they like.
         let answered = (life == Life::Lease).then(BTreeMap::new);
         Self {
@@ -172,6 +176,7 @@ impl Session {
             remote,
             pid,
             process,
+            started,
             orphan: AtomicBool::new(false),
             heard: AtomicU64::new(Moment::now().0),
             state: Mutex::new(State { answered, ..State::default() }),
@@ -237,9 +242,10 @@ impl Session {
         (!matches!(self.life, Life::Process { .. })).then(|| heard.after(self.ttl()))
     }
 
-    /// The process that opened its connection is gone; others may have the connection.
+    /// The process that opened its connection is gone, or may be, as far as can be seen; others may
+    /// have the connection.
     pub(crate) fn is_orphan(&self) -> bool {
-        let gone = || self.process.as_ref().is_some_and(Process::is_gone);
+        let gone = || self.process.as_ref().is_none_or(Process::is_gone);
         let orphan = self.orphan.load(Ordering::Relaxed) || gone();
         self.orphan.store(orphan, Ordering::Relaxed);
         orphan
