@@ -17,7 +17,6 @@ use doorway_protocol::{
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::time::{Sleep, sleep, timeout};
 
-use crate::clock::Moment;
 use crate::listen::Doors;
 use crate::principal::Principal;
 use crate::seldom::Seldom;
@@ -193,8 +192,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let outbox = Arc::clone(&self.outbox);
         let mut requests = Requests::new(service, principal, session.clone(), outbox);
         let mut closed = true;
+        let mut over = false;
         loop {
-            let more = match self.handle(&mut requests) {
+            let handled = if over { Ok(false) } else { self.handle(&mut requests) };
+            let more = match handled {
                 Ok(more) => more,
                 Err(error) => {
                     garbled(&error);
@@ -203,9 +204,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             };
             match self.next(more).await {
                 Next::Read => {
-                    if let Some(session) = &session {
-                        session.heard(Moment::now());
-                    }
+                    // An answer would tell the client that it was heard in time. Of one whose time
+                    // was over just before only the last words remain to be written.
+                    over = session.as_ref().is_some_and(|session| service.alive(session).is_err());
                 }
                 Next::Written => tokio::task::yield_now().await,
                 Next::Gone | Next::Done => break,

@@ -17,7 +17,6 @@ use super::outbox::Outbox;
 use super::refusals::{gone, refusal, stopping, withdrawn};
 use super::session::{Grant, Session};
 use super::{Inner, Service};
-use crate::clock::Moment;
 use crate::principal::Principal;
 
 /// How many lost claims fit into a welcome.
@@ -152,7 +151,6 @@ impl Service {
         lost.sort_unstable_by(|one, other| (&one.lock, one.fence).cmp(&(&other.lock, other.fence)));
         lost.dedup();
         drop(state);
-        session.heard(Moment::now());
         Ok((session, lost))
     }
 }

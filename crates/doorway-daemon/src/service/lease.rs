@@ -23,14 +23,13 @@ impl Service {
         ttl: Option<Duration>,
     ) -> Result<Arc<Session>, Refusal> {
         allowed(principal, Right::Acquire, lock)?;
-        self.renew(principal, lock, fence)?;
-        let gone = || {
-            let text = format!("`{lock}` is not held any more with fence {fence}");
-            refusal(doorway_protocol::Code::Gone, text)
-        };
-        let session = self.0.loose(principal, lock, fence).ok_or_else(gone)?;
+        let session = self.renewed(principal, lock, fence)?;
         if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
             let state = session.state();
+            if state.over {
+                drop(state);
+                return Err(self.not_held(lock, fence)); // Its time has ended just now.
+            }
             session.set_ttl(ttl.clamp(SHORTEST, self.0.limits.ttl.max(SHORTEST)));
             // After a crash the next process waits for as long as the ledger says.
             if let (Some(ledger), Some(place)) = (&self.0.ledger, state.written) {
@@ -41,8 +40,7 @@ impl Service {
                 }
             }
         }
-        // Its time may have ended while it was looked for.
-        if session.is_over() { Err(gone()) } else { Ok(session) }
+        Ok(session)
     }
 
     /// The lease that holds a lock in answer to this request of this client, as when the process

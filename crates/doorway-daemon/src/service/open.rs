@@ -163,7 +163,10 @@ impl Inner {
     /// End a session, once.
     pub(crate) fn end(&self, session: &Session, end: End) {
         let mut state = session.state();
-        if std::mem::replace(&mut state.over, true) {
+        // Whoever sends a sign of life looks afterwards whether the session is over. So either that
+        // is seen here, or it sees this.
+        let heard = || session.deadline().is_none_or(|deadline| deadline > Moment::now());
+        if end == End::Silent && heard() || std::mem::replace(&mut state.over, true) {
             return;
         }
         let (kind, why) = match end {

@@ -8,10 +8,9 @@ use doorway_protocol::{Code, Fence, Name, Refusal, Reply};
 
 use super::events::EventKind;
 use super::permits::{visible, visible_name};
-use super::refusals::{check_name, refusal, withdrawn};
+use super::refusals::{check_name, refusal, stopping, withdrawn};
 use super::session::{Grant, Session, State};
 use super::{Inner, Service, allowed};
-use crate::clock::Moment;
 use crate::principal::{Principal, Right};
 
 impl Service {
@@ -37,12 +36,27 @@ impl Service {
     /// made.
     pub fn renew(&self, principal: &Principal, lock: &Name, fence: Fence) -> Result<(), Refusal> {
         check_name(lock)?;
-        let Some(session) = self.0.loose(principal, lock, fence) else {
-            let text = format!("`{lock}` is not held any more with fence {fence}");
-            return Err(refusal(Code::Gone, text));
-        };
-        session.heard(Moment::now());
-        Ok(())
+        self.renewed(principal, lock, fence).map(drop)
+    }
+
+    /// The same, and the session.
+    pub(super) fn renewed(
+        &self,
+        principal: &Principal,
+        lock: &Name,
+        fence: Fence,
+    ) -> Result<Arc<Session>, Refusal> {
+        let session = self.0.loose(principal, lock, fence);
+        let live = session.filter(|session| self.alive(session).is_ok());
+        live.ok_or_else(|| self.not_held(lock, fence))
+    }
+
+    /// Why a grant cannot be renewed.
+    pub(super) fn not_held(&self, lock: &Name, fence: Fence) -> Refusal {
+        if self.is_stopping() {
+            return stopping(); // It may have been left to the next process.
+        }
+        refusal(Code::Gone, format!("`{lock}` is not held any more with fence {fence}"))
     }
 
     /// An answer is not wanted any more. If the lock was granted before, it is released.
