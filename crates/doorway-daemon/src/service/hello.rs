@@ -12,7 +12,7 @@ use doorway_protocol::{
 use super::acquire::answered;
 use super::connected::Peer;
 use super::events::EventKind;
-use super::open::same_secret;
+use super::open::{PRINCIPAL, cut, same_secret};
 use super::outbox::Outbox;
 use super::refusals::{gone, refusal, stopping, withdrawn};
 use super::session::{Grant, Session};
@@ -164,7 +164,7 @@ impl Inner {
     ) -> bool {
         let same = match (record.uid, by.uid) {
             (Some(owner), Some(other)) => owner == other || other == 0,
-            (None, None) => record.principal == super::open::cut(&by.name, 60),
+            (None, None) => record.principal == cut(&by.name, PRINCIPAL),
             _ => false,
         };
         same && same_secret(&record.secret, secret)

@@ -24,6 +24,10 @@ pub(crate) const SHORTEST: Duration = Duration::from_millis(500);
 /// How many bytes of what a client says of itself are kept.
 const SAID: usize = 200;
 
+/// How many bytes of the names of principals the ledger keeps: all of them, for those of clients
+/// have 63 at most, and what stands before them has few.
+pub(crate) const PRINCIPAL: usize = 80;
+
 /// Why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -220,7 +224,7 @@ impl Session {
             // Only what is tied to a process must not be mistaken for another's.
             started: self.started,
             uid: self.principal.uid,
-            principal: cut(&self.principal.name, 60).to_owned(),
+            principal: cut(&self.principal.name, PRINCIPAL).to_owned(),
             client: cut(&self.client, 60).to_owned(),
         }
     }
