@@ -13,6 +13,9 @@ use super::session::{Grant, Session, State};
 use super::{Inner, Service, allowed};
 use crate::principal::{Principal, Right};
 
+/// So many fences are named to one who had another: thousands may share a lock.
+const NAMED: usize = 8;
+
 impl Service {
     /// Release the grant with this fence: of this session, or of one without a connection that the
     /// same client made. Was it held until now? Asking again changes nothing, and a newer grant of
@@ -188,9 +191,12 @@ pub(crate) fn same_client(owner: &Principal, other: &Principal) -> bool {
 fn nobody(lock: &Name, fence: Fence, holders: &[Who]) -> Refusal {
     let fences: Vec<String> =
         holders.iter().filter_map(|who| who.fence).map(|fence| fence.to_string()).collect();
-    let now = match fences.as_slice() {
-        [] => "nobody is inside".to_owned(),
-        some => format!("who is inside has {}", some.join(", ")),
+    let now = match fences.split_at_checked(NAMED) {
+        _ if fences.is_empty() => "nobody is inside".to_owned(),
+        Some((some, more)) if !more.is_empty() => {
+            format!("who is inside has {} and {} more", some.join(", "), more.len())
+        }
+        _ => format!("who is inside has {}", fences.join(", ")),
     };
     refusal(Code::Gone, format!("nobody holds `{lock}` with fence {fence}: {now}"))
 }

@@ -144,6 +144,22 @@ fn breaking_wants_the_fence_and_tells_the_holder() {
     assert!(holder.acquire("a") > fence);
 }
 
+/// However many share a lock, what is said of them is short.
+#[test]
+fn who_breaks_with_a_wrong_fence_hears_of_some_that_are_right() {
+    let server = Server::start(&settings());
+    let (mut holder, mut breaker) = (server.session(), server.client());
+    for _ in 0..12 {
+        let shared = Ask { mode: Mode::Shared, ..ask("a", Wait::No) };
+        let number = holder.ask_for(shared);
+        holder.granted(number);
+    }
+    breaker.visit();
+    breaker.send(&Request::Break(1, name("a"), doorway_protocol::Fence::new(9, 9)));
+    let refused = breaker.refused(1);
+    assert!(refused.text.ends_with(" and 4 more"), "{refused}");
+}
+
 #[test]
 fn whoever_awaits_a_free_lock_hears_when_it_is() {
     let server = Server::start(&settings());
