@@ -128,7 +128,7 @@ pub async fn run(
     let ended = wait(&service, &settings, shutdown).await;
     tell_system("STOPPING=1");
     tracing::info!("stopping");
-    service.stop(settings.drain).await;
+    service.stop(patience(&settings, &ended)).await;
     tasks.shutdown().await;
     if let Some(Socket::File(path, _)) = &settings.socket {
         let _ = fs::remove_file(path); // Whatever comes next replaces it anyway.
@@ -169,6 +169,11 @@ async fn wait(
             Ok(())
         }
     }
+}
+
+/// How long those inside may take to leave. Where the node has ended by itself, nobody is inside.
+fn patience(settings: &Settings, ended: &Result<(), ServeError>) -> Duration {
+    if ended.is_ok() { settings.drain } else { Duration::ZERO }
 }
 
 /// Wait until nobody has had a session or a connection for so long.

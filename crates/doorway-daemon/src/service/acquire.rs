@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::permits::{self, Ticket};
-use super::refusals::{gone, limit, not_free, of_node, refusal, stopping};
-use super::session::{Grant, Session, State, Waiting};
+use super::refusals::{gone, limit, lost, not_free, of_node, refusal, stopping};
+use super::session::{Session, State, Waiting};
 use super::{Inner, Service, allowed};
 use crate::clock::Moment;
 use crate::principal::Right;
@@ -295,6 +295,9 @@ impl Inner {
         debug_assert!(!over, "the end of a session empties its table");
         let refused = self.stopping.load(Ordering::Relaxed).then(stopping);
         let outcome = refused.map_or(outcome, Err);
+        // One that was lost before it is in the table is lost without a word.
+        let outcome =
+            outcome.and_then(|guard| if guard.is_lost() { Err(lost()) } else { Ok(guard) });
         let answer = outcome.and_then(|guard| self.keep(session, &mut state, guard, wanted));
         if let Some(outbox) = &state.outbox {
             outbox.tell(&answered(request, answer.clone()));

@@ -12,6 +12,7 @@ mod expire;
 mod grant;
 mod hello;
 mod lease;
+mod lose;
 mod open;
 pub(crate) mod outbox;
 mod permits;
@@ -102,6 +103,8 @@ impl Service {
         let sessions: Arc<Sessions> = Arc::default();
         let mut config = settings.node.clone();
         config.describe = Some(describe(Arc::downgrade(&sessions)));
+        let (on_lost, losses) = lose::channel();
+        config.on_lost = Some(on_lost);
         permits::prepare(&mut config);
         if config.members.len() == 1 {
             // What idle locks have learnt saves messages, and a node alone sends none.
@@ -143,6 +146,7 @@ impl Service {
             changed: Notify::new(),
         }));
         service.restore(former);
+        tokio::spawn(lose::run(Arc::downgrade(&service.0), losses));
         tokio::spawn(expire::run(Arc::downgrade(&service.0)));
         if until.is_some() {
             tokio::spawn(reclaim::run(service.clone()));

@@ -17,6 +17,10 @@ pub(crate) fn stopping() -> Refusal {
     refusal(Code::Unavailable, "the node stops; ask again when it is back")
 }
 
+pub(crate) fn lost() -> Refusal {
+    refusal(Code::Broken, "the lock was granted and lost in the same moment; ask again")
+}
+
 pub(crate) fn withdrawn() -> Refusal {
     refusal(Code::Gone, "the request was withdrawn")
 }

@@ -1,12 +1,14 @@
 //! Groups of three services with certificates.
 
+use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_client::{Code, Scope, State, blocking};
+use doorway_client::{Code, Life, Options, Scope, State, blocking};
 
-use crate::common::daemon::Daemon;
+use crate::common::daemon::{Daemon, REFUSED};
 use crate::common::group::Group;
-use crate::common::{PATIENCE, code, until};
+use crate::common::{PATIENCE, addresses, code, until};
 
 /// One lock for each way in which a permission may be elsewhere.
 const RULES: &str = "
@@ -114,6 +116,69 @@ fn other_nodes_wait_for_a_holder_whose_node_is_killed() {
             assert!(waits.join().unwrap() > fence);
         });
     }
+}
+
+/// A lease has no connection, so nobody can be told that its node stops: it goes on when that is
+/// back, and until then nobody else gets in anywhere.
+#[test]
+fn other_nodes_wait_for_a_lease_whose_node_stops() {
+    let mut group = Group::start(RULES);
+    let life = Life::Lease;
+    let options = Options::default().ttl(Duration::from_secs(30)).life(life);
+    let other = group.nodes[1].client();
+    for lock in ["plain", "token"] {
+        let script = blocking::Client::connect(&group.nodes[0].endpoint(), &options).unwrap();
+        let fence = script.acquire(lock).enter().unwrap().keep();
+        drop(script);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| other.acquire(lock).enter().unwrap().fence());
+            until("it waits", || other.status().unwrap().waiting == 1);
+            group.nodes[0].stop();
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(!waits.is_finished(), "{lock}: two are inside");
+            group.nodes[0].spawn();
+            group.nodes[0].ready();
+            let visitor = group.nodes[0].client();
+            until("the group goes on", || visitor.status().unwrap().view.is_some());
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(!waits.is_finished(), "{lock}: two are inside");
+            visitor.renew(lock, fence).unwrap();
+            assert!(visitor.release(lock, fence).unwrap());
+            assert!(waits.join().unwrap() > fence);
+        });
+    }
+}
+
+/// Whoever is inside at a node that another process takes the place of hears of it at once, however
+/// long that would wait for its clients if it were told to stop.
+#[test]
+fn clients_of_a_node_that_is_replaced_have_lost_their_locks_at_once() {
+    let mut group = Group::start(RULES);
+    let place = Arc::clone(&group.place);
+    let old = &mut group.nodes[0];
+    old.stop();
+    let text = fs::read_to_string(&old.file).unwrap();
+    let text = text.replace("drain = \"100ms\"", "drain = \"10m\"");
+    fs::write(&old.file, &text).unwrap();
+    old.spawn();
+    old.ready();
+    let client = old.client();
+    let grant = client.acquire("plain").enter().unwrap();
+    // Somebody copies its directory, and starts it elsewhere.
+    fs::create_dir(place.file("copy")).unwrap();
+    fs::copy(place.file("n1/epoch"), place.file("copy/epoch")).unwrap();
+    let own = text.split("name = \"n1\"\naddress = \"").nth(1).unwrap();
+    let own = own.split('"').next().unwrap();
+    let (sessions, http) = old.tcp.clone().unwrap();
+    let mut text = text.replace("data = \"n1\"", "data = \"copy\"");
+    for (address, free) in [own, &sessions, &http].into_iter().zip(addresses(3)) {
+        text = text.replace(address, &free);
+    }
+    let text = text.split_once('\n').unwrap().1;
+    let mut copy = Daemon::new(&place, "copy", text);
+    copy.spawn();
+    until("it is told", || grant.state() == State::Lost);
+    assert_eq!(old.ended().code(), Some(REFUSED));
 }
 
 /// A node that comes and goes takes nothing from those who are inside at others.

@@ -234,3 +234,31 @@ fn a_request_of_a_lease_that_is_made_again_keeps_its_place() {
         assert_eq!(late.unwrap_err().code, Code::Gone, "a late copy acquires nothing");
     });
 }
+
+#[test]
+fn what_the_node_loses_its_clients_are_told() {
+    let server = Server::start(&settings());
+    let mut events = server.service.events();
+    let mut one = server.session();
+    let fence = one.acquire("a");
+    let number = one.ask_for(doorway_protocol::Ask { permits: Some(2), ..ask("b", Wait::No) });
+    let permit = one.granted(number);
+    let mut script = server.client();
+    script.open(60_000, Life::Lease);
+    script.acquire("c");
+    drop(script);
+    // As when another process takes its place.
+    server.runtime.block_on(server.service.node().stop());
+    let mut lost = [one.reply(), one.reply()].map(|reply| match reply {
+        Reply::Lost(lock, fence, _) => (lock.to_string(), fence),
+        other => panic!("not told: {other:?}"),
+    });
+    lost.sort();
+    assert_eq!(lost, [("a".to_owned(), fence), ("b".to_owned(), permit)]);
+    assert!(!one.release("a", fence));
+    server.until("nothing is held", |service| service.held() == 0);
+    server.until("the lease is over", |service| service.sessions() == 1);
+    let kinds = std::iter::from_fn(|| events.try_recv().ok()).map(|event| event.kind);
+    let lost = doorway_daemon::service::EventKind::Lost;
+    assert_eq!(kinds.filter(|kind| *kind == lost).count(), 3);
+}
