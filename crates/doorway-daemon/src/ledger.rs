@@ -304,6 +304,15 @@ fn is_damaged(bytes: &[u8]) -> bool {
     bytes.iter().take(2).any(|byte| *byte != 0) && decode(bytes).is_none()
 }
 
+/// The marker as it would be if the machine had been started since.
+#[cfg(test)]
+pub(crate) fn of_another_boot(bytes: &mut [u8]) {
+    if let Some(Record::Marker(marker)) = bytes.get(..RECORD).and_then(decode) {
+        let marker = Record::Marker(Marker { boot: "another".to_owned(), ..marker });
+        bytes[..RECORD].copy_from_slice(&encode(&marker));
+    }
+}
+
 /// Another one at every start of the machine.
 fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

@@ -23,6 +23,8 @@ mod release;
 mod report;
 mod session;
 mod stop;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::hash::RandomState;

@@ -231,6 +231,11 @@ impl Session {
         self.state.lock()
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_locked(&self) -> bool {
+        self.state.is_locked()
+    }
+
     /// Something came from its client.
     pub(crate) fn heard(&self, now: Moment) {
         self.heard.store(now.0, Ordering::Relaxed);
