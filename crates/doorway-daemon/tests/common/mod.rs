@@ -8,9 +8,11 @@ pub(crate) mod daemon;
 pub(crate) mod group;
 pub(crate) mod network;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -53,13 +55,24 @@ impl Drop for Place {
     }
 }
 
-/// Addresses at which nobody listens: this process has a part of the loopback network of its own.
+/// Addresses at which nobody listens: this process has a part of the loopback network of its own,
+/// and none of it is given twice.
 pub(crate) fn addresses(count: usize) -> Vec<String> {
+    static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let [.., high, middle, low] = std::process::id().to_be_bytes();
     let host = format!("127.{}.{middle}.{low}", 1 + high % 250);
-    let bind = |_| TcpListener::bind(format!("{host}:0")).unwrap();
-    let listeners: Vec<_> = (0..count).map(bind).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+    let mut given = GIVEN.lock().unwrap();
+    // All are kept until there are enough, so that each is another.
+    let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+    while addresses.len() < count {
+        let listener = TcpListener::bind(format!("{host}:0")).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        listeners.push(listener);
+        if given.insert(address.clone()) {
+            addresses.push(address);
+        }
+    }
+    addresses
 }
 
 /// Wait until something is so.
