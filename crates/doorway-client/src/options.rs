@@ -90,7 +90,7 @@ impl Options {
         self
     }
 
-    /// What the machine of such a session needs.
+    /// What the machine of such a session needs, on a connection that crosses no network.
     pub fn setup(&self) -> Setup {
         let who = WhoAmI {
             label: self.label.clone(),
@@ -98,6 +98,7 @@ impl Options {
             pid: std::process::id(),
         };
         let session = (!self.visit).then_some((self.ttl, self.life));
-        Setup { who, token: self.token.clone(), session, patience: self.patience }
+        let (token, patience) = (self.token.clone(), self.patience);
+        Setup { who, token, session, patience, network: false }
     }
 }

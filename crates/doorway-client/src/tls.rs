@@ -110,7 +110,7 @@ impl Encryption {
                 .and_then(|_| self.connection.process_new_packets().map_err(|why| why.to_string()));
             if let Err(why) = result {
                 if machine.is_talking() {
-                    return machine.spoil();
+                    return machine.spoil(&why);
                 }
                 return machine.close(refusal(&why));
             }

@@ -95,7 +95,7 @@ impl Background {
         inner.desk.settle();
         if inner.reading && inner.desk.answers != answers {
             // Whoever reads would not see the answer that came from here.
-            inner.desk.disconnect();
+            shared.nudge();
         }
         if inner.desk.line.wants_connection() {
             self.connect(shared, &mut inner, now);

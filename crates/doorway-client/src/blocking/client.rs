@@ -3,22 +3,21 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Name, NodeStatus, Refusal};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
 use super::background::Background;
 use super::grant::Grant;
-use super::shared::{Inner, Shared};
+use super::shared::{Inner, Shared, bell, wake};
 use crate::acquire::Acquire;
 use crate::clock::Moment;
-use crate::desk::{Desk, Kick, Node};
+use crate::desk::{Desk, Node};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};
 use crate::machine::{Machine, State};
@@ -40,10 +39,10 @@ impl Client {
     /// Open a session.
     pub fn connect(endpoint: &Endpoint, options: &Options) -> Result<Self, Error> {
         let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };
-        let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|why| unreachable(why.into()))?;
-        let kick = Arc::new(kick);
-        let desk = Desk::new(endpoint, options, wake(&kick))?;
+        let kick = Arc::new(bell().map_err(unreachable)?);
+        let nudge = bell().map_err(unreachable)?;
+        let kicks = Arc::clone(&kick);
+        let desk = Desk::new(endpoint, options, Box::new(move || wake(&kicks)))?;
         let state = Mutex::new(Inner {
             desk,
             reading: false,
@@ -52,7 +51,7 @@ impl Client {
             plan: Moment(0),
             closing: false,
         });
-        let shared = Arc::new(Shared { endpoint: endpoint.clone(), state, kick });
+        let shared = Arc::new(Shared { endpoint: endpoint.clone(), state, kick, nudge });
         greet(&shared, options.patience)?;
         let background = Background::new(Arc::clone(&shared)).map_err(unreachable)?;
         let thread = thread::Builder::new().name("doorway".to_owned());
@@ -132,15 +131,6 @@ impl Client {
         let name = Name::new(lock)?;
         self.handle.shared.call(|machine, now| machine.await_free(now, &name)).done()
     }
-}
-
-/// How to make the background look.
-fn wake(kick: &Arc<OwnedFd>) -> Kick {
-    let kick = Arc::clone(kick);
-    Box::new(move || {
-        // It fails only if it was done already more often than anyone can count.
-        let _ = rustix::io::write(&kick, &1_u64.to_ne_bytes());
-    })
 }
 
 /// Make the first connection, and wait for the welcome.

@@ -1,15 +1,17 @@
 //! What the threads of one client share.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::RecvFlags;
 
 use crate::clock::Moment;
 use crate::desk::{Desk, Outcome};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Stream};
 use crate::machine::Machine;
 
 /// What the threads of one client share.
@@ -18,6 +20,8 @@ pub(super) struct Shared {
     pub(super) state: Mutex<Inner>,
     /// Written to when the background is to look.
     pub(super) kick: Arc<OwnedFd>,
+    /// Written to when the caller that reads is to look.
+    pub(super) nudge: OwnedFd,
 }
 
 pub(super) struct Inner {
@@ -75,9 +79,16 @@ impl Shared {
             match inner.desk.stream.clone() {
                 Some(stream) if !inner.reading => {
                     inner.reading = true;
+                    let may_be_refused = inner.desk.line.may_be_refused(number);
                     drop(inner);
                     let mut buffer = [0; 4096];
-                    let read = stream.receive(&mut buffer, RecvFlags::empty());
+                    let flags = if may_be_refused {
+                        self.await_bytes(&stream);
+                        RecvFlags::DONTWAIT
+                    } else {
+                        RecvFlags::empty()
+                    };
+                    let read = stream.receive(&mut buffer, flags);
                     inner = self.lock();
                     inner.reading = false;
                     inner.desk.took(&stream, read.map(|count| &buffer[..count]));
@@ -91,6 +102,34 @@ impl Shared {
             }
         }
     }
+}
+
+impl Shared {
+    /// Let the caller that reads look, because something happened that it does not read.
+    pub(super) fn nudge(&self) {
+        wake(&self.nudge);
+    }
+
+    /// Wait until there is something to read, or until someone nudges us.
+    fn await_bytes(&self, stream: &Stream) {
+        let mut fds = [PollFd::new(stream, PollFlags::IN), PollFd::new(&self.nudge, PollFlags::IN)];
+        // Whatever it says, looking is never wrong.
+        let _ = poll(&mut fds, None);
+        if !fds[1].revents().is_empty() {
+            let _ = rustix::io::read(&self.nudge, &mut [0; 8]);
+        }
+    }
+}
+
+/// Something to wake a thread with that polls.
+pub(super) fn bell() -> io::Result<OwnedFd> {
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
+}
+
+/// Wake whoever polls this.
+pub(super) fn wake(bell: &OwnedFd) {
+    // It fails only if it was done already more often than anyone can count.
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }
 
 impl Inner {

@@ -15,7 +15,7 @@ use crate::clock::Moment;
 use crate::endpoint::{Endpoint, Stream};
 use crate::error::{Error, Lost};
 use crate::line::Line;
-use crate::machine::Event;
+use crate::machine::{Event, Setup};
 use crate::options::Options;
 
 /// A session on a line, and who waits for which answer.
@@ -62,8 +62,9 @@ struct Slot {
 impl Desk {
     pub(crate) fn new(endpoint: &Endpoint, options: &Options, kick: Kick) -> Result<Self, Error> {
         #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "it is for TLS"))]
-        let mut line = Line::new(options.setup(), Moment::now());
-        if matches!(endpoint, Endpoint::Tcp(..)) {
+        let network = matches!(endpoint, Endpoint::Tcp(..));
+        let mut line = Line::new(Setup { network, ..options.setup() }, Moment::now());
+        if network {
             #[cfg(feature = "tls")]
             let Some(config) = options.tls.clone() else {
                 return Err(plain(

@@ -49,6 +49,7 @@ impl Desk {
         let Some(stream) = &self.stream else { return };
         let outgoing = self.line.outgoing();
         let mut sent = 0;
+        let mut failed = None;
         while sent < outgoing.len() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match send(stream.as_fd(), &outgoing[sent..], flags) {
@@ -59,11 +60,20 @@ impl Desk {
                     return self.kick();
                 }
                 // What came before the end is still to be read, and then the end itself.
-                Err(_) => break,
+                Err(Errno::PIPE | Errno::CONNRESET) => break,
+                Err(why) => {
+                    failed = Some(why);
+                    break;
+                }
             }
         }
         outgoing.clear();
         outgoing.shrink_to(1 << 16);
+        if let Some(why) = failed {
+            // The rest of a frame is missing, so nothing more can be said on this connection.
+            self.line.spoil(&format!("cannot send to the node: {why}"));
+            self.kick();
+        }
     }
 
     /// Could not everything be sent?

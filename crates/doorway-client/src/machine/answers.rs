@@ -92,8 +92,7 @@ impl Machine {
     /// The node does not talk to us, or we not to it. All requests are refused for that reason, and
     /// the connection is to be closed.
     pub fn close(&mut self, refusal: Refusal) {
-        self.phase = Phase::Spoilt;
-        self.outgoing.clear();
+        self.spoil(&refusal.text);
         let numbers: Vec<u64> = self.pending.keys().copied().collect();
         for number in numbers {
             self.refuse(number, &refusal);
@@ -105,13 +104,17 @@ impl Machine {
     fn garbled(&mut self, wrong: &FrameError) {
         if matches!(self.phase, Phase::Greeting { .. }) {
             let text = format!("whoever answers there is no node that we understand: {wrong}");
-            self.close(Refusal { code: Code::Invalid, text });
+            return self.close(Refusal { code: Code::Invalid, text });
         }
-        self.spoil();
+        self.spoil(&format!("the node cannot be understood any more: {wrong}"));
     }
 
-    /// The connection is of no more use.
-    pub(crate) fn spoil(&mut self) {
+    /// The connection is of no more use. Whatever ends with it is lost from now on: when we hang
+    /// up, the node gives it to others at once.
+    pub(crate) fn spoil(&mut self, why: &str) {
+        if self.ends_with_connection() {
+            self.lose_all(why);
+        }
         self.phase = Phase::Spoilt;
         self.outgoing.clear();
     }

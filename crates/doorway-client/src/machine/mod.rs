@@ -45,6 +45,9 @@ pub struct Setup {
     pub session: Option<(Duration, Life)>,
     /// How long a request waits for a node that cannot be reached.
     pub patience: Duration,
+    /// Does the connection cross a network, which may cut it? Then a session outlives it; elsewhere
+    /// a connection that ends shows that nobody has it any more, and ends the session.
+    pub network: bool,
 }
 
 /// The client's half of a session. See the [module](self).
@@ -292,6 +295,12 @@ impl Machine {
             last.more = false;
         }
         pages
+    }
+
+    /// Does the session end when we hang up?
+    fn ends_with_connection(&self) -> bool {
+        let by_connection = |session: &Session| matches!(session.life, Life::Connection { .. });
+        !self.setup.network && self.session.as_ref().is_some_and(by_connection)
     }
 
     /// If the session's time is over, all that it held is lost.

@@ -112,6 +112,12 @@ impl Machine {
         number
     }
 
+    /// May that request be refused here, without the node, while there is a connection?
+    pub(crate) fn may_be_refused(&self, number: u64) -> bool {
+        let overdue = |one: &Pending| one.overdue_at(self.apart, self.setup.patience);
+        self.pending.get(&number).is_some_and(|one| overdue(one) != Moment::NEVER)
+    }
+
     /// May requests be sent now? Behind a greeting only if it asks for a new session: the claims of
     /// an old one come first.
     pub(super) fn may_send(&self) -> bool {

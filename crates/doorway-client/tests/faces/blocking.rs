@@ -144,6 +144,24 @@ fn a_broken_lock_is_lost() {
 }
 
 #[test]
+fn a_wait_that_ends_here_costs_no_one_its_lock() {
+    let host = Host::unix(LONG);
+    let patience = options().patience(Duration::from_millis(100));
+    let client = Client::connect(&host.endpoint, &patience).unwrap();
+    let held = client.acquire("a").enter().unwrap();
+    host.mute(true);
+    let refused = thread::scope(|scope| {
+        let wait = || client.acquire("b").within(Duration::from_millis(50)).enter();
+        scope.spawn(wait).join().unwrap().unwrap_err()
+    });
+    assert!(matches!(refused, Error::NotFree(_)), "{refused}");
+    assert_eq!(held.state(), State::Held);
+    host.mute(false);
+    held.release().unwrap();
+    assert_eq!(host.connections(), 1, "nobody hung up");
+}
+
+#[test]
 fn nobody_there_is_said_at_once() {
     let nowhere = Endpoint::parse("@doorway-faces-nobody").unwrap();
     let error = Client::connect(&nowhere, &options()).unwrap_err();

@@ -42,7 +42,7 @@ impl Host {
             stream.set_nonblocking(true).expect("sockets work");
             Some(stream)
         };
-        Self::start(Endpoint::Abstract(name), ttl, accept)
+        Self::start(Endpoint::Abstract(name), Server::new(ttl.as_nanos() as u64, false), accept)
     }
 
     /// Listen on TCP; `secure` makes a connection secret.
@@ -58,15 +58,15 @@ impl Host {
             stream.set_nonblocking(true).expect("sockets work");
             Some(secure(stream))
         };
-        Self::start(Endpoint::Tcp("127.0.0.1".to_owned(), port), ttl, accept)
+        let endpoint = Endpoint::Tcp("127.0.0.1".to_owned(), port);
+        Self::start(endpoint, Server::new(ttl.as_nanos() as u64, true), accept)
     }
 
     fn start<S: Read + Write + Send + 'static>(
         endpoint: Endpoint,
-        ttl: Duration,
+        mut server: Server,
         mut accept: impl FnMut() -> Option<S> + Send + 'static,
     ) -> Self {
-        let mut server = Server::new(ttl.as_nanos() as u64);
         server.pass(Moment::now().0);
         let world = Arc::new(World {
             server: Mutex::new(server),

@@ -34,15 +34,17 @@ struct World {
     clients: Vec<Client>,
     connections: usize,
     heals: bool,
+    network: bool,
 }
 
 impl World {
-    fn new(rates: &[u64]) -> Self {
+    fn new(rates: &[u64], network: bool) -> Self {
         let setup = Setup {
             who: WhoAmI::default(),
             token: None,
             session: Some((Duration::from_nanos(TTL), Life::Connection { inherited: false })),
             patience: Duration::from_secs(1_000_000),
+            network,
         };
         let client = |&rate| Client {
             machine: Machine::new(setup.clone(), Moment(0)),
@@ -55,7 +57,7 @@ impl World {
             lost: BTreeSet::new(),
         };
         let clients = rates.iter().map(client).collect();
-        Self { server: Server::new(TTL), clients, connections: 0, heals: false }
+        Self { server: Server::new(TTL, network), clients, connections: 0, heals: false, network }
     }
 
     fn moment(&self, who: usize) -> Moment {
@@ -157,7 +159,8 @@ impl World {
             }
             6 => self.pass(TTL / 64 * (choice as u64 % 80)),
             7 => client.machine.tick(now),
-            8 => self.disconnect(who),
+            8 if self.network => self.disconnect(who),
+            8 if choice.is_multiple_of(8) => self.garbage(who),
             9 => self.connect(who),
             10 | 11 => self.deliver(who, choice, true),
             12 | 13 => self.deliver(who, choice, false),
@@ -175,6 +178,17 @@ impl World {
         client.open.insert(client.machine.release(now, &lock, fence), false);
         self.look(who);
         self.clients[who].held.remove(&(lock, fence));
+    }
+
+    /// The client hears what makes no sense.
+    fn garbage(&mut self, who: usize) {
+        let now = self.moment(who);
+        let machine = &mut self.clients[who].machine;
+        machine.receive(now, &[255; 8]);
+        self.look(who);
+        if self.clients[who].machine.must_close() {
+            self.disconnect(who);
+        }
     }
 
     /// The client does all that is to be done, once.
@@ -245,10 +259,11 @@ proptest! {
 
     #[test]
     fn nobody_believes_to_hold_what_another_was_given(
+        network: bool,
         rates in prop::collection::vec(960_u64..=1040, 2..=3),
         actions in prop::collection::vec(any::<(u8, u16)>(), 1..300),
     ) {
-        let mut world = World::new(&rates);
+        let mut world = World::new(&rates, network);
         (0..rates.len()).for_each(|who| world.round(who));
         for (action, number) in actions {
             world.act(action, number);

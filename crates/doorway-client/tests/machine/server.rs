@@ -11,6 +11,8 @@ use doorway_protocol::{
 pub(crate) struct Server {
     pub(crate) now: u64,
     pub(crate) ttl: u64,
+    /// Do clients come over a network? Then a session outlives its connection.
+    network: bool,
     sessions: BTreeMap<u64, Session>,
     pub(crate) locks: BTreeMap<Name, Lock>,
     pub(crate) connections: BTreeMap<usize, Connection>,
@@ -45,10 +47,11 @@ pub(crate) struct Connection {
 }
 
 impl Server {
-    pub(crate) fn new(ttl: u64) -> Self {
+    pub(crate) fn new(ttl: u64, network: bool) -> Self {
         Self {
             now: 0,
             ttl,
+            network,
             sessions: BTreeMap::new(),
             locks: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -64,8 +67,13 @@ impl Server {
 
     pub(crate) fn disconnect(&mut self, connection: usize) {
         self.connections.remove(&connection);
-        for session in self.sessions.values_mut() {
-            session.connection = session.connection.filter(|&it| it != connection);
+        let mut sessions = self.sessions.iter_mut();
+        let Some((&id, session)) = sessions.find(|it| it.1.connection == Some(connection)) else {
+            return;
+        };
+        session.connection = None;
+        if !self.network {
+            self.end(id);
         }
     }
 

@@ -17,10 +17,13 @@ fn at(ms: u64) -> Moment {
 }
 
 fn machine(life: Life) -> Machine {
+    Machine::new(setup(life, false), at(0))
+}
+
+fn setup(life: Life, network: bool) -> Setup {
     let session = Some((Duration::from_secs(10), life));
     let patience = Duration::from_secs(20);
-    let setup = Setup { who: WhoAmI::default(), token: None, session, patience };
-    Machine::new(setup, at(0))
+    Setup { who: WhoAmI::default(), token: None, session, patience, network }
 }
 
 const CONNECTION: Life = Life::Connection { inherited: false };
@@ -78,7 +81,11 @@ fn reply(machine: &mut Machine, now: Moment, reply: &Reply) {
 
 /// A machine that was welcomed at once and holds `a`.
 fn holding(life: Life) -> (Machine, Fence) {
-    let mut machine = machine(life);
+    holding_over(life, false)
+}
+
+fn holding_over(life: Life, network: bool) -> (Machine, Fence) {
+    let mut machine = Machine::new(setup(life, network), at(0));
     machine.connected(at(0));
     let number = machine.acquire(at(0), ask("a", Wait::Forever));
     let (_, _, sent) = hello(&mut machine);
@@ -278,9 +285,26 @@ fn what_the_node_says_of_others_is_no_trouble() {
     assert!(matches!(machine.event(), Some(Event::Lost { .. })));
     reply(&mut machine, at(3), &Reply::Stopping(7));
     assert_eq!(machine.event(), Some(Event::Stopping { within: Duration::from_millis(7) }));
-    machine.receive(at(4), &[255; 8]);
-    assert!(machine.must_close(), "garbage ends the connection, not the session");
-    assert_eq!(machine.state(at(4)), State::Held);
+}
+
+#[test]
+fn garbage_ends_the_connection_and_what_ends_with_it() {
+    for (life, network, held) in [
+        (CONNECTION, false, false),
+        (CONNECTION, true, true),
+        (Life::Process { pid: 1 }, false, true),
+    ] {
+        let (mut machine, fence) = holding_over(life, network);
+        machine.receive(at(4), &[255; 8]);
+        assert!(machine.must_close());
+        let state = machine.grant_state(&Name::new("a").unwrap(), fence, at(4));
+        assert_eq!(state == State::Held, held, "{life:?} over a network: {network}");
+        assert_eq!(matches!(machine.event(), Some(Event::Lost { .. })), !held);
+        machine.disconnected(at(4));
+        machine.connected(at(5));
+        let (opening, ..) = hello(&mut machine);
+        assert_eq!(matches!(opening, Opening::Resume { .. }), held);
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Link {
     /// A session at this endpoint, which is still to be connected.
     pub(crate) fn new(
         endpoint: Endpoint,
-        setup: Setup,
+        mut setup: Setup,
         tls: Option<TlsConfig>,
         may_start: bool,
     ) -> Result<Self, Exit> {
@@ -44,6 +44,7 @@ impl Link {
             },
             _ => Vec::new(),
         };
+        setup.network = matches!(endpoint, Endpoint::Tcp(..));
         let starter = (may_start && endpoint.is_own()).then(Starter::default);
         let now = Moment::now();
         let mut machine = Line::new(setup, now);

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) fn setup(label: String, session: Option<(Duration, Life)>) -> Setup {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let who = WhoAmI { label, host, pid: std::process::id() };
-    Setup { who, token: None, session, patience: PATIENCE }
+    Setup { who, token: None, session, patience: PATIENCE, network: false }
 }
 
 /// What we do: our command line.
