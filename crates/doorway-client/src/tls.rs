@@ -104,21 +104,28 @@ impl Encryption {
 
     pub(crate) fn receive(&mut self, machine: &mut Machine, now: Moment, mut bytes: &[u8]) {
         while !bytes.is_empty() && !machine.must_close() {
-            // Reading from memory fails only where the other side floods us.
-            let result = self.connection.read_tls(&mut bytes).map_err(|why| why.to_string());
-            let result = result
-                .and_then(|_| self.connection.process_new_packets().map_err(|why| why.to_string()));
-            if let Err(why) = result {
-                if machine.is_talking() {
-                    return machine.spoil(&why);
-                }
-                return machine.close(refusal(&why));
-            }
+            let ended = match self.decrypt(&mut bytes) {
+                Ok(ended) => ended,
+                Err(why) if machine.is_talking() => return machine.spoil(&why),
+                Err(why) => return machine.close(refusal(&why)),
+            };
             let mut plain = [0; 4096];
             while let Ok(count @ 1..) = self.connection.reader().read(&mut plain) {
                 machine.receive(now, &plain[..count]);
             }
+            if ended {
+                // From then on no byte is taken any more, however many come.
+                return machine.spoil("the node has ended the connection");
+            }
         }
+    }
+
+    /// Take some of the bytes: has the other side said that nothing more comes?
+    fn decrypt(&mut self, bytes: &mut &[u8]) -> Result<bool, String> {
+        // Reading from memory fails only where the other side floods us.
+        let taken = self.connection.read_tls(bytes).map_err(|why| why.to_string())?;
+        let state = self.connection.process_new_packets().map_err(|why| why.to_string())?;
+        Ok(taken == 0 || state.peer_has_closed())
     }
 
     pub(crate) fn outgoing(&mut self, machine: &mut Machine) -> &mut Vec<u8> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_client::blocking::Client;
-use doorway_client::{Error, Options, TlsConfig};
+use doorway_client::{Error, Line, Moment, Options, TlsConfig};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -43,6 +43,14 @@ impl Authority {
 
     /// A node that wants certificates of its clients.
     fn host(&self) -> Host {
+        let config = self.node();
+        Host::tcp(Duration::from_secs(2), move |stream: TcpStream| {
+            let connection = ServerConnection::new(Arc::clone(&config)).expect("good certificates");
+            StreamOwned::new(connection, stream)
+        })
+    }
+
+    fn node(&self) -> Arc<ServerConfig> {
         let (chain, key) = self.issue("one.group.doorway");
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
@@ -59,11 +67,7 @@ impl Authority {
             .with_client_cert_verifier(verifier.build().expect("good certificates"))
             .with_single_cert(vec![chain], key)
             .expect("good certificates");
-        let config = Arc::new(config);
-        Host::tcp(Duration::from_secs(2), move |stream: TcpStream| {
-            let connection = ServerConnection::new(Arc::clone(&config)).expect("good certificates");
-            StreamOwned::new(connection, stream)
-        })
+        Arc::new(config)
     }
 
     fn options(&self, node: &str) -> Options {
@@ -103,6 +107,51 @@ fn another_node_or_another_authority_is_refused() {
     assert!(error.contains("certificates"), "{error}");
     let error = TlsConfig::new(b"nothing", "one.group.doorway").unwrap_err().to_string();
     assert_eq!(error, "cannot use the authority: it holds no certificate in PEM");
+}
+
+#[test]
+fn what_follows_the_end_of_the_talk_is_no_trouble() {
+    let authority = Authority::new();
+    let config = authority.node();
+    let mut client = ClientEnd::new(&authority.options("one.group.doorway"));
+    let mut node = ServerConnection::new(config).unwrap();
+    client.exchange(&mut node);
+    node.send_close_notify();
+    let mut bytes = vec![];
+    node.write_tls(&mut bytes).unwrap();
+    bytes.extend_from_slice(&[23, 3, 3, 0, 5, 1, 2, 3, 4, 5]);
+    client.line.receive(Moment::now(), &bytes);
+    assert!(client.line.must_close(), "nothing more is said there");
+    client.line.receive(Moment::now(), &bytes);
+}
+
+/// The client's end of an encrypted connection, without a socket.
+struct ClientEnd {
+    line: Line,
+}
+
+impl ClientEnd {
+    fn new(options: &Options) -> Self {
+        let mut line = Line::new(options.setup(), Moment::now());
+        line.encrypt(options.tls.clone().expect("certificates"));
+        line.connected(Moment::now());
+        Self { line }
+    }
+
+    /// Both ends say all that they have to say.
+    fn exchange(&mut self, node: &mut ServerConnection) {
+        for _ in 0..4 {
+            let bytes = std::mem::take(self.line.outgoing());
+            node.read_tls(&mut &bytes[..]).expect("memory");
+            node.process_new_packets().expect("they understand each other");
+            let mut bytes = vec![];
+            while node.wants_write() {
+                node.write_tls(&mut bytes).expect("memory");
+            }
+            self.line.receive(Moment::now(), &bytes);
+        }
+        assert!(!node.is_handshaking() && !self.line.must_close());
+    }
 }
 
 #[cfg(feature = "tokio")]
