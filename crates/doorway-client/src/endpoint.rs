@@ -3,13 +3,15 @@
 use std::env;
 use std::fmt;
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::net::sockopt;
+use rustix::io::Errno;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 
 /// Where a node is found.
@@ -129,23 +131,67 @@ impl Endpoint {
     }
 
     /// Connect to the node, and make sure that the node of this user is this user's or root's.
-    pub fn connect(&self) -> io::Result<Stream> {
-        let stream = match self {
-            Self::Path(path) => UnixStream::connect(path)?,
-            Self::Abstract(name) => {
-                UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?
-            }
+    ///
+    /// A node that is stopped, or a network that swallows everything, is waited for so long: for
+    /// every address of its host, and not for whoever knows the addresses.
+    pub fn connect_within(&self, limit: Duration) -> io::Result<Stream> {
+        let address = match self {
+            Self::Path(path) => SocketAddrUnix::new(path)?,
+            Self::Abstract(name) => SocketAddrUnix::new_abstract_name(name.as_bytes())?,
             Self::Tcp(host, port) => {
-                let stream = TcpStream::connect((host.as_str(), *port))?;
-                stream.set_nodelay(true)?;
-                return Ok(Stream::Tcp(stream));
+                let addresses: Vec<_> = (host.as_str(), *port).to_socket_addrs()?.collect();
+                return Stream::dial(&addresses, limit);
             }
         };
+        let stream = knock(&address, limit)?;
         if self.is_own() {
             trusted(&stream)?;
         }
         Ok(Stream::Unix(stream))
     }
+}
+
+impl Stream {
+    /// Connect over the network to the first of these addresses where someone answers so soon.
+    pub fn dial(addresses: &[SocketAddr], limit: Duration) -> io::Result<Self> {
+        let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        for address in addresses {
+            match TcpStream::connect_timeout(address, limit.max(SHORTEST)) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(Self::Tcp(stream));
+                }
+                Err(why) => failed = why,
+            }
+        }
+        Err(failed)
+    }
+}
+
+/// No time at all would mean no limit.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Connect through a Unix socket. A node that takes no connections is waited for as long as for one
+/// that takes no bytes.
+fn knock(address: &SocketAddrUnix, limit: Duration) -> io::Result<UnixStream> {
+    let until = Instant::now() + limit;
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    loop {
+        let left = until.saturating_duration_since(Instant::now()).max(SHORTEST);
+        sockopt::set_socket_timeout(&socket, Timeout::Send, Some(left))?;
+        match connect(&socket, address) {
+            Ok(()) => break,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let why = "whoever listens there takes no connections: it may be stopped";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            Err(why) => return Err(why.into()),
+        }
+    }
+    sockopt::set_socket_timeout(&socket, Timeout::Send, None)?;
+    Ok(UnixStream::from(socket))
 }
 
 /// Anyone may take a name that is no file, so whoever listens there must be this user or root.
@@ -185,6 +231,10 @@ impl fmt::Display for Endpoint {
 
 #[cfg(test)]
 mod tests {
+    use std::os::linux::net::SocketAddrExt as _;
+
+    use rustix::net::{bind, getsockname, listen};
+
     use super::*;
 
     #[test]
@@ -221,6 +271,41 @@ mod tests {
             let error = Endpoint::parse(text).unwrap_err().to_string();
             assert!(error.ends_with("give a path, @name or tcp://host:port"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_node_that_takes_no_connections_is_not_waited_for() {
+        let limit = Duration::from_millis(50);
+        let name = format!("doorway-endpoint-{}", std::process::id());
+        let unix = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let unix = unix.unwrap();
+        bind(&unix, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
+        let tcp = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let tcp = tcp.unwrap();
+        bind(&tcp, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let port = SocketAddr::try_from(getsockname(&tcp).unwrap()).unwrap().port();
+        let places =
+            [(unix, Endpoint::Abstract(name)), (tcp, Endpoint::Tcp("127.0.0.1".to_owned(), port))];
+        for (listener, endpoint) in places {
+            listen(&listener, 0).unwrap();
+            let full = std::iter::from_fn(|| Some(endpoint.connect_within(limit)));
+            let (taken, full): (Vec<_>, Vec<_>) = full.take(4).partition(Result::is_ok);
+            assert!(!taken.is_empty() && !full.is_empty(), "{endpoint}: {taken:?}, {full:?}");
+            for why in full {
+                assert_eq!(why.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_connected_may_wait_for_ever() {
+        let name = format!("doorway-endpoint-wait-{}", std::process::id());
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+        let stream = Endpoint::Abstract(name).connect_within(Duration::from_millis(50)).unwrap();
+        let Stream::Unix(stream) = stream else { panic!("{stream:?}") };
+        assert_eq!((stream.read_timeout().unwrap(), stream.write_timeout().unwrap()), (None, None));
+        drop(listener);
     }
 
     #[test]

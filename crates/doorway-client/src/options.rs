@@ -90,6 +90,12 @@ impl Options {
         self
     }
 
+    /// How long one attempt to connect again may take: several fit into the time in which the
+    /// session can still be saved.
+    pub(crate) fn attempt(&self) -> Duration {
+        (self.ttl / 8).max(Duration::from_millis(500)).min(self.patience)
+    }
+
     /// What the machine of such a session needs, on a connection that crosses no network.
     pub fn setup(&self) -> Setup {
         let who = WhoAmI {

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use doorway_protocol::Name;
 
@@ -14,6 +15,8 @@ use crate::machine::Machine;
 /// What the tasks of one client share.
 pub(super) struct Shared {
     pub(super) endpoint: Endpoint,
+    /// How long one attempt to connect again may take.
+    pub(super) attempt: Duration,
     pub(super) state: Mutex<Inner>,
 }
 

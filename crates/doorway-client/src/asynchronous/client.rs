@@ -40,9 +40,10 @@ impl Client {
         let kick = Arc::clone(&kicked);
         let desk = Desk::new(endpoint, options, Box::new(move || kick.notify_one()))?;
         let state = Mutex::new(Inner { desk, plan: Moment(0), closing: false });
-        let shared = Arc::new(Shared { endpoint: endpoint.clone(), state });
+        let attempt = options.attempt();
+        let shared = Arc::new(Shared { endpoint: endpoint.clone(), attempt, state });
         let mut driver = Driver::new(Arc::clone(&shared), kicked).map_err(unreachable)?;
-        let greeted = tokio::time::timeout(options.patience, driver.greet()).await;
+        let greeted = tokio::time::timeout(options.patience, driver.greet(options.patience)).await;
         if let Ok(connected) = greeted {
             connected.map_err(unreachable)?;
         }

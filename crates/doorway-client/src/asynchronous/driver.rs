@@ -97,8 +97,8 @@ impl Driver {
     }
 
     /// Make the first connection, and wait until the node has answered to it.
-    pub(super) async fn greet(&mut self) -> io::Result<()> {
-        let mut attempt = Some(self.dial());
+    pub(super) async fn greet(&mut self, patience: Duration) -> io::Result<()> {
+        let mut attempt = Some(self.dial(patience));
         self.connected(dialled(&mut attempt).await?)?;
         loop {
             let blocked = {
@@ -139,7 +139,7 @@ impl Driver {
         if connect {
             self.retry = now.after(self.pause);
             self.pause = (self.pause * 2).min(PAUSES.1);
-            self.attempt = Some(self.dial());
+            self.attempt = Some(self.dial(self.shared.attempt));
         }
         let mut inner = self.shared.lock();
         if inner.desk.stream.is_none() {
@@ -154,9 +154,9 @@ impl Driver {
     }
 
     /// Connect. That may wait, so it is done elsewhere.
-    fn dial(&self) -> JoinHandle<io::Result<Stream>> {
+    fn dial(&self, limit: Duration) -> JoinHandle<io::Result<Stream>> {
         let endpoint = self.shared.endpoint.clone();
-        tokio::task::spawn_blocking(move || endpoint.connect())
+        tokio::task::spawn_blocking(move || endpoint.connect_within(limit))
     }
 
     fn connected(&mut self, stream: Stream) -> io::Result<()> {

@@ -130,7 +130,7 @@ impl Background {
             let (found, attempt) = mpsc::channel();
             let shared = Arc::clone(shared);
             let dial = move || {
-                if let Ok(stream) = shared.endpoint.connect() {
+                if let Ok(stream) = shared.endpoint.connect_within(shared.attempt) {
                     // If nobody takes it, nobody needs it any more.
                     let _ = found.send(stream);
                 }

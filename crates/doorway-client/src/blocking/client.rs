@@ -51,7 +51,8 @@ impl Client {
             plan: Moment(0),
             closing: false,
         });
-        let shared = Arc::new(Shared { endpoint: endpoint.clone(), state, kick, nudge });
+        let (endpoint, attempt) = (endpoint.clone(), options.attempt());
+        let shared = Arc::new(Shared { endpoint, attempt, state, kick, nudge });
         greet(&shared, options.patience)?;
         let background = Background::new(Arc::clone(&shared)).map_err(unreachable)?;
         let thread = thread::Builder::new().name("doorway".to_owned());
@@ -137,7 +138,7 @@ impl Client {
 fn greet(shared: &Arc<Shared>, patience: Duration) -> Result<(), Error> {
     let unreachable = |why| Error::Unreachable { endpoint: shared.endpoint.clone(), why };
     let until = Moment::now().after(patience);
-    let stream = Arc::new(shared.endpoint.connect().map_err(unreachable)?);
+    let stream = Arc::new(shared.endpoint.connect_within(patience).map_err(unreachable)?);
     let mut inner = shared.lock();
     inner.desk.connect(Arc::clone(&stream));
     loop {

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::RecvFlags;
@@ -17,6 +18,8 @@ use crate::machine::Machine;
 /// What the threads of one client share.
 pub(super) struct Shared {
     pub(super) endpoint: Endpoint,
+    /// How long one attempt to connect again may take.
+    pub(super) attempt: Duration,
     pub(super) state: Mutex<Inner>,
     /// Written to when the background is to look.
     pub(super) kick: Arc<OwnedFd>,

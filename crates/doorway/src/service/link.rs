@@ -1,7 +1,7 @@
 //! A session at a node, on a socket: connected again whenever that is needed, never waited for.
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ use super::start::Starter;
 
 /// How long to wait before the next attempt to connect, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
+/// How long one attempt to connect may take: meanwhile nothing else is done.
+const ATTEMPT: Duration = Duration::from_millis(500);
 
 /// A session at a node.
 pub(crate) struct Link {
@@ -72,19 +75,9 @@ impl Link {
 
     fn connect(&self) -> io::Result<Stream> {
         if !matches!(self.endpoint, Endpoint::Tcp(..)) {
-            return self.endpoint.connect();
+            return self.endpoint.connect_within(ATTEMPT);
         }
-        let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
-        for address in &self.addresses {
-            match TcpStream::connect_timeout(address, Duration::from_millis(500)) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    return Ok(Stream::Tcp(stream));
-                }
-                Err(error) => failed = error,
-            }
-        }
-        Err(failed)
+        Stream::dial(&self.addresses, ATTEMPT)
     }
 
     fn connected(&mut self, stream: Stream) {

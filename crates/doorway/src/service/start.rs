@@ -38,7 +38,7 @@ impl Starter {
             }
             sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
-            let error = match endpoint.connect() {
+            let error = match endpoint.connect_within(PATIENCE) {
                 Ok(stream) => {
                     self.tell(&stream);
                     return Ok(stream);
