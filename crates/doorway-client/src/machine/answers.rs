@@ -14,6 +14,7 @@ impl Machine {
     /// These bytes came from the node.
     pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
         self.frames.feed(bytes);
+        self.heard = now;
         loop {
             // What comes too late proves nothing, and a welcome may come too late as well.
             self.lapse(now);
@@ -58,12 +59,13 @@ impl Machine {
                 *known = Session { id, secret, ttl, proven, ..known.clone() };
             }
             (None, Some((id, secret)), Some((_, life))) => {
-                self.session = Some(Session { id, secret, ttl, life, proven: said, asked: said });
+                self.session = Some(Session { id, secret, ttl, life, proven: said });
             }
             (None, None, None) => {}
             _ => return Err(FrameError::Garbled),
         }
         self.phase = Phase::Talking;
+        self.asked = said;
         self.apart = None;
         let session = session.map(|(id, _)| id);
         self.events.push_back(Event::Welcome { node, scope, session, ttl, resumed: resume });

@@ -30,24 +30,27 @@ pub(super) struct Session {
     pub(super) life: Life,
     /// When the last word was sent of which we know that the node heard it.
     pub(super) proven: Moment,
-    /// When the last sign of life was sent.
-    pub(super) asked: Moment,
 }
 
 impl Session {
     /// Does it end when nothing is heard of us?
-    fn expires(&self) -> bool {
+    pub(super) fn expires(&self) -> bool {
         !matches!(self.life, Life::Process { .. })
     }
 
     pub(super) fn state(&self, now: Moment) -> State {
-        if !self.expires() || now < self.proven.after(self.ttl / 2) {
+        if now < self.unsure_at() {
             State::Held
         } else if now < self.lost_at() {
             State::Unsure
         } else {
             State::Lost
         }
+    }
+
+    /// From when on its holder cannot be sure any more.
+    pub(super) fn unsure_at(&self) -> Moment {
+        if self.expires() { self.proven.after(self.ttl / 2) } else { Moment::NEVER }
     }
 
     /// From when on it must be taken for lost.
@@ -59,12 +62,12 @@ impl Session {
         }
     }
 
-    /// When the next sign of life is due. A lease is renewed by whoever keeps it, unless it waits.
-    pub(super) fn alive_at(&self, waits: bool) -> Moment {
+    /// Does its client give signs of life? A lease is renewed by whoever keeps it, unless it waits.
+    pub(super) fn gives_signs(&self, waits: bool) -> bool {
         match self.life {
-            Life::Process { .. } => Moment::NEVER,
-            Life::Lease if !waits => Moment::NEVER,
-            _ => self.proven.max(self.asked).after(self.ttl / 4),
+            Life::Connection { .. } => true,
+            Life::Lease => waits,
+            Life::Process { .. } => false,
         }
     }
 }

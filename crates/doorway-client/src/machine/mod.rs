@@ -15,6 +15,7 @@
 //! event with that number answers it, over however many connections.
 
 mod answers;
+mod due;
 mod event;
 mod lease;
 mod pending;
@@ -63,6 +64,9 @@ pub struct Machine {
     next_number: u64,
     /// Since when nobody talks to us; none while someone does.
     apart: Option<Moment>,
+    /// When the node was last heard of, and when the last sign of life was sent.
+    heard: Moment,
+    asked: Moment,
     /// No request is overdue before this moment.
     overdue: Moment,
     /// How many requests for locks have no answer.
@@ -124,6 +128,8 @@ impl Machine {
             pending: BTreeMap::new(),
             next_number: 1,
             apart: Some(now),
+            heard: now,
+            asked: now,
             overdue: Moment::NEVER,
             acquiring: 0,
             frames: Frames::default(),
@@ -216,31 +222,6 @@ impl Machine {
         self.grants.iter().map(|((fence, lock), grant)| grant.claim(lock, *fence))
     }
 
-    /// When [`Machine::tick`] is to be called at the latest.
-    pub fn next_due(&self) -> Moment {
-        let mut due = self.overdue;
-        if let Some(session) = &self.session {
-            due = due.min(session.lost_at());
-            if self.phase == Phase::Talking {
-                due = due.min(session.alive_at(self.acquiring > 0));
-            }
-        }
-        due
-    }
-
-    /// The time is now: give signs of life, and notice what is over.
-    pub fn tick(&mut self, now: Moment) {
-        self.lapse(now);
-        self.refuse_overdue(now);
-        let waits = self.acquiring > 0;
-        let Some(session) = &mut self.session else { return };
-        if self.phase == Phase::Talking && session.alive_at(waits) <= now {
-            session.asked = now;
-            let number = self.ask(now, Request::Alive);
-            self.quiet(number);
-        }
-    }
-
     /// Write the greeting, with all that we believe to have.
     fn say_hello(&mut self) {
         let mut pages = VecDeque::new();
@@ -301,15 +282,6 @@ impl Machine {
     fn ends_with_connection(&self) -> bool {
         let by_connection = |session: &Session| matches!(session.life, Life::Connection { .. });
         !self.setup.network && self.session.as_ref().is_some_and(by_connection)
-    }
-
-    /// If the session's time is over, all that it held is lost.
-    fn lapse(&mut self, now: Moment) {
-        let Some(session) = &self.session else { return };
-        if session.state(now) == State::Lost {
-            let silent = now.since(session.proven).as_secs_f64();
-            self.lose_all(&format!("nothing was heard of the node for {silent:.1} s"));
-        }
     }
 
     /// The session is no more. What waits is asked again in the next one.

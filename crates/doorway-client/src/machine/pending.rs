@@ -166,13 +166,13 @@ impl Machine {
         }
         let (apart, patience) = (self.apart, self.setup.patience);
         let late = self.pending.values().filter(|one| one.overdue_at(apart, patience) <= now);
-        let late: Vec<(u64, bool)> = late.map(|one| (one.number(), one.until <= now)).collect();
-        for (number, in_vain) in late {
-            let (code, text) = if in_vain {
-                (Code::NotFree, "the lock was not free in time")
-            } else {
-                (Code::Unavailable, "no node can be reached")
-            };
+        let late: Vec<u64> = late.map(Pending::number).collect();
+        // Where nobody can be asked, nobody knows whether the lock was free.
+        let (code, text) = match apart {
+            None => (Code::NotFree, "the lock was not free in time"),
+            Some(_) => (Code::Unavailable, "no node can be reached"),
+        };
+        for number in late {
             self.refuse(number, &Refusal { code, text: text.to_owned() });
         }
         self.recount();

@@ -59,11 +59,15 @@ fn hello(machine: &mut Machine) -> (Opening, Vec<Claims>, Vec<Request>) {
 }
 
 fn welcome(machine: &mut Machine, now: Moment) {
+    welcome_as(machine, now, Some((SessionId(7), Secret([1; 16]))));
+}
+
+fn welcome_as(machine: &mut Machine, now: Moment, session: Option<(SessionId, Secret)>) {
     let welcome = Welcome {
         version: 1,
         node: "one".to_owned(),
         scope: Scope::User,
-        session: Some((SessionId(7), Secret([1; 16]))),
+        session,
         ttl_ms: 10_000,
         lost: vec![],
     };
@@ -220,12 +224,97 @@ fn requests_do_not_wait_for_ever_where_nobody_answers() {
     assert_eq!(machine.event(), None);
     machine.tick(at(1000));
     let Some(Event::Refused { number, refusal }) = machine.event() else { panic!() };
-    assert_eq!((number, refusal.code), (soon, Code::NotFree));
+    assert_eq!((number, refusal.code), (soon, Code::Unavailable), "nobody said it was not free");
     assert_eq!(machine.next_due(), at(25_000), "patience counts from the request");
     machine.tick(at(25_000));
     let Some(Event::Refused { number, refusal }) = machine.event() else { panic!() };
     assert_eq!((number, refusal.code), (late, Code::Unavailable));
     assert_eq!(machine.next_due(), Moment::NEVER);
+}
+
+#[test]
+fn a_wait_ends_without_the_answer_of_a_node_that_hangs() {
+    let (mut machine, _) = holding(CONNECTION);
+    let number = machine.acquire(at(10), ask("b", Wait::Ms(500)));
+    assert_eq!(machine.next_due(), at(2500), "the answer may be on its way");
+    machine.tick(at(2509));
+    assert_eq!(machine.event(), None);
+    machine.tick(at(2510));
+    let Some(Event::Refused { number: refused, refusal }) = machine.event() else { panic!() };
+    assert_eq!((refused, refusal.code), (number, Code::NotFree));
+    let sent = requests(&mut machine);
+    assert_eq!(sent.last(), Some(&Request::Withdraw(number)), "{sent:?}");
+    assert!(!machine.must_close());
+}
+
+/// A machine without a session, which is welcomed at once.
+fn visiting() -> Machine {
+    let setup = Setup { session: None, ..setup(CONNECTION, false) };
+    let mut machine = Machine::new(setup, at(0));
+    machine.connected(at(0));
+    assert!(matches!(hello(&mut machine).0, Opening::Visit));
+    welcome_as(&mut machine, at(1), None);
+    machine
+}
+
+#[test]
+fn a_visitor_finds_out_that_the_node_is_gone() {
+    let mut machine = visiting();
+    assert_eq!(machine.next_due(), Moment::NEVER, "nobody waits");
+    let number = machine.await_free(at(50_000), &Name::new("a").unwrap());
+    assert_eq!(requests(&mut machine).len(), 1);
+    assert_eq!(machine.next_due(), at(55_000), "a quarter of its patience");
+    machine.tick(at(55_000));
+    let [Request::Alive(sign)] = requests(&mut machine)[..] else { panic!("no sign of life") };
+    reply(&mut machine, at(55_001), &Reply::Alive(sign));
+    machine.tick(at(60_001));
+    machine.tick(at(75_000));
+    assert!(!machine.must_close() && !requests(&mut machine).is_empty());
+    machine.tick(at(75_001));
+    assert!(machine.must_close(), "nothing was heard for as long as it has patience");
+    machine.disconnected(at(75_001));
+    machine.connected(at(76_000));
+    assert_eq!(machine.next_due(), at(95_001), "the request ends there");
+    machine.tick(at(95_001));
+    let Some(Event::Refused { number: refused, refusal }) = machine.event() else { panic!() };
+    assert_eq!((refused, refusal.code), (number, Code::Unavailable));
+    machine.tick(at(96_000));
+    assert!(machine.must_close(), "a greeting that nobody answers");
+}
+
+#[test]
+fn a_silent_network_is_tried_another_way_before_anything_is_lost() {
+    let (mut machine, fence) = holding_over(CONNECTION, true);
+    machine.tick(at(2500));
+    machine.tick(at(4999));
+    assert!(!machine.must_close());
+    machine.tick(at(5000));
+    assert!(machine.must_close(), "it is not sure any more");
+    assert_eq!(machine.event(), None, "but nothing is lost");
+    machine.disconnected(at(5000));
+    machine.connected(at(5100));
+    assert!(matches!(hello(&mut machine).0, Opening::Resume { .. }));
+    machine.tick(at(7600));
+    assert!(machine.must_close(), "nor does that one answer");
+    machine.disconnected(at(7600));
+    machine.connected(at(7700));
+    hello(&mut machine);
+    welcome(&mut machine, at(7800));
+    let state = machine.grant_state(&Name::new("a").unwrap(), fence, at(12_000));
+    assert_eq!(state, State::Held);
+
+    let (mut machine, _) = holding(CONNECTION);
+    for ms in (2500..9500).step_by(500) {
+        machine.tick(at(ms));
+        assert!(!machine.must_close(), "on a Unix socket there is no other way");
+    }
+    let (mut machine, _) = holding_over(Life::Lease, true);
+    machine.tick(at(9000));
+    assert!(!machine.must_close(), "nobody has asked anything");
+    machine.acquire(at(9000), ask("b", Wait::Forever));
+    machine.tick(at(9000));
+    machine.tick(at(9400));
+    assert!(!machine.must_close(), "nor for long enough");
 }
 
 #[test]
