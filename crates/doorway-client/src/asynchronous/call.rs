@@ -41,6 +41,7 @@ impl Shared {
         let number = make(&mut inner.desk.line, Moment::now());
         inner.desk.expect(number);
         inner.desk.flush();
+        inner.desk.settle();
         if inner.desk.line.next_due() < inner.plan {
             inner.desk.kick();
         }

@@ -1,9 +1,9 @@
 //! The task that reads, gives signs of life, notices losses and connects again.
 
+use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{io, mem};
 
 use rustix::net::RecvFlags;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
@@ -45,6 +45,15 @@ enum Woken {
     Timer,
     Kick,
     Dialled(io::Result<Stream>),
+}
+
+impl Drop for Driver {
+    /// Without a driver nobody reads and nobody gives signs of life: whoever still asks is told.
+    fn drop(&mut self) {
+        let mut inner = self.shared.lock();
+        inner.desk.line.end("the runtime of this client has ended");
+        inner.desk.settle();
+    }
 }
 
 /// Wait for a connection that is being made.
@@ -118,7 +127,7 @@ impl Driver {
     /// Do all that is due. Says until when to wait, and whether something could not be sent.
     fn look(&mut self) -> Option<(Moment, bool)> {
         let now = Moment::now();
-        let (lost, tell, connect) = {
+        let connect = {
             let mut inner = self.shared.lock();
             if inner.closing {
                 return None;
@@ -130,12 +139,8 @@ impl Driver {
                 self.pause = PAUSES.0;
             }
             let wanted = inner.desk.line.wants_connection() && self.attempt.is_none();
-            let connect = wanted && now >= self.retry;
-            (mem::take(&mut inner.desk.lost), inner.desk.on_lost.clone(), connect)
+            wanted && now >= self.retry
         };
-        for (lost, tell) in lost.iter().filter_map(|lost| Some((lost, tell.as_ref()?))) {
-            tell(lost);
-        }
         if connect {
             self.retry = now.after(self.pause);
             self.pause = (self.pause * 2).min(PAUSES.1);

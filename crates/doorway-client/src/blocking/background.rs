@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::RecvFlags;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
-use super::shared::{Inner, Locked, Shared};
+use super::shared::{Inner, Shared};
 use crate::clock::Moment;
 use crate::endpoint::Stream;
 
@@ -52,10 +52,7 @@ impl Background {
         let shared = Arc::clone(&self.shared);
         let mut inner = shared.lock();
         while !inner.closing {
-            inner = self.look(&shared, inner);
-            if inner.closing {
-                break;
-            }
+            self.look(&shared, &mut inner);
             let watch = self.plan(&mut inner);
             let stream = inner.desk.stream.clone();
             drop(inner);
@@ -87,7 +84,7 @@ impl Background {
     }
 
     /// Do all that is due.
-    fn look<'a>(&mut self, shared: &'a Arc<Shared>, mut inner: Locked<'a>) -> Locked<'a> {
+    fn look(&mut self, shared: &Arc<Shared>, inner: &mut Inner) {
         let now = Moment::now();
         let answers = inner.desk.answers;
         inner.desk.line.tick(now);
@@ -98,17 +95,8 @@ impl Background {
             shared.nudge();
         }
         if inner.desk.line.wants_connection() {
-            self.connect(shared, &mut inner, now);
+            self.connect(shared, inner, now);
         }
-        let lost = std::mem::take(&mut inner.desk.lost);
-        if let Some(tell) = inner.desk.on_lost.clone().filter(|_| !lost.is_empty()) {
-            drop(inner);
-            for lost in &lost {
-                tell(lost);
-            }
-            inner = shared.lock();
-        }
-        inner
     }
 
     /// Connect again. That may take long, and signs of losses must not wait for it: another thread

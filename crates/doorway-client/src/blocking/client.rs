@@ -17,7 +17,7 @@ use super::grant::Grant;
 use super::shared::{Inner, Shared, bell, wake};
 use crate::acquire::Acquire;
 use crate::clock::Moment;
-use crate::desk::{Desk, Node};
+use crate::desk::{Desk, Node, Teller};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};
 use crate::machine::{Machine, State};
@@ -75,11 +75,20 @@ impl Client {
         names?.iter().map(|name| self.acquire(name.as_str()).enter()).collect()
     }
 
-    /// Call this when a grant is lost, on a thread of the client's own and before anyone else can
-    /// get the lock. It must not wait for long: other losses are told by the same
-    /// thread. A copy of the client in it would keep the session for ever.
+    /// Call this when a grant is lost: by the client's own clock before its node gives the lock to
+    /// anyone else, or as soon as the node says so where it took the lock away: because someone
+    /// broke it, or because the node itself gave the session up. Such a lock may be someone else's
+    /// already.
+    ///
+    /// It runs on a thread of its own, one loss after the other. A copy of the client in it would
+    /// keep the session for ever. Only the last one that is given is called.
+    ///
+    /// # Panics
+    ///
+    /// If the system starts no more threads.
     pub fn on_lost(&self, tell: impl Fn(&Lost) + Send + Sync + 'static) {
-        self.handle.shared.lock().desk.on_lost = Some(Arc::new(tell));
+        let teller = Teller::new(tell);
+        self.handle.shared.lock().desk.on_lost = Some(teller);
     }
 
     /// How sure we can be of what we hold.

@@ -1,6 +1,7 @@
 //! What both faces of a client have behind them: a session on a line, and who waits for what.
 
 mod outcome;
+mod teller;
 mod traffic;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::task::Waker;
 use doorway_protocol::{Refusal, Scope, SessionId};
 
 pub(crate) use self::outcome::{Outcome, too_late};
+pub(crate) use self::teller::Teller;
 
 use crate::clock::Moment;
 use crate::endpoint::{Endpoint, Stream};
@@ -23,9 +25,8 @@ pub(crate) struct Desk {
     pub(crate) line: Line,
     pub(crate) stream: Option<Arc<Stream>>,
     slots: BTreeMap<u64, Slot>,
-    /// What was lost and has not been told yet, and to whom.
-    pub(crate) lost: Vec<Lost>,
-    pub(crate) on_lost: Option<OnLost>,
+    /// Who wants to know what is lost.
+    pub(crate) on_lost: Option<Teller>,
     /// Lets whoever looks after the desk do so.
     kick: Kick,
     /// Who last welcomed us.
@@ -35,9 +36,6 @@ pub(crate) struct Desk {
     /// How many answers came.
     pub(crate) answers: u64,
 }
-
-/// Whom to tell what was lost.
-pub(crate) type OnLost = Arc<dyn Fn(&Lost) + Send + Sync>;
 
 /// How to make someone look.
 pub(crate) type Kick = Box<dyn Fn() + Send + Sync>;
@@ -81,7 +79,6 @@ impl Desk {
             line,
             stream: None,
             slots: BTreeMap::new(),
-            lost: Vec::new(),
             on_lost: None,
             kick,
             welcome: None,
@@ -141,15 +138,17 @@ impl Desk {
                 }
                 Event::Released { number, held } => self.deliver(number, Outcome::Released(held)),
                 Event::Answer { number, answer } => self.deliver(number, Outcome::Answer(answer)),
-                Event::Lost { lock, fence, reason } if self.on_lost.is_some() => {
-                    self.lost.push(Lost { lock, fence, reason });
+                Event::Lost { lock, fence, reason } => {
+                    if let Some(teller) = &self.on_lost {
+                        teller.tell(Lost { lock, fence, reason });
+                    }
                 }
                 Event::Welcome { node, scope, session, .. } => {
                     self.closed = None;
                     self.welcome = Some(Node { name: node, scope, session });
                 }
                 Event::Closed(refusal) => self.closed = Some(refusal),
-                Event::Lost { .. } | Event::Stopping { .. } => {}
+                Event::Stopping { .. } => {}
             }
         }
     }

@@ -105,8 +105,5 @@ impl Desk {
             self.disconnect();
             self.sort();
         }
-        if !self.lost.is_empty() {
-            self.kick();
-        }
     }
 }

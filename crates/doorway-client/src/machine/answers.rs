@@ -102,6 +102,14 @@ impl Machine {
         self.events.push_back(Event::Closed(refusal));
     }
 
+    /// Nobody drives this machine any more: all that it holds is lost, and whatever is asked for,
+    /// now or later, is refused.
+    pub(crate) fn end(&mut self, why: &str) {
+        self.lose_all(why);
+        self.close(Refusal { code: Code::Unavailable, text: why.to_owned() });
+        self.phase = Phase::Over;
+    }
+
     /// What came makes no sense. Where we were not even greeted, that is no node.
     fn garbled(&mut self, wrong: &FrameError) {
         if matches!(self.phase, Phase::Greeting { .. }) {

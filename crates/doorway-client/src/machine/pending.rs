@@ -88,6 +88,12 @@ impl Machine {
         let number = self.next_number;
         self.next_number += 1;
         let request = make(number);
+        if self.phase == Phase::Over {
+            let refusal =
+                Refusal { code: Code::Unavailable, text: "the session is over".to_owned() };
+            self.events.push_back(Event::Refused { number, refusal });
+            return number;
+        }
         if self.may_send() {
             put(&request, &mut self.outgoing);
         }

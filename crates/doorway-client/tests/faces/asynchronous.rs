@@ -101,6 +101,28 @@ async fn a_silent_node_means_lost() {
     assert!(grant.release().await.is_err());
 }
 
+#[test]
+fn without_its_runtime_a_client_refuses() {
+    let host = Host::unix(LONG);
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let client = first.block_on(client(&host));
+    let (tell, told) = mpsc::channel::<Lost>();
+    client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
+    let grant = first.block_on(client.acquire("a").enter()).unwrap();
+    let waits = client.clone();
+    let waits = std::thread::spawn(move || second.block_on(waits.acquire("a").enter()).map(drop));
+    std::thread::sleep(Duration::from_millis(20));
+    drop(first);
+    let refused = waits.join().unwrap().unwrap_err();
+    assert!(matches!(refused, Error::Refused(_)), "{refused}");
+    assert_eq!(told.recv_timeout(LONG).unwrap().fence, grant.fence());
+    assert!(grant.is_lost());
+    let refused = runtime().block_on(client.status()).unwrap_err();
+    assert_eq!(refused.to_string(), "the session is over");
+    until("the end of the session", || host.count() == (0, 0));
+}
+
 #[tokio::test]
 async fn a_node_that_crashed_is_told_what_is_held() {
     let host = Host::unix(Duration::from_secs(2));

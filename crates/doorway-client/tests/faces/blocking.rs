@@ -144,6 +144,30 @@ fn a_broken_lock_is_lost() {
 }
 
 #[test]
+fn who_hears_of_a_loss_may_panic_and_ask() {
+    let host = Host::unix(LONG);
+    let (one, two) = (client(&host), client(&host));
+    let (tell, told) = mpsc::channel();
+    let handed = Mutex::new(Some(one.clone()));
+    one.on_lost(|_| panic!("nobody calls this"));
+    one.on_lost(move |lost| match lost.lock.as_str() {
+        "a" => panic!("this is no trouble"),
+        _ => {
+            let client = handed.lock().unwrap().take().unwrap();
+            let grant = client.acquire("c").enter().unwrap();
+            tell.send((lost.clone(), grant.fence())).unwrap();
+        }
+    });
+    let (a, b) = (one.acquire("a").enter().unwrap(), one.acquire("b").enter().unwrap());
+    two.break_lock("a", a.fence()).unwrap();
+    two.break_lock("b", b.fence()).unwrap();
+    let (lost, fence) = told.recv_timeout(LONG).unwrap();
+    assert_eq!((lost.lock.as_str(), lost.fence), ("b", b.fence()));
+    assert!(fence > b.fence());
+    one.acquire("a").enter().unwrap().release().unwrap();
+}
+
+#[test]
 fn a_wait_that_ends_here_costs_no_one_its_lock() {
     let host = Host::unix(LONG);
     let patience = options().patience(Duration::from_millis(100));
