@@ -6,7 +6,7 @@ use doorway_protocol::{Code, Fence, Name, NameError, Refusal};
 
 use crate::endpoint::Endpoint;
 
-/// Why something was not done. Nothing has changed.
+/// Why something was not done. Nothing has changed, unless it is [`Error::Unknown`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nobody answers there.
@@ -27,6 +27,13 @@ pub enum Error {
     /// The node does not do that.
     #[error("{0}")]
     Refused(Refusal),
+    /// It was asked for and nobody answered: it may have been done or not.
+    #[error("{0}; it may have been done or not")]
+    Unknown(Refusal),
+    /// The lock was granted and lost again before anyone could enter, for instance because the
+    /// machine slept.
+    #[error(transparent)]
+    Lost(#[from] Lost),
 }
 
 impl From<Refusal> for Error {
@@ -36,6 +43,25 @@ impl From<Refusal> for Error {
             _ => Self::Refused(refusal),
         }
     }
+}
+
+/// Why a grant was not given back as one that was held until now.
+#[derive(Debug, thiserror::Error)]
+pub enum ReleaseError {
+    /// It was lost before.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// Nobody says what became of it: it may have been released, or ends with its session.
+    #[error("cannot tell whether the lock {lock} with fence {fence} was released: {why}")]
+    Unknown {
+        /// The lock.
+        lock: Name,
+        /// The fence of the grant.
+        fence: Fence,
+        /// Why there is no answer.
+        #[source]
+        why: Box<Error>,
+    },
 }
 
 /// A grant that was lost: whatever it protected may have been in someone else's hands.

@@ -67,7 +67,7 @@ pub use doorway_protocol::{
     Refusal, Scope, Wait, WhoAmI,
 };
 pub use endpoint::{Endpoint, EndpointError, Stream};
-pub use error::{Error, Lost};
+pub use error::{Error, Lost, ReleaseError};
 pub use gate::{FileGate, Gate, GateError, Passage, Stale};
 pub use line::Line;
 pub use machine::{Answer, Event, Machine, Setup, State};

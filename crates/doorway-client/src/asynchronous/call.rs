@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use doorway_protocol::Name;
+use doorway_protocol::{Name, Refusal};
 
 use crate::clock::Moment;
 use crate::desk::{Desk, Outcome};
@@ -45,7 +45,7 @@ impl Shared {
         if inner.desk.line.next_due() < inner.plan {
             inner.desk.kick();
         }
-        Call { shared: self, number, acquires: None, over: false }
+        Call { shared: self, number, acquires: None, refused: None, over: false }
     }
 
     /// Ask for something of which nobody needs to know the answer.
@@ -63,13 +63,25 @@ pub(super) struct Call<'a> {
     number: u64,
     /// The lock that is asked for.
     pub(super) acquires: Option<Name>,
+    /// It was not even asked.
+    refused: Option<Refusal>,
     over: bool,
+}
+
+impl<'a> Call<'a> {
+    /// A call that is answered already.
+    pub(super) fn refused(shared: &'a Shared, refusal: Refusal) -> Self {
+        Call { shared, number: 0, acquires: None, refused: Some(refusal), over: true }
+    }
 }
 
 impl Future for Call<'_> {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        if let Some(refusal) = self.refused.take() {
+            return Poll::Ready(Outcome::Refused(refusal));
+        }
         let mut inner = self.shared.lock();
         if let Some(outcome) = inner.desk.take(self.number) {
             drop(inner);

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Name, NodeStatus, Refusal};
 use tokio::sync::Notify;
 
-use super::call::{Inner, Shared};
+use super::call::{Call, Inner, Shared};
 use super::driver::Driver;
 use super::grant::Grant;
 use crate::acquire::Acquire;
 use crate::clock::Moment;
-use crate::desk::{Desk, Node, Teller};
+use crate::desk::{Desk, Node, Teller, elsewhere};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};
 use crate::machine::{Machine, State};
@@ -21,6 +21,8 @@ use crate::options::Options;
 /// A session at a node. A copy is the same session, which ends with its last copy and grant.
 ///
 /// Any number of tasks may use it. One that waits for a lock and is dropped withdraws its request.
+/// A process that was forked from this one must connect by itself: here all that it asks for is
+/// refused, and what it drops stays with its parent.
 #[derive(Clone)]
 pub struct Client {
     handle: Arc<Handle>,
@@ -30,6 +32,25 @@ pub struct Client {
 pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
     life: Life,
+    /// The process that opened it. A child that was forked has the same socket, but none of the
+    /// threads, and the session is not its to use or to end.
+    process: u32,
+}
+
+impl Handle {
+    /// Are we in the process that opened the session?
+    pub(super) fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Ask for something.
+    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Call<'_> {
+        if self.is_here() {
+            self.shared.call(make)
+        } else {
+            Call::refused(&self.shared, elsewhere())
+        }
+    }
 }
 
 impl Client {
@@ -58,7 +79,9 @@ impl Client {
             }
         }
         tokio::spawn(driver.run());
-        Ok(Self { handle: Arc::new(Handle { shared, life: options.life }) })
+        Ok(Self {
+            handle: Arc::new(Handle { shared, life: options.life, process: std::process::id() }),
+        })
     }
 
     /// Ask for a lock: `client.acquire("deploy").enter().await?`.
@@ -110,43 +133,43 @@ impl Client {
     /// client made. It is done as often as it is asked, and never frees a newer grant.
     pub async fn release(&self, lock: &str, fence: Fence) -> Result<bool, Error> {
         let name = Name::new(lock)?;
-        let shared = &self.handle.shared;
-        shared.call(|machine, now| machine.release(now, &name, fence)).await.released()
+        let handle = &self.handle;
+        handle.call(|machine, now| machine.release(now, &name, fence)).await.released()
     }
 
     /// Give a sign of life for the session without a connection that holds this grant.
     pub async fn renew(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.shared.call(|machine, now| machine.renew(now, &name, fence)).await.done()
+        self.handle.call(|machine, now| machine.renew(now, &name, fence)).await.done()
     }
 
     /// All about a lock.
     pub async fn inspect(&self, lock: &str) -> Result<LockReport, Error> {
         let name = Name::new(lock)?;
-        self.handle.shared.call(|machine, now| machine.inspect(now, &name)).await.lock()
+        self.handle.call(|machine, now| machine.inspect(now, &name)).await.lock()
     }
 
     /// The locks whose names begin like this, after that one.
     pub async fn list(&self, prefix: &str, after: Option<&Name>) -> Result<Locks, Error> {
-        self.handle.shared.call(|machine, now| machine.list(now, prefix, after)).await.locks()
+        self.handle.call(|machine, now| machine.list(now, prefix, after)).await.locks()
     }
 
     /// The node, as it is now.
     pub async fn status(&self) -> Result<NodeStatus, Error> {
-        self.handle.shared.call(Machine::status).await.status()
+        self.handle.call(Machine::status).await.status()
     }
 
     /// Take the lock from whoever holds it with this fence.
     pub async fn break_lock(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        let shared = &self.handle.shared;
-        shared.call(|machine, now| machine.break_lock(now, &name, fence)).await.done()
+        let handle = &self.handle;
+        handle.call(|machine, now| machine.break_lock(now, &name, fence)).await.done()
     }
 
     /// Wait until nobody is inside or waits any more, without entering.
     pub async fn await_free(&self, lock: &str) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.shared.call(|machine, now| machine.await_free(now, &name)).await.done()
+        self.handle.call(|machine, now| machine.await_free(now, &name)).await.done()
     }
 }
 
@@ -156,15 +179,20 @@ impl Acquire<'_, Client> {
         let ask = self.ask?;
         let lock = ask.lock.clone();
         let handle = Arc::clone(&self.client.handle);
-        let mut call = handle.shared.call(|machine, now| machine.acquire(now, ask));
+        let mut call = handle.call(|machine, now| machine.acquire(now, ask));
         call.acquires = Some(lock.clone());
         let fence = call.await.granted()?;
+        // It may have been granted long ago, if nobody ran since.
+        handle.shared.lock().desk.check(&lock, fence)?;
         Ok(Grant::new(handle, lock, fence))
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if !self.is_here() {
+            return;
+        }
         let mut inner = self.shared.lock();
         if matches!(self.life, Life::Connection { .. }) {
             inner.desk.line.bye();

@@ -17,13 +17,16 @@ use super::grant::Grant;
 use super::shared::{Inner, Shared, bell, wake};
 use crate::acquire::Acquire;
 use crate::clock::Moment;
-use crate::desk::{Desk, Node, Teller};
+use crate::desk::{Desk, Node, Outcome, Teller, elsewhere};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};
 use crate::machine::{Machine, State};
 use crate::options::Options;
 
 /// A session at a node. A copy is the same session, which ends with its last copy and grant.
+///
+/// A process that was forked from this one must connect by itself: here all that it asks for is
+/// refused, and what it drops stays with its parent.
 #[derive(Clone)]
 pub struct Client {
     pub(super) handle: Arc<Handle>,
@@ -33,6 +36,21 @@ pub struct Client {
 pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
     life: Life,
+    /// The process that opened it. A child that was forked has the same socket, but none of the
+    /// threads, and the session is not its to use or to end.
+    process: u32,
+}
+
+impl Handle {
+    /// Are we in the process that opened the session?
+    pub(super) fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Ask for something and wait for the answer.
+    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Outcome {
+        if self.is_here() { self.shared.call(make) } else { Outcome::Refused(elsewhere()) }
+    }
 }
 
 impl Client {
@@ -57,7 +75,9 @@ impl Client {
         let background = Background::new(Arc::clone(&shared)).map_err(unreachable)?;
         let thread = thread::Builder::new().name("doorway".to_owned());
         thread.spawn(|| background.run()).map_err(unreachable)?;
-        Ok(Self { handle: Arc::new(Handle { shared, life: options.life }) })
+        Ok(Self {
+            handle: Arc::new(Handle { shared, life: options.life, process: std::process::id() }),
+        })
     }
 
     /// Ask for a lock: `client.acquire("deploy").enter()?`.
@@ -105,41 +125,41 @@ impl Client {
     /// client made. It is done as often as it is asked, and never frees a newer grant.
     pub fn release(&self, lock: &str, fence: Fence) -> Result<bool, Error> {
         let name = Name::new(lock)?;
-        self.handle.shared.call(|machine, now| machine.release(now, &name, fence)).released()
+        self.handle.call(|machine, now| machine.release(now, &name, fence)).released()
     }
 
     /// Give a sign of life for the session without a connection that holds this grant.
     pub fn renew(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.shared.call(|machine, now| machine.renew(now, &name, fence)).done()
+        self.handle.call(|machine, now| machine.renew(now, &name, fence)).done()
     }
 
     /// All about a lock.
     pub fn inspect(&self, lock: &str) -> Result<LockReport, Error> {
         let name = Name::new(lock)?;
-        self.handle.shared.call(|machine, now| machine.inspect(now, &name)).lock()
+        self.handle.call(|machine, now| machine.inspect(now, &name)).lock()
     }
 
     /// The locks whose names begin like this, after that one.
     pub fn list(&self, prefix: &str, after: Option<&Name>) -> Result<Locks, Error> {
-        self.handle.shared.call(|machine, now| machine.list(now, prefix, after)).locks()
+        self.handle.call(|machine, now| machine.list(now, prefix, after)).locks()
     }
 
     /// The node, as it is now.
     pub fn status(&self) -> Result<NodeStatus, Error> {
-        self.handle.shared.call(Machine::status).status()
+        self.handle.call(Machine::status).status()
     }
 
     /// Take the lock from whoever holds it with this fence.
     pub fn break_lock(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.shared.call(|machine, now| machine.break_lock(now, &name, fence)).done()
+        self.handle.call(|machine, now| machine.break_lock(now, &name, fence)).done()
     }
 
     /// Wait until nobody is inside or waits any more, without entering.
     pub fn await_free(&self, lock: &str) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.shared.call(|machine, now| machine.await_free(now, &name)).done()
+        self.handle.call(|machine, now| machine.await_free(now, &name)).done()
     }
 }
 
@@ -180,6 +200,9 @@ fn greet(shared: &Arc<Shared>, patience: Duration) -> Result<(), Error> {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if !self.is_here() {
+            return;
+        }
         let mut inner = self.shared.lock();
         if matches!(self.life, Life::Connection { .. }) {
             inner.desk.line.bye();
@@ -205,7 +228,71 @@ impl Acquire<'_, Client> {
         let ask = self.ask?;
         let lock = ask.lock.clone();
         let handle = Arc::clone(&self.client.handle);
-        let fence = handle.shared.call(|machine, now| machine.acquire(now, ask)).granted()?;
+        let fence = handle.call(|machine, now| machine.acquire(now, ask)).granted()?;
+        // It may have been granted long ago, if nobody ran since.
+        handle.shared.lock().desk.check(&lock, fence)?;
         Ok(Grant::new(handle, lock, fence))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+    use doorway_protocol::{Greeting, Reply, Scope, Secret, SessionId, Welcome, put};
+
+    use super::*;
+
+    /// A client that was granted its first request, and the connection at its node.
+    fn client() -> (Client, UnixStream) {
+        let name = format!("doorway-blocking-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("sockets work");
+        let listener = UnixListener::bind_addr(&address).expect("sockets work");
+        let node = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("sockets work");
+            let welcome = Welcome {
+                version: 1,
+                node: "one".to_owned(),
+                scope: Scope::User,
+                session: Some((SessionId(1), Secret([1; 16]))),
+                ttl_ms: 60_000,
+                lost: vec![],
+            };
+            let mut bytes = vec![];
+            put(&Greeting::Ok(welcome), &mut bytes);
+            let mut heard = [0; 4096];
+            assert_ne!(stream.read(&mut heard).expect("a greeting"), 0);
+            stream.write_all(&bytes).expect("sockets work");
+            assert_ne!(stream.read(&mut heard).expect("a request"), 0);
+            bytes.clear();
+            put(&Reply::Granted(1, Fence::new(1, 1)), &mut bytes);
+            stream.write_all(&bytes).expect("sockets work");
+            stream
+        });
+        let client = Client::connect(&Endpoint::Abstract(name), &Options::default());
+        let client = client.expect("it listens");
+        client.acquire("a").enter().expect("it is granted").keep();
+        (client, node.join().expect("it does not panic"))
+    }
+
+    #[test]
+    fn a_child_that_was_forked_says_and_ends_nothing() {
+        let (mut client, mut node) = client();
+        let handle = Arc::get_mut(&mut client.handle).expect("there are no copies");
+        let shared = Arc::clone(&handle.shared);
+        handle.process += 1;
+        let refused = client.acquire("a").enter().unwrap_err();
+        assert!(refused.to_string().contains("forked"), "{refused}");
+        let grant =
+            Grant::new(Arc::clone(&client.handle), Name::new("a").unwrap(), Fence::new(1, 1));
+        drop((grant, client));
+        assert!(!shared.lock().closing && shared.lock().desk.stream.is_some());
+        node.set_nonblocking(true).unwrap();
+        let heard = node.read(&mut [0; 4096]).unwrap_err();
+        assert_eq!(heard.kind(), io::ErrorKind::WouldBlock, "the node hears nothing");
+        shared.lock().closing = true;
+        shared.lock().desk.kick();
     }
 }

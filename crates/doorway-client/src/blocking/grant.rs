@@ -7,9 +7,7 @@ use std::time::Duration;
 use doorway_protocol::{Fence, Name};
 
 use super::client::Handle;
-use crate::clock::Moment;
-use crate::desk::too_late;
-use crate::error::Lost;
+use crate::error::ReleaseError;
 use crate::machine::State;
 
 /// A lock that is held until this is released or dropped, unless it is lost before.
@@ -40,8 +38,7 @@ impl Grant {
 
     /// How sure we can be that the lock is ours.
     pub fn state(&self) -> State {
-        let inner = self.handle.shared.lock();
-        inner.desk.line.grant_state(&self.lock, self.fence, Moment::now())
+        self.handle.shared.lock().desk.state_of(&self.lock, self.fence)
     }
 
     /// Must the lock be taken for someone else's?
@@ -52,23 +49,16 @@ impl Grant {
     /// For how long the lock is surely ours if the node is not heard of again: nothing if it is
     /// lost, none if it does not end by itself.
     pub fn remaining(&self) -> Option<Duration> {
-        let now = Moment::now();
-        let inner = self.handle.shared.lock();
-        if inner.desk.line.grant_state(&self.lock, self.fence, now) == State::Lost {
-            return Some(Duration::ZERO);
-        }
-        inner.desk.line.deadline().map(|deadline| deadline.since(now))
+        self.handle.shared.lock().desk.remaining(&self.lock, self.fence)
     }
 
     /// Release the lock, and say whether it was ours until now.
-    pub fn release(mut self) -> Result<(), Lost> {
+    pub fn release(mut self) -> Result<(), ReleaseError> {
         self.ours = false;
-        let (lock, fence) = (&self.lock, self.fence);
-        if self.is_lost() {
-            return Err(too_late(lock, fence));
-        }
-        let outcome = self.handle.shared.call(|machine, now| machine.release(now, lock, fence));
-        outcome.given_back(lock, fence)
+        let (lock, fence, handle) = (&self.lock, self.fence, &self.handle);
+        handle.shared.lock().desk.check(lock, fence)?;
+        let outcome = handle.call(|machine, now| machine.release(now, lock, fence));
+        outcome.given_back(lock, fence, || handle.shared.lock().desk.loss(lock, fence))
     }
 
     /// Leave the lock to the session, which must be one that lives without a connection; else it
@@ -81,9 +71,9 @@ impl Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        if self.ours && !self.is_lost() {
-            let (lock, fence) = (&self.lock, self.fence);
-            self.handle.shared.tell(|machine, now| machine.release(now, lock, fence));
+        let (lock, fence, handle) = (&self.lock, self.fence, &self.handle);
+        if self.ours && handle.is_here() && handle.shared.lock().desk.check(lock, fence).is_ok() {
+            handle.shared.tell(|machine, now| machine.release(now, lock, fence));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What both faces of a client have behind them: a session on a line, and who waits for what.
 
+mod held;
 mod outcome;
 mod teller;
 mod traffic;
@@ -8,9 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
-use doorway_protocol::{Refusal, Scope, SessionId};
+use doorway_protocol::{Code, Fence, Name, Refusal, Scope, SessionId};
 
-pub(crate) use self::outcome::{Outcome, too_late};
+pub(crate) use self::outcome::Outcome;
 pub(crate) use self::teller::Teller;
 
 use crate::clock::Moment;
@@ -27,6 +28,8 @@ pub(crate) struct Desk {
     slots: BTreeMap<u64, Slot>,
     /// Who wants to know what is lost.
     pub(crate) on_lost: Option<Teller>,
+    /// Why grants were lost, until nobody has them any more.
+    losses: BTreeMap<(Fence, Name), String>,
     /// Lets whoever looks after the desk do so.
     kick: Kick,
     /// Who last welcomed us.
@@ -80,6 +83,7 @@ impl Desk {
             stream: None,
             slots: BTreeMap::new(),
             on_lost: None,
+            losses: BTreeMap::new(),
             kick,
             welcome: None,
             closed: None,
@@ -138,11 +142,10 @@ impl Desk {
                 }
                 Event::Released { number, held } => self.deliver(number, Outcome::Released(held)),
                 Event::Answer { number, answer } => self.deliver(number, Outcome::Answer(answer)),
-                Event::Lost { lock, fence, reason } => {
-                    if let Some(teller) = &self.on_lost {
-                        teller.tell(Lost { lock, fence, reason });
-                    }
+                Event::Unknown { number, refusal } => {
+                    self.deliver(number, Outcome::Unknown(refusal));
                 }
+                Event::Lost { lock, fence, reason } => self.lost(Lost { lock, fence, reason }),
                 Event::Welcome { node, scope, session, .. } => {
                     self.closed = None;
                     self.welcome = Some(Node { name: node, scope, session });
@@ -162,6 +165,12 @@ impl Desk {
             }
         }
     }
+}
+
+/// What a process is told that was forked from the one whose session it is.
+pub(crate) fn elsewhere() -> Refusal {
+    let text = "this session is that of the process from which this one was forked: connect anew";
+    Refusal { code: Code::Invalid, text: text.to_owned() }
 }
 
 /// A connection that cannot be made with what was given.

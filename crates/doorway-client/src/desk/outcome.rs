@@ -2,7 +2,7 @@
 
 use doorway_protocol::{Code, Fence, LockReport, Locks, Name, NodeStatus, Refusal};
 
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, ReleaseError};
 use crate::machine::Answer;
 
 /// What became of a request.
@@ -10,6 +10,7 @@ use crate::machine::Answer;
 pub(crate) enum Outcome {
     Granted(Fence),
     Refused(Refusal),
+    Unknown(Refusal),
     Released(bool),
     Answer(Answer),
 }
@@ -31,11 +32,19 @@ impl Outcome {
     }
 
     /// The same for who believed to hold it.
-    pub(crate) fn given_back(self, lock: &Name, fence: Fence) -> Result<(), Lost> {
+    pub(crate) fn given_back(
+        self,
+        lock: &Name,
+        fence: Fence,
+        lost: impl FnOnce() -> Lost,
+    ) -> Result<(), ReleaseError> {
         match self.released() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(too_late(lock, fence)),
-            Err(why) => Err(Lost { lock: lock.clone(), fence, reason: why.to_string() }),
+            Ok(false) => Err(lost().into()),
+            Err(why) => {
+                let (lock, why) = (lock.clone(), Box::new(why));
+                Err(ReleaseError::Unknown { lock, fence, why })
+            }
         }
     }
 
@@ -71,16 +80,11 @@ impl Outcome {
     fn unexpected(self) -> Error {
         match self {
             Self::Refused(refusal) => refusal.into(),
+            Self::Unknown(refusal) => Error::Unknown(refusal),
             other => {
                 let text = format!("the node answered something else: {other:?}");
                 Error::Refused(Refusal { code: Code::Invalid, text })
             }
         }
     }
-}
-
-/// A grant that was lost before it was released.
-pub(crate) fn too_late(lock: &Name, fence: Fence) -> Lost {
-    let reason = "it was not held any more when it was released".to_owned();
-    Lost { lock: lock.clone(), fence, reason }
 }

@@ -104,6 +104,7 @@ impl Machine {
 
     /// Nobody drives this machine any more: all that it holds is lost, and whatever is asked for,
     /// now or later, is refused.
+    #[cfg(feature = "tokio")]
     pub(crate) fn end(&mut self, why: &str) {
         self.lose_all(why);
         self.close(Refusal { code: Code::Unavailable, text: why.to_owned() });
@@ -180,8 +181,10 @@ impl Machine {
 
     /// A grant is no more.
     fn lost(&mut self, lock: Name, fence: Fence, reason: &str) {
+        // What is being released was ours until now, and the answer will only say that it is gone.
+        let leaving = self.pending.values().any(|pending| pending.gives_back(&lock, fence));
         let key = (fence, lock);
-        if self.grants.remove(&key).is_some() {
+        if self.grants.remove(&key).is_some() || leaving {
             let (fence, lock) = key;
             self.events.push_back(Event::Lost { lock, fence, reason: reason.to_owned() });
         }

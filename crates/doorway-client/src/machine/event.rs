@@ -38,6 +38,14 @@ pub enum Event {
         /// The reason.
         refusal: Refusal,
     },
+    /// The request was sent and nobody answers: it may have been done or not. Only requests that
+    /// change something end like this, and those for locks do not: their grants are given back.
+    Unknown {
+        /// The request.
+        number: u64,
+        /// Why there is no answer.
+        refusal: Refusal,
+    },
     /// Nothing with that fence is held any more.
     Released {
         /// The request.

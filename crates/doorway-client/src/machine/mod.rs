@@ -25,7 +25,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use doorway_protocol::{
-    Claim, Claims, Fence, Frames, Hello, Life, MAGIC, Name, Opening, Request, VERSIONS, WhoAmI, put,
+    Claim, Claims, Code, Fence, Frames, Hello, Life, MAGIC, Name, Opening, Refusal, Request,
+    VERSIONS, WhoAmI, put,
 };
 
 pub use self::event::{Answer, Event};
@@ -291,9 +292,13 @@ impl Machine {
             self.events.push_back(Event::Lost { lock, fence, reason: reason.to_owned() });
         }
         let events = &mut self.events;
+        let refusal = Refusal { code: Code::Gone, text: reason.to_owned() };
         self.pending.retain(|&number, pending| {
             if pending.own.is_some() && pending.is_told() {
-                events.push_back(Event::Released { number, held: false });
+                events.push_back(match pending.sent {
+                    true => pending.no_answer(&refusal),
+                    false => Event::Released { number, held: false },
+                });
             }
             !(pending.own.is_some() || pending.is_withdrawn() || pending.is_sign())
         });

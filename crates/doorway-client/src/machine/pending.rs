@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Ask, Code, Refusal, Request, Wait, put};
+use doorway_protocol::{Ask, Code, Fence, Name, Refusal, Request, Wait, put};
 
 use super::{Event, Grant, Machine, Phase};
 use crate::clock::Moment;
@@ -51,6 +51,28 @@ impl Pending {
     /// Is it a sign of life that the machine gave by itself?
     pub(super) fn is_sign(&self) -> bool {
         self.interest == Interest::Quiet && matches!(self.request, Request::Alive(_))
+    }
+
+    /// Was it sent, and does it change something that cannot be taken back?
+    fn may_be_done(&self) -> bool {
+        use Request::{Break, Release, Renew};
+        self.sent && matches!(self.request, Release(..) | Break(..) | Renew(..))
+    }
+
+    /// Does it release this grant, which the session held?
+    pub(super) fn gives_back(&self, name: &Name, grant: Fence) -> bool {
+        let Request::Release(_, lock, fence) = &self.request else { return false };
+        self.own.is_some() && (lock, *fence) == (name, grant)
+    }
+
+    /// What to tell if the node does not answer any more.
+    pub(super) fn no_answer(&self, refusal: &Refusal) -> Event {
+        let (number, refusal) = (self.number(), refusal.clone());
+        if self.may_be_done() {
+            Event::Unknown { number, refusal }
+        } else {
+            Event::Refused { number, refusal }
+        }
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -188,7 +210,7 @@ impl Machine {
     pub(super) fn refuse(&mut self, number: u64, refusal: &Refusal) {
         let Some(pending) = self.pending.get(&number) else { return };
         if pending.is_told() {
-            self.events.push_back(Event::Refused { number, refusal: refusal.clone() });
+            self.events.push_back(pending.no_answer(refusal));
         }
         if pending.is_acquire() {
             self.withdraw(number);

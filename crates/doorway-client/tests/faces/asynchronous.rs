@@ -51,6 +51,28 @@ async fn who_waits_no_more_withdraws() {
     until("its release", || host.count().0 == 0);
 }
 
+#[tokio::test]
+async fn nobody_enters_with_a_grant_that_is_lost() {
+    let host = Host::unix(Duration::from_millis(600));
+    let client = client(&host).await;
+    let mut enter = Box::pin(client.acquire("a").enter());
+    assert!(futures_poll(&mut enter).await.is_none());
+    let granted = async || {
+        while host.count().0 == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // The driver hands the grant out, and nobody takes it before it is lost.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        host.mute(true);
+        while client.state() != State::Lost {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(LONG, granted()).await.unwrap();
+    let error = timeout(LONG, enter).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Lost(_)), "{error}");
+}
+
 /// Poll a future once.
 async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     std::future::poll_fn(|context| {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use doorway_client::blocking::Client;
-use doorway_client::{Endpoint, Error, Lost, State};
+use doorway_client::{Endpoint, Error, Lost, ReleaseError, State};
 
 use crate::host::Host;
 use crate::{LONG, options, until};
@@ -112,7 +112,8 @@ fn a_silent_node_means_unsure_and_then_lost() {
     // The client comes back with a new session, and what was lost stays lost.
     let again = client.acquire("a").enter().unwrap();
     assert!(again.fence() > grant.fence() && grant.is_lost());
-    assert_eq!(grant.release().unwrap_err().fence, lost.fence);
+    let ReleaseError::Lost(told) = grant.release().unwrap_err() else { panic!("it is known") };
+    assert_eq!(told, lost);
     assert_eq!(again.state(), State::Held);
 }
 
@@ -140,7 +141,22 @@ fn a_broken_lock_is_lost() {
     two.break_lock("a", grant.fence()).unwrap();
     until("the loss", || grant.is_lost());
     assert_eq!(one.state(), State::Held);
-    assert!(grant.release().is_err());
+    let ReleaseError::Lost(lost) = grant.release().unwrap_err() else { panic!("it is known") };
+    assert_eq!(lost.reason, "broken");
+}
+
+#[test]
+fn a_release_without_an_answer_is_neither_done_nor_lost() {
+    let host = Host::unix(LONG);
+    let client = Client::connect(&host.endpoint, &options().patience(Duration::from_millis(300)));
+    let client = client.unwrap();
+    let grant = client.acquire("a").enter().unwrap();
+    host.mute(true);
+    let release = thread::spawn(move || grant.release().unwrap_err());
+    thread::sleep(Duration::from_millis(20));
+    drop(host);
+    let error = release.join().unwrap();
+    assert!(matches!(error, ReleaseError::Unknown { .. }), "{error}");
 }
 
 #[test]

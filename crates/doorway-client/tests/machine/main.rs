@@ -26,7 +26,8 @@ struct Client {
     open: BTreeMap<u64, bool>,
     answered: BTreeSet<u64>,
     held: BTreeSet<(Name, Fence)>,
-    lost: BTreeSet<(Name, Fence)>,
+    /// What it wants to give back, or has.
+    left: BTreeSet<(Name, Fence)>,
 }
 
 struct World {
@@ -54,7 +55,7 @@ impl World {
             open: BTreeMap::new(),
             answered: BTreeSet::new(),
             held: BTreeSet::new(),
-            lost: BTreeSet::new(),
+            left: BTreeSet::new(),
         };
         let clients = rates.iter().map(client).collect();
         Self { server: Server::new(TTL, network), clients, connections: 0, heals: false, network }
@@ -116,11 +117,13 @@ impl World {
                     assert!(client.held.insert((lock, fence)), "granted twice");
                     number
                 }
-                Event::Released { number, .. } | Event::Refused { number, .. } => number,
+                Event::Released { number, .. }
+                | Event::Refused { number, .. }
+                | Event::Unknown { number, .. } => number,
                 Event::Lost { lock, fence, .. } => {
                     assert!(!heals, "lost although all is well");
-                    assert!(client.held.remove(&(lock.clone(), fence)), "lost what was not held");
-                    client.lost.insert((lock, fence));
+                    let held = client.held.remove(&(lock.clone(), fence));
+                    assert!(held || client.left.contains(&(lock, fence)), "lost what was not held");
                     continue;
                 }
                 _ => continue,
@@ -177,7 +180,8 @@ impl World {
         let client = &mut self.clients[who];
         client.open.insert(client.machine.release(now, &lock, fence), false);
         self.look(who);
-        self.clients[who].held.remove(&(lock, fence));
+        self.clients[who].held.remove(&(lock.clone(), fence));
+        self.clients[who].left.insert((lock, fence));
     }
 
     /// The client hears what makes no sense.

@@ -318,6 +318,48 @@ fn a_silent_network_is_tried_another_way_before_anything_is_lost() {
 }
 
 #[test]
+fn what_was_sent_and_not_answered_may_have_been_done() {
+    let (mut machine, fence) = holding(CONNECTION);
+    let a = Name::new("a").unwrap();
+    let number = machine.acquire(at(3), ask("c", Wait::Forever));
+    reply(&mut machine, at(3), &Reply::Granted(number, Fence::new(1, 6)));
+    assert!(matches!(machine.event(), Some(Event::Granted { .. })));
+    let (release, broken) =
+        (machine.release(at(4), &a, fence), machine.break_lock(at(4), &a, fence));
+    let (renewed, inspected) = (machine.renew(at(4), &a, fence), machine.inspect(at(4), &a));
+    machine.disconnected(at(5));
+    let unsent = machine.break_lock(at(6), &a, fence);
+    let late = machine.release(at(6), &Name::new("c").unwrap(), Fence::new(1, 6));
+    machine.tick(at(9503));
+    let gone = |event: Option<Event>| match event {
+        Some(Event::Unknown { number, refusal }) => (number, refusal.code, true),
+        Some(Event::Refused { number, refusal }) => (number, refusal.code, false),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(gone(machine.event()), (release, Code::Gone, true));
+    let lost = Event::Released { number: late, held: false };
+    assert_eq!(machine.event(), Some(lost), "it was lost before anyone heard that");
+    machine.tick(at(20_006));
+    for (number, unknown) in [(broken, true), (renewed, true), (inspected, false), (unsent, false)]
+    {
+        assert_eq!(gone(machine.event()), (number, Code::Unavailable, unknown));
+    }
+    assert_eq!(machine.event(), None);
+}
+
+#[test]
+fn what_is_lost_while_it_is_released_is_told_with_its_reason() {
+    let (mut machine, fence) = holding(CONNECTION);
+    let lock = Name::new("a").unwrap();
+    let number = machine.release(at(4), &lock, fence);
+    let reason = "broken by someone".to_owned();
+    reply(&mut machine, at(5), &Reply::Lost(lock.clone(), fence, reason.clone()));
+    reply(&mut machine, at(5), &Reply::Released(number, false));
+    assert_eq!(machine.event(), Some(Event::Lost { lock, fence, reason }));
+    assert_eq!(machine.event(), Some(Event::Released { number, held: false }));
+}
+
+#[test]
 fn what_is_withdrawn_and_granted_all_the_same_is_released() {
     let (mut machine, _) = holding(CONNECTION);
     let number = machine.acquire(at(10), ask("b", Wait::Forever));

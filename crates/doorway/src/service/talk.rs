@@ -50,7 +50,9 @@ impl Talk {
                     Event::Released { number, held } if number == asked => {
                         return Ok(Some(Said::Released(held)));
                     }
-                    Event::Refused { number, refusal } if number == asked => {
+                    Event::Refused { number, refusal } | Event::Unknown { number, refusal }
+                        if number == asked =>
+                    {
                         return Err(Exit::refusal(&refusal, 1));
                     }
                     Event::Closed(refusal) => return Err(Exit::refusal(&refusal, 1)),
