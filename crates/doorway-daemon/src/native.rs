@@ -126,7 +126,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         claims.push(next);
     }
     let greeted = service.greet(&mut peer, &principal, hello, claims, &wire.outbox)?;
-    wire.outbox.with(|bytes| put::<Greeting>(&Ok(greeted.welcome), bytes));
+    wire.outbox.with(|bytes| _ = put::<Greeting>(&Ok(greeted.welcome), bytes));
     greeted.then.iter().for_each(|reply| wire.outbox.tell(reply));
     Ok((principal, greeted.session))
 }
@@ -181,7 +181,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Say why not, and end.
     async fn refuse(&mut self, refusal: Refusal) {
-        self.outbox.with(|bytes| put::<Greeting>(&Err(refusal), bytes));
+        self.outbox.with(|bytes| _ = put::<Greeting>(&Err(refusal), bytes));
         self.outbox.close();
         while !matches!(self.next(true).await, Next::Done | Next::Gone | Next::Slow) {}
     }

@@ -98,7 +98,9 @@ impl<'de> Deserialize<'de> for Fence {
         if deserializer.is_human_readable() {
             deserializer.deserialize_str(Written)
         } else {
-            u64::deserialize(deserializer).map(Self)
+            let number = u64::deserialize(deserializer)?;
+            let wrong = || de::Error::invalid_value(de::Unexpected::Unsigned(number), &Written);
+            Self::from_number(number).ok_or_else(wrong)
         }
     }
 }

@@ -22,18 +22,20 @@ pub enum FrameError {
     Garbled,
 }
 
-/// Write a value as a frame.
-///
-/// # Panics
-///
-/// If it is longer than a frame may be, which limits on all that goes into one prevent.
-pub fn put<T: Serialize>(value: &T, to: &mut Vec<u8>) {
+/// Write a value as a frame. Where it is longer than a frame may be, which limits on all that goes
+/// into one prevent, nothing is written, and the answer is false.
+pub fn put<T: Serialize>(value: &T, to: &mut Vec<u8>) -> bool {
     let at = to.len();
     to.extend_from_slice(&[0; 4]);
     *to = postcard::to_extend(value, std::mem::take(to)).expect("memory takes all");
     let length = to.len() - at - 4;
-    assert!(length <= MAX_FRAME, "a frame of {length} bytes");
-    to[at..at + 4].copy_from_slice(&(length as u32).to_le_bytes());
+    let fits = length <= MAX_FRAME;
+    if fits {
+        to[at..at + 4].copy_from_slice(&(length as u32).to_le_bytes());
+    } else {
+        to.truncate(at);
+    }
+    fits
 }
 
 /// The bytes of a connection, out of which frames are taken as they become whole.

@@ -1,6 +1,6 @@
 //! The words of a session.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::report::{LockReport, Locks, NodeStatus, Scope};
 use crate::{Fence, Mode, Name};
@@ -155,8 +155,19 @@ pub struct Welcome {
 pub struct Refusal {
     /// What kind of reason.
     pub code: Code,
-    /// The reason and, if there is one, the remedy.
+    /// The reason and, if there is one, the remedy. Only [`Refusal::TEXT`] bytes of it are sent.
+    #[serde(serialize_with = "brief")]
     pub text: String,
+}
+
+impl Refusal {
+    /// How many bytes of a reason are sent.
+    pub const TEXT: usize = 4096;
+}
+
+/// Nobody reads more of a reason, and with more of it a frame might be too long.
+fn brief<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&text[..text.floor_char_boundary(Refusal::TEXT)])
 }
 
 /// Kinds of reasons. New ones are added at the end, for their order is their number.
@@ -266,7 +277,24 @@ pub enum Reply {
     /// It is done: broken, or free.
     Done(u64),
     /// Nobody asked: this grant is no more.
-    Lost(Name, Fence, String),
+    Lost(Name, Fence, #[serde(serialize_with = "brief")] String),
     /// Nobody asked: the node stops in so many milliseconds, and takes no more requests.
     Stopping(u64),
+}
+
+impl Reply {
+    /// The request that it answers; none if nobody asked.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Self::Granted(number, _)
+            | Self::Refused(number, _)
+            | Self::Released(number, _)
+            | Self::Alive(number)
+            | Self::Lock(number, _)
+            | Self::Locks(number, _)
+            | Self::Status(number, _)
+            | Self::Done(number) => Some(*number),
+            Self::Lost(..) | Self::Stopping(_) => None,
+        }
+    }
 }

@@ -217,7 +217,8 @@ impl Server {
             if self.now >= self.reclaim_until {
                 let refusal = Refusal { code: Code::Gone, text: "no such session".to_owned() };
                 let to = &mut self.connections.get_mut(&connection).expect("it is open").out;
-                return put(&Greeting::Err(refusal), to);
+                put(&Greeting::Err(refusal), to);
+                return;
             }
             self.sessions.insert(id, Session { heard: self.now, ..Session::default() });
             all.held.iter().for_each(|claim| self.reclaim(id, claim));

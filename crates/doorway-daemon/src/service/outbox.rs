@@ -6,7 +6,7 @@
 
 use std::task::Waker;
 
-use doorway_protocol::{Reply, put};
+use doorway_protocol::{Code, Refusal, Reply, put};
 use parking_lot::Mutex;
 
 /// How many bytes may wait for a client that does not read.
@@ -41,7 +41,13 @@ pub(crate) enum Found {
 impl Outbox {
     /// Tell the client something, unless its connection ends.
     pub(crate) fn tell(&self, reply: &Reply) {
-        self.with(|bytes| put(reply, bytes));
+        self.with(|bytes| {
+            // Limits keep answers short. Should one be too long all the same, its client hears so.
+            if let (false, Some(number)) = (put(reply, bytes), reply.number()) {
+                let text = "the answer is longer than a frame may be".to_owned();
+                put(&Reply::Refused(number, Refusal { code: Code::Busy, text }), bytes);
+            }
+        });
     }
 
     /// Write frames; the writer must not wait for anything.

@@ -184,7 +184,7 @@ fn a_client_that_does_not_read_ends_with_its_time() {
     slow.open(500, CONNECTION);
     slow.acquire("a");
     let mut bytes = Vec::new();
-    (0..2000).for_each(|number| put(&Request::Status(number), &mut bytes));
+    (0..2000).for_each(|number| _ = put(&Request::Status(number), &mut bytes));
     slow.stream.set_nonblocking(true).unwrap();
     while let Ok(1..) = slow.stream.write(&bytes) {}
     server.until("its lock is free", |service| service.held() == 0);

@@ -6,8 +6,8 @@ use std::fmt::{Debug, Write};
 use std::{env, fs};
 
 use doorway_protocol::{
-    Claims, Fence, FrameError, Frames, Greeting, Hello, MAGIC, MAX_FRAME, Mode, Name, Reply,
-    Request, put,
+    Claims, Code, Fence, FrameError, Frames, Greeting, Hello, MAGIC, MAX_FRAME, Mode, Name,
+    Refusal, Reply, Request, put,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -131,6 +131,43 @@ fn the_claims_of_a_page_fit_into_a_frame() {
     let mut bytes = Vec::new();
     put(&claims, &mut bytes);
     assert!(bytes.len() < MAX_FRAME - 8192, "and beside them a greeting: {}", bytes.len());
+}
+
+#[test]
+fn what_is_too_long_is_not_written() {
+    let mut bytes = vec![1, 2, 3];
+    assert!(!put(&"x".repeat(MAX_FRAME), &mut bytes));
+    assert_eq!(bytes, [1, 2, 3]);
+    assert!(put(&"x".repeat(MAX_FRAME - 3), &mut bytes), "with three bytes for its length");
+}
+
+#[test]
+fn reasons_are_cut_where_they_would_not_fit() {
+    let long = "\u{e4}".repeat(MAX_FRAME);
+    let kept = long[..4096].to_owned();
+    let refusal = Refusal { code: Code::Gone, text: long.clone() };
+    let lost = Reply::Lost(samples::name("a"), Fence::new(1, 1), format!("x{long}"));
+    let mut frames = Frames::default();
+    for reply in [Reply::Refused(1, refusal), lost] {
+        let mut bytes = Vec::new();
+        assert!(put(&reply, &mut bytes));
+        frames.feed(&bytes);
+    }
+    let refusal = Refusal { code: Code::Gone, text: kept.clone() };
+    assert_eq!(frames.take(), Ok(Some(Reply::Refused(1, refusal))));
+    let Ok(Some(Reply::Lost(.., reason))) = frames.take() else { panic!("not lost") };
+    assert_eq!(reason, format!("x{}", &kept[..4094]), "at the end of a letter");
+}
+
+#[test]
+fn fences_are_checked_wherever_they_come_from() {
+    for (number, right) in [(0, false), (1, true), (i64::MAX as u64, true), (1 << 63, false)] {
+        let mut bytes = Vec::new();
+        put(&number, &mut bytes);
+        let mut frames = Frames::default();
+        frames.feed(&bytes);
+        assert_eq!(frames.take::<Fence>().is_ok(), right, "{number}");
+    }
 }
 
 #[test]
