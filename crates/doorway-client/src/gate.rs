@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use doorway_protocol::Fence;
+use rustix::fs::OFlags;
 
 /// A fence that is lower than one that was here before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +80,9 @@ impl Gate {
 /// // Write here: until `passage` is dropped nobody else passes.
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// Only the user that makes the file may use it: whoever can open a file can lock it, and with it
+/// everyone out. For several users, make an empty file beforehand with the rights that they need.
 #[derive(Clone, Debug)]
 pub struct FileGate {
     path: PathBuf,
@@ -104,7 +108,10 @@ pub enum GateError {
     Foreign(PathBuf),
 }
 
-/// The time in which only this one may pass: it ends when it is dropped.
+/// The time in which only this one may pass: it ends when it is dropped, or with its process.
+///
+/// A holder that is stopped in between keeps all others out until it goes on or is killed: that is
+/// the price of knowing that nobody writes behind a newer one.
 #[derive(Debug)]
 #[must_use = "others may pass as soon as it is dropped"]
 pub struct Passage {
@@ -123,14 +130,17 @@ impl FileGate {
     /// Pass, unless a newer holder has passed. A higher fence is on the disk before this returns.
     pub fn pass(&self, fence: Fence) -> Result<Passage, GateError> {
         let wrong = |why| GateError::File { path: self.path.clone(), why };
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o644);
-        let mut file = options.open(&self.path).map_err(wrong)?;
-        file.lock().map_err(wrong)?;
+        let mut file = self.open().map_err(wrong)?;
+        lock(&file).map_err(wrong)?;
         let mut bytes = Vec::new();
         file.by_ref().take(64).read_to_end(&mut bytes).map_err(wrong)?;
         let highest = self.read(&bytes)?;
         check(highest, fence)?;
+        if highest.is_none() {
+            // The file may be new. Its name must be on the disk before anyone relies on what it
+            // holds, or it would be gone after a power cut, and the fence with it.
+            self.sync_directory().map_err(wrong)?;
+        }
         if highest != Some(fence) {
             let text = format!("{fence:0digits$}\n", digits = Self::DIGITS);
             file.write_all_at(text.as_bytes(), 0).map_err(wrong)?;
@@ -140,6 +150,24 @@ impl FileGate {
         Ok(Passage { _locked: file })
     }
 
+    /// Open the file, which is made if there is none. Anything but a file might keep whoever reads
+    /// it waiting, and holds no fence.
+    fn open(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
+        let file = options.open(&self.path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        }
+        Ok(file)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
     fn read(&self, bytes: &[u8]) -> Result<Option<Fence>, GateError> {
         let foreign = || GateError::Foreign(self.path.clone());
         let text = std::str::from_utf8(bytes).map_err(|_| foreign())?.trim();
@@ -147,6 +175,16 @@ impl FileGate {
             return Ok(None);
         }
         text.parse().map(Some).map_err(|_| foreign())
+    }
+}
+
+/// Wait until nobody else is passing. A signal that a program handles does not end that.
+fn lock(file: &File) -> io::Result<()> {
+    loop {
+        match file.lock() {
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            locked => return locked,
+        }
     }
 }
 
@@ -196,6 +234,29 @@ mod tests {
             FileGate::new("/nowhere/at/all").pass(fence(1)).unwrap_err(),
             GateError::File { .. }
         ));
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let path = std::env::temp_dir().join(format!("doorway-fifo-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        for path in [path.as_path(), Path::new("/dev/null"), Path::new("/dev/zero")] {
+            let error = FileGate::new(path).pass(fence(1)).unwrap_err().to_string();
+            assert!(error.ends_with("it is no regular file"), "{error}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_gate_is_its_makers() {
+        let path = std::env::temp_dir().join(format!("doorway-mode-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        drop(FileGate::new(&path).pass(fence(1)).unwrap());
+        let mode = std::fs::metadata(&path).unwrap().permissions();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
