@@ -30,8 +30,10 @@ pub enum Endpoint {
 
 /// Why a text names no endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} names no node: {why}; give a path, @name or tcp://host:port")]
+#[error("{from}{text:?} names no node: {why}; give a path, @name or tcp://host:port")]
 pub struct EndpointError {
+    /// Where the text comes from, if the user did not give it here.
+    from: &'static str,
     /// The text.
     text: String,
     /// What is wrong with it.
@@ -62,6 +64,9 @@ impl AsRawFd for Stream {
     }
 }
 
+/// How an error begins that the environment caused.
+const FROM: &str = "DOORWAY_SOCKET is set: ";
+
 impl Endpoint {
     /// The variable that says where the node is, if no option does.
     pub const VARIABLE: &str = "DOORWAY_SOCKET";
@@ -79,15 +84,21 @@ impl Endpoint {
             return Self::parse(text);
         }
         match env::var(Self::VARIABLE) {
-            Ok(text) => Self::parse(&text),
+            Ok(text) => Self::variable(&text),
             Err(env::VarError::NotUnicode(text)) => {
-                Err(EndpointError { text: text.to_string_lossy().into(), why: "it is not UTF-8" })
+                let (text, why) = (text.to_string_lossy().into(), "it is not UTF-8");
+                Err(EndpointError { from: FROM, text, why })
             }
             Err(env::VarError::NotPresent) if Path::new(Self::MACHINE_CONFIG).is_dir() => {
                 Ok(Self::Path(Self::MACHINE.into()))
             }
             Err(env::VarError::NotPresent) => Ok(Self::own()),
         }
+    }
+
+    /// Read what the variable says.
+    fn variable(text: &str) -> Result<Self, EndpointError> {
+        Self::parse(text).map_err(|wrong| EndpointError { from: FROM, ..wrong })
     }
 
     /// The node of this user, which depends on the effective user alone, never on the environment.
@@ -102,7 +113,7 @@ impl Endpoint {
 
     /// Read an endpoint.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
-        let wrong = |why| EndpointError { text: text.to_owned(), why };
+        let wrong = |why| EndpointError { from: "", text: text.to_owned(), why };
         if let Some(rest) = text.strip_prefix("tcp://") {
             let (host, port) = rest.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
             let port = port.parse().map_err(|_| wrong("its port is no number up to 65535"))?;
@@ -271,6 +282,9 @@ mod tests {
             let error = Endpoint::parse(text).unwrap_err().to_string();
             assert!(error.ends_with("give a path, @name or tcp://host:port"), "{error}");
         }
+        let error = Endpoint::variable("tcp://north").unwrap_err().to_string();
+        assert!(error.starts_with("DOORWAY_SOCKET is set: \"tcp://north\""), "{error}");
+        assert!(FROM.starts_with(Endpoint::VARIABLE));
     }
 
     #[test]
