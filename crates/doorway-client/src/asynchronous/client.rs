@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Name, NodeStatus, Refusal};
 use tokio::sync::Notify;
@@ -18,7 +19,9 @@ use crate::error::{Error, Lost};
 use crate::machine::{Machine, State};
 use crate::options::Options;
 
-/// A session at a node. A copy is the same session, which ends with its last copy and grant.
+/// A session at a node. A copy is the same session, which ends with its last copy and grant: the
+/// node is told so if that can be sent at once, or finds the connection closed; where a network
+/// swallows both, the session ends with its TTL.
 ///
 /// Any number of tasks may use it. One that waits for a lock and is dropped withdraws its request.
 /// A process that was forked from this one must connect by itself: here all that it asks for is
@@ -127,6 +130,12 @@ impl Client {
     /// The node that welcomed us.
     pub fn node(&self) -> Option<Node> {
         self.handle.shared.lock().desk.welcome.clone()
+    }
+
+    /// In how long the node stops, if it said so and we have not found another one since: nothing
+    /// is granted any more, and what is still held by then is lost.
+    pub fn stopping(&self) -> Option<Duration> {
+        self.handle.shared.lock().desk.stopping()
     }
 
     /// Release a grant by its fence: of this session, or of one without a connection that the same

@@ -8,6 +8,7 @@ mod traffic;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use doorway_protocol::{Code, Fence, Name, Refusal, Scope, SessionId};
 
@@ -36,6 +37,8 @@ pub(crate) struct Desk {
     pub(crate) welcome: Option<Node>,
     /// Why the node last did not talk to us.
     pub(crate) closed: Option<Refusal>,
+    /// When the node stops, if it said so.
+    stops: Option<Moment>,
     /// How many answers came.
     pub(crate) answers: u64,
 }
@@ -87,6 +90,7 @@ impl Desk {
             kick,
             welcome: None,
             closed: None,
+            stops: None,
             answers: 0,
         })
     }
@@ -94,6 +98,11 @@ impl Desk {
     /// Let whoever looks after the desk do so.
     pub(crate) fn kick(&self) {
         (self.kick)();
+    }
+
+    /// In how long the node stops, if it said so.
+    pub(crate) fn stopping(&self) -> Option<Duration> {
+        self.stops.map(|at| at.since(Moment::now()))
     }
 
     /// Someone waits for the answer to this request.
@@ -147,11 +156,11 @@ impl Desk {
                 }
                 Event::Lost { lock, fence, reason } => self.lost(Lost { lock, fence, reason }),
                 Event::Welcome { node, scope, session, .. } => {
-                    self.closed = None;
+                    (self.closed, self.stops) = (None, None);
                     self.welcome = Some(Node { name: node, scope, session });
                 }
                 Event::Closed(refusal) => self.closed = Some(refusal),
-                Event::Stopping { .. } => {}
+                Event::Stopping { within } => self.stops = Some(Moment::now().after(within)),
             }
         }
     }

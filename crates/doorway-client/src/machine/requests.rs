@@ -109,6 +109,9 @@ impl Machine {
     }
 
     /// The session is over, and with it all that it holds, unless it lives without a connection.
+    ///
+    /// The node hears so only if it talks to us now and what is outgoing is sent before the
+    /// connection is closed. Elsewhere it finds the connection closed, or waits for the TTL.
     pub fn bye(&mut self) {
         if self.may_send() {
             put(&Request::Bye, &mut self.outgoing);

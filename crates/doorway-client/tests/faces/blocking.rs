@@ -134,6 +134,18 @@ fn a_node_that_crashed_is_told_what_is_held() {
 }
 
 #[test]
+fn a_node_that_stops_says_so() {
+    let host = Host::unix(LONG);
+    let client = client(&host);
+    assert_eq!(client.stopping(), None);
+    host.stopping(60_000);
+    until("being told", || client.stopping().is_some());
+    assert!(client.stopping().unwrap() <= Duration::from_secs(60));
+    host.crash();
+    until("the next one", || host.connections() == 2 && client.stopping().is_none());
+}
+
+#[test]
 fn a_broken_lock_is_lost() {
     let host = Host::unix(LONG);
     let (one, two) = (client(&host), client(&host));

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use doorway_client::{Endpoint, Moment};
+use doorway_protocol::{Reply, put};
 
 use crate::server::Server;
 
@@ -94,6 +95,14 @@ impl Host {
     /// Forget everything, as a node does that is killed and starts again.
     pub(crate) fn crash(&self) {
         self.world.server.lock().expect("nobody panics").crash();
+    }
+
+    /// Tell all clients that it stops.
+    pub(crate) fn stopping(&self, ms: u64) {
+        let mut server = self.world.server.lock().expect("nobody panics");
+        for connection in server.connections.values_mut() {
+            put(&Reply::Stopping(ms), &mut connection.out);
+        }
     }
 
     /// Hear nothing and say nothing, or do so again.
