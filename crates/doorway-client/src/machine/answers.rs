@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorway_protocol::{
-    Code, Fence, FrameError, Greeting, Name, Refusal, Reply, Request, VERSIONS, Welcome,
+    Code, Fence, FrameError, Greeting, Name, Refusal, Reply, Request, VERSIONS, Welcome, put,
 };
 
 use super::lease::Session;
@@ -167,7 +167,7 @@ impl Machine {
 
     /// A lock is granted; one that is not wanted any more is released at once.
     fn granted(&mut self, now: Moment, number: u64, fence: Fence) {
-        let Some(pending) = self.answered(number) else { return };
+        let Some(pending) = self.answered(number) else { return self.unwanted(number) };
         let withdrawn = pending.is_withdrawn();
         let Request::Acquire(_, ask) = pending.request else { return };
         let grant = Grant { mode: ask.mode, permits: ask.permits, request: number };
@@ -177,6 +177,14 @@ impl Machine {
         }
         self.grants.insert((fence, ask.lock.clone()), grant);
         self.events.push_back(Event::Granted { number, lock: ask.lock, fence });
+    }
+
+    /// A lock is granted for which nobody waits. If we have it, the node says so twice. Otherwise the
+    /// request was refused just when we sent it again, and the node took it for a new one.
+    fn unwanted(&mut self, number: u64) {
+        if self.grants.values().all(|grant| grant.request != number) {
+            put(&Request::Withdraw(number), &mut self.outgoing);
+        }
     }
 
     /// A grant is no more.

@@ -94,7 +94,8 @@ impl Pending {
     /// From when on it is refused here, without the node: a while after its time, for the answer
     /// may be on its way; at its time, or when patience ends, if nobody can answer.
     fn overdue_at(&self, apart: Option<Moment>, patience: Duration) -> Moment {
-        if self.is_withdrawn() {
+        let of_no_interest = self.own.is_some() && !self.is_told();
+        if self.is_withdrawn() || of_no_interest {
             return Moment::NEVER;
         }
         match apart {
@@ -214,6 +215,9 @@ impl Machine {
         }
         if pending.is_acquire() {
             self.withdraw(number);
+        } else if pending.own.is_some() {
+            // We may just have claimed to hold it, and then nobody else would release it.
+            self.quiet(number);
         } else {
             self.pending.remove(&number);
         }

@@ -18,6 +18,7 @@ const TTL: u64 = 10_000_000_000;
 /// A client with its own clock, and the bytes on their way.
 struct Client {
     machine: Machine,
+    visits: bool,
     /// How fast its clock runs, in thousandths of the node's.
     rate: u64,
     connection: Option<usize>,
@@ -39,16 +40,22 @@ struct World {
 }
 
 impl World {
-    fn new(rates: &[u64], network: bool) -> Self {
+    fn new(rates: &[u64], network: bool, patience: Duration) -> Self {
         let setup = Setup {
             who: WhoAmI::default(),
             token: None,
             session: Some((Duration::from_nanos(TTL), Life::Connection { inherited: false })),
-            patience: Duration::from_secs(1_000_000),
+            patience,
             network,
         };
-        let client = |&rate| Client {
-            machine: Machine::new(setup.clone(), Moment(0)),
+        // The last one only asks questions.
+        let visit = Setup { session: None, ..setup.clone() };
+        let client = |(who, &rate): (usize, &u64)| Client {
+            machine: Machine::new(
+                if who + 1 < rates.len() { setup.clone() } else { visit.clone() },
+                Moment(0),
+            ),
+            visits: who + 1 == rates.len(),
             rate,
             connection: None,
             to_server: vec![],
@@ -57,7 +64,7 @@ impl World {
             held: BTreeSet::new(),
             left: BTreeSet::new(),
         };
-        let clients = rates.iter().map(client).collect();
+        let clients = rates.iter().enumerate().map(client).collect();
         Self { server: Server::new(TTL, network), clients, connections: 0, heals: false, network }
     }
 
@@ -119,7 +126,8 @@ impl World {
                 }
                 Event::Released { number, .. }
                 | Event::Refused { number, .. }
-                | Event::Unknown { number, .. } => number,
+                | Event::Unknown { number, .. }
+                | Event::Answer { number, .. } => number,
                 Event::Lost { lock, fence, .. } => {
                     assert!(!heals, "lost although all is well");
                     let held = client.held.remove(&(lock.clone(), fence));
@@ -139,8 +147,13 @@ impl World {
         let now = self.moment(who);
         let client = &mut self.clients[who];
         match action % 16 {
+            0..=2 if client.visits => {
+                let lock = Name::new(["a", "b"][choice % 2]).expect("a name");
+                client.open.insert(client.machine.await_free(now, &lock), true);
+            }
             0..=2 => {
-                let wait = if choice.is_multiple_of(4) { Wait::No } else { Wait::Forever };
+                let ms = TTL / 1_000_000 / 64 * choice as u64 % 100;
+                let wait = [Wait::No, Wait::Ms(ms), Wait::Forever, Wait::Forever][choice / 2 % 4];
                 let lock = Name::new(["a", "b"][choice % 2]).expect("a name");
                 let ask = Ask { lock, mode: Mode::Exclusive, permits: None, wait };
                 client.open.insert(client.machine.acquire(now, ask), true);
@@ -256,7 +269,7 @@ impl World {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 400,
+        cases: 1000,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -264,10 +277,11 @@ proptest! {
     #[test]
     fn nobody_believes_to_hold_what_another_was_given(
         network: bool,
-        rates in prop::collection::vec(960_u64..=1040, 2..=3),
+        patience in prop_oneof![Just(1_000_000), 1..20_u64],
+        rates in prop::collection::vec(960_u64..=1040, 3..=4),
         actions in prop::collection::vec(any::<(u8, u16)>(), 1..300),
     ) {
-        let mut world = World::new(&rates, network);
+        let mut world = World::new(&rates, network, Duration::from_secs(patience));
         (0..rates.len()).for_each(|who| world.round(who));
         for (action, number) in actions {
             world.act(action, number);

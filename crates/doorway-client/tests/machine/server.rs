@@ -27,7 +27,8 @@ struct Session {
     heard: u64,
     connection: Option<usize>,
     held: BTreeMap<u64, (Name, Fence)>,
-    waiting: BTreeMap<u64, Name>,
+    /// The locks for which it waits, and until when.
+    waiting: BTreeMap<u64, (Name, u64)>,
 }
 
 #[derive(Default)]
@@ -42,6 +43,8 @@ pub(crate) struct Connection {
     greeted: bool,
     magic: bool,
     session: Option<u64>,
+    /// What it wants to see free.
+    awaits: BTreeMap<u64, Name>,
     resuming: Option<(Opening, Claims)>,
     pub(crate) out: Vec<u8>,
 }
@@ -99,6 +102,13 @@ impl Server {
         for id in ended {
             self.end(id);
         }
+        let late = self.sessions.iter().flat_map(|(id, session)| {
+            let late = session.waiting.iter().filter(|(_, (_, until))| *until <= now);
+            late.map(|(number, _)| (session.connection, *id, *number))
+        });
+        for (connection, id, number) in late.collect::<Vec<_>>() {
+            self.give_up(connection, id, number, Code::NotFree);
+        }
         let names: Vec<Name> = self.locks.keys().cloned().collect();
         for name in &names {
             self.grant(name);
@@ -107,7 +117,7 @@ impl Server {
 
     fn end(&mut self, id: u64) {
         let Some(session) = self.sessions.remove(&id) else { return };
-        for (number, name) in session.waiting {
+        for (number, (name, _)) in session.waiting {
             self.locks
                 .get_mut(&name)
                 .expect("a lock in use")
@@ -137,7 +147,7 @@ impl Server {
         if lock.holder.is_some() {
             return;
         }
-        let Some((id, number)) = lock.queue.pop_front() else { return };
+        let Some((id, number)) = lock.queue.pop_front() else { return self.free_at_last(name) };
         self.fence += 1;
         let fence = Fence::new(1, self.fence);
         lock.holder = Some((id, number, fence));
@@ -146,6 +156,14 @@ impl Server {
         session.held.insert(number, (name.clone(), fence));
         let connection = session.connection;
         self.say(connection, &Reply::Granted(number, fence));
+    }
+
+    /// Nobody is inside or waits.
+    fn free_at_last(&mut self, name: &Name) {
+        for connection in self.connections.values_mut() {
+            let Connection { awaits, out, .. } = connection;
+            awaits.retain(|number, lock| lock != name || !put(&Reply::Done(*number), out));
+        }
     }
 
     fn say(&mut self, connection: Option<usize>, reply: &Reply) {
@@ -205,7 +223,7 @@ impl Server {
                     self.resume(connection, &opening, &all);
                 }
             }
-            Opening::Visit => panic!("nobody visits here"),
+            Opening::Visit => self.greet(connection, None, vec![]),
         }
     }
 
@@ -235,7 +253,7 @@ impl Server {
         let freed: Vec<_> = drop.filter_map(|number| session.held.remove(&number)).collect();
         let gone: Vec<_> = session.waiting.keys().copied().collect();
         for number in gone.into_iter().filter(|number| !wanted.contains(number)) {
-            let name = session.waiting.remove(&number).expect("clients speak the protocol");
+            let (name, _) = session.waiting.remove(&number).expect("clients speak the protocol");
             self.locks
                 .get_mut(&name)
                 .expect("a lock in use")
@@ -264,21 +282,27 @@ impl Server {
         let session = self.sessions.entry(id).or_default();
         session.heard = self.now;
         session.connection = Some(connection);
+        self.greet(connection, Some(id), lost);
+    }
+
+    fn greet(&mut self, connection: usize, session: Option<u64>, lost: Vec<Claim>) {
         let welcome = Welcome {
             version: 1,
             node: "model".to_owned(),
             scope: Scope::User,
-            session: Some((SessionId(id), Secret([id as u8; 16]))),
+            session: session.map(|id| (SessionId(id), Secret([id as u8; 16]))),
             ttl_ms: (self.ttl / 1_000_000) as u32,
             lost,
         };
         let it = self.connections.get_mut(&connection).expect("it is open");
-        it.session = Some(id);
+        it.session = session;
         put(&Greeting::Ok(welcome), &mut it.out);
     }
 
     fn request(&mut self, connection: usize, request: Request) {
-        let Some(id) = self.connections[&connection].session else { return };
+        let Some(id) = self.connections[&connection].session else {
+            return self.question(connection, request);
+        };
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.heard = self.now;
         match request {
@@ -290,12 +314,16 @@ impl Server {
                 if session.waiting.contains_key(&number) {
                     return;
                 }
-                session.waiting.insert(number, ask.lock.clone());
+                let until = match ask.wait {
+                    Wait::No | Wait::Forever => u64::MAX,
+                    Wait::Ms(ms) => self.now.saturating_add(ms.saturating_mul(1_000_000)),
+                };
+                session.waiting.insert(number, (ask.lock.clone(), until));
                 let lock = self.locks.entry(ask.lock.clone()).or_default();
                 lock.queue.push_back((id, number));
                 self.grant(&ask.lock);
                 if ask.wait == Wait::No {
-                    self.give_up(connection, id, number, Code::NotFree);
+                    self.give_up(Some(connection), id, number, Code::NotFree);
                 }
             }
             Request::Withdraw(number) => {
@@ -303,7 +331,7 @@ impl Server {
                 if let Some((name, fence)) = held {
                     return self.free(&name, fence);
                 }
-                self.give_up(connection, id, number, Code::Gone);
+                self.give_up(Some(connection), id, number, Code::Gone);
             }
             Request::Release(number, name, fence) => {
                 let found = session.held.iter().find(|(_, it)| **it == (name.clone(), fence));
@@ -331,17 +359,35 @@ impl Server {
         }
     }
 
+    /// What someone asks who has no session.
+    fn question(&mut self, connection: usize, request: Request) {
+        match request {
+            Request::Alive(number) => self.say(Some(connection), &Reply::Alive(number)),
+            Request::Withdraw(number) => {
+                let it = self.connections.get_mut(&connection).expect("it is open");
+                it.awaits.remove(&number);
+            }
+            Request::AwaitFree(number, name) => {
+                let it = self.connections.get_mut(&connection).expect("it is open");
+                it.awaits.insert(number, name.clone());
+                self.locks.entry(name.clone()).or_default();
+                self.grant(&name);
+            }
+            other => panic!("nobody asks for {other:?}"),
+        }
+    }
+
     /// A request that waits is refused, unless it waits no more.
-    fn give_up(&mut self, connection: usize, id: u64, number: u64, code: Code) {
+    fn give_up(&mut self, connection: Option<usize>, id: u64, number: u64, code: Code) {
         let session = self.sessions.get_mut(&id).expect("a session that lives");
-        if let Some(name) = session.waiting.remove(&number) {
+        if let Some((name, _)) = session.waiting.remove(&number) {
             self.locks
                 .get_mut(&name)
                 .expect("a lock in use")
                 .queue
                 .retain(|it| *it != (id, number));
             let text = "not now".to_owned();
-            self.say(Some(connection), &Reply::Refused(number, Refusal { code, text }));
+            self.say(connection, &Reply::Refused(number, Refusal { code, text }));
         }
     }
 }

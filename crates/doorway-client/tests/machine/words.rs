@@ -348,6 +348,32 @@ fn what_was_sent_and_not_answered_may_have_been_done() {
 }
 
 #[test]
+fn a_release_of_which_nobody_waits_to_hear_is_done_all_the_same() {
+    let slow = Setup { patience: Duration::from_secs(1), ..setup(CONNECTION, true) };
+    let mut machine = Machine::new(slow, at(0));
+    machine.connected(at(0));
+    let number = machine.acquire(at(0), ask("a", Wait::Forever));
+    hello(&mut machine);
+    welcome(&mut machine, at(1));
+    let (lock, fence) = (Name::new("a").unwrap(), Fence::new(1, 5));
+    reply(&mut machine, at(2), &Reply::Granted(number, fence));
+    machine.disconnected(at(10));
+    let release = machine.release(at(10), &lock, fence);
+    machine.connected(at(1009));
+    let (opening, ..) = hello(&mut machine);
+    let Opening::Resume { held, .. } = opening else { panic!("new") };
+    assert_eq!(held.len(), 1, "nobody else may have it yet");
+    while machine.event().is_some() {}
+    machine.tick(at(1010));
+    assert!(matches!(machine.event(), Some(Event::Refused { .. })), "patience ends");
+    assert!(machine.next_due() > at(1010));
+    welcome(&mut machine, at(1011));
+    assert_eq!(requests(&mut machine), [Request::Release(release, lock, fence)]);
+    reply(&mut machine, at(1012), &Reply::Released(release, true));
+    assert_eq!(machine.event(), None);
+}
+
+#[test]
 fn what_is_lost_while_it_is_released_is_told_with_its_reason() {
     let (mut machine, fence) = holding(CONNECTION);
     let lock = Name::new("a").unwrap();
@@ -408,8 +434,10 @@ fn after_goodbye_there_is_nothing() {
 #[test]
 fn what_the_node_says_of_others_is_no_trouble() {
     let (mut machine, fence) = holding(CONNECTION);
-    reply(&mut machine, at(3), &Reply::Granted(99, Fence::new(1, 99)));
     reply(&mut machine, at(3), &Reply::Granted(1, fence));
+    assert!(machine.outgoing().is_empty(), "we have that");
+    reply(&mut machine, at(3), &Reply::Granted(99, Fence::new(1, 99)));
+    assert_eq!(requests(&mut machine), [Request::Withdraw(99)], "nobody would release it");
     reply(&mut machine, at(3), &Reply::Lost(Name::new("b").unwrap(), fence, String::new()));
     assert_eq!((machine.event(), machine.held().count()), (None, 1));
     reply(&mut machine, at(3), &Reply::Lost(Name::new("a").unwrap(), fence, String::new()));
