@@ -65,8 +65,8 @@ struct Slot {
 
 impl Desk {
     pub(crate) fn new(endpoint: &Endpoint, options: &Options, kick: Kick) -> Result<Self, Error> {
-        #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "it is for TLS"))]
         let network = matches!(endpoint, Endpoint::Tcp(..));
+        #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "it is for TLS"))]
         let mut line = Line::new(Setup { network, ..options.setup() }, Moment::now());
         if network {
             #[cfg(feature = "tls")]

@@ -2,13 +2,14 @@
 
 use doorway_protocol::Request;
 
+use super::lease::Session;
 use super::{Machine, Phase, State};
 use crate::clock::Moment;
 
 impl Machine {
     /// When [`Machine::tick`] is to be called at the latest.
     pub fn next_due(&self) -> Moment {
-        let lost = self.session.as_ref().map_or(Moment::NEVER, |session| session.lost_at());
+        let lost = self.session.as_ref().map_or(Moment::NEVER, Session::lost_at);
         self.overdue.min(lost).min(self.dead_at()).min(self.sign_at())
     }
 

@@ -295,9 +295,10 @@ impl Machine {
         let refusal = Refusal { code: Code::Gone, text: reason.to_owned() };
         self.pending.retain(|&number, pending| {
             if pending.own.is_some() && pending.is_told() {
-                events.push_back(match pending.sent {
-                    true => pending.no_answer(&refusal),
-                    false => Event::Released { number, held: false },
+                events.push_back(if pending.sent {
+                    pending.no_answer(&refusal)
+                } else {
+                    Event::Released { number, held: false }
                 });
             }
             !(pending.own.is_some() || pending.is_withdrawn() || pending.is_sign())

@@ -106,16 +106,21 @@ async fn tasks_share_a_client() {
 
 #[tokio::test]
 async fn a_silent_node_means_lost() {
-    let host = Host::unix(Duration::from_millis(600));
+    let host = Host::unix(Duration::from_secs(3));
     let client = client(&host).await;
-    let (tell, told) = mpsc::channel::<Lost>();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<Lost>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = client.acquire("a").enter().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(900)).await;
-    assert_ne!(grant.state(), State::Lost, "signs of life keep it");
+    let signs = async || {
+        while host.signs() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, signs()).await.unwrap();
+    assert_ne!(grant.state(), State::Lost);
     host.mute(true);
-    tokio::time::sleep(Duration::from_millis(700)).await;
-    assert_eq!(told.recv_timeout(LONG).unwrap().fence, grant.fence());
+    let lost = timeout(LONG, told.recv()).await.unwrap().unwrap();
+    assert_eq!(lost.fence, grant.fence());
     assert!(grant.is_lost());
     host.mute(false);
     let again = timeout(LONG, client.acquire("a").enter()).await.unwrap().unwrap();

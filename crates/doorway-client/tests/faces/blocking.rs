@@ -94,13 +94,13 @@ fn several_locks_are_taken_in_order() {
 
 #[test]
 fn a_silent_node_means_unsure_and_then_lost() {
-    let host = Host::unix(Duration::from_millis(600));
+    let host = Host::unix(Duration::from_secs(3));
     let client = client(&host);
     let (tell, told) = mpsc::channel::<Lost>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = client.acquire("a").enter().unwrap();
-    thread::sleep(Duration::from_millis(900));
-    assert_ne!(grant.state(), State::Lost, "signs of life keep it");
+    until("signs of life", || host.signs() > 0);
+    assert_ne!(grant.state(), State::Lost);
     host.mute(true);
     until("being unsure", || grant.state() != State::Held);
     let lost = told.recv_timeout(LONG).unwrap();
@@ -140,7 +140,7 @@ fn a_node_that_stops_says_so() {
     assert_eq!(client.stopping(), None);
     host.stopping(60_000);
     until("being told", || client.stopping().is_some());
-    assert!(client.stopping().unwrap() <= Duration::from_secs(60));
+    assert!(client.stopping().unwrap() <= Duration::from_mins(1));
     host.crash();
     until("the next one", || host.connections() == 2 && client.stopping().is_none());
 }
@@ -178,13 +178,11 @@ fn who_hears_of_a_loss_may_panic_and_ask() {
     let (tell, told) = mpsc::channel();
     let handed = Mutex::new(Some(one.clone()));
     one.on_lost(|_| panic!("nobody calls this"));
-    one.on_lost(move |lost| match lost.lock.as_str() {
-        "a" => panic!("this is no trouble"),
-        _ => {
-            let client = handed.lock().unwrap().take().unwrap();
-            let grant = client.acquire("c").enter().unwrap();
-            tell.send((lost.clone(), grant.fence())).unwrap();
-        }
+    one.on_lost(move |lost| {
+        assert_ne!(lost.lock.as_str(), "a", "this is no trouble");
+        let client = handed.lock().unwrap().take().unwrap();
+        let grant = client.acquire("c").enter().unwrap();
+        tell.send((lost.clone(), grant.fence())).unwrap();
     });
     let (a, b) = (one.acquire("a").enter().unwrap(), one.acquire("b").enter().unwrap());
     two.break_lock("a", a.fence()).unwrap();

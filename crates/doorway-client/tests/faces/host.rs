@@ -6,7 +6,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use doorway_client::{Endpoint, Moment};
@@ -18,6 +18,8 @@ use crate::server::Server;
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     world: Arc<World>,
+    /// Who listens, and waits for those who talk.
+    listens: Option<JoinHandle<()>>,
 }
 
 struct World {
@@ -76,20 +78,25 @@ impl Host {
             connections: AtomicUsize::new(0),
         });
         let shared = Arc::clone(&world);
-        thread::spawn(move || {
+        let listens = thread::spawn(move || {
+            let mut talks = vec![];
             while !shared.over.load(SeqCst) {
                 if let Some(stream) = accept() {
                     let number = shared.connections.fetch_add(1, SeqCst);
                     let world = Arc::clone(&shared);
-                    thread::spawn(move || world.serve(number, stream));
+                    talks.push(thread::spawn(move || world.serve(number, stream)));
                 }
                 if !shared.mute.load(SeqCst) {
                     shared.server.lock().expect("nobody panics").pass(Moment::now().0);
                 }
                 thread::sleep(Duration::from_micros(500));
             }
+            drop(accept);
+            for talk in talks {
+                talk.join().expect("nobody panics");
+            }
         });
-        Self { endpoint, world }
+        Self { endpoint, world, listens: Some(listens) }
     }
 
     /// Forget everything, as a node does that is killed and starts again.
@@ -110,6 +117,11 @@ impl Host {
         self.world.mute.store(on, SeqCst);
     }
 
+    /// How many signs of life it has heard.
+    pub(crate) fn signs(&self) -> usize {
+        self.world.server.lock().expect("nobody panics").signs
+    }
+
     /// How many connections there were.
     pub(crate) fn connections(&self) -> usize {
         self.world.connections.load(SeqCst)
@@ -124,8 +136,11 @@ impl Host {
 }
 
 impl Drop for Host {
+    /// Nobody listens or talks there any more.
     fn drop(&mut self) {
         self.world.over.store(true, SeqCst);
+        let ended = self.listens.take().map(JoinHandle::join);
+        assert!(thread::panicking() || ended.is_none_or(|ended| ended.is_ok()));
     }
 }
 

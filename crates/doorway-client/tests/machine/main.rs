@@ -2,6 +2,7 @@
 //! and every request is answered once.
 
 mod server;
+mod silence;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};

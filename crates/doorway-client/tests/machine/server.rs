@@ -18,6 +18,8 @@ pub(crate) struct Server {
     pub(crate) connections: BTreeMap<usize, Connection>,
     next_session: u64,
     fence: u64,
+    /// How many signs of life it has heard.
+    pub(crate) signs: usize,
     /// Nothing is granted before this moment, and former holders may claim.
     reclaim_until: u64,
 }
@@ -60,6 +62,7 @@ impl Server {
             connections: BTreeMap::new(),
             next_session: 0,
             fence: 0,
+            signs: 0,
             reclaim_until: 0,
         }
     }
@@ -343,7 +346,10 @@ impl Server {
                 self.say(Some(connection), &Reply::Released(number, found.is_some()));
             }
             Request::Bye => self.end(id),
-            Request::Alive(number) => self.say(Some(connection), &Reply::Alive(number)),
+            Request::Alive(number) => {
+                self.signs += 1;
+                self.say(Some(connection), &Reply::Alive(number));
+            }
             Request::Break(number, name, fence) => {
                 let holder = self.locks.get(&name).and_then(|lock| lock.holder);
                 if let Some((id, grant, _)) = holder.filter(|it| it.2 == fence) {

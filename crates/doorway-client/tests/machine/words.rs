@@ -12,29 +12,29 @@ use doorway_protocol::{
 const SECOND: u64 = 1_000_000_000;
 
 /// Moments of these tests, in milliseconds.
-fn at(ms: u64) -> Moment {
+pub(crate) fn at(ms: u64) -> Moment {
     Moment(100 * SECOND + ms * 1_000_000)
 }
 
-fn machine(life: Life) -> Machine {
+pub(crate) fn machine(life: Life) -> Machine {
     Machine::new(setup(life, false), at(0))
 }
 
-fn setup(life: Life, network: bool) -> Setup {
+pub(crate) fn setup(life: Life, network: bool) -> Setup {
     let session = Some((Duration::from_secs(10), life));
     let patience = Duration::from_secs(20);
     Setup { who: WhoAmI::default(), token: None, session, patience, network }
 }
 
-const CONNECTION: Life = Life::Connection { inherited: false };
+pub(crate) const CONNECTION: Life = Life::Connection { inherited: false };
 
-fn ask(lock: &str, wait: Wait) -> Ask {
+pub(crate) fn ask(lock: &str, wait: Wait) -> Ask {
     let lock = Name::new(lock).expect("a name");
     Ask { lock, mode: Mode::Exclusive, permits: None, wait }
 }
 
 /// What the machine says after its first words.
-fn requests(machine: &mut Machine) -> Vec<Request> {
+pub(crate) fn requests(machine: &mut Machine) -> Vec<Request> {
     let mut frames = Frames::default();
     frames.feed(&std::mem::take(machine.outgoing()));
     let take = || frames.take::<Request>().expect("requests");
@@ -42,7 +42,7 @@ fn requests(machine: &mut Machine) -> Vec<Request> {
 }
 
 /// The greeting, with all its claims, and the requests behind it.
-fn hello(machine: &mut Machine) -> (Opening, Vec<Claims>, Vec<Request>) {
+pub(crate) fn hello(machine: &mut Machine) -> (Opening, Vec<Claims>, Vec<Request>) {
     let mut frames = Frames::default();
     frames.feed(&std::mem::take(machine.outgoing()));
     assert!(frames.magic().expect("magic"));
@@ -58,11 +58,11 @@ fn hello(machine: &mut Machine) -> (Opening, Vec<Claims>, Vec<Request>) {
     (hello.opening, pages, std::iter::from_fn(take).collect())
 }
 
-fn welcome(machine: &mut Machine, now: Moment) {
+pub(crate) fn welcome(machine: &mut Machine, now: Moment) {
     welcome_as(machine, now, Some((SessionId(7), Secret([1; 16]))));
 }
 
-fn welcome_as(machine: &mut Machine, now: Moment, session: Option<(SessionId, Secret)>) {
+pub(crate) fn welcome_as(machine: &mut Machine, now: Moment, session: Option<(SessionId, Secret)>) {
     let welcome = Welcome {
         version: 1,
         node: "one".to_owned(),
@@ -77,18 +77,18 @@ fn welcome_as(machine: &mut Machine, now: Moment, session: Option<(SessionId, Se
     assert!(matches!(machine.event(), Some(Event::Welcome { .. })));
 }
 
-fn reply(machine: &mut Machine, now: Moment, reply: &Reply) {
+pub(crate) fn reply(machine: &mut Machine, now: Moment, reply: &Reply) {
     let mut bytes = vec![];
     put(reply, &mut bytes);
     machine.receive(now, &bytes);
 }
 
 /// A machine that was welcomed at once and holds `a`.
-fn holding(life: Life) -> (Machine, Fence) {
+pub(crate) fn holding(life: Life) -> (Machine, Fence) {
     holding_over(life, false)
 }
 
-fn holding_over(life: Life, network: bool) -> (Machine, Fence) {
+pub(crate) fn holding_over(life: Life, network: bool) -> (Machine, Fence) {
     let mut machine = Machine::new(setup(life, network), at(0));
     machine.connected(at(0));
     let number = machine.acquire(at(0), ask("a", Wait::Forever));
@@ -212,177 +212,6 @@ fn whoever_is_no_node_is_told_so() {
     assert_eq!((refused, refusal.code), (number, Code::Invalid));
     assert!(matches!(machine.event(), Some(Event::Closed(_))));
     assert!(machine.must_close());
-}
-
-#[test]
-fn requests_do_not_wait_for_ever_where_nobody_answers() {
-    let mut machine = machine(CONNECTION);
-    let soon = machine.acquire(at(0), ask("a", Wait::Ms(1000)));
-    let late = machine.acquire(at(5000), ask("a", Wait::Forever));
-    assert_eq!(machine.next_due(), at(1000));
-    machine.tick(at(999));
-    assert_eq!(machine.event(), None);
-    machine.tick(at(1000));
-    let Some(Event::Refused { number, refusal }) = machine.event() else { panic!() };
-    assert_eq!((number, refusal.code), (soon, Code::Unavailable), "nobody said it was not free");
-    assert_eq!(machine.next_due(), at(25_000), "patience counts from the request");
-    machine.tick(at(25_000));
-    let Some(Event::Refused { number, refusal }) = machine.event() else { panic!() };
-    assert_eq!((number, refusal.code), (late, Code::Unavailable));
-    assert_eq!(machine.next_due(), Moment::NEVER);
-}
-
-#[test]
-fn a_wait_ends_without_the_answer_of_a_node_that_hangs() {
-    let (mut machine, _) = holding(CONNECTION);
-    let number = machine.acquire(at(10), ask("b", Wait::Ms(500)));
-    assert_eq!(machine.next_due(), at(2500), "the answer may be on its way");
-    machine.tick(at(2509));
-    assert_eq!(machine.event(), None);
-    machine.tick(at(2510));
-    let Some(Event::Refused { number: refused, refusal }) = machine.event() else { panic!() };
-    assert_eq!((refused, refusal.code), (number, Code::NotFree));
-    let sent = requests(&mut machine);
-    assert_eq!(sent.last(), Some(&Request::Withdraw(number)), "{sent:?}");
-    assert!(!machine.must_close());
-}
-
-/// A machine without a session, which is welcomed at once.
-fn visiting() -> Machine {
-    let setup = Setup { session: None, ..setup(CONNECTION, false) };
-    let mut machine = Machine::new(setup, at(0));
-    machine.connected(at(0));
-    assert!(matches!(hello(&mut machine).0, Opening::Visit));
-    welcome_as(&mut machine, at(1), None);
-    machine
-}
-
-#[test]
-fn a_visitor_finds_out_that_the_node_is_gone() {
-    let mut machine = visiting();
-    assert_eq!(machine.next_due(), Moment::NEVER, "nobody waits");
-    let number = machine.await_free(at(50_000), &Name::new("a").unwrap());
-    assert_eq!(requests(&mut machine).len(), 1);
-    assert_eq!(machine.next_due(), at(55_000), "a quarter of its patience");
-    machine.tick(at(55_000));
-    let [Request::Alive(sign)] = requests(&mut machine)[..] else { panic!("no sign of life") };
-    reply(&mut machine, at(55_001), &Reply::Alive(sign));
-    machine.tick(at(60_001));
-    machine.tick(at(75_000));
-    assert!(!machine.must_close() && !requests(&mut machine).is_empty());
-    machine.tick(at(75_001));
-    assert!(machine.must_close(), "nothing was heard for as long as it has patience");
-    machine.disconnected(at(75_001));
-    machine.connected(at(76_000));
-    assert_eq!(machine.next_due(), at(95_001), "the request ends there");
-    machine.tick(at(95_001));
-    let Some(Event::Refused { number: refused, refusal }) = machine.event() else { panic!() };
-    assert_eq!((refused, refusal.code), (number, Code::Unavailable));
-    machine.tick(at(96_000));
-    assert!(machine.must_close(), "a greeting that nobody answers");
-}
-
-#[test]
-fn a_silent_network_is_tried_another_way_before_anything_is_lost() {
-    let (mut machine, fence) = holding_over(CONNECTION, true);
-    machine.tick(at(2500));
-    machine.tick(at(4999));
-    assert!(!machine.must_close());
-    machine.tick(at(5000));
-    assert!(machine.must_close(), "it is not sure any more");
-    assert_eq!(machine.event(), None, "but nothing is lost");
-    machine.disconnected(at(5000));
-    machine.connected(at(5100));
-    assert!(matches!(hello(&mut machine).0, Opening::Resume { .. }));
-    machine.tick(at(7600));
-    assert!(machine.must_close(), "nor does that one answer");
-    machine.disconnected(at(7600));
-    machine.connected(at(7700));
-    hello(&mut machine);
-    welcome(&mut machine, at(7800));
-    let state = machine.grant_state(&Name::new("a").unwrap(), fence, at(12_000));
-    assert_eq!(state, State::Held);
-
-    let (mut machine, _) = holding(CONNECTION);
-    for ms in (2500..9500).step_by(500) {
-        machine.tick(at(ms));
-        assert!(!machine.must_close(), "on a Unix socket there is no other way");
-    }
-    let (mut machine, _) = holding_over(Life::Lease, true);
-    machine.tick(at(9000));
-    assert!(!machine.must_close(), "nobody has asked anything");
-    machine.acquire(at(9000), ask("b", Wait::Forever));
-    machine.tick(at(9000));
-    machine.tick(at(9400));
-    assert!(!machine.must_close(), "nor for long enough");
-}
-
-#[test]
-fn what_was_sent_and_not_answered_may_have_been_done() {
-    let (mut machine, fence) = holding(CONNECTION);
-    let a = Name::new("a").unwrap();
-    let number = machine.acquire(at(3), ask("c", Wait::Forever));
-    reply(&mut machine, at(3), &Reply::Granted(number, Fence::new(1, 6)));
-    assert!(matches!(machine.event(), Some(Event::Granted { .. })));
-    let (release, broken) =
-        (machine.release(at(4), &a, fence), machine.break_lock(at(4), &a, fence));
-    let (renewed, inspected) = (machine.renew(at(4), &a, fence), machine.inspect(at(4), &a));
-    machine.disconnected(at(5));
-    let unsent = machine.break_lock(at(6), &a, fence);
-    let late = machine.release(at(6), &Name::new("c").unwrap(), Fence::new(1, 6));
-    machine.tick(at(9503));
-    let gone = |event: Option<Event>| match event {
-        Some(Event::Unknown { number, refusal }) => (number, refusal.code, true),
-        Some(Event::Refused { number, refusal }) => (number, refusal.code, false),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(gone(machine.event()), (release, Code::Gone, true));
-    let lost = Event::Released { number: late, held: false };
-    assert_eq!(machine.event(), Some(lost), "it was lost before anyone heard that");
-    machine.tick(at(20_006));
-    for (number, unknown) in [(broken, true), (renewed, true), (inspected, false), (unsent, false)]
-    {
-        assert_eq!(gone(machine.event()), (number, Code::Unavailable, unknown));
-    }
-    assert_eq!(machine.event(), None);
-}
-
-#[test]
-fn a_release_of_which_nobody_waits_to_hear_is_done_all_the_same() {
-    let slow = Setup { patience: Duration::from_secs(1), ..setup(CONNECTION, true) };
-    let mut machine = Machine::new(slow, at(0));
-    machine.connected(at(0));
-    let number = machine.acquire(at(0), ask("a", Wait::Forever));
-    hello(&mut machine);
-    welcome(&mut machine, at(1));
-    let (lock, fence) = (Name::new("a").unwrap(), Fence::new(1, 5));
-    reply(&mut machine, at(2), &Reply::Granted(number, fence));
-    machine.disconnected(at(10));
-    let release = machine.release(at(10), &lock, fence);
-    machine.connected(at(1009));
-    let (opening, ..) = hello(&mut machine);
-    let Opening::Resume { held, .. } = opening else { panic!("new") };
-    assert_eq!(held.len(), 1, "nobody else may have it yet");
-    while machine.event().is_some() {}
-    machine.tick(at(1010));
-    assert!(matches!(machine.event(), Some(Event::Refused { .. })), "patience ends");
-    assert!(machine.next_due() > at(1010));
-    welcome(&mut machine, at(1011));
-    assert_eq!(requests(&mut machine), [Request::Release(release, lock, fence)]);
-    reply(&mut machine, at(1012), &Reply::Released(release, true));
-    assert_eq!(machine.event(), None);
-}
-
-#[test]
-fn what_is_lost_while_it_is_released_is_told_with_its_reason() {
-    let (mut machine, fence) = holding(CONNECTION);
-    let lock = Name::new("a").unwrap();
-    let number = machine.release(at(4), &lock, fence);
-    let reason = "broken by someone".to_owned();
-    reply(&mut machine, at(5), &Reply::Lost(lock.clone(), fence, reason.clone()));
-    reply(&mut machine, at(5), &Reply::Released(number, false));
-    assert_eq!(machine.event(), Some(Event::Lost { lock, fence, reason }));
-    assert_eq!(machine.event(), Some(Event::Released { number, held: false }));
 }
 
 #[test]
