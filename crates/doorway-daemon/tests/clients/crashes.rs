@@ -91,7 +91,7 @@ fn a_request_with_a_time_ends_with_it_while_there_is_no_node() {
         let wait = scope.spawn(|| other.acquire("a").within(time).enter().map(drop));
         until("it waits", || client.status().unwrap().waiting == 1);
         daemon.kill();
-        assert_eq!(code(&wait.join().unwrap().unwrap_err()), Code::NotFree);
+        assert_eq!(code(&wait.join().unwrap().unwrap_err()), Code::Unavailable);
     });
     daemon.spawn();
     daemon.ready();
