@@ -31,8 +31,11 @@
 //! when it *heard*, so the client knows first, by its own clock, which also runs while the machine
 //! sleeps. A grant is [`State::Held`]; [`State::Unsure`] from half of the TTL without an answer;
 //! and [`State::Lost`] a twentieth of the TTL before the node gives the lock to the next one. What
-//! is lost stays lost. A connection that breaks is made again, and within the TTL the session goes
-//! on where its node still has it: over TCP, and when the node itself was killed and started again.
+//! is lost stays lost. A lock that someone breaks, or whose session its node gives up, is told as
+//! soon as the node says so, and may be someone else's by then.
+//!
+//! A connection that breaks is made again, and within the TTL the session goes on where its node
+//! still has it: over TCP, and when the node itself was killed and started again.
 //!
 //! No lock undoes what a paused holder does later. A resource that matters compares fences: see
 //! [`gate`].

@@ -212,13 +212,8 @@ impl Drop for Handle {
             return;
         }
         let mut inner = self.shared.lock();
-        if matches!(self.life, Life::Connection { .. }) {
-            inner.desk.line.bye();
-            inner.desk.flush();
-        }
         inner.closing = true;
-        inner.desk.disconnect();
-        inner.desk.kick();
+        inner.desk.leave(self.life);
     }
 }
 

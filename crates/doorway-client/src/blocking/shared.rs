@@ -105,9 +105,7 @@ impl Shared {
             }
         }
     }
-}
 
-impl Shared {
     /// Let the caller that reads look, because something happened that it does not read.
     pub(super) fn nudge(&self) {
         wake(&self.nudge);

@@ -4,6 +4,7 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use doorway_protocol::Life;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
@@ -42,6 +43,16 @@ impl Desk {
             self.line.disconnected(Moment::now());
             self.kick();
         }
+    }
+
+    /// Nobody needs the session any more, which ends now unless it lives without a connection.
+    pub(crate) fn leave(&mut self, life: Life) {
+        if matches!(life, Life::Connection { .. }) {
+            self.line.bye();
+            self.flush();
+        }
+        self.disconnect();
+        self.kick();
     }
 
     /// Send what can be sent now.
@@ -105,5 +116,26 @@ impl Desk {
             self.disconnect();
             self.sort();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use rustix::net::{AddressFamily, SocketType, socket};
+
+    use super::*;
+    use crate::endpoint::Endpoint;
+    use crate::options::Options;
+
+    #[test]
+    fn what_cannot_be_sent_ends_the_connection() {
+        let endpoint = Endpoint::Abstract("nowhere".to_owned());
+        let mut desk = Desk::new(&endpoint, &Options::default(), Box::new(|| ())).unwrap();
+        let unconnected = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        desk.connect(Arc::new(Stream::Unix(UnixStream::from(unconnected))));
+        desk.settle();
+        assert!(desk.stream.is_none() && desk.line.wants_connection());
     }
 }

@@ -123,6 +123,9 @@ impl Machine {
     /// The connection is of no more use. Whatever ends with it is lost from now on: when we hang
     /// up, the node gives it to others at once.
     pub(crate) fn spoil(&mut self, why: &str) {
+        if self.phase == Phase::Over {
+            return;
+        }
         if self.ends_with_connection() {
             self.lose_all(why);
         }

@@ -1,7 +1,6 @@
 //! The model of a node, behind real sockets and on the real clock.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -49,11 +48,12 @@ impl Host {
     }
 
     /// Listen on TCP; `secure` makes a connection secret.
+    #[cfg(feature = "tls")]
     pub(crate) fn tcp<S: Read + Write + Send + 'static>(
         ttl: Duration,
         mut secure: impl FnMut(std::net::TcpStream) -> S + Send + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("sockets work");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("sockets work");
         listener.set_nonblocking(true).expect("sockets work");
         let port = listener.local_addr().expect("sockets work").port();
         let accept = move || {
