@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use doorway_daemon::ledger::Ledger;
 use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
 use doorway_daemon::service::Service;
-use doorway_daemon::settings::{Limits, Settings, Socket};
+use doorway_daemon::settings::{Settings, Socket};
 use doorway_daemon::{http, listen};
-use doorway_node::Config;
-use doorway_protocol::Scope;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+
+pub(crate) use crate::settings::settings;
 
 /// Far longer than anything takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,22 +25,6 @@ pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) service: Service,
     pub(crate) runtime: Runtime,
-}
-
-pub(crate) fn settings() -> Settings {
-    Settings {
-        node: Config { algorithm: "readers-writers".into(), ..Config::default() },
-        scope: Scope::User,
-        socket: None,
-        sessions: None,
-        http: None,
-        hosts: Vec::new(),
-        clients: Vec::new(),
-        tls: None,
-        limits: Limits::default(),
-        drain: Duration::from_millis(100),
-        idle_stop: None,
-    }
 }
 
 /// A name that nobody else uses.

@@ -1,5 +1,8 @@
 //! The HTTP door of a real service: over a Unix socket, and over TCP with TLS.
 
+#[path = "../common/settings.rs"]
+mod settings;
+
 mod client;
 mod documents;
 mod locks;

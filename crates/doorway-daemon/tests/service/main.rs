@@ -1,5 +1,8 @@
 //! The service as its clients see it, over a Unix socket and frames of their own making.
 
+#[path = "../common/settings.rs"]
+mod settings;
+
 mod client;
 mod crash;
 mod life;
