@@ -85,19 +85,22 @@ impl Inner {
         }
     }
 
-    /// The clients of this node by lock: the first locks whose names begin with `prefix` and come
-    /// after `after`.
+    /// The clients of this node by lock: the first locks that are wanted, whose names begin with
+    /// `prefix` and come after `after`.
     pub(crate) fn locks(
         &self,
         prefix: &str,
         after: Option<&Name>,
         limit: usize,
+        wanted: impl Fn(&Name) -> bool,
     ) -> Vec<LockClients> {
         let mut names = BTreeSet::new();
         for index in 0..self.shards() {
             let shard = self.shard(index);
             let fits = |name: &&Name| {
-                name.as_str().starts_with(prefix) && after.is_none_or(|after| *name > after)
+                name.as_str().starts_with(prefix)
+                    && after.is_none_or(|after| *name > after)
+                    && wanted(name)
             };
             for name in shard.busy().filter(fits) {
                 // Only names that may be among the first are copied.
@@ -113,7 +116,7 @@ impl Inner {
         names.into_iter().filter_map(|lock| self.clients_by(lock)).collect()
     }
 
-    fn clients_by(&self, lock: Name) -> Option<LockClients> {
+    pub(crate) fn clients_by(&self, lock: Name) -> Option<LockClients> {
         let mut reports = self.shard(self.shard_of(&lock)).reports(Some(&lock), self.now());
         self.describe(&mut reports);
         let missing = self.unheard(&lock);

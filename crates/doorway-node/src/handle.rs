@@ -86,6 +86,11 @@ impl Handle {
         self.node().why(self.name()).await
     }
 
+    /// How many clients of this node wait for it.
+    pub fn waiting(&self) -> usize {
+        self.node().shard(self.shard()).waiters(self.slot())
+    }
+
     pub(crate) fn node(&self) -> &Inner {
         &self.0.node.inner
     }

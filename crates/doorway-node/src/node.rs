@@ -148,10 +148,21 @@ impl Node {
     }
 
     /// The clients of this node by lock, in the order of the locks' names: the first `limit` locks
-    /// whose names begin with `prefix` and come after `after`. Locks without clients are left out.
-    /// Every lock that this node knows is looked at, whatever the limit.
-    pub fn locks(&self, prefix: &str, after: Option<&Name>, limit: usize) -> Vec<LockClients> {
-        self.0.inner.locks(prefix, after, limit)
+    /// that are wanted, whose names begin with `prefix` and come after `after`. Every lock that this
+    /// node knows is looked at, whatever the limit; `wanted` must not call the node.
+    pub fn locks(
+        &self,
+        prefix: &str,
+        after: Option<&Name>,
+        limit: usize,
+        wanted: impl Fn(&Name) -> bool,
+    ) -> Vec<LockClients> {
+        self.0.inner.locks(prefix, after, limit, wanted)
+    }
+
+    /// The clients of this node that are inside of this lock or wait for it, if there are any.
+    pub fn clients_of(&self, name: &Name) -> Option<LockClients> {
+        self.0.inner.clients_by(name.clone())
     }
 
     /// Why does anyone wait for this lock? See [`Handle::why`].

@@ -97,7 +97,10 @@ async fn who_cannot_have_been_inside_is_refused() {
     node.serve();
     assert!(node.try_lock("stock").unwrap().is_some());
     assert!(node.try_lock("orders").unwrap().is_none());
-    assert_eq!(node.locks("", None, 10).iter().map(|lock| lock.inside.len()).sum::<usize>(), 5);
+    assert_eq!(
+        node.locks("", None, 10, |_| true).iter().map(|lock| lock.inside.len()).sum::<usize>(),
+        5
+    );
 }
 
 #[test]

@@ -62,7 +62,7 @@ async fn locks_are_listed_in_the_order_of_their_names() {
     }
     let names = |prefix: &str, after: Option<&str>, limit| -> Vec<String> {
         let after = after.map(|after| Name::new(after).unwrap());
-        let locks = node.locks(prefix, after.as_ref(), limit);
+        let locks = node.locks(prefix, after.as_ref(), limit, |_| true);
         locks.iter().map(|clients| clients.lock.to_string()).collect()
     };
     assert_eq!(names("job/", None, 3), ["job/000", "job/001", "job/002"]);
@@ -71,8 +71,16 @@ async fn locks_are_listed_in_the_order_of_their_names() {
     assert_eq!(names("", Some("job/198"), 10), ["job/199", "other"]);
     assert_eq!(names("", None, usize::MAX).len(), 201);
     assert!(names("", None, 0).is_empty() && names("x", None, 9).is_empty());
-    let locks = node.locks("job/002", None, 1);
-    let (inside, waits) = (&locks[0].inside, &locks[0].waiting);
+    let odd = |name: &Name| name.as_str().ends_with(['1', '3']);
+    let locks = node.locks("", Some(&Name::new("job/001").unwrap()), 2, odd);
+    assert_eq!(
+        locks.iter().map(|clients| clients.lock.as_str()).collect::<Vec<_>>(),
+        ["job/003", "job/011"]
+    );
+    let clients = node.clients_of(&Name::new("job/002").unwrap()).unwrap();
+    assert_eq!(node.clients_of(&Name::new("job/free").unwrap()), None);
+    assert_eq!(node.open("job/002").unwrap().waiting(), 1);
+    let (inside, waits) = (&clients.inside, &clients.waiting);
     assert_eq!((inside.len(), waits.len(), waits[0].place), (1, 1, 0));
     assert_eq!(inside[0].client.as_deref(), Some(&*format!("s{}", session.number())));
     assert_eq!((inside[0].node.as_str(), waits[0].client.as_ref()), ("node", None));

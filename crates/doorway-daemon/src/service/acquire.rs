@@ -205,8 +205,7 @@ impl Inner {
 
     /// Is anyone of this node inside of a lock, or waiting?
     fn is_used(&self, lock: &Name) -> bool {
-        let locks = self.node.locks(lock.as_str(), None, 1);
-        locks.first().is_some_and(|first| first.lock == *lock)
+        self.node.clients_of(lock).is_some()
     }
 
     /// How many may be inside of a lock, as it is configured.

@@ -159,11 +159,6 @@ impl Permits {
         self.used.lock().get(lock).map(|of| of.permits)
     }
 
-    /// How many names are used with permits.
-    pub(crate) fn len(&self) -> usize {
-        self.names.load(Ordering::SeqCst)
-    }
-
     /// The lock that stands behind a name now.
     pub(crate) fn behind(&self, lock: &Name) -> Name {
         let permits = self.number(lock);
@@ -172,11 +167,20 @@ impl Permits {
         name.unwrap_or_else(|| lock.clone())
     }
 
-    /// Names that are used with permits, in order: those that begin like this, after that one.
-    pub(crate) fn names(&self, prefix: &str, after: Option<&Name>, most: usize) -> Vec<Name> {
+    /// Names that are used with permits, in order: those that may be seen and begin like this,
+    /// after that one.
+    pub(crate) fn names(
+        &self,
+        prefix: &str,
+        after: Option<&Name>,
+        most: usize,
+        may: impl Fn(&Name) -> bool,
+    ) -> Vec<Name> {
         let used = self.used.lock();
         let fits = |name: &&Name| {
-            name.as_str().starts_with(prefix) && after.is_none_or(|after| *name > after)
+            name.as_str().starts_with(prefix)
+                && after.is_none_or(|after| *name > after)
+                && may(name)
         };
         used.keys().filter(fits).take(most).cloned().collect()
     }
@@ -220,6 +224,6 @@ mod tests {
         }
         let refused = permits.enter(&lock, 10).unwrap_err();
         assert!(refused.text.ends_with("at most 194 bytes"), "{refused}");
-        assert_eq!(permits.names("", None, 10), [], "what was refused uses nothing");
+        assert_eq!(permits.names("", None, 10, |_| true), [], "what was refused uses nothing");
     }
 }

@@ -47,24 +47,10 @@ impl Service {
     /// The locks that clients of this node hold or wait for and that this client may inspect, in
     /// the order of their names: those that begin like this, after that one.
     pub fn list(&self, principal: &Principal, prefix: &str, after: Option<&Name>) -> Locks {
-        let inner = &*self.0;
         let may = |name: &Name| principal.rights.may(Right::Inspect, name);
-        let mut last = after.cloned();
-        let mut locks = Vec::new();
-        loop {
-            let page = inner.page(prefix, last.as_ref(), PAGE + 1);
-            let whole = page.len() <= PAGE;
-            for (name, clients) in page {
-                if locks.len() == PAGE {
-                    return Locks { locks, more: true };
-                }
-                locks.extend(may(&name).then(|| line(&name, &clients)));
-                last = Some(name);
-            }
-            if whole {
-                return Locks { locks, more: false };
-            }
-        }
+        let page = self.0.page(prefix, after, PAGE + 1, may);
+        let locks = page.iter().take(PAGE).map(|(name, clients)| line(name, clients)).collect();
+        Locks { locks, more: page.len() > PAGE }
     }
 
     /// The node, as it is now.
@@ -120,20 +106,23 @@ impl Service {
 }
 
 impl Inner {
-    /// The clients of this node by the names that they know.
-    fn page(&self, prefix: &str, after: Option<&Name>, most: usize) -> Vec<(Name, LockClients)> {
-        let used = self.permits.names(prefix, after, most);
+    /// The clients of this node by the names that they know, of locks that may be seen.
+    fn page(
+        &self,
+        prefix: &str,
+        after: Option<&Name>,
+        most: usize,
+        may: impl Fn(&Name) -> bool,
+    ) -> Vec<(Name, LockClients)> {
+        let used = self.permits.names(prefix, after, most, &may);
         // Among the locks of the node are those behind names with permits, and one of our own.
-        let plain = self.node.locks(prefix, after, most + self.permits.len() + 1);
-        let plain =
-            plain.into_iter().filter(|clients| !clients.lock.as_str().starts_with(RESERVED));
-        let mut page: Vec<_> = plain.map(|clients| (clients.lock.clone(), clients)).collect();
-        for name in used {
-            let behind = self.permits.behind(&name);
-            let clients = self.node.locks(behind.as_str(), None, 1);
-            let clients = clients.into_iter().filter(|clients| clients.lock == behind);
-            page.extend(clients.map(|clients| (name.clone(), clients)));
-        }
+        let plain = |name: &Name| !name.as_str().starts_with(RESERVED) && may(name);
+        let plain = self.node.locks(prefix, after, most, plain);
+        let plain = plain.into_iter().map(|clients| (clients.lock.clone(), clients));
+        let used = used.into_iter().filter_map(|name| {
+            Some((name.clone(), self.node.clients_of(&self.permits.behind(&name))?))
+        });
+        let mut page: Vec<_> = plain.chain(used).collect();
         page.sort_by(|one, other| one.0.cmp(&other.0));
         page.truncate(most);
         page

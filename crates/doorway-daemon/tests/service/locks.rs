@@ -1,5 +1,6 @@
 //! Acquire, release, withdraw, break, and what can be asked.
 
+use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::EventKind;
 use doorway_protocol::{Ask, Code, Mode, Reply, Request, Wait};
 
@@ -251,4 +252,30 @@ fn events_tell_what_happens_to_grants() {
         (EventKind::Lost, "b".to_owned(), lost),
     ];
     assert_eq!(kinds, expected);
+}
+
+#[test]
+fn a_page_is_full_of_what_may_be_seen() {
+    let server = Server::start(&settings());
+    let mut client = server.session();
+    for number in 0..300 {
+        client.acquire(&format!("a/{number:03}"));
+    }
+    for number in 0..250 {
+        let permits = (number % 50 == 0).then_some(2);
+        let asked = client.ask_for(Ask { permits, ..ask(&format!("b/{number:03}"), Wait::No) });
+        client.granted(asked);
+    }
+    let may = vec![Right::Inspect];
+    let rights = Rights(vec![Allowed { beginning: "b/".into(), whole: false, may }]);
+    let principal = Principal { name: "client eye".into(), uid: None, rights };
+    let page = server.service.list(&principal, "", None);
+    let names: Vec<_> = page.locks.iter().map(|line| line.lock.clone()).collect();
+    let expected = |numbers: std::ops::Range<u32>| -> Vec<String> {
+        numbers.map(|number| format!("b/{number:03}")).collect()
+    };
+    assert_eq!((names, page.more), (expected(0..200), true));
+    let page = server.service.list(&principal, "", Some(&name("b/199")));
+    let names: Vec<_> = page.locks.iter().map(|line| line.lock.clone()).collect();
+    assert_eq!((names, page.more), (expected(200..250), false));
 }

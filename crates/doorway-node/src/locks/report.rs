@@ -9,7 +9,7 @@ use super::counters::Counters;
 use super::lock::ClientId;
 use super::machine::Machine;
 use super::shard::Shard;
-use super::table::Entry;
+use super::table::{Entry, Slot};
 use crate::wire::{ClientReport, Stand};
 
 impl Shard {
@@ -34,6 +34,11 @@ impl Shard {
     /// The names of all locks with clients here.
     pub fn busy(&self) -> impl Iterator<Item = &Name> {
         self.table.iter().filter(|entry| !entry.lock.idle()).map(|entry| &entry.name)
+    }
+
+    /// How many clients wait for one lock.
+    pub fn waiters(&self, slot: Slot) -> usize {
+        self.table.get(slot.0).lock.waiters()
     }
 
     fn report(&self, entry: &Entry, now: Duration, reports: &mut Vec<ClientReport>) {
