@@ -33,7 +33,8 @@ pub(crate) fn prepare(config: &mut Config) {
         algorithm: "raymond-k".into(),
         permits,
     };
-    config.rules.extend((2..=MAX).map(rule));
+    // The first rule that fits counts, and the pattern of a user may fit every name.
+    config.rules.splice(..0, (2..=MAX).map(rule));
 }
 
 /// The name by which clients know a lock.

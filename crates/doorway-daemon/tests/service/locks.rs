@@ -2,6 +2,7 @@
 
 use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::EventKind;
+use doorway_node::RuleConfig;
 use doorway_protocol::{Ask, Code, Mode, Reply, Request, Wait};
 
 use crate::client::{Server, ask, name, settings};
@@ -252,6 +253,22 @@ fn events_tell_what_happens_to_grants() {
         (EventKind::Lost, "b".to_owned(), lost),
     ];
     assert_eq!(kinds, expected);
+}
+
+/// The pattern of a user may fit every name, also those behind permits.
+#[test]
+fn permits_need_no_rule_whatever_rules_there_are() {
+    let mut settings = settings();
+    let (pattern, algorithm) = ("*".to_owned(), "readers-writers".to_owned());
+    settings.node.rules.push(RuleConfig { pattern, algorithm, permits: 1 });
+    let server = Server::start(&settings);
+    let mut client = server.session();
+    for _ in 0..2 {
+        let number = client.ask_for(Ask { permits: Some(2), ..ask("a", Wait::No) });
+        client.granted(number);
+    }
+    let number = client.ask_for(Ask { permits: Some(2), ..ask("a", Wait::No) });
+    assert_eq!(client.refused(number).code, Code::NotFree);
 }
 
 #[test]
