@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use doorway_protocol::{
-    Claims, Code, FrameError, Frames, Greeting, Hello, Opening, Refusal, Request, put,
+    Claims, Code, FrameError, Frames, Hello, Opening, Refusal, Request,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::time::{Sleep, sleep, timeout};
@@ -126,8 +126,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         claims.push(next);
     }
     let greeted = service.greet(&mut peer, &principal, hello, claims, &wire.outbox)?;
-    wire.outbox.with(|bytes| _ = put::<Greeting>(&Ok(greeted.welcome), bytes));
-    greeted.then.iter().for_each(|reply| wire.outbox.tell(reply));
+    wire.outbox.greet(&Ok(greeted.welcome), &greeted.then);
     Ok((principal, greeted.session))
 }
 
@@ -181,7 +180,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Say why not, and end.
     async fn refuse(&mut self, refusal: Refusal) {
-        self.outbox.with(|bytes| _ = put::<Greeting>(&Err(refusal), bytes));
+        self.outbox.greet(&Err(refusal), &[]);
         self.outbox.close();
         while !matches!(self.next(true).await, Next::Done | Next::Gone | Next::Slow) {}
     }

@@ -2,12 +2,14 @@
 //!
 //! Everything that a client is told goes through here, so that it is told in the order in which it
 //! happened. Whoever has news writes them as bytes and wakes the connection; the connection itself
-//! takes all that is there and writes it at once.
+//! takes all that is there and writes it at once. A client understands nothing before it was
+//! greeted, so what happens until then is told after the greeting.
 
-use std::task::Waker;
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
 
-use doorway_protocol::{Code, Refusal, Reply, put};
-use parking_lot::Mutex;
+use doorway_protocol::{Code, Greeting, Refusal, Reply, put};
+use parking_lot::{Mutex, MutexGuard};
 
 /// How many bytes may wait for a client that does not read.
 pub(crate) const BACKLOG: usize = 1 << 20;
@@ -19,6 +21,8 @@ pub(crate) struct Outbox(Mutex<Pending>);
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
+    /// The client was greeted. Until then `bytes` are kept back.
+    greeted: bool,
     /// The connection, while it waits.
     waker: Option<Waker>,
     /// No more is taken; when the bytes are written, the connection ends.
@@ -38,47 +42,52 @@ pub(crate) enum Found {
     Overflown,
 }
 
+/// Limits keep answers short. Should one be too long for a frame all the same, its client hears so.
+fn say(reply: &Reply, bytes: &mut Vec<u8>) {
+    if let (false, Some(number)) = (put(reply, bytes), reply.number()) {
+        let text = "the answer is longer than a frame may be".to_owned();
+        put(&Reply::Refused(number, Refusal { code: Code::Busy, text }), bytes);
+    }
+}
+
 impl Outbox {
     /// Tell the client something, unless its connection ends.
     pub(crate) fn tell(&self, reply: &Reply) {
-        self.with(|bytes| {
-            // Limits keep answers short. Should one be too long all the same, its client hears so.
-            if let (false, Some(number)) = (put(reply, bytes), reply.number()) {
-                let text = "the answer is longer than a frame may be".to_owned();
-                put(&Reply::Refused(number, Refusal { code: Code::Busy, text }), bytes);
-            }
-        });
+        let mut pending = self.0.lock();
+        if !pending.closing {
+            say(reply, &mut pending.bytes);
+            pending.written();
+        }
+        Pending::wake(pending);
     }
 
-    /// Write frames; the writer must not wait for anything.
-    pub(crate) fn with(&self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Greet the client, and tell it what it has to know first; all that it was told before comes
+    /// after that. Whoever is refused learns nothing else.
+    pub(crate) fn greet(&self, greeting: &Greeting, then: &[Reply]) {
         let mut pending = self.0.lock();
-        if pending.closing || pending.overflown {
-            return;
+        debug_assert!(!pending.greeted, "a client is greeted once");
+        let early = std::mem::take(&mut pending.bytes);
+        put(greeting, &mut pending.bytes);
+        if greeting.is_ok() {
+            then.iter().for_each(|reply| say(reply, &mut pending.bytes));
+            pending.bytes.extend(early);
         }
-        write(&mut pending.bytes);
-        if pending.bytes.len() > BACKLOG {
-            pending.bytes = Vec::new();
-            pending.overflown = true;
-        }
-        let waker = pending.waker.take();
-        drop(pending);
-        waker.into_iter().for_each(Waker::wake);
+        pending.greeted = true;
+        pending.written();
+        Pending::wake(pending);
     }
 
     /// End the connection once it has written what is here.
     pub(crate) fn close(&self) {
         let mut pending = self.0.lock();
         pending.closing = true;
-        let waker = pending.waker.take();
-        drop(pending);
-        waker.into_iter().for_each(Waker::wake);
+        Pending::wake(pending);
     }
 
     /// Take all bytes, in exchange for a buffer that is empty.
     pub(crate) fn take(&self, empty: &mut Vec<u8>) -> Found {
         let mut pending = self.0.lock();
-        debug_assert!(empty.is_empty());
+        debug_assert!(empty.is_empty() && pending.greeted);
         std::mem::swap(&mut pending.bytes, empty);
         pending.found()
     }
@@ -104,12 +113,83 @@ impl Outbox {
     }
 }
 
+impl Outbox {
+    /// Wait until the connection is to end.
+    pub(crate) async fn closed(&self) {
+        poll_fn(|context| match self.watch(context.waker(), true) {
+            Some(_) => Poll::Ready(()),
+            None => Poll::Pending,
+        })
+        .await;
+    }
+}
+
 impl Pending {
+    /// Something was written: is it more than may wait?
+    fn written(&mut self) {
+        if self.bytes.len() > BACKLOG {
+            self.overflown = true;
+        }
+        if self.overflown {
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// Let the connection look.
+    fn wake(mut pending: MutexGuard<'_, Self>) {
+        let waker = pending.waker.take();
+        drop(pending);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
     fn found(&self) -> Found {
         match (self.overflown, self.closing) {
             (true, _) => Found::Overflown,
             (false, true) => Found::Closing,
             (false, false) => Found::Open,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doorway_protocol::{Code, Frames, Refusal, Scope, Welcome};
+
+    use super::*;
+
+    fn welcome() -> Greeting {
+        let (node, scope) = ("node".to_owned(), Scope::User);
+        Ok(Welcome { version: 1, node, scope, ttl_ms: 0, session: None, lost: Vec::new() })
+    }
+
+    fn taken(outbox: &Outbox) -> Frames {
+        let (mut bytes, mut frames) = (Vec::new(), Frames::default());
+        outbox.take(&mut bytes);
+        frames.feed(&bytes);
+        frames
+    }
+
+    #[test]
+    fn what_happens_before_the_greeting_is_told_after_it() {
+        let outbox = Outbox::default();
+        outbox.tell(&Reply::Stopping(7));
+        outbox.greet(&welcome(), &[Reply::Alive(1)]);
+        outbox.tell(&Reply::Alive(2));
+        let mut frames = taken(&outbox);
+        assert!(frames.take::<Greeting>().unwrap().is_some_and(|greeting| greeting.is_ok()));
+        for reply in [Reply::Alive(1), Reply::Stopping(7), Reply::Alive(2)] {
+            assert_eq!(frames.take().unwrap(), Some(reply));
+        }
+    }
+
+    #[test]
+    fn who_is_refused_learns_why_even_where_all_connections_end() {
+        let outbox = Outbox::default();
+        outbox.tell(&Reply::Stopping(7));
+        outbox.close();
+        outbox.greet(&Err(Refusal { code: Code::Unavailable, text: "why".into() }), &[]);
+        let mut frames = taken(&outbox);
+        assert!(frames.take::<Greeting>().unwrap().is_some_and(|greeting| greeting.is_err()));
+        assert_eq!(frames.take::<Reply>().unwrap(), None);
     }
 }

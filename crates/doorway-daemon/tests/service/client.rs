@@ -168,6 +168,11 @@ impl Client {
         self.stream.write_all(&bytes).expect("the connection is there");
     }
 
+    /// Numbers go on where those of another connection ended.
+    pub(crate) fn goes_on_from(&mut self, other: &Self) {
+        self.last = other.last;
+    }
+
     pub(crate) fn number(&mut self) -> u64 {
         self.last += 1;
         self.last

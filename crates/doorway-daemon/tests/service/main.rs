@@ -5,6 +5,7 @@ mod settings;
 
 mod client;
 mod crash;
+mod greeting;
 mod life;
 mod locks;
 mod process;

@@ -1,0 +1,75 @@
+//! The greeting is the first that a client hears, whatever happens meanwhile.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use doorway_protocol::{Code, Greeting, Hello, MAGIC, Opening, Reply, VERSIONS, Wait, WhoAmI, put};
+
+use crate::client::{CONNECTION, Client, Server, settings};
+
+/// A hello without what opens every connection.
+fn hello(opening: Opening) -> Vec<u8> {
+    let hello = Hello { versions: VERSIONS, who: WhoAmI::default(), token: None, opening };
+    let mut bytes = Vec::new();
+    put(&hello, &mut bytes);
+    bytes
+}
+
+#[test]
+fn who_comes_while_the_node_stops_is_told_so_and_nothing_before() {
+    let server = Server::start(&settings());
+    let mut holder = server.session();
+    holder.acquire("a");
+    let mut late: Vec<Client> = (0..20).map(|_| server.client()).collect();
+    for client in &mut late {
+        client.stream.write_all(&MAGIC).unwrap();
+    }
+    server.until("all are there", |service| service.connections() == 21);
+    let service = server.service.clone();
+    let stopping = server.runtime.spawn(async move {
+        service.stop(Duration::from_millis(300)).await;
+    });
+    assert_eq!(holder.reply(), Reply::Stopping(300));
+    // Some say who they are while those inside finish, and some never do.
+    for client in &mut late[..10] {
+        client.stream.write_all(&hello(Opening::Visit)).unwrap();
+    }
+    for client in &mut late {
+        let greeting = client.frame::<Greeting>().expect("an answer");
+        assert_eq!(greeting.unwrap_err().code, Code::Unavailable);
+        assert_eq!(client.frame::<Reply>(), None);
+    }
+    server.runtime.block_on(stopping).unwrap();
+}
+
+#[test]
+fn what_is_granted_while_a_session_goes_on_is_told_after_the_greeting() {
+    let server = Server::start(&settings());
+    let (mut holder, mut waiter) = (server.session(), server.client());
+    let (session, secret) = waiter.open(10_000, CONNECTION).session.unwrap();
+    for _ in 0..200 {
+        let fence = holder.acquire("a");
+        let number = waiter.ask("a", Wait::Forever);
+        server.until("it waits", |service| service.status().waiting == 1);
+        let opening = Opening::Resume {
+            session,
+            secret,
+            ttl_ms: 10_000,
+            life: CONNECTION,
+            held: Vec::new(),
+            waiting: vec![number],
+            more: false,
+        };
+        let mut again = server.client();
+        again.goes_on_from(&waiter);
+        let welcome = std::thread::scope(|scope| {
+            let welcome = scope.spawn(|| again.hello(opening).expect("the session goes on"));
+            holder.release("a", fence);
+            welcome.join().unwrap()
+        });
+        assert_eq!(welcome.session, Some((session, secret)));
+        let fence = again.granted(number);
+        assert!(again.release("a", fence));
+        waiter = again;
+    }
+}
