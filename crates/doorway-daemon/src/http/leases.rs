@@ -16,7 +16,7 @@ use super::gate::Caller;
 use super::problem::{Kind, Problem};
 use super::words::Acquire;
 use crate::clock::Moment;
-use crate::service::{Peer, Service, Session};
+use crate::service::{Peer, Service, Session, Standing};
 
 /// How long a request is remembered after its lease has ended.
 const REMEMBERED: Duration = Duration::from_secs(10);
@@ -67,9 +67,14 @@ impl Made {
         self.key.is_some()
     }
 
+    /// What has become of it?
+    pub(crate) fn standing(&self) -> Standing {
+        Service::standing(&self.session, self.number)
+    }
+
     /// Does it have a place in the queue?
     pub(crate) fn is_waiting(&self) -> bool {
-        Service::is_waiting(&self.session, self.number)
+        self.standing() == Standing::Waiting
     }
 
     fn is_same(&self, lock: &Name, body: &Acquire) -> bool {

@@ -16,7 +16,7 @@ use super::words::{
     Acquire, Broken, LONGEST_MS, Lease, Listed, Named, Released, Renew, Which, Withdraw, Withdrawn,
 };
 use crate::clock::ms;
-use crate::service::Session;
+use crate::service::{Session, Standing};
 
 /// How long one who does not want to wait may be kept waiting for what other nodes say.
 const ASKING: Duration = Duration::from_secs(5);
@@ -65,7 +65,11 @@ pub(crate) async fn acquire(
                 api.leases.drop_idle(&made);
                 return Err(refusal.into());
             }
-            None => return Err(not_in_time(&api, &made, body.wait_ms > 0)),
+            // What came at the last moment is answered, also if a copy of this request asked for it.
+            None => match made.standing() {
+                Standing::Granted if made.may_come_again() => {}
+                standing => return Err(not_in_time(&api, &made, body.wait_ms > 0, standing)),
+            },
         }
     }
 }
@@ -109,10 +113,11 @@ async fn wait(
 }
 
 /// Nothing came in time: who can come again keeps its place for a while.
-fn not_in_time(api: &Api, made: &Made, patient: bool) -> Problem {
+fn not_in_time(api: &Api, made: &Made, patient: bool, standing: Standing) -> Problem {
     let lock = &made.lock;
-    if !patient && !made.is_waiting() || !made.may_come_again() {
-        api.leases.withdraw(made);
+    if !made.may_come_again() || standing != Standing::Waiting {
+        // Only its own: a copy may be asking again at this very moment.
+        api.leases.drop_idle(made);
         let when = if patient { "was not free in time" } else { "is not free" };
         return Problem::new(Kind::NotFree, format!("`{lock}` {when}"));
     }

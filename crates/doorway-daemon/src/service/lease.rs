@@ -12,6 +12,17 @@ use super::{Service, Session, allowed};
 use crate::ledger::Record;
 use crate::principal::{Principal, Right};
 
+/// What has become of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has a place in the queue.
+    Waiting,
+    /// It was granted, which may be over.
+    Granted,
+    /// Neither: it was refused, or never made.
+    Nothing,
+}
+
 impl Service {
     /// A sign of life for the session without a connection that holds this grant and that the same
     /// client made. If it is a lease, it may get another time to live.
@@ -75,9 +86,16 @@ impl Service {
         })
     }
 
-    /// Does this request of a session wait?
-    pub(crate) fn is_waiting(session: &Session, request: u64) -> bool {
-        session.state().waiting.contains_key(&request)
+    /// What has become of this request of a session?
+    pub(crate) fn standing(session: &Session, request: u64) -> Standing {
+        let state = session.state();
+        if state.waiting.contains_key(&request) {
+            Standing::Waiting
+        } else if state.answered.as_ref().is_some_and(|answered| answered.contains_key(&request)) {
+            Standing::Granted
+        } else {
+            Standing::Nothing
+        }
     }
 
     /// What this request of a session got, even if that is over.

@@ -48,6 +48,7 @@ use permits::Permits;
 pub use connected::Peer;
 pub(crate) use counts::{Counts, WAITS};
 pub use events::{Event, EventKind};
+pub(crate) use lease::Standing;
 pub use process::Process;
 pub(crate) use refusals::refusal;
 pub use session::Session;

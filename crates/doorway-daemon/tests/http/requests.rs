@@ -182,3 +182,30 @@ fn leases_and_requests_outlive_a_crash_of_the_node() {
     let next: u64 = server.acquire("a", &json!({ "request_id": "s" })).parse().unwrap();
     assert!(next > fence.parse().unwrap());
 }
+
+/// A copy that does not want to wait comes at the very moment at which the other is granted.
+#[test]
+fn an_impatient_copy_takes_nothing_from_a_patient_one() {
+    let server = Server::new();
+    let mut held = server.acquire("a", &json!({}));
+    for round in 0..100 {
+        let id = format!("r{round}");
+        let patient = json!({ "request_id": id, "wait_ms": 20_000 });
+        let impatient = json!({ "request_id": id, "wait_ms": 0 });
+        let fence = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| server.acquire("a", &patient));
+            server.waiting(1);
+            let copies: Vec<_> = (0..3)
+                .map(|_| scope.spawn(|| server.post("a", "acquire", &impatient).status))
+                .collect();
+            server.release("a", &held);
+            for copy in copies {
+                let status = copy.join().unwrap();
+                assert!([200, 409].contains(&status), "{status}");
+            }
+            waits.join().unwrap()
+        });
+        assert_eq!(server.service.held(), 1, "round {round}: what was granted is held");
+        held = fence;
+    }
+}
