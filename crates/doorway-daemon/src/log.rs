@@ -10,7 +10,7 @@ use tracing::Level;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// A log file that has become longer than this is begun anew.
+/// A log file that would become longer than this is begun anew.
 const LONGEST: u64 = 4 << 20;
 
 /// How the lines look.
@@ -34,7 +34,7 @@ pub fn to_stderr(format: Format, level: Level) {
 /// Send what is logged to a file from now on, which is opened when the first line comes: whoever
 /// has nothing to say leaves nothing behind. Only the first call counts.
 pub fn to_file(path: PathBuf, format: Format, level: Level) {
-    begin(Mutex::new(Late { path, file: None }), format, level, true, false);
+    begin(Mutex::new(Late { path, file: None, length: 0 }), format, level, true, false);
 }
 
 fn begin<W>(writer: W, format: Format, level: Level, timed: bool, coloured: bool)
@@ -63,28 +63,61 @@ fn kept_by_systemd() -> bool {
 struct Late {
     path: PathBuf,
     file: Option<File>,
+    /// How many bytes it has, as far as this process knows.
+    length: u64,
 }
 
 impl Late {
-    fn open(&mut self) -> io::Result<&mut File> {
-        if self.file.is_none() {
-            let mut options = File::options();
-            let file = options.append(true).create(true).mode(0o600).open(&self.path)?;
-            if file.metadata()?.len() > LONGEST {
-                file.set_len(0)?;
+    /// The file, with room for so many bytes.
+    fn with_room(&mut self, bytes: usize) -> io::Result<&mut File> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let mut options = File::options();
+                let file = options.append(true).create(true).mode(0o600).open(&self.path)?;
+                self.length = file.metadata()?.len();
+                none.insert(file)
             }
-            self.file = Some(file);
+        };
+        if self.length + bytes as u64 > LONGEST {
+            file.set_len(0)?;
+            self.length = 0;
         }
-        self.file.as_mut().ok_or_else(|| io::Error::other("no log"))
+        Ok(file)
     }
 }
 
 impl Write for Late {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.open()?.write(bytes)
+        let written = self.with_room(bytes.len())?.write(bytes)?;
+        self.length += written as u64;
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_file_stays_short_while_it_is_written() {
+        let path = std::env::temp_dir().join(format!("doorway-log-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let late = || Late { path: path.clone(), file: None, length: 0 };
+        let (mut log, line) = (late(), vec![b'x'; 1 << 20]);
+        let mut lengths = Vec::new();
+        for _ in 0..6 {
+            log.write_all(&line).unwrap();
+            lengths.push(std::fs::metadata(&path).unwrap().len() >> 20);
+        }
+        assert_eq!(lengths, [1, 2, 3, 4, 1, 2]);
+        // The next process goes on with what is there.
+        late().write_all(&line).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 3 << 20);
+        std::fs::remove_file(&path).unwrap();
     }
 }

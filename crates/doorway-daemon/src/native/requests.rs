@@ -116,7 +116,11 @@ impl Requests {
         }
         while self.questions.try_join_next().is_some() {}
         self.asked.retain(|_, task| !task.is_finished());
-        if self.asked.len() >= QUESTIONS || self.asked.contains_key(&number) {
+        if self.asked.contains_key(&number) {
+            let text = format!("another question with the number {number} waits");
+            return self.refuse(number, refusal(Code::Invalid, text));
+        }
+        if self.asked.len() >= QUESTIONS {
             let text = format!("{QUESTIONS} questions of the connection wait, which is the limit");
             return self.refuse(number, refusal(Code::Busy, text));
         }
