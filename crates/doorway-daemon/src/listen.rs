@@ -2,13 +2,10 @@
 //!
 //! The first byte of a connection tells the framed protocol, which begins with a zero, from HTTP.
 
+mod bind;
+
 use std::fmt;
-use std::fs;
 use std::io;
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-use std::os::unix::net as unix;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,11 +24,12 @@ use crate::native;
 use crate::principal::{Principal, Rights};
 use crate::seldom::Seldom;
 use crate::service::{Peer, Process, Service};
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::tls::{Certificates, ReloadError};
 
 pub use crate::settings::Proof;
+pub use bind::{SocketFile, bind_unix};
 
 /// A pause after a connection could not be accepted: mostly too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -163,41 +161,6 @@ impl fmt::Debug for Begun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Begun").finish_non_exhaustive()
     }
-}
-
-/// Listen on a Unix socket. A file that nobody listens on is replaced, so whoever calls this must
-/// have taken the directory of the service before.
-pub fn bind_unix(socket: &settings::Socket) -> io::Result<UnixListener> {
-    let listener = match socket {
-        settings::Socket::Abstract(name) => {
-            let address = unix::SocketAddr::from_abstract_name(name.as_bytes())?;
-            unix::UnixListener::bind_addr(&address)?
-        }
-        settings::Socket::File(path, mode) => bind_file(path, *mode)?,
-    };
-    listener.set_nonblocking(true)?;
-    UnixListener::from_std(listener)
-}
-
-fn bind_file(path: &Path, mode: u32) -> io::Result<unix::UnixListener> {
-    match fs::symlink_metadata(path) {
-        Ok(about) if about.file_type().is_socket() => {
-            if unix::UnixStream::connect(path).is_ok() {
-                return Err(io::ErrorKind::AddrInUse.into());
-            }
-            fs::remove_file(path)?;
-        }
-        Ok(_) => return Err(io::Error::other("there is a file that is no socket")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    // Under another name until its permissions are right, so that nobody comes in before.
-    let new = path.with_extension(format!("new{}", std::process::id()));
-    let _ = fs::remove_file(&new); // Of a process with our number that is no more.
-    let listener = unix::UnixListener::bind(&new)?;
-    fs::set_permissions(&new, fs::Permissions::from_mode(mode))?;
-    fs::rename(&new, path)?;
-    Ok(listener)
 }
 
 /// Accept clients on a Unix socket, for ever.

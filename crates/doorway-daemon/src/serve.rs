@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::ledger::{Former, Ledger, LedgerError, seconds_since_2026};
-use crate::listen::{Doors, Speaks, accept_tcp, accept_unix, bind_unix};
+use crate::listen::{Doors, SocketFile, Speaks, accept_tcp, accept_unix, bind_unix};
 use crate::service::Service;
 use crate::settings::{Settings, Socket};
 use crate::tls::ReloadError;
@@ -73,7 +74,7 @@ pub async fn run(
     allow_files(&mut settings);
     let abstract_first = match &settings.socket {
         // Whoever has the name serves; another one that starts at the same moment finds that out
-        // before it touches anything.
+        // before it touches anything. With a file it is the directory that decides.
         Some(socket @ Socket::Abstract(_)) => Some(listen_unix(socket)?),
         _ => None,
     };
@@ -90,6 +91,7 @@ pub async fn run(
         Some(socket) => Some(abstract_first.map_or_else(|| listen_unix(socket), Ok)?),
         None => None,
     };
+    let (unix, _file) = unix.unzip();
     let mut listeners = Vec::new();
     for (address, speaks) in [(&settings.sessions, Speaks::Native), (&settings.http, Speaks::Http)]
     {
@@ -130,9 +132,6 @@ pub async fn run(
     tracing::info!("stopping");
     service.stop(patience(&settings, &ended)).await;
     tasks.shutdown().await;
-    if let Some(Socket::File(path, _)) = &settings.socket {
-        let _ = fs::remove_file(path); // Whatever comes next replaces it anyway.
-    }
     ended
 }
 
@@ -189,7 +188,7 @@ async fn idle(service: &Service, time: Option<Duration>) {
     }
 }
 
-fn listen_unix(socket: &Socket) -> Result<UnixListener, ServeError> {
+fn listen_unix(socket: &Socket) -> Result<(UnixListener, Option<SocketFile>), ServeError> {
     let address = match socket {
         Socket::Abstract(name) => format!("@{name}"),
         Socket::File(path, _) => path.display().to_string(),
@@ -212,13 +211,35 @@ async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeEr
     let mut waited = Duration::ZERO;
     loop {
         match Ledger::open(directory, tcp, settings.limits.ttl) {
+            // Two were started at once, and the other one has come further.
+            Err(LedgerError::InUse(_)) if answers(settings.socket.as_ref()) => {
+                return Err(ServeError::Served(directory.display().to_string()));
+            }
             Err(LedgerError::InUse(_)) if waited < PATIENCE => {
                 let pause = Duration::from_millis(20);
                 sleep(pause).await;
                 waited += pause;
             }
+            Err(LedgerError::Io { what, path, source }) => {
+                let reason = format!(
+                    "cannot {what} {}: {source}; let `install -d -m 700 -o {} {}` make it, or name \
+                     another with `data` in the file or `--data`",
+                    path.display(),
+                    rustix::process::geteuid().as_raw(),
+                    directory.display()
+                );
+                return Err(ServeError::Directory { path: directory.clone(), reason });
+            }
             other => return Ok(Some(other?)),
         }
+    }
+}
+
+/// Does somebody serve at a file?
+fn answers(socket: Option<&Socket>) -> bool {
+    match socket {
+        Some(Socket::File(path, _)) => UnixStream::connect(path).is_ok(),
+        _ => false,
     }
 }
 
@@ -273,5 +294,25 @@ async fn watchdog() {
     loop {
         tell_system("WATCHDOG=1");
         sleep(time / 3).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Overrides;
+
+    /// Nothing is served without a place for what must survive.
+    #[tokio::test]
+    async fn a_directory_that_cannot_be_made_is_said_with_what_to_do() {
+        let file = Path::new("/nowhere/doorway.toml");
+        let text = "data = \"/proc/no/such/place\"\nsocket = \"@doorway-never-served\"";
+        let settings = Settings::parse(text, file, &Overrides::default()).unwrap();
+        let error = run(settings, Doors::default(), std::future::pending()).await.unwrap_err();
+        let said = error.to_string();
+        assert!(matches!(error, ServeError::Directory { .. }), "{said}");
+        for word in ["/proc/no/such/place", "cannot create", "install -d", "--data"] {
+            assert!(said.contains(word), "{said}");
+        }
     }
 }

@@ -29,6 +29,9 @@ pub const FILE: &str = "/etc/doorway/doorway.toml";
 /// Where the node of a machine has its socket.
 pub const SOCKET: &str = "/run/doorway/socket";
 
+/// Where the node of a machine keeps what must survive it.
+pub const DATA: &str = "/var/lib/doorway";
+
 /// How a service is to run.
 #[derive(Clone, Debug)]
 pub struct Settings {

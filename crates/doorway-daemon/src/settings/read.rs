@@ -12,7 +12,7 @@ use super::files::{self, Tls, beside};
 use super::keys::{self, nearest};
 use super::mistake::Mistakes;
 use super::value;
-use super::{Known, Limits, Overrides, SOCKET, Settings, Socket};
+use super::{DATA, Known, Limits, Overrides, SOCKET, Settings, Socket};
 use crate::certificate::{LABEL, is_label};
 use crate::principal::{Right, Rights};
 
@@ -121,6 +121,11 @@ fn node(
     };
     config.data = path(book, "data", "a directory");
     config.data = overrides.data.clone().or(config.data);
+    if config.data.is_none() && config.members.len() == 1 {
+        // Without one, fences would begin anew and former holders be forgotten. In a group it is
+        // named, for members may share a machine.
+        config.data = Some(PathBuf::from(DATA));
+    }
     config.record = path(book, "record", "a file");
     config.tls = tls.map(|tls| tls.config.clone());
     if let Some(links) = top.table(book, "links", &keys::LINKS) {
@@ -193,10 +198,9 @@ fn unix(
         (None, Some(At { line, value })) => (Some(line), value),
         (None, None) => return Some(Socket::File(PathBuf::from(SOCKET), mode)),
     };
-    match socket(&name, mode) {
-        Ok(Socket::File(path, mode)) if line.is_some() => {
-            Some(Socket::File(beside(file, &path.to_string_lossy()), mode))
-        }
+    let relative = line.is_some() && !name.starts_with('@') && !name.contains("://");
+    let whole = if relative { beside(file, &name).display().to_string() } else { name.clone() };
+    match socket(&whole, mode) {
         Ok(socket) => Some(socket),
         Err((what, remedy)) => {
             book.wrong(line, format!("no socket can be \"{}\": {what}", shown(&name)), remedy);

@@ -60,6 +60,27 @@ fn a_socket_that_a_crash_left_is_replaced_and_no_other_file_is() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
 }
 
+/// Two that are started at once over what a crash left: one serves, and the other says so.
+#[test]
+fn of_two_that_start_at_once_at_a_file_one_serves() {
+    for _ in 0..5 {
+        let place = Arc::new(Place::new());
+        let path = place.file("socket");
+        drop(UnixListener::bind(&path).unwrap());
+        let start = |name| Daemon::at(&path.display().to_string(), &place, name, "data = \"d\"\n");
+        let mut both = [start("one"), start("other")];
+        both.iter_mut().for_each(Daemon::spawn);
+        until("one has ended", || both.iter_mut().any(Daemon::has_ended));
+        let lost = both.iter_mut().position(Daemon::has_ended).unwrap();
+        assert_eq!(both[lost].ended().code(), Some(SERVED));
+        both[1 - lost].ready();
+        let client = both[1 - lost].client();
+        client.acquire("a").enter().unwrap().release().unwrap();
+        drop(client);
+        both[1 - lost].stop();
+    }
+}
+
 /// What of a ledger is damaged.
 type Damage = fn(&mut Vec<u8>);
 

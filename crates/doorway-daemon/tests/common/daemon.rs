@@ -182,6 +182,11 @@ impl Daemon {
         status.unwrap()
     }
 
+    /// Has it ended by itself?
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| process.try_wait().unwrap().is_some())
+    }
+
     pub(crate) fn signal(&self, what: Signal) {
         self.process.iter().for_each(|process| signal(process, what));
     }

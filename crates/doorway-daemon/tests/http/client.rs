@@ -47,7 +47,7 @@ impl Server {
     pub(crate) fn start(settings: &Settings) -> Self {
         let (runtime, name) = (runtime(), fresh());
         let service = runtime.block_on(async {
-            let listener =
+            let (listener, _) =
                 bind_unix(&Socket::Abstract(name.clone())).expect("a name that nobody uses");
             let data = settings.node.data.as_deref();
             let ledger =

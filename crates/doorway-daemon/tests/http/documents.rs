@@ -73,11 +73,12 @@ fn the_examples_of_the_page_work() {
     assert!(script.matches("\ndoor ").count() >= 8, "{script}");
     let server = Server::new();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(fresh());
-    server.runtime.block_on(async {
-        let listener = bind_unix(&Socket::File(path.clone(), 0o600)).unwrap();
+    let file = server.runtime.block_on(async {
+        let (listener, file) = bind_unix(&Socket::File(path.clone(), 0o600)).unwrap();
         let settings = crate::client::settings();
         let doors = with_http(&server.service, &settings, Doors::default());
         tokio::spawn(accept_unix(server.service.clone(), listener, doors));
+        file
     });
     // The page speaks of the socket of a machine's node.
     let script = script.replace("/run/doorway/socket", path.to_str().unwrap());
@@ -86,7 +87,7 @@ fn the_examples_of_the_page_work() {
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .output()
         .unwrap();
-    let _ = fs::remove_file(&path);
+    drop(file);
     let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success(), "{out}\n{err}");
     assert!(out.contains("\"released\":true") && out.contains("event: granted"), "{out}\n{err}");

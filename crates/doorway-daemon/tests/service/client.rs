@@ -75,7 +75,7 @@ impl Server {
             runtime.worker_threads(2).enable_all().build().expect("a runtime can be made");
         let name = fresh();
         let service = runtime.block_on(async {
-            let listener =
+            let (listener, _) =
                 bind_unix(&Socket::Abstract(name.clone())).expect("a name that nobody uses");
             let service = start(settings).await;
             tokio::spawn(accept_unix(service.clone(), listener, Doors::default()));

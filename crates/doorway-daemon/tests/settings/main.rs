@@ -22,6 +22,7 @@ fn an_empty_file_is_the_node_of_a_machine() {
     let settings = parse("").unwrap();
     assert_eq!(settings.scope, Scope::Machine);
     assert_eq!(settings.socket, Some(Socket::File("/run/doorway/socket".into(), 0o660)));
+    assert_eq!(settings.node.data.as_deref(), Some(Path::new("/var/lib/doorway")));
     assert_eq!((settings.sessions, settings.http), (None, None));
     assert_eq!(settings.drain, Duration::from_secs(10));
     assert_eq!(settings.idle_stop, None);
@@ -117,6 +118,16 @@ fn what_is_no_toml_is_said_with_its_line() {
         parse("group = \"shop\"\nnode = \nsocket = \"@x\"\ngroup = \"twice\"\n").unwrap_err();
     assert!(said.contains("/nowhere/doorway.toml:2: this is no TOML"), "{said}");
     assert!(said.contains("/nowhere/doorway.toml:4: this is no TOML"), "{said}");
+}
+
+/// Relative to the file it may be longer than the system can name.
+#[test]
+fn a_socket_whose_whole_path_is_too_long_is_refused() {
+    let name = "s".repeat(107 - "/nowhere/".len());
+    assert!(parse(&format!("socket = \"{name}\"")).is_ok());
+    let said = parse(&format!("\nsocket = \"{name}s\"")).unwrap_err();
+    assert!(said.contains(":2: no socket can be"), "{said}");
+    assert!(said.contains("it has 108 bytes, of which 107 are allowed"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,118 @@
+//! The Unix socket of a service, and the file that it may be.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net as unix;
+use std::path::{Path, PathBuf};
+
+use tokio::net::UnixListener;
+
+use crate::settings::Socket;
+
+/// The file of a socket. It is removed with this value, unless another one has taken its place.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    /// While it is there, no other file gets its number.
+    _socket: unix::UnixListener,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let there = fs::symlink_metadata(&self.path);
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == (self.device, self.inode)) {
+            let _ = fs::remove_file(&self.path); // Whatever comes next replaces it anyway.
+        }
+    }
+}
+
+/// Listen on a Unix socket. A file that nobody listens on is replaced, so whoever calls this must
+/// have taken the directory of the service before.
+pub fn bind_unix(socket: &Socket) -> io::Result<(UnixListener, Option<SocketFile>)> {
+    let (listener, file) = match socket {
+        Socket::Abstract(name) => {
+            let address = unix::SocketAddr::from_abstract_name(name.as_bytes())?;
+            (unix::UnixListener::bind_addr(&address)?, None)
+        }
+        Socket::File(path, mode) => {
+            let (listener, file) = bind_file(path, *mode)?;
+            (listener, Some(file))
+        }
+    };
+    listener.set_nonblocking(true)?;
+    Ok((UnixListener::from_std(listener)?, file))
+}
+
+fn bind_file(path: &Path, mode: u32) -> io::Result<(unix::UnixListener, SocketFile)> {
+    match fs::symlink_metadata(path) {
+        Ok(about) if about.file_type().is_socket() => {
+            if unix::UnixStream::connect(path).is_ok() {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
+            fs::remove_file(path)?;
+        }
+        Ok(_) => return Err(io::Error::other("there is a file that is no socket")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = fs::File::open(parent.unwrap_or(Path::new(".")))?;
+    // Under another name until its permissions are right, so that nobody comes in before. The name
+    // of a socket is short, so the directory is not named but stands for itself.
+    let new = format!("/proc/self/fd/{}/.new{}", directory.as_raw_fd(), std::process::id());
+    let _ = fs::remove_file(&new); // Of a process with our number that is no more.
+    let listener = unix::UnixListener::bind(&new)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(mode))?;
+    let about = fs::symlink_metadata(&new)?;
+    fs::rename(&new, path)?;
+    let (device, inode) = (about.dev(), about.ino());
+    let same = listener.try_clone()?;
+    Ok((listener, SocketFile { path: path.to_owned(), device, inode, _socket: same }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path of exactly so many bytes in a directory that is empty.
+    fn path(bytes: usize, name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("doorway-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        let filling = "x".repeat(bytes - directory.as_os_str().len() - "//s".len());
+        let directory = directory.join(filling);
+        fs::create_dir_all(&directory).unwrap();
+        directory.join("s")
+    }
+
+    #[tokio::test]
+    async fn the_longest_path_that_clients_can_use_is_served_and_nothing_else_left() {
+        let path = path(107, "bind");
+        let (listener, file) = bind_unix(&Socket::File(path.clone(), 0o640)).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        assert!(unix::UnixStream::connect(&path).is_ok());
+        let again = bind_unix(&Socket::File(path.clone(), 0o640)).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
+        let directory = path.parent().unwrap();
+        assert_eq!(fs::read_dir(directory).unwrap().count(), 1);
+        drop((listener, file));
+        assert_eq!(fs::read_dir(directory).unwrap().count(), 0);
+        fs::remove_dir_all(directory.parent().unwrap()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_socket_of_another_is_not_removed() {
+        let path = path(100, "other");
+        let socket = Socket::File(path.clone(), 0o600);
+        let (listener, file) = bind_unix(&socket).unwrap();
+        fs::remove_file(&path).unwrap();
+        let (_listener, _other) = bind_unix(&socket).unwrap();
+        drop((listener, file));
+        assert!(unix::UnixStream::connect(&path).is_ok());
+        fs::remove_dir_all(path.parent().unwrap().parent().unwrap()).unwrap();
+    }
+}
