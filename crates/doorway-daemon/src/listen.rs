@@ -18,12 +18,13 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
 
 use crate::certificate::node_name;
 use crate::native;
 use crate::principal::{Principal, Rights};
 use crate::seldom::Seldom;
-use crate::service::{Peer, Process, Service};
+use crate::service::{Entry, Peer, Process, Service};
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::tls::{Certificates, ReloadError};
@@ -119,6 +120,15 @@ pub struct Begun {
     stream: Box<dyn Stream>,
     bytes: Vec<u8>,
     taken: usize,
+    /// Whether it may come in, until somebody has asked.
+    entry: Option<Entry>,
+}
+
+impl Begun {
+    /// May it come in?
+    pub(crate) fn entry(&mut self) -> Option<Entry> {
+        self.entry.take()
+    }
 }
 
 impl AsyncRead for Begun {
@@ -169,13 +179,16 @@ pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors)
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                // One too many is let go at once.
+                let Some(entry) = service.connect(false) else { continue };
                 let (service, doors) = (service.clone(), Arc::clone(&doors));
                 tokio::spawn(async move {
                     let peer = unix_peer(&service, &stream);
-                    match Socket::new(stream) {
-                        Ok(socket) => begin(&service, socket, peer, &doors, Speaks::Both).await,
-                        Err(error) => not_accepted(&error).await,
-                    }
+                    let socket = match Socket::new(stream) {
+                        Ok(socket) => std::future::ready(Ok((socket, peer))),
+                        Err(error) => return not_accepted(&error).await,
+                    };
+                    let _ = begin(&service, entry, socket, &doors, Speaks::Both).await;
                 });
             }
             Err(error) => not_accepted(&error).await,
@@ -200,9 +213,11 @@ pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, s
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
+                let Some(entry) = service.connect(true) else { continue };
                 let (service, doors) = (service.clone(), Arc::clone(&doors));
                 tokio::spawn(async move {
-                    if let Err(error) = tls(&service, stream, &doors, speaks).await {
+                    let shaken = tls(stream, &doors);
+                    if let Err(error) = begin(&service, entry, shaken, &doors, speaks).await {
                         HANDSHAKE.then(|| tracing::debug!(%from, "no handshake: {error}"));
                     }
                 });
@@ -218,12 +233,8 @@ async fn not_accepted(error: &io::Error) {
     sleep(PAUSE).await;
 }
 
-async fn tls(
-    service: &Service,
-    stream: TcpStream,
-    doors: &Doors,
-    speaks: Speaks,
-) -> io::Result<()> {
+/// Shake hands, and see who it is.
+async fn tls(stream: TcpStream, doors: &Doors) -> io::Result<(TlsStream<TcpStream>, Peer)> {
     let config = doors.tls.as_ref().map(SharedTls::get);
     let config = config.ok_or_else(|| io::Error::other("there are no certificates"))?;
     stream.set_nodelay(true)?;
@@ -235,8 +246,7 @@ async fn tls(
     let principal =
         shown.zip(identify).and_then(|(shown, identify)| identify(Proof::Certificate(shown)));
     let peer = Peer { principal, process: None, remote: true };
-    begin(service, stream, peer, doors, speaks).await;
-    Ok(())
+    Ok((stream, peer))
 }
 
 /// Who opened a Unix socket. The node of one user serves that user and root alone.
@@ -254,20 +264,45 @@ fn unix_peer(service: &Service, stream: &UnixStream) -> Peer {
     Peer { principal, process, remote: false }
 }
 
-/// Read the first bytes, and go on with the protocol that they are of.
-async fn begin<S>(service: &Service, mut stream: S, peer: Peer, doors: &Doors, speaks: Speaks)
+/// Read the first bytes, and go on with the protocol that they are of. Who has said nothing yet is
+/// let go when the service stops.
+async fn begin<S>(
+    service: &Service,
+    entry: Entry,
+    opening: impl Future<Output = io::Result<(S, Peer)>>,
+    doors: &Doors,
+    speaks: Speaks,
+) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut bytes = Vec::with_capacity(1024);
-    let Ok(Ok(1..)) = timeout(native::HELLO, stream.read_buf(&mut bytes)).await else { return };
+    let first = async {
+        let (mut stream, peer) = opening.await?;
+        let mut bytes = Vec::with_capacity(1024);
+        let read = timeout(native::HELLO, stream.read_buf(&mut bytes)).await;
+        io::Result::Ok(matches!(read, Ok(Ok(1..))).then_some((stream, peer, bytes)))
+    };
+    let outbox = entry.as_ref().ok().map(|connected| Arc::clone(&connected.outbox));
+    let stopped = async {
+        match &outbox {
+            Some(outbox) => outbox.closed().await,
+            None => std::future::pending().await,
+        }
+    };
+    let first = tokio::select! {
+        first = first => first?,
+        () = stopped => None,
+    };
+    let Some((stream, peer, bytes)) = first else { return Ok(()) };
     let framed = bytes[0] == MAGIC[0];
     if framed && speaks != Speaks::Http {
-        native::serve(service, stream, &bytes, peer, doors).await;
+        native::serve(service, entry, stream, &bytes, peer, doors).await;
     } else if !framed
         && speaks != Speaks::Native
         && let Some(http) = &doors.http
     {
-        http(Begun { stream: Box::new(stream), bytes, taken: 0 }, peer).await;
+        let begun = Begun { stream: Box::new(stream), bytes, taken: 0, entry: Some(entry) };
+        http(begun, peer).await;
     }
+    Ok(())
 }

@@ -11,9 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use doorway_protocol::{
-    Claims, Code, FrameError, Frames, Hello, Opening, Refusal, Request,
-};
+use doorway_protocol::{Claims, Code, FrameError, Frames, Hello, Opening, Refusal, Request};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::time::{Sleep, sleep, timeout};
 
@@ -21,7 +19,7 @@ use crate::listen::Doors;
 use crate::principal::Principal;
 use crate::seldom::Seldom;
 use crate::service::outbox::{Found, Outbox};
-use crate::service::{Peer, Service, Session, refusal};
+use crate::service::{Connected, Entry, Peer, Service, Session, refusal, stopping};
 use requests::Requests;
 
 /// How long a client may take to say who it is.
@@ -73,21 +71,33 @@ enum Next {
 }
 
 /// Serve a connection of which the first bytes have been read.
-pub(crate) async fn serve<S>(service: &Service, stream: S, begun: &[u8], peer: Peer, doors: &Doors)
-where
+pub(crate) async fn serve<S>(
+    service: &Service,
+    entry: Entry,
+    stream: S,
+    begun: &[u8],
+    peer: Peer,
+    doors: &Doors,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut frames = Frames::default();
     frames.feed(begun);
-    let connected = match service.connect() {
+    let connected = match entry {
         Ok(connected) => connected,
-        Err(refusal) => {
+        Err(turned) => {
             let mut wire = Wire::new(stream, frames, Arc::default());
-            return wire.refuse(refusal).await;
+            return wire.refuse(turned.refusal.clone()).await;
         }
     };
-    let mut wire = Wire::new(stream, frames, Arc::clone(&connected.outbox));
-    match timeout(HELLO, greet(service, &mut wire, peer, doors)).await {
+    let outbox = Arc::clone(&connected.outbox);
+    let mut wire = Wire::new(stream, frames, Arc::clone(&outbox));
+    let greeted = tokio::select! {
+        biased;
+        greeted = timeout(HELLO, greet(service, &connected, &mut wire, peer, doors)) => greeted,
+        () = outbox.closed() => Ok(Err(Some(stopping()))),
+    };
+    match greeted {
         Ok(Ok(greeted)) => wire.converse(service, greeted).await,
         Ok(Err(Some(refusal))) => wire.refuse(refusal).await,
         Ok(Err(None)) => {}
@@ -98,6 +108,7 @@ where
 /// Hear who it is, and answer. No refusal: it has gone, or makes no sense.
 async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     service: &Service,
+    connected: &Connected,
     wire: &mut Wire<S>,
     mut peer: Peer,
     doors: &Doors,
@@ -114,6 +125,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         };
         refusal(Code::Forbidden, if peer.remote { text } else { "this node serves its own user" })
     })?;
+    connected.belongs(&principal)?;
     let (mut claims, mut count, mut more) = (Vec::new(), 0, false);
     if let Opening::Resume { held, waiting, more: others, .. } = &hello.opening {
         more = *others;

@@ -135,13 +135,19 @@ pub async fn run(
     ended
 }
 
-/// Have as many connections as the system allows, if that is less than the settings do.
+/// Have as many connections and processes as the system allows.
 fn allow_files(settings: &mut Settings) {
     let (asked, most) = (settings.limits.connections, raise_files().saturating_sub(OTHER_FILES));
+    settings.limits.files = most.max(1);
     if most < asked {
         tracing::info!(asked, most, "so many connections at most: the system allows no more files");
-        settings.limits.connections = most.max(1);
     }
+}
+
+/// How many files so many connections may need: a session that others inherit, or that lives with a
+/// process, has a descriptor of that process too.
+pub(crate) fn files_for(connections: usize) -> usize {
+    connections * 2 + OTHER_FILES
 }
 
 /// Open as many files as the system allows, for every connection is one; how many is that?

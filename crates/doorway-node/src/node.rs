@@ -148,8 +148,9 @@ impl Node {
     }
 
     /// The clients of this node by lock, in the order of the locks' names: the first `limit` locks
-    /// that are wanted, whose names begin with `prefix` and come after `after`. Every lock that this
-    /// node knows is looked at, whatever the limit; `wanted` must not call the node.
+    /// that are wanted, whose names begin with `prefix` and come after `after`. Locks without
+    /// clients are left out. Every lock that this node knows is looked at, whatever the limit, and
+    /// `wanted` must not call the node.
     pub fn locks(
         &self,
         prefix: &str,

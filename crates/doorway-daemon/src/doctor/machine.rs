@@ -9,10 +9,8 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Finding;
+use crate::serve::files_for;
 use crate::settings::{Settings, Socket};
-
-/// Descriptors that a node needs besides those of its connections.
-const OWN_FILES: u64 = 100;
 
 /// 2026-01-01 UTC, in seconds since 1970: no clock that is right is before.
 const TOO_EARLY: u64 = 1_767_225_600;
@@ -122,7 +120,7 @@ fn user() -> u32 {
 
 /// Is there room for as many connections as are allowed?
 pub(super) fn limits(settings: &Settings) -> Vec<Finding> {
-    let needed = settings.limits.connections as u64 + OWN_FILES;
+    let needed = files_for(settings.limits.connections) as u64;
     let own = getrlimit(Resource::Nofile);
     let hard = own.maximum.unwrap_or(u64::MAX);
     let finding = if own.current.unwrap_or(u64::MAX) >= needed {
@@ -130,7 +128,7 @@ pub(super) fn limits(settings: &Settings) -> Vec<Finding> {
     } else {
         let soft = own.current.unwrap_or(u64::MAX);
         let what = format!(
-            "{soft} files may be open, and {} connections need {needed}",
+            "{soft} files may be open, and {} connections may need {needed}",
             settings.limits.connections
         );
         let remedy = if hard >= needed {

@@ -9,15 +9,15 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use doorway_protocol::Name;
 use futures_util::stream::{Stream, unfold};
 use serde::Serialize;
-use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::api::{Api, Problems};
 use super::body::Asked;
 use super::gate::Caller;
+use super::problem::Problem;
 use super::words::{Heard, Missed, News};
 use crate::principal::{Principal, Right};
-use crate::service::{self, EventKind};
+use crate::service::{self, EventKind, Listener};
 
 /// How often a line is sent when nothing happens, so that a dead connection is noticed.
 const QUIET: Duration = Duration::from_secs(15);
@@ -39,18 +39,19 @@ pub(crate) async fn events(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Asked(query): Asked<Heard>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let ear = Ear { events: api.service.events(), principal: caller.principal, lock: query.lock };
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let listener = api.service.listen(&caller.principal)?;
+    let ear = Ear { listener, principal: caller.principal, lock: query.lock };
     let stream = unfold(ear, |mut ear| async {
         let event = ear.next().await?;
         Some((Ok(event), ear))
     });
-    Sse::new(stream).keep_alive(KeepAlive::new().interval(QUIET))
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(QUIET)))
 }
 
 /// One who listens.
 struct Ear {
-    events: Receiver<service::Event>,
+    listener: Listener,
     principal: Arc<Principal>,
     lock: Option<String>,
 }
@@ -59,7 +60,7 @@ impl Ear {
     /// The next event; none when there will be no more.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            match self.events.recv().await {
+            match self.listener.events.recv().await {
                 Ok(event) if self.wants(&event.lock) => return Some(told(&event)),
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => return Some(line("missed", &Missed { missed })),

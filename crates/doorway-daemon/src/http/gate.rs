@@ -58,6 +58,7 @@ impl Gate {
                         client certificate";
             Problem::new(Kind::Unauthorized, text)
         })?;
+        end.connected.belongs(&principal)?;
         Ok(Caller { principal: Arc::new(principal), remote: true })
     }
 

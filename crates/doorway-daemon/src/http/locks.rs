@@ -65,7 +65,7 @@ pub(crate) async fn acquire(
                 api.leases.drop_idle(&made);
                 return Err(refusal.into());
             }
-            // What came at the last moment is answered, also if a copy of this request asked for it.
+            // What came at the last moment is answered, also if a copy of this asked for it.
             None => match made.standing() {
                 Standing::Granted if made.may_come_again() => {}
                 standing => return Err(not_in_time(&api, &made, body.wait_ms > 0, standing)),

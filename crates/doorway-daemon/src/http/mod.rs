@@ -15,10 +15,8 @@ mod node;
 mod problem;
 mod words;
 
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
@@ -34,8 +32,7 @@ use tokio::time::timeout;
 use crate::listen::{Begun, Doors, HttpDoor};
 use crate::principal::Principal;
 use crate::seldom::Seldom;
-use crate::service::outbox::Outbox;
-use crate::service::{Peer, Service};
+use crate::service::{Connected, Peer, Service};
 use crate::settings::Settings;
 
 /// How long a client may take for the head of a request, and be idle between two.
@@ -50,21 +47,17 @@ const LAST_WORDS: Duration = Duration::from_millis(400);
 static TROUBLE: Seldom = Seldom::new();
 
 /// Who is at the other end, as far as the connection proves it.
-#[derive(Debug)]
 struct Connection {
     principal: Option<Principal>,
     remote: bool,
+    connected: Connected,
 }
 
 /// Serve HTTP for a service. What the doors know of tokens and certificates holds here too. To be
 /// called on a runtime.
 pub fn door(service: &Service, settings: &Settings, doors: &Doors) -> HttpDoor {
     let router = api::router(service, settings, doors);
-    let service = service.clone();
-    Arc::new(move |stream, peer| {
-        let (service, router) = (service.clone(), router.clone());
-        Box::pin(async move { serve(&service, router, stream, peer).await })
-    })
+    Arc::new(move |stream, peer| Box::pin(serve(router.clone(), stream, peer)))
 }
 
 /// The document of all routes, in JSON.
@@ -72,13 +65,15 @@ pub fn document() -> String {
     api::document()
 }
 
-async fn serve(service: &Service, router: Router, stream: Begun, peer: Peer) {
-    let connected = match service.connect() {
-        Ok(connected) => connected,
-        Err(refusal) => return refuse(stream, refusal.into()).await,
+async fn serve(router: Router, mut stream: Begun, peer: Peer) {
+    let connected = match stream.entry() {
+        Some(Ok(connected)) => connected,
+        Some(Err(turned)) => return refuse(stream, turned.refusal.clone().into()).await,
+        None => return,
     };
+    let outbox = Arc::clone(&connected.outbox);
     let Peer { principal, remote, .. } = peer;
-    let end = Arc::new(Connection { principal, remote });
+    let end = Arc::new(Connection { principal, remote, connected });
     let answering = TowerToHyperService::new(router);
     let requests = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&end));
@@ -92,7 +87,7 @@ async fn serve(service: &Service, router: Router, stream: Begun, peer: Peer) {
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,
-        () = closing(&connected.outbox) => {
+        () = outbox.closed() => {
             connection.as_mut().graceful_shutdown();
             // Events go on for ever, and some clients do not read.
             timeout(LAST_WORDS, connection).await.unwrap_or(Ok(()))
@@ -101,15 +96,6 @@ async fn serve(service: &Service, router: Router, stream: Begun, peer: Peer) {
     if let Err(error) = served {
         TROUBLE.then(|| tracing::debug!("a connection of HTTP ended: {error}"));
     }
-}
-
-/// Wait until the service wants the connection to end.
-async fn closing(outbox: &Outbox) {
-    poll_fn(|context| match outbox.watch(context.waker(), true) {
-        Some(_) => Poll::Ready(()),
-        None => Poll::Pending,
-    })
-    .await;
 }
 
 /// Say no to a whole connection.

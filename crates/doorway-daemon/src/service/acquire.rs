@@ -138,6 +138,9 @@ impl Service {
             let text = format!("{most} requests of the session wait");
             return Err(limit(&text, "limits.waiting", most));
         }
+        // Who does not want to wait is not in the queue yet.
+        let in_it = usize::from(wanted.wait != Wait::No);
+        let shares = self.0.place(&session.principal, &wanted.lock, &wanted.handle, in_it)?;
         self.0.waits.fetch_add(1, Ordering::Relaxed);
         let (service, request, began) = (self.clone(), wanted.request, Moment::now());
         let waiter = Arc::clone(session);
@@ -150,7 +153,7 @@ impl Service {
             service.0.settle(&waiter, wanted, outcome);
         });
         let told = tell.into_iter().collect();
-        state.waiting.insert(request, Waiting { task: task.abort_handle(), told });
+        state.waiting.insert(request, Waiting { task: task.abort_handle(), told, _shares: shares });
         Ok(Asked::Later)
     }
 }

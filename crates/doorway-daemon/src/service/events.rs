@@ -3,7 +3,38 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use doorway_protocol::{Fence, Name, SessionId};
+use doorway_protocol::{Code, Fence, Name, Refusal, SessionId};
+use tokio::sync::broadcast;
+
+use super::Service;
+use super::refusals::refusal;
+use super::shares::{Share, What};
+use crate::principal::Principal;
+
+/// How often one client of another machine may listen at a time.
+const LISTENERS: usize = 256;
+
+/// One who hears of events.
+pub(crate) struct Listener {
+    pub(crate) events: broadcast::Receiver<Event>,
+    _share: Option<Share>,
+}
+
+impl Service {
+    /// Hear of events on behalf of a client, unless it listens too often already.
+    pub(crate) fn listen(&self, principal: &Principal) -> Result<Listener, Refusal> {
+        let share = if principal.uid.is_some() {
+            None
+        } else {
+            let share = self.0.shares.take(What::Listeners, &principal.name, 1, LISTENERS);
+            Some(share.ok_or_else(|| {
+                let text = format!("{} listens {LISTENERS} times, and no more", principal.name);
+                refusal(Code::Busy, text)
+            })?)
+        };
+        Ok(Listener { events: self.events(), _share: share })
+    }
+}
 
 /// Something happened to a grant.
 #[derive(Clone, Debug)]

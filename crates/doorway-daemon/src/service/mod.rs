@@ -1,7 +1,8 @@
 //! The service itself: sessions and what they hold, without a word of how clients come in.
 //!
 //! Whoever needs several of its locks takes them in this order: the state of a session, a shard of
-//! the node, the outbox of a connection; while the table of sessions is held, no other is taken.
+//! the node, the outbox of a connection or the shares of clients; while the table of sessions is
+//! held, no other is taken.
 //! Guards may be dropped under the state of a session: whom that wakes runs later.
 
 mod acquire;
@@ -17,11 +18,13 @@ mod open;
 pub(crate) mod outbox;
 mod permits;
 mod process;
+mod queue;
 mod reclaim;
 mod refusals;
 mod release;
 mod report;
 mod session;
+mod shares;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -36,7 +39,7 @@ use doorway_node::{Config, Describe, Node, RuleConfig, StartError};
 use doorway_protocol::{Fence, Name, Scope};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
 use crate::clock::Moment;
 use crate::ledger::{Former, Ledger};
@@ -44,13 +47,16 @@ use crate::principal::Principal;
 use crate::settings::{Known, Limits, Settings};
 use outbox::Outbox;
 use permits::Permits;
+use shares::Shares;
 
 pub use connected::Peer;
+pub(crate) use connected::{Connected, Entry};
 pub(crate) use counts::{Counts, WAITS};
+pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
 pub(crate) use lease::Standing;
 pub use process::Process;
-pub(crate) use refusals::refusal;
+pub(crate) use refusals::{refusal, stopping};
 pub use session::Session;
 
 /// A node with sessions for its clients. Copies are the same service.
@@ -92,6 +98,11 @@ pub(crate) struct Inner {
     /// All connections, to tell them when the node stops.
     pub(crate) connections: Mutex<BTreeMap<u64, Arc<Outbox>>>,
     pub(crate) connected: AtomicU64,
+    /// Those who cannot come in and are told so.
+    pub(crate) turned: Arc<Semaphore>,
+    pub(crate) shares: Arc<Shares>,
+    /// How many requests may wait at the node.
+    pub(crate) outstanding: usize,
     /// A session was opened, or one ended.
     pub(crate) changed: Notify,
 }
@@ -146,6 +157,9 @@ impl Service {
             ledger,
             connections: Mutex::default(),
             connected: AtomicU64::new(0),
+            turned: Arc::new(Semaphore::new(connected::TURNED)),
+            shares: Arc::default(),
+            outstanding: settings.node.outstanding,
             changed: Notify::new(),
         }));
         service.restore(former);

@@ -7,12 +7,13 @@ use std::time::Duration;
 use doorway_protocol::{Code, Life, Name, Refusal, Reply, Secret, SessionId, WhoAmI};
 use rustix::io::Errno;
 
-use super::connected::Peer;
+use super::connected::{Peer, no_files};
 use super::events::EventKind;
 use super::process::{self, Process};
 use super::refusals::{gone, limit, refusal, stopping};
 use super::release::same_client;
 use super::session::{Begin, Session};
+use super::shares::{Share, What};
 use super::{Inner, Service};
 use crate::clock::Moment;
 use crate::ledger::SessionRecord;
@@ -123,6 +124,7 @@ impl Service {
 
     /// A new session, unless there are so many already.
     pub(crate) fn admit(&self, session: Session, most: usize) -> Result<Arc<Session>, Refusal> {
+        session.state().shares = self.0.share_of(&session, most)?;
         let session = Arc::new(session);
         let mut sessions = self.0.sessions.lock();
         if sessions.len() >= most {
@@ -164,6 +166,21 @@ impl Inner {
         }
     }
 
+    /// What a session takes of what all of them share, of which there are so many at most.
+    fn share_of(&self, session: &Session, most: usize) -> Result<[Option<Share>; 2], Refusal> {
+        let (name, things) = ("limits.sessions", "sessions");
+        let principal = &session.principal;
+        let own = self.shares.take_half(What::Sessions, principal, most, name, things)?;
+        let descriptors = match (&session.process, session.life) {
+            (None, _) => return Ok([own, None]),
+            (Some(_), Life::Process { .. }) => 2, // Its end is waited for with another one.
+            (Some(_), _) => 1,
+        };
+        let files = self.limits.files.saturating_sub(self.connections.lock().len());
+        let process = self.shares.take(What::Processes, "", descriptors, files);
+        Ok([own, Some(process.ok_or_else(no_files)?)])
+    }
+
     /// End a session, once.
     pub(crate) fn end(&self, session: &Session, end: End) {
         let mut state = session.state();
@@ -198,6 +215,7 @@ impl Inner {
             self.let_go(session, &mut state, grant, kind);
         }
         state.watcher.take().inspect(tokio::task::AbortHandle::abort);
+        state.shares = [None, None];
         if let (Some(ledger), Some(place)) = (&self.ledger, state.written.take()) {
             ledger.erase(place);
         }

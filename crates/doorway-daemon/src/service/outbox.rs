@@ -69,7 +69,9 @@ impl Outbox {
         let early = std::mem::take(&mut pending.bytes);
         put(greeting, &mut pending.bytes);
         if greeting.is_ok() {
-            then.iter().for_each(|reply| say(reply, &mut pending.bytes));
+            for reply in then {
+                say(reply, &mut pending.bytes);
+            }
             pending.bytes.extend(early);
         }
         pending.greeted = true;
@@ -157,9 +159,9 @@ mod tests {
 
     use super::*;
 
-    fn welcome() -> Greeting {
+    fn welcome() -> Welcome {
         let (node, scope) = ("node".to_owned(), Scope::User);
-        Ok(Welcome { version: 1, node, scope, ttl_ms: 0, session: None, lost: Vec::new() })
+        Welcome { version: 1, node, scope, ttl_ms: 0, session: None, lost: Vec::new() }
     }
 
     fn taken(outbox: &Outbox) -> Frames {
@@ -173,7 +175,7 @@ mod tests {
     fn what_happens_before_the_greeting_is_told_after_it() {
         let outbox = Outbox::default();
         outbox.tell(&Reply::Stopping(7));
-        outbox.greet(&welcome(), &[Reply::Alive(1)]);
+        outbox.greet(&Ok(welcome()), &[Reply::Alive(1)]);
         outbox.tell(&Reply::Alive(2));
         let mut frames = taken(&outbox);
         assert!(frames.take::<Greeting>().unwrap().is_some_and(|greeting| greeting.is_ok()));

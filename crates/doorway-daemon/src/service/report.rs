@@ -80,7 +80,7 @@ impl Service {
         allowed(principal, Right::Inspect, lock)?;
         let inner = &*self.0;
         // From before the first look, so that nothing happens unseen in between.
-        let mut events = self.events();
+        let mut listener = self.listen(principal)?;
         loop {
             let why = inner.node.open_name(inner.permits.behind(lock)).why().await;
             if why.holders.is_empty() && why.waiters.is_empty() && why.elsewhere.is_empty() {
@@ -90,7 +90,7 @@ impl Service {
             let pause = Duration::from_millis(if inner.is_alone() { 100 } else { 250 });
             let happened = async {
                 loop {
-                    match events.recv().await {
+                    match listener.events.recv().await {
                         Ok(event) if event.lock != *lock => {}
                         Ok(_) | Err(RecvError::Lagged(_)) => return,
                         Err(RecvError::Closed) => std::future::pending().await,

@@ -17,6 +17,7 @@ use tokio::task::AbortHandle;
 use super::outbox::Outbox;
 use super::permits::visible;
 use super::process::Process;
+use super::shares::Share;
 use crate::clock::Moment;
 use crate::principal::Principal;
 
@@ -60,6 +61,8 @@ pub(crate) struct State {
     pub(crate) written: Option<u32>,
     /// The places of its grants in the ledger, where those are written too.
     pub(crate) written_grants: BTreeMap<(Name, Fence), u32>,
+    /// Its part of what all sessions share.
+    pub(crate) shares: [Option<Share>; 2],
     /// What waits for the end of its process.
     pub(crate) watcher: Option<AbortHandle>,
 }
@@ -69,6 +72,8 @@ pub(crate) struct Waiting {
     pub(crate) task: AbortHandle,
     /// Who wants to know besides the session's connection.
     pub(crate) told: Vec<oneshot::Sender<Result<Fence, Refusal>>>,
+    /// Its client's part of what all who wait share.
+    pub(crate) _shares: [Option<Share>; 2],
 }
 
 /// A lock that the session holds.

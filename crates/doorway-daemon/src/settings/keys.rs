@@ -71,7 +71,16 @@ pub(super) static LINKS: Table =
 pub(super) static LIMITS: Table = Table {
     title: "[limits]",
     written: "under [limits]",
-    keys: &["sessions", "connections", "grants", "waiting", "ttl", "outstanding", "idle_locks"],
+    keys: &[
+        "sessions",
+        "connections",
+        "grants",
+        "waiting",
+        "queue",
+        "ttl",
+        "outstanding",
+        "idle_locks",
+    ],
 };
 
 static ALL: [&Table; 10] =

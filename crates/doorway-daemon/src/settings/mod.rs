@@ -157,7 +157,8 @@ pub struct Known {
     pub rights: Rights,
 }
 
-/// What nobody may exceed. Over a limit is an error to that client and no trouble for others.
+/// What nobody may exceed. Over a limit is an error to that client and no trouble for others: of
+/// sessions, connections and requests that wait, one client of another machine gets half at most.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Open sessions.
@@ -168,8 +169,12 @@ pub struct Limits {
     pub grants: usize,
     /// Requests of one session that wait.
     pub waiting: usize,
+    /// Requests at this node that wait for one lock.
+    pub queue: usize,
     /// The longest that a session lives without being heard of.
     pub ttl: Duration,
+    /// Descriptors for connections and processes. No file says it: the system does.
+    pub files: usize,
 }
 
 impl Default for Limits {
@@ -179,7 +184,9 @@ impl Default for Limits {
             connections: 25_000,
             grants: 200_000,
             waiting: 10_000,
+            queue: 10_000,
             ttl: Duration::from_mins(1),
+            files: usize::MAX,
         }
     }
 }

@@ -358,6 +358,7 @@ fn limits(book: &mut Book, top: &Section<'_, '_>, node: &mut Config) -> Limits {
         ("connections", &mut limits.connections),
         ("grants", &mut limits.grants),
         ("waiting", &mut limits.waiting),
+        ("queue", &mut limits.queue),
     ] {
         *limit = section.count(book, key, 1..=1 << 30).map_or(*limit, |at| at.value as usize);
     }

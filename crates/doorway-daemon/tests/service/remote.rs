@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use doorway_daemon::listen::{Doors, Proof, SharedTls, Speaks, accept_tcp};
 use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::Service;
-use doorway_daemon::settings::Settings;
+use doorway_daemon::settings::{Limits, Settings};
 use doorway_protocol::{
     Claim, Code, Frames, Greeting, Hello, MAGIC, Mode, Opening, Reply, Request, VERSIONS, Wait,
     WhoAmI, put,
@@ -29,12 +29,16 @@ struct Server {
     trusted: Arc<ClientConfig>,
 }
 
-/// The client `ci` comes with the token `let-me-in` and may acquire `ci/*`, no more.
+/// The client `ci` comes with the token `let-me-in` and may acquire `ci/*`, no more; the client
+/// `eye` may inspect them too.
 fn identify(proof: Proof<'_>) -> Option<Principal> {
-    let Proof::Token("let-me-in") = proof else { return None };
-    let may = vec![Right::Acquire];
+    let (name, may) = match proof {
+        Proof::Token("let-me-in") => ("client ci", vec![Right::Acquire]),
+        Proof::Token("let-me-see") => ("client eye", vec![Right::Acquire, Right::Inspect]),
+        _ => return None,
+    };
     let rights = Rights(vec![Allowed { beginning: "ci/".into(), whole: false, may }]);
-    Some(Principal { name: "client ci".into(), uid: None, rights })
+    Some(Principal { name: name.into(), uid: None, rights })
 }
 
 fn start() -> Server {
@@ -103,10 +107,14 @@ impl Remote {
     }
 
     fn ask(&mut self, request: &Request) -> Reply {
+        self.send(request);
+        self.frame()
+    }
+
+    fn send(&mut self, request: &Request) {
         let mut bytes = Vec::new();
         put(request, &mut bytes);
         self.stream.write_all(&bytes).expect("the connection is there");
-        self.frame()
     }
 }
 
@@ -219,4 +227,93 @@ fn garbage_instead_of_a_handshake_is_no_trouble_for_others() {
     }
     let mut client = Remote::connect(&server);
     client.hello(Some("let-me-in"), Opening::Visit).unwrap();
+}
+
+const NEW: Opening = Opening::New { ttl_ms: 60_000, life: CONNECTION };
+
+fn limited(limits: Limits) -> Server {
+    start_with(&Settings { limits, ..settings() })
+}
+
+fn until(server: &Server, what: &str, done: impl Fn(&Service) -> bool) {
+    let began = Instant::now();
+    while !done(&server.service) {
+        assert!(began.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn one_client_cannot_have_all_sessions_nor_all_connections() {
+    let server = limited(Limits { sessions: 4, ..Limits::default() });
+    let session = |token| {
+        let mut client = Remote::connect(&server);
+        client.hello(Some(token), NEW).map(|_| client)
+    };
+    let _kept = [session("let-me-in").unwrap(), session("let-me-in").unwrap()];
+    let refused = session("let-me-in").err().expect("half of all is the most");
+    assert_eq!(refused.code, Code::Busy);
+    assert!(refused.text.contains("`limits.sessions` = 4"), "{refused}");
+    session("let-me-see").unwrap();
+    let server = limited(Limits { connections: 4, ..Limits::default() });
+    let visit = |token| {
+        let mut client = Remote::connect(&server);
+        client.hello(Some(token), Opening::Visit).map(|_| client)
+    };
+    let kept = [visit("let-me-in").unwrap(), visit("let-me-in").unwrap()];
+    let refused = visit("let-me-in").err().expect("half of all is the most");
+    assert!(refused.text.contains("`limits.connections` = 4"), "{refused}");
+    visit("let-me-see").unwrap();
+    drop(kept);
+    until(&server, "all are gone", |service| service.connections() == 0);
+    visit("let-me-in").unwrap();
+}
+
+#[test]
+fn those_who_shake_no_hands_are_counted_and_leave_room() {
+    let server = limited(Limits { connections: 6, ..Limits::default() });
+    let connect = || TcpStream::connect(server.address).expect("somebody listens");
+    let silent: Vec<_> = (0..3).map(|_| connect()).collect();
+    until(&server, "they are counted", |service| service.connections() == 3);
+    // Nobody can be told anything who does not say a word, so it is enough that it ends.
+    let refused = Remote::connect(&server).hello(Some("let-me-in"), Opening::Visit).unwrap_err();
+    assert_eq!(refused.code, Code::Busy);
+    drop(silent);
+    until(&server, "they are gone", |service| service.connections() == 0);
+    Remote::connect(&server).hello(Some("let-me-in"), Opening::Visit).unwrap();
+}
+
+#[test]
+fn one_client_has_half_of_a_queue_and_listens_so_often() {
+    let server = limited(Limits { queue: 4, ..Limits::default() });
+    let (mut holder, mut ci) = (Remote::connect(&server), Remote::connect(&server));
+    holder.hello(Some("let-me-see"), NEW).unwrap();
+    ci.hello(Some("let-me-in"), NEW).unwrap();
+    let asked = holder.ask(&Request::Acquire(1, ask("ci/a", Wait::No)));
+    assert!(matches!(asked, Reply::Granted(..)), "{asked:?}");
+    ci.send(&Request::Acquire(1, ask("ci/a", Wait::Forever)));
+    ci.send(&Request::Acquire(2, ask("ci/a", Wait::Forever)));
+    let Reply::Refused(3, refused) = ci.ask(&Request::Acquire(3, ask("ci/a", Wait::Forever)))
+    else {
+        panic!("not refused")
+    };
+    assert_eq!(refused.code, Code::Busy);
+    assert!(refused.text.contains("requests for `ci/a`"), "{refused}");
+    assert!(refused.text.contains("`limits.queue` = 4"), "{refused}");
+    // Another lock has a queue of its own, and another client its own half.
+    let asked = ci.ask(&Request::Acquire(4, ask("ci/b", Wait::Forever)));
+    assert!(matches!(asked, Reply::Granted(4, _)), "{asked:?}");
+    let mut eye = Remote::connect(&server);
+    eye.hello(Some("let-me-see"), NEW).unwrap();
+    eye.send(&Request::Acquire(1, ask("ci/a", Wait::Forever)));
+    until(&server, "it waits", |service| service.status().waiting == 3);
+    (0..200).for_each(|number| holder.send(&Request::AwaitFree(1000 + number, name("ci/a"))));
+    (0..56).for_each(|number| eye.send(&Request::AwaitFree(1000 + number, name("ci/a"))));
+    let status = eye.ask(&Request::Status(7));
+    assert!(matches!(status, Reply::Status(7, _)), "{status:?}");
+    let status = holder.ask(&Request::Status(7));
+    assert!(matches!(status, Reply::Status(7, _)), "{status:?}");
+    let refused = eye.ask(&Request::AwaitFree(2000, name("ci/a")));
+    let Reply::Refused(2000, refused) = refused else { panic!("{refused:?}") };
+    assert!(refused.text.contains("256"), "{refused}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorway_daemon::settings::{Limits, Settings};
 use doorway_protocol::{
-    Claims, Code, Hello, MAGIC, Opening, Reply, Request, VERSIONS, Wait, WhoAmI, put,
+    Claims, Code, Hello, Life, MAGIC, Opening, Reply, Request, VERSIONS, Wait, WhoAmI, put,
 };
 
 use crate::client::{CONNECTION, Place, Server, claim, connect, resume, settings};
@@ -194,7 +194,7 @@ fn a_client_that_does_not_read_ends_with_its_time() {
 /// News come without being asked for, so a client that reads none of them is cut off.
 #[test]
 fn news_that_nobody_reads_are_not_kept_for_ever() {
-    let limits = Limits { waiting: 100_000, ..Limits::default() };
+    let limits = Limits { waiting: 100_000, queue: 100_000, ..Limits::default() };
     let server = Server::start(&limited(limits));
     let mut slow = server.session();
     let mut other = server.session();
@@ -249,11 +249,94 @@ fn a_thousand_wait_for_one_lock_and_each_gets_it() {
 }
 
 #[test]
-fn clients_that_say_nothing_are_let_go_with_the_others_unharmed() {
-    let server = Server::start(&settings());
-    let silent: Vec<_> = (0..50).map(|_| connect(&server.name).unwrap()).collect();
+fn clients_that_say_nothing_count_and_leave_those_inside_unharmed() {
+    let limits = Limits { connections: 3, ..Limits::default() };
+    let server = Server::start(&limited(limits));
     let mut client = server.session();
+    let silent = [connect(&server.name).unwrap(), connect(&server.name).unwrap()];
+    server.until("all are counted", |service| service.connections() == 3);
+    let refused = server.client().hello(Opening::Visit).unwrap_err();
+    assert!(refused.text.contains("limits.connections"), "{refused}");
+    // Telling it takes a connection too, so that not all of a crowd are told.
+    let mut crowd: Vec<_> = (0..200).map(|_| connect(&server.name).unwrap()).collect();
+    let gone = |stream: &mut std::os::unix::net::UnixStream| {
+        stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        matches!(stream.read(&mut [0; 1]), Ok(0))
+    };
+    let began = std::time::Instant::now();
+    while crowd.iter_mut().filter_map(|stream| gone(stream).then_some(())).count() < 100 {
+        assert!(began.elapsed() < crate::client::PATIENCE, "all of a crowd are kept");
+    }
+    drop(crowd);
     let fence = client.acquire("a");
     assert!(client.release("a", fence));
     drop(silent);
+    server.until("the silent are gone", |service| service.connections() == 1);
+    server.client().visit();
+}
+
+#[test]
+fn processes_count_as_files_like_connections_do() {
+    let server = Server::start(&limited(Limits { files: 4, ..Limits::default() }));
+    let inherited = Life::Connection { inherited: true };
+    let mut all: Vec<_> = (0..2)
+        .map(|_| {
+            let mut client = server.client();
+            client.open(10_000, inherited);
+            client
+        })
+        .collect();
+    let refused = server.client().hello(Opening::Visit).unwrap_err();
+    assert!(refused.text.contains("LimitNOFILE"), "{refused}");
+    all.pop();
+    server.until("it is gone", |service| service.sessions() == 1);
+    let life = Life::Process { pid: std::process::id() };
+    let mut script = server.client();
+    // A connection and two descriptors are one too many.
+    let refused = script.hello(Opening::New { ttl_ms: 1000, life }).unwrap_err();
+    assert!(refused.text.contains("LimitNOFILE"), "{refused}");
+    drop(script);
+    server.until("it is gone", |service| service.connections() == 1);
+    server.session().acquire("a");
+}
+
+#[test]
+fn the_queue_of_one_lock_has_an_end() {
+    let server = Server::start(&limited(Limits { queue: 2, ..Limits::default() }));
+    let mut holder = server.session();
+    let fence = holder.acquire("a");
+    let mut waiters: Vec<_> = (0..3).map(|_| server.session()).collect();
+    let numbers: Vec<u64> = waiters
+        .iter_mut()
+        .zip(1..)
+        .map(|(waiter, place)| {
+            let number = waiter.ask("a", Wait::Forever);
+            server.until("it waits", |service| service.status().waiting == place.min(2));
+            number
+        })
+        .collect();
+    let refused = waiters[2].refused(numbers[2]);
+    assert_eq!(refused.code, Code::Busy);
+    assert!(refused.text.contains("limits.queue"), "{refused}");
+    waiters[2].acquire("b");
+    assert!(holder.release("a", fence));
+    waiters[0].granted(numbers[0]);
+    let number = waiters[2].ask("a", Wait::Forever);
+    server.until("there is room again", |service| service.status().waiting == 2);
+    drop(waiters.drain(..2));
+    waiters[0].granted(number);
+}
+
+#[test]
+fn a_number_in_use_is_said_to_be() {
+    let server = Server::start(&settings());
+    let mut client = server.session();
+    client.acquire("a");
+    let number = client.number();
+    let lock = crate::client::name("a");
+    client.send(&Request::AwaitFree(number, lock.clone()));
+    client.send(&Request::AwaitFree(number, lock));
+    let refused = client.refused(number);
+    assert_eq!(refused.code, Code::Invalid);
+    assert!(refused.text.contains(&format!("the number {number}")), "{refused}");
 }

@@ -63,6 +63,7 @@ fn everything_that_a_file_says_is_done() {
         connections = 2000
         grants = 5
         waiting = 6
+        queue = 8
         ttl = "2m"
         outstanding = 7
         idle_locks = 0
@@ -83,6 +84,7 @@ fn everything_that_a_file_says_is_done() {
     let limits = &settings.limits;
     let counts = (limits.sessions, limits.connections, limits.grants, limits.waiting);
     assert_eq!(counts, (1000, 2000, 5, 6));
+    assert_eq!(limits.queue, 8);
     assert_eq!(limits.ttl, Duration::from_mins(2));
 }
 
