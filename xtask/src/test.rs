@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -24,11 +25,12 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The quick ones first.
-const STAGES: [Stage; 13] = [
+const STAGES: [Stage; 14] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("lints", lints),
     ("Spin, for the tests that ask it", || Ok(spin())),
+    ("databases, for the tests that ask them", || Ok(databases())),
     ("tests", tests),
     ("HTTP against its own document", http),
     ("examples in the documentation", doctests),
@@ -115,6 +117,20 @@ fn spin() -> Outcome {
         return Passed;
     }
     Skipped("`apt-get install spin gcc` brings what it needs")
+}
+
+/// The statements that check fences are tried on real databases. In CI those are brought if they
+/// are not there; a person is told how, and the tests that need them pass without.
+fn databases() -> Outcome {
+    let there = || {
+        let known = ["sqlite3 --version", "psql --version"];
+        known.iter().all(|words| quietly(&mut command(words)))
+            && Path::new("/usr/lib/postgresql").exists()
+    };
+    if there() || ci() && install("sqlite3 postgresql") && there() {
+        return Passed;
+    }
+    Skipped("`apt-get install sqlite3 postgresql` brings what it needs")
 }
 
 /// Install packages of Debian, as root or by a `sudo` that asks for no password; elsewhere this

@@ -53,6 +53,9 @@ pub mod clock;
 mod desk;
 pub mod endpoint;
 mod error;
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/fences.md")]
+mod fences {}
 pub mod gate;
 mod line;
 pub mod machine;

@@ -7,6 +7,7 @@ mod common;
 mod asynchronous;
 mod blocking;
 mod crashes;
+mod fences;
 mod groups;
 mod pauses;
 mod starts;

@@ -40,11 +40,11 @@ fn a_holder() {
     }
 }
 
-/// Such a process, which is gone when this is.
-struct Holder {
-    process: Child,
+/// A client that is a process of its own and holds a lock; it is gone when this is.
+pub(crate) struct Holder {
+    pub(crate) process: Child,
     stdout: BufReader<ChildStdout>,
-    fence: Fence,
+    pub(crate) fence: Fence,
 }
 
 impl Drop for Holder {
@@ -58,15 +58,25 @@ impl Holder {
     fn start(daemon: &Daemon, ttl_ms: u64) -> Self {
         let gate = daemon.place.file("gate");
         let what = format!("{}|{}|{ttl_ms}", daemon.endpoint(), gate.display());
-        let mut process = again("pauses::a_holder", HOLDER, &what).spawn().unwrap();
+        Self::run("pauses::a_holder", HOLDER, &what)
+    }
+
+    /// Let this program be such a client, which says first with which fence.
+    pub(crate) fn run(test: &str, variable: &str, value: &str) -> Self {
+        let mut process = again(test, variable, value).spawn().unwrap();
         let stdout = BufReader::new(process.stdout.take().unwrap());
         let mut holder = Self { process, stdout, fence: Fence::new(1, 1) };
         holder.fence = holder.line("fence ").parse().unwrap();
         holder
     }
 
+    /// Say something to it.
+    pub(crate) fn tell(&mut self, line: &str) {
+        writeln!(self.process.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
     /// The rest of the next line that begins like this.
-    fn line(&mut self, beginning: &str) -> String {
+    pub(crate) fn line(&mut self, beginning: &str) -> String {
         loop {
             let mut line = String::new();
             assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "the client ended");
@@ -88,7 +98,7 @@ fn a_client_that_is_paused_beyond_its_time_finds_the_lock_lost_and_is_refused_at
     let gate = FileGate::new(daemon.place.file("gate"));
     drop(gate.pass(grant.fence()).unwrap());
     signal(&holder.process, Signal::CONT);
-    holder.process.stdin.as_mut().unwrap().write_all(b"now\n").unwrap();
+    holder.tell("now");
     // By its own clock, whatever arrives first; and its release frees nothing.
     assert_eq!(holder.line("now "), "Lost stale Ok(false)");
     assert_eq!(grant.state(), State::Held);
@@ -118,7 +128,7 @@ fn a_client_that_is_paused_for_a_moment_keeps_its_lock() {
     signal(&holder.process, Signal::STOP);
     std::thread::sleep(Duration::from_millis(200));
     signal(&holder.process, Signal::CONT);
-    holder.process.stdin.as_mut().unwrap().write_all(b"now\n").unwrap();
+    holder.tell("now");
     assert_eq!(holder.line("now "), "Held passed Ok(true)");
 }
 
