@@ -121,9 +121,17 @@ impl Service {
         }
         state.outbox = None;
         drop(state);
-        if closed && !session.remote && matches!(session.life, Life::Connection { .. }) {
-            self.0.end(session, End::Left);
-        } else if session.is_loose() {
+        if closed && !session.remote {
+            if matches!(session.life, Life::Connection { .. }) {
+                return self.0.end(session, End::Left);
+            }
+            // Whoever waited is gone, and a grant that nobody learns of would only keep others out.
+            let waiting: Vec<u64> = session.state().waiting.keys().copied().collect();
+            for request in waiting {
+                let _ = self.withdraw(session, request);
+            }
+        }
+        if session.is_loose() {
             self.0.end_if_idle(session);
         }
     }

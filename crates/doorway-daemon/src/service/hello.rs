@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use doorway_protocol::{
     Claim, Claims, Code, Hello, Life, Name, Opening, Refusal, Reply, Secret, SessionId, VERSIONS,
@@ -12,7 +13,7 @@ use doorway_protocol::{
 use super::acquire::answered;
 use super::connected::Peer;
 use super::events::EventKind;
-use super::open::{PRINCIPAL, cut, same_secret};
+use super::open::{PRINCIPAL, SHORTEST, cut, same_secret};
 use super::outbox::Outbox;
 use super::refusals::{gone, refusal, stopping, withdrawn};
 use super::session::{Grant, Session};
@@ -58,6 +59,7 @@ impl Service {
         let session = match hello.opening {
             Opening::Visit => None,
             Opening::New { ttl_ms, life } => {
+                self.keeps(ttl_ms, life)?;
                 let session = self.open(peer, principal, &hello.who, ttl_ms, life)?;
                 session.state().outbox = Some(Arc::clone(outbox));
                 Some(session)
@@ -87,6 +89,21 @@ impl Service {
             lost,
         };
         Ok(Greeted { welcome, session, then })
+    }
+
+    /// A lease that nobody renews ends with its time, so it must have the time that was asked for;
+    /// every other session may live for less than that, for its client speaks before.
+    fn keeps(&self, ttl_ms: u32, life: Life) -> Result<(), Refusal> {
+        let (asked, most) = (Duration::from_millis(ttl_ms.into()), self.0.limits.ttl);
+        if life != Life::Lease || asked <= most.max(SHORTEST) {
+            return Ok(());
+        }
+        let text = format!(
+            "this node keeps a lease for at most {} s (`limits.ttl`): ask for less and renew it in \
+             time, or tie the lock to a process (--pid)",
+            most.as_secs_f64()
+        );
+        Err(refusal(Code::Invalid, text))
     }
 
     /// Go on with a session: the claims that are lost, and in `then` what it waited for and got.

@@ -102,3 +102,29 @@ fn a_guard_refuses_an_old_fence() {
     std::fs::write(&file, "something else").unwrap();
     assert_eq!(pass(10), Some(64));
 }
+
+#[test]
+fn a_lease_that_is_longer_than_the_node_keeps_one_is_refused() {
+    let place = Place::new();
+    let (code, text) = place.code("lock x --ttl 3600");
+    assert_eq!(code, Some(64), "{text}");
+    assert!(text.contains("60 s") && text.contains("limits.ttl"), "{text}");
+    assert!(place.inside("x", 0));
+}
+
+#[test]
+fn who_is_killed_while_it_waits_for_a_script_gets_nothing_later() {
+    let place = Place::new();
+    let holder = Process::spawn(&mut place.run("x", "exec sleep 100"));
+    until("it is inside", || place.inside("x", 1));
+    for words in [vec!["lock", "x"], vec!["lock", "x", "--ttl", "50"]] {
+        let waiter = Process::spawn(&mut place.command(words));
+        until("it waits", || place.waiting("x", 1));
+        waiter.signal("KILL");
+        waiter.end();
+        until("it is forgotten", || place.waiting("x", 0));
+    }
+    holder.signal("TERM");
+    holder.end();
+    assert_eq!(place.code("run -n x -- true").0, Some(0));
+}
