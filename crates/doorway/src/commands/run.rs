@@ -1,7 +1,6 @@
 //! `doorway run NAME -- COMMAND`: run a command under a lock.
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use doorway_client::{Endpoint, Event, Life, Mode, Moment, Setup};
@@ -15,7 +14,8 @@ use crate::service::hold::{Holding, exit_code};
 use crate::service::link::Link;
 use crate::service::lost::{Ending, OnLost};
 use crate::service::options::{NodeArgs, seconds, ttl};
-use crate::service::signals::{self, Effect, effect};
+use crate::service::say::say;
+use crate::service::signals;
 use crate::service::terminal::Terminal;
 use crate::service::turn::Turns;
 use crate::service::who;
@@ -125,6 +125,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let words = Words::new(&args.words, args.command.as_deref());
     let words = words.map_err(|reason| Exit::new(exit::USAGE, reason))?;
+    let longest = Ending::longest_grace(args.ttl);
+    if args.grace.is_some_and(|grace| grace > longest) {
+        let (most, ttl) = (longest.as_secs_f64(), args.ttl.as_secs_f64());
+        let text = format!("--grace is at most {most} s with --ttl {ttl}: half of it");
+        return Err(Exit::new(exit::USAGE, text).into());
+    }
     let mut turns = Turns::new()?;
     let mut link = args.node.link(setup(args, &words))?;
     let wanted = Wanted {
@@ -144,7 +150,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let child = Child::spawn(Plan {
         words: &words.command,
         variables: granted.variables(),
-        mask: turns.signals.before(),
+        before: turns.signals.before(),
         terminal: terminal.as_ref().filter(|terminal| terminal.is_talked_to()),
         session: link.session().filter(|_| !args.close),
     });
@@ -152,13 +158,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let ending = Ending::new(granted.ttl, args.grace);
         let (on_lost, verbose) = (&args.on_lost, args.verbose);
         let (granted, link, turns) = (&granted, &mut link, &mut turns);
-        Holding { granted, link, turns, child, terminal, on_lost, ending, verbose }.run()
+        let hung_up = false;
+        Holding { granted, link, turns, child, terminal, on_lost, ending, hung_up, verbose }.run()
     });
-    if let Some(least) = args.hold_at_least {
+    let lost = end.as_ref().is_ok_and(|end| end.lost);
+    if let Some(least) = args.hold_at_least.filter(|_| !lost) {
         linger(inside.after(least), &mut link, &mut turns);
     }
     // What is lost needs no release, and what others hold gets none.
-    let done = end.as_ref().is_ok_and(|end| end.others || end.lost);
+    let done = lost || end.as_ref().is_ok_and(|end| end.others);
     let kept = done || release(&granted, &mut link, &mut turns);
     let end = end?;
     if let Some(key) = end.key {
@@ -192,14 +200,14 @@ fn tell(granted: &Granted, endpoint: &Endpoint, waited: Duration) {
     let (node, seconds) = (&granted.node, waited.as_secs_f64());
     let scope = granted.scope.map_or("unknown", who::scope);
     let text = format!("{locks} after {seconds:.3} s; node {node} at {endpoint}, scope: {scope}");
-    let _ = writeln!(io::stderr(), "doorway: holding {text}");
+    say(&format!("holding {text}"));
 }
 
 /// Hold the lock for a while longer, unless a signal ends that.
 fn linger(until: Moment, link: &mut Link, turns: &mut Turns) {
     while Moment::now() < until {
         match turns.turn(link, until) {
-            Some(signal) if effect(signal) == Effect::Ends => return,
+            Some(signal) if signals::react(signal) => return,
             _ => {}
         }
     }

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use super::exit::Exit;
 use super::link::Link;
 use super::options::milliseconds;
-use super::signals::{self, Effect, Signals, effect};
+use super::signals::{self, Effect, effect};
 use super::terminal::Terminal;
 use super::turn::Turns;
 use super::wait_line::WaitLine;
@@ -188,25 +188,19 @@ impl Waiting<'_> {
     /// A signal while nothing runs yet does to us what it does to every program, but for the exit
     /// code: the wait ends, and with it the request.
     fn signal(&mut self, signal: Signal) -> Result<(), Exit> {
-        match effect(signal) {
-            Effect::Nothing => Ok(()),
-            Effect::Stops => {
-                self.line.erase();
-                signals::take(signal);
-                Ok(())
-            }
-            Effect::Ends if Signals::is_ignored(signal) => Ok(()),
-            Effect::Ends => {
-                self.line.erase();
-                self.link.machine.bye();
-                self.link.flush();
-                let terminal = Terminal::ours();
-                if signal == Signal::SIGINT && terminal.is_some_and(|it| it.is_ours()) {
-                    // The shell of a script ends with us only if it sees us end by the signal.
-                    signals::take(signal);
-                }
-                Err(Exit::signal(signal as i32))
-            }
+        if effect(signal) != Effect::Nothing {
+            self.line.erase();
         }
+        if !signals::react(signal) {
+            return Ok(());
+        }
+        self.link.machine.bye();
+        self.link.flush();
+        let terminal = Terminal::ours();
+        if signal == Signal::SIGINT && terminal.is_some_and(|it| it.is_ours()) {
+            // The shell of a script ends with us only if it sees us end by the signal.
+            signals::take(signal);
+        }
+        Err(Exit::signal(signal as i32))
     }
 }

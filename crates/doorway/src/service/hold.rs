@@ -1,19 +1,24 @@
 //! Holding locks while a command runs: signals go to the command, and it ends before the lease.
 
-use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use doorway_client::{Event, Moment};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::acquire::Granted;
 use super::child::{Change, Child};
 use super::exit::Exit;
 use super::link::Link;
 use super::lost::{Due, Ending, OnLost};
-use super::signals::{self, Effect, Signals, effect};
+use super::say::say;
+use super::signals::{self, Signals};
 use super::terminal::Terminal;
 use super::turn::Turns;
+
+/// How often to look whether what the command left behind has ended too.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A command while it runs under its locks.
 pub(crate) struct Holding<'a> {
@@ -31,6 +36,8 @@ pub(crate) struct Holding<'a> {
     pub(crate) on_lost: &'a OnLost,
     /// When that is.
     pub(crate) ending: Ending,
+    /// It was told that it cannot have the terminal.
+    pub(crate) hung_up: bool,
     /// Say more than must be said.
     pub(crate) verbose: bool,
 }
@@ -49,14 +56,19 @@ pub(crate) struct End {
 }
 
 impl Holding<'_> {
-    /// Wait until the command ends.
+    /// Wait until the command ends, and if its lock is lost, all of its group.
     pub(crate) fn run(mut self) -> End {
+        let mut ended = None;
         let change = loop {
-            let signal = self.turns.turn(self.link, self.next());
+            let look = if ended.is_some() { Moment::now().after(LOOK) } else { Moment::NEVER };
+            let signal = self.turns.turn(self.link, self.next().min(look));
             // The time first: a command that was stopped must not go on without its lock.
             self.look();
-            if let Some(signal) = signal
-                && let Some(change) = self.signal(signal)
+            if let Some(signal) = signal {
+                ended = self.signal(signal).or(ended);
+            }
+            if let Some(change) = ended
+                && self.is_over()
             {
                 break change;
             }
@@ -65,8 +77,19 @@ impl Holding<'_> {
         let had = self.terminal.as_ref().is_some_and(|terminal| terminal.take_from(group));
         let interrupted = change == Change::Killed(Signal::SIGINT as i32);
         let key = (had && interrupted).then_some(Signal::SIGINT);
-        let lost = self.ending.has_begun() && *self.on_lost != OnLost::Ignore;
+        let lost = self.ending.has_begun();
+        if lost {
+            // Whoever of the group closed what it was given is not seen, and may still be there.
+            self.child.signal(Signal::SIGKILL);
+        }
+        self.child.bury();
         End { change, lost, others: self.child.left_others(), key }
+    }
+
+    /// The command has ended. Is that all? What it leaves behind goes on if the lock is held; if it
+    /// is lost, it has the same time to end, and is killed then.
+    fn is_over(&self) -> bool {
+        !self.ending.has_begun() || self.ending.is_done() || !self.child.left_others()
     }
 
     fn next(&self) -> Moment {
@@ -108,16 +131,16 @@ impl Holding<'_> {
         let begun = self.ending.has_begun();
         match self.ending.due(now, self.deadline()) {
             Some(Due::Tell) => {
-                say(&format!("lost {}: {why}; the command must end", self.what()));
                 self.tell();
+                say(&format!("lost {}: {why}; the command must end", self.what()));
             }
             Some(Due::Kill) => {
+                self.child.signal(Signal::SIGKILL);
                 if !begun {
                     say(&format!("lost {}: {why}; the command is killed", self.what()));
                 } else if self.verbose {
                     say("the command is still there, and is killed");
                 }
-                self.child.signal(Signal::SIGKILL);
             }
             None => {}
         }
@@ -125,14 +148,13 @@ impl Holding<'_> {
 
     /// The node speaks with us again, on another connection.
     fn back(&self, node: &str, resumed: bool) {
+        let kept = self.link.session().map_or(Ok(()), |session| self.child.keep(session));
         if self.verbose {
             let how = if resumed { "goes on" } else { "is a new one" };
             say(&format!("connected to {node} again; the session {how}"));
         }
-        let kept = self.link.session().map_or(Ok(()), |session| self.child.keep(session));
         if let Err(error) = kept {
-            let text = format!("if this wrapper is killed the lock is free: no `cat`: {error}");
-            say(&text);
+            say(&format!("if this wrapper is killed the lock is free: no `cat`: {error}"));
         }
     }
 
@@ -174,7 +196,6 @@ impl Holding<'_> {
             // A stop that the terminal sent us because we wrote to it is ours alone.
             Signal::SIGTTIN | Signal::SIGTTOU => {}
             Signal::SIGCONT => self.go_on(),
-            _ if effect(signal) == Effect::Ends && Signals::is_ignored(signal) => {}
             _ => self.child.signal(signal),
         }
         None
@@ -205,16 +226,28 @@ impl Holding<'_> {
             return; // Someone stopped it on purpose, and will continue it.
         }
         let had = terminal.take_from(group);
+        if had {
+            // The key was meant for all of the job that we are part of, such as the script around
+            // us, which did not have the terminal.
+            let _ = kill(Pid::from_raw(0), Signal::SIGTSTP);
+        }
         signals::take(Signal::SIGTSTP);
+        let continued = Signals::is_pending(Signal::SIGCONT);
         // Someone continued us, or nobody could have: then the command goes on as well.
-        self.link.tick(Moment::now());
+        self.link.tick(Moment::now(), self.next());
         self.look();
         if had && self.terminal.as_ref().is_some_and(Terminal::is_ours) {
             self.terminal.iter().for_each(|terminal| terminal.give(group));
         }
-        if !self.ending.has_begun() {
-            self.child.signal(Signal::SIGCONT);
+        if wants && !continued {
+            // Nor could anyone give it the terminal, and it would only ask again: so it is told
+            // what the system tells those whom nobody can continue. Once, for it may not care.
+            if std::mem::replace(&mut self.hung_up, true) {
+                return;
+            }
+            self.child.signal(Signal::SIGHUP);
         }
+        self.go_on();
     }
 
     /// We are continued, and so is the command.
@@ -223,10 +256,6 @@ impl Holding<'_> {
             self.child.signal(Signal::SIGCONT);
         }
     }
-}
-
-fn say(what: &str) {
-    let _ = writeln!(io::stderr(), "doorway: {what}");
 }
 
 /// The exit code of a command that ended.

@@ -1,5 +1,6 @@
 //! A session at a node, on a socket: connected again whenever that is needed, never waited for.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -15,14 +16,14 @@ use super::start::Starter;
 /// How long to wait before the next attempt to connect, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
-/// How long one attempt to connect may take: meanwhile nothing else is done.
-const ATTEMPT: Duration = Duration::from_millis(500);
+/// How long an attempt to connect may take: meanwhile nothing else is done.
+const CONNECT: Duration = Duration::from_millis(500);
 
 /// A session at a node.
 pub(crate) struct Link {
     endpoint: Endpoint,
     /// The addresses of a node on the network, so that nobody is asked for them in a hurry.
-    addresses: Vec<SocketAddr>,
+    addresses: VecDeque<SocketAddr>,
     /// The session.
     pub(crate) machine: Line,
     stream: Option<Stream>,
@@ -45,7 +46,7 @@ impl Link {
                 Ok(addresses) => addresses.collect(),
                 Err(error) => return Err(no_node(&endpoint, &error)),
             },
-            _ => Vec::new(),
+            _ => VecDeque::new(),
         };
         setup.network = matches!(endpoint, Endpoint::Tcp(..));
         let starter = (may_start && endpoint.is_own()).then(Starter::default);
@@ -64,7 +65,7 @@ impl Link {
 
     /// Connect for the first time, to a node that is started if need be.
     pub(crate) fn open(&mut self) -> Result<(), Exit> {
-        let stream = match (self.connect(), &mut self.starter) {
+        let stream = match (self.connect_first(), &mut self.starter) {
             (Ok(stream), _) => stream,
             (Err(error), Some(starter)) if is_nobody(&error) => starter.start(&self.endpoint)?,
             (Err(error), _) => return Err(no_node(&self.endpoint, &error)),
@@ -73,11 +74,24 @@ impl Link {
         Ok(())
     }
 
-    fn connect(&self) -> io::Result<Stream> {
+    /// Connect to the next of its addresses, and wait at most so long.
+    fn connect(&mut self, within: Duration) -> io::Result<Stream> {
         if !matches!(self.endpoint, Endpoint::Tcp(..)) {
-            return self.endpoint.connect_within(ATTEMPT);
+            return self.endpoint.connect_within(within);
         }
-        Stream::dial(&self.addresses, ATTEMPT)
+        let address = self.addresses.pop_front().ok_or(ErrorKind::AddrNotAvailable)?;
+        self.addresses.push_back(address);
+        Stream::dial(&[address], within)
+    }
+
+    /// Connect to any of its addresses.
+    fn connect_first(&mut self) -> io::Result<Stream> {
+        for _ in 1..self.addresses.len() {
+            if let Ok(stream) = self.connect(CONNECT) {
+                return Ok(stream);
+            }
+        }
+        self.connect(CONNECT)
     }
 
     fn connected(&mut self, stream: Stream) {
@@ -87,15 +101,18 @@ impl Link {
         self.flush();
     }
 
-    /// Do what is due: signs of life, another attempt to connect, sending.
-    pub(crate) fn tick(&mut self, now: Moment) {
+    /// Do what is due: signs of life, another attempt to connect, sending. It takes no longer than
+    /// until this moment, when something else is due.
+    pub(crate) fn tick(&mut self, now: Moment, until: Moment) {
         self.machine.tick(now);
         if self.stream.is_some() && self.machine.must_close() {
             self.flush();
             self.disconnected(now);
         }
-        if self.stream.is_none() && self.machine.wants_connection() && now >= self.again.0 {
-            match self.connect() {
+        let within = until.since(now).min(CONNECT);
+        let due = now >= self.again.0 && !within.is_zero();
+        if self.stream.is_none() && self.machine.wants_connection() && due {
+            match self.connect(within) {
                 Ok(stream) => self.connected(stream),
                 Err(error) => {
                     if let Some(starter) = &mut self.starter
@@ -121,12 +138,16 @@ impl Link {
     pub(crate) fn interest(&mut self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let more = !self.machine.outgoing().is_empty();
         let flags = if more { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        Some((descriptor(self.stream.as_ref()?), flags))
+        Some((self.stream.as_ref()?.as_fd(), flags))
     }
 
-    /// The session's descriptor, for a command to keep.
+    /// The session's descriptor, for a command to keep. One over the network is of no use to it:
+    /// without us nobody gives signs of life there.
     pub(crate) fn session(&self) -> Option<BorrowedFd<'_>> {
-        self.stream.as_ref().map(descriptor)
+        match self.stream.as_ref()? {
+            Stream::Unix(stream) => Some(stream.as_fd()),
+            Stream::Tcp(_) => None,
+        }
     }
 
     /// Something happened on the socket: read what there is.
@@ -134,7 +155,7 @@ impl Link {
         let Some(stream) = &self.stream else { return };
         let mut bytes = [0; 8192];
         loop {
-            match recv(descriptor(stream), &mut bytes, RecvFlags::DONTWAIT) {
+            match recv(stream, &mut bytes, RecvFlags::DONTWAIT) {
                 Ok((_, count @ 1..)) => {
                     self.machine.receive(now, &bytes[..count]);
                     if count < bytes.len() {
@@ -158,7 +179,7 @@ impl Link {
         let outgoing = self.machine.outgoing();
         while !outgoing.is_empty() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match send(descriptor(stream), outgoing, flags) {
+            match send(stream, outgoing, flags) {
                 Ok(count) => drop(outgoing.drain(..count)),
                 Err(rustix::io::Errno::INTR) => {}
                 // A connection that is gone is noticed when it is read, after its last words.
@@ -176,13 +197,6 @@ impl Link {
     /// The next thing that happened to the session.
     pub(crate) fn event(&mut self) -> Option<Event> {
         self.machine.event()
-    }
-}
-
-fn descriptor(stream: &Stream) -> BorrowedFd<'_> {
-    match stream {
-        Stream::Unix(stream) => stream.as_fd(),
-        Stream::Tcp(stream) => stream.as_fd(),
     }
 }
 

@@ -71,21 +71,35 @@ pub(crate) struct Ending {
     grace: Duration,
     /// How long before the deadline it is killed.
     margin: Duration,
-    /// It was told.
-    told: bool,
+    /// What was done.
+    done: Option<Due>,
     /// When it is to be killed, once that does not depend on the lease any more.
     kill_at: Option<Moment>,
 }
 
 impl Ending {
     /// For a lease of this length and with this much time for the command to end by itself.
+    ///
+    /// A sign of life is given every quarter of the lease, so more than half of it would end a
+    /// command whose lease is as good as it can be.
     pub(crate) fn new(ttl: Duration, grace: Option<Duration>) -> Self {
-        Self { grace: grace.unwrap_or(ttl / 4), margin: ttl / 40, told: false, kill_at: None }
+        let grace = grace.unwrap_or(ttl / 4).min(Self::longest_grace(ttl));
+        Self { grace, margin: ttl / 40, done: None, kill_at: None }
+    }
+
+    /// How much time a command can have to end by itself.
+    pub(crate) fn longest_grace(ttl: Duration) -> Duration {
+        ttl / 2
     }
 
     /// Has the command been told?
     pub(crate) fn has_begun(&self) -> bool {
-        self.told
+        self.done.is_some()
+    }
+
+    /// Has it been killed?
+    pub(crate) fn is_done(&self) -> bool {
+        self.done == Some(Due::Kill)
     }
 
     /// The lock is gone. If the lease is over, there is no time left; if the node took it away,
@@ -101,24 +115,27 @@ impl Ending {
     /// What to do now, if the lease lasts until `deadline`. Each is said once.
     pub(crate) fn due(&mut self, now: Moment, deadline: Moment) -> Option<Due> {
         let kill_at = self.kill_at(deadline);
-        if now >= kill_at {
-            self.told = true;
-            self.kill_at = Some(Moment::NEVER);
-            return Some(Due::Kill);
-        }
-        if !self.told && (self.kill_at.is_some() || now >= before(kill_at, self.grace)) {
-            self.told = true;
-            // From here on there is no way back, even if the node answers after all.
-            self.at_latest(kill_at);
-            return Some(Due::Tell);
-        }
-        None
+        let due = match self.done {
+            Some(Due::Kill) => None,
+            _ if now >= kill_at => Some(Due::Kill),
+            None if self.kill_at.is_some() || now >= before(kill_at, self.grace) => {
+                // From here on there is no way back, even if the node answers after all.
+                self.at_latest(kill_at);
+                Some(Due::Tell)
+            }
+            _ => None,
+        };
+        self.done = due.or(self.done);
+        due
     }
 
     /// When to look again.
     pub(crate) fn next(&self, deadline: Moment) -> Moment {
-        let kill_at = self.kill_at(deadline);
-        if self.told { kill_at } else { before(kill_at, self.grace) }
+        match self.done {
+            None => before(self.kill_at(deadline), self.grace),
+            Some(Due::Tell) => self.kill_at(deadline),
+            Some(Due::Kill) => Moment::NEVER,
+        }
     }
 
     fn kill_at(&self, deadline: Moment) -> Moment {
@@ -152,8 +169,19 @@ mod tests {
         assert_eq!(ending.due(at(99), deadline), None, "once");
         let kill = ending.next(deadline);
         assert!(kill < deadline && kill > at(99), "{kill:?}");
+        assert!(!ending.is_done());
         assert_eq!(ending.due(kill, deadline), Some(Due::Kill));
         assert_eq!(ending.due(at(200), deadline), None, "once");
+        assert!(ending.is_done());
+    }
+
+    #[test]
+    fn a_lease_as_good_as_it_can_be_ends_nothing() {
+        let mut ending = Ending::new(TTL, Some(TTL * 3));
+        // The last sign of life that was answered is a quarter old.
+        let deadline = at(30).after(TTL - TTL / 20 - TTL / 4);
+        assert_eq!(ending.due(at(30), deadline), None);
+        assert_eq!(Ending::new(TTL, Some(TTL * 3)).grace, TTL / 2);
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub(crate) mod hold;
 pub(crate) mod link;
 pub(crate) mod lost;
 pub(crate) mod options;
+pub(crate) mod say;
 pub(crate) mod signals;
 pub(crate) mod start;
 pub(crate) mod talk;

@@ -9,10 +9,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use super::child::hear_of_children;
+
 /// Those that are not ours to read: two that nobody can, those that a fault of our own raises at
-/// the place where it happened, the one that is ignored because writes say the same, and those that
-/// a limit of the system sends to whoever exceeds it.
-const OTHERS: [Signal; 12] = [
+/// the place where it happened, and those that are ignored or sent because writes say the same.
+/// Nor are those of real time, for which the standard library has no word.
+const OTHERS: [Signal; 10] = [
     Signal::SIGKILL,
     Signal::SIGSTOP,
     Signal::SIGSEGV,
@@ -20,18 +22,24 @@ const OTHERS: [Signal; 12] = [
     Signal::SIGFPE,
     Signal::SIGILL,
     Signal::SIGTRAP,
-    Signal::SIGABRT,
     Signal::SIGSYS,
     Signal::SIGPIPE,
-    Signal::SIGXCPU,
     Signal::SIGXFSZ,
 ];
+
+/// What we were started with, and a command gets.
+#[derive(Clone, Copy)]
+pub(crate) struct Before {
+    /// The signals that were blocked.
+    pub(crate) mask: SigSet,
+    /// The ends of children were not heard of.
+    pub(crate) deaf: bool,
+}
 
 /// The signals of this process.
 pub(crate) struct Signals {
     descriptor: SignalFd,
-    /// The mask that we were started with.
-    before: SigSet,
+    before: Before,
 }
 
 impl Signals {
@@ -41,35 +49,43 @@ impl Signals {
         Signal::iterator().filter(|signal| !OTHERS.contains(signal)).for_each(|signal| {
             ours.add(signal);
         });
-        let before = ours.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let mask = ours.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let before = Before { mask, deaf: hear_of_children()? };
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Self { descriptor: SignalFd::with_flags(&ours, flags)?, before })
     }
 
     /// The next one, if there is one.
+    ///
+    /// One that we were started to ignore, as under nohup(1), is ignored: we read it only because
+    /// it is blocked.
     pub(crate) fn next(&self) -> Option<Signal> {
         loop {
             let info = self.descriptor.read_signal().ok()??;
-            // What the standard library has no word for (those of real time) is not blocked.
-            if let Ok(signal) = Signal::try_from(info.ssi_signo.cast_signed()) {
+            let signal = Signal::try_from(info.ssi_signo.cast_signed()).ok()?;
+            if effect(signal) == Effect::Nothing || !is_listed("SigIgn:", signal) {
                 return Some(signal);
             }
         }
     }
 
-    /// Were we started with this signal ignored, as under nohup(1)? Blocked as it is, we read it
-    /// all the same.
-    pub(crate) fn is_ignored(signal: Signal) -> bool {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-        mask >> (signal as i32 - 1) & 1 == 1
+    /// Has this signal come, and is still to be read?
+    pub(crate) fn is_pending(signal: Signal) -> bool {
+        ["SigPnd:", "ShdPnd:"].iter().any(|list| is_listed(list, signal))
     }
 
-    /// The mask that a command gets.
-    pub(crate) fn before(&self) -> SigSet {
+    /// What a command gets.
+    pub(crate) fn before(&self) -> Before {
         self.before
     }
+}
+
+/// Does the system list this signal for us there?
+fn is_listed(list: &str, signal: Signal) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix(list));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal as i32 - 1) & 1 == 1
 }
 
 impl AsFd for Signals {
@@ -98,14 +114,26 @@ pub(crate) fn effect(signal: Signal) -> Effect {
     }
 }
 
+/// Let a signal that came to us do what it does by itself, but for the end: that is the caller's,
+/// who has something to give back. Is it the end?
+#[must_use]
+pub(crate) fn react(signal: Signal) -> bool {
+    let effect = effect(signal);
+    if effect == Effect::Stops {
+        take(signal);
+    }
+    effect == Effect::Ends
+}
+
 /// Let this signal do to us what it does by itself. Where it stops us, this returns when someone
 /// continues us, or at once where nobody could.
 pub(crate) fn take(signal: Signal) {
     let mut only = SigSet::empty();
     only.add(signal);
-    // A signal that exists can be unblocked, blocked and raised: there is no error to report.
-    let _ = only.thread_unblock();
+    // A signal that exists can be raised, unblocked and blocked: there is no error to report. It is
+    // raised while it is blocked, so that it counts once if it has come to our group as well.
     let _ = raise(signal);
+    let _ = only.thread_unblock();
     let _ = only.thread_block();
 }
 

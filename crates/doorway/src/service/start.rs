@@ -1,7 +1,7 @@
 //! Starting a node of this user's own where none is.
 
 use std::env;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use rustix::net::sockopt::socket_peercred;
 
 use super::child::detach;
 use super::exit::{self, Exit};
+use super::say::say;
 
 /// How long a node may take to listen.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -64,7 +65,7 @@ impl Starter {
         // Whoever waits for it tries to connect again and again, and says so when it gives up.
         self.started = spawn().ok();
         if let Some(started) = &self.started {
-            let _ = writeln!(io::stderr(), "doorway: started a local node (pid {})", started.id());
+            say(&format!("started a local node (pid {})", started.id()));
         }
     }
 
@@ -81,7 +82,7 @@ impl Starter {
         if let (Some(started), Ok(pid)) = (&self.started, listens)
             && started.id() == pid
         {
-            let _ = writeln!(io::stderr(), "doorway: started a local node (pid {pid})");
+            say(&format!("started a local node (pid {pid})"));
         }
     }
 }

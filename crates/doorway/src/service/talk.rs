@@ -5,7 +5,7 @@ use doorway_client::{Answer, Event, Machine, Moment};
 use super::exit::{self, Exit};
 use super::link::Link;
 use super::options::NodeArgs;
-use super::signals::{Effect, Signals, effect};
+use super::signals::react;
 use super::turn::Turns;
 use super::who;
 
@@ -81,13 +81,7 @@ impl Talk {
     /// Wait until something happens, or until this moment.
     pub(crate) fn pause(&mut self, until: Moment) -> Result<(), Exit> {
         match self.turns.turn(&mut self.link, until) {
-            Some(signal) if effect(signal) == Effect::Ends && !Signals::is_ignored(signal) => {
-                Err(Exit::signal(signal as i32))
-            }
-            Some(signal) if effect(signal) == Effect::Stops => {
-                super::signals::take(signal);
-                Ok(())
-            }
+            Some(signal) if react(signal) => Err(Exit::signal(signal as i32)),
             _ => Ok(()),
         }
     }

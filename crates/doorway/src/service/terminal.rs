@@ -53,11 +53,16 @@ impl Terminal {
         let _ = tcsetpgrp(&self.descriptor, group);
     }
 
+    /// Take it back.
+    pub(crate) fn take(&self) {
+        self.give(getpgrp());
+    }
+
     /// Take it back from this group, if that has it.
     pub(crate) fn take_from(&self, group: Pid) -> bool {
         let had = self.has(group);
         if had {
-            self.give(getpgrp());
+            self.take();
         }
         had
     }

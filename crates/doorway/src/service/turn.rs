@@ -59,7 +59,7 @@ impl Turns {
         if happened.get(2) == Some(&true) {
             link.read(now);
         }
-        link.tick(now);
+        link.tick(now, until);
         if happened[0] { self.signals.next() } else { None }
     }
 

@@ -1,10 +1,12 @@
 //! Who holds the lock that we wait for: one line on the terminal, gone when the wait is over.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use doorway_client::Moment;
 use doorway_protocol::LockReport;
+
+use super::say;
 
 /// After how long a person wants to know.
 const AFTER: Duration = Duration::from_secs(2);
@@ -51,13 +53,13 @@ impl WaitLine {
         if let Some((at, _)) = line.char_indices().nth(usize::from(width.max(20)) - 1) {
             line.truncate(at);
         }
-        let _ = write!(io::stderr(), "\r\x1b[K{line}");
+        say::write(&format!("\r\x1b[K{line}"));
     }
 
     /// The wait is over.
     pub(crate) fn erase(&mut self) {
         if std::mem::take(&mut self.shown) {
-            let _ = write!(io::stderr(), "\r\x1b[K");
+            say::write("\r\x1b[K");
         }
     }
 }

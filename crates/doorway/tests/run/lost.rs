@@ -135,3 +135,47 @@ fn a_release_after_a_loss_frees_nothing() {
     }
     assert!(place.inside("x", 1), "the newer grant is not touched");
 }
+
+#[test]
+fn what_the_command_leaves_behind_ends_with_it() {
+    let place = Place::new();
+    // The command itself ends at once, and would leave the one that takes no notice alone.
+    let line = "(trap '' TERM; echo > ready; exec sleep 100) & echo $! > pid; wait";
+    for words in ["--grace 0.2 x", "-o x"] {
+        for file in ["ready", "pid"] {
+            let _ = fs::remove_file(place.file(file));
+        }
+        let wrapper = hold(&place, words, line);
+        let worker: u32 = line_of(&place.file("pid")).parse().unwrap();
+        break_it(&place, "x");
+        assert_eq!(wrapper.end().code(), Some(123), "{words}");
+        until("the worker is gone", || !lives(worker));
+    }
+}
+
+#[test]
+fn what_the_command_leaves_behind_has_its_time_to_end() {
+    let place = Place::new();
+    let worker =
+        "trap 'sleep 0.1; echo > saved; exit' TERM; echo > ready; while :; do sleep 0.02; done";
+    let wrapper = hold(&place, "x", &format!("({worker}) & wait"));
+    break_it(&place, "x");
+    assert_eq!(wrapper.end().code(), Some(123));
+    assert!(place.file("saved").exists(), "it was waited for");
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_keeps_nothing_from_ending() {
+    let place = Place::new();
+    let (theirs, ours) = rustix::pipe::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&ours, true).expect("it need not wait");
+    while rustix::io::write(&ours, &[0; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&ours, false).expect("it waits");
+    let mut command = place.run("--verbose x", "echo > ready; exec sleep 100");
+    command.current_dir(&place.directory).stderr(Stdio::from(ours));
+    let wrapper = Process::spawn(&mut command);
+    until("it is ready", || place.file("ready").exists());
+    break_it(&place, "x");
+    assert_eq!(wrapper.end().code(), Some(123));
+    drop(theirs);
+}

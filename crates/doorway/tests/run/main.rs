@@ -6,6 +6,7 @@ mod environment;
 mod exits;
 mod inherit;
 mod lost;
+mod network;
 mod place;
 mod pty;
 mod scripts;

@@ -106,3 +106,21 @@ fn a_child_is_killed_with_its_group() {
     crate::place::signal(children(wrapper.id())[0], "KILL");
     assert_eq!(wrapper.end().code(), Some(137));
 }
+
+#[test]
+fn who_was_started_by_one_that_ignores_its_children_hears_of_its_own() {
+    let place = Place::new();
+    let run = |words: &[&str]| {
+        let mut command = Command::new("perl");
+        command.args(["-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV", DOORWAY, "run", "x", "--"]);
+        command.args(words).env("DOORWAY_SOCKET", place.socket());
+        let out = std::fs::File::create(place.file("out")).unwrap();
+        Process::spawn(command.stdout(out)).end().code()
+    };
+    assert_eq!(run(&["sh", "-c", "exit 4"]), Some(4));
+    assert_eq!(run(&["grep", "SigIgn", "/proc/self/status"]), Some(0));
+    let line = line_of(&place.file("out"));
+    let mask = line.strip_prefix("SigIgn:").map(str::trim);
+    let mask = u64::from_str_radix(mask.expect(&line), 16).unwrap();
+    assert_eq!(mask >> 16 & 1, 1, "the command finds it as it was: {line}");
+}

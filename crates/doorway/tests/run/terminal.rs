@@ -106,3 +106,48 @@ fn a_long_wait_shows_who_holds_the_lock_and_ends_with_ctrl_c() {
     pty.expect("code-130");
     until("it is withdrawn", || place.waiting("x", 0));
 }
+
+#[test]
+fn a_command_that_cannot_be_run_leaves_the_terminal_to_the_script() {
+    let place = Place::new();
+    let mut pty = Pty::shell(&place);
+    pty.type_in("bash -c '$D run x -- no-such-command; read a; echo got-$a'\n");
+    pty.expect("doorway: cannot run");
+    pty.type_in("bob\n");
+    pty.expect("got-bob");
+    pty.expect("$ ");
+}
+
+#[test]
+fn a_script_is_stopped_with_the_command_that_it_runs() {
+    let place = Place::new();
+    let mut pty = Pty::shell(&place);
+    pty.type_in("bash -c '$D run x -- cat; echo code-$?'\n");
+    until("it is inside", || place.inside("x", 1));
+    pty.type_in("one\n");
+    pty.expect("one\r\none");
+    pty.type_in("\x1a");
+    pty.expect("Stopped");
+    pty.expect("$ ");
+    pty.type_in("fg\n");
+    pty.expect("run x -- cat");
+    pty.type_in("two\n");
+    pty.expect("two\r\ntwo");
+    pty.type_in("\x04");
+    pty.expect("code-0");
+    pty.expect("$ ");
+}
+
+#[test]
+fn a_command_that_nobody_can_continue_is_not_left_stopped() {
+    let place = Place::new();
+    let mut pty = Pty::shell(&place);
+    // The shell that could have brought it to the foreground is gone.
+    let job = "until [ -e go ]; do sleep 0.02; done; exec stty -echo < /dev/tty";
+    std::fs::write(place.file("job"), job).unwrap();
+    pty.type_in("bash -c 'set -m; $D run x -- sh job & exit'\n");
+    pty.expect("$ ");
+    until("it is inside", || place.inside("x", 1));
+    std::fs::write(place.file("go"), "").unwrap();
+    until("it has ended", || place.inside("x", 0));
+}

@@ -6,15 +6,17 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use nix::libc;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction, signal};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, getpgrp, getppid, set_parent_process_death_signal, setpgid};
 use rustix::termios::tcsetpgrp;
 
+use crate::service::signals::Before;
+
 /// What the child does to itself before it becomes the command.
 pub(super) struct BeforeExec {
-    /// The mask of signals that we were started with.
-    pub(super) mask: SigSet,
+    /// What we were started with.
+    pub(super) before: Before,
     /// Where to take the terminal for the child's group, if it is to have it.
     pub(super) terminal: Option<OwnedFd>,
     /// What the command keeps open.
@@ -50,12 +52,29 @@ impl BeforeExec {
                 return Err(rustix::io::Errno::SRCH);
             }
         }
-        hand_back_stops().and_then(|()| self.mask.thread_set_mask()).map_err(errno)
+        hand_back_stops().and_then(|()| hand_on(self.before)).map_err(errno)
     }
 }
 
 fn errno(error: nix::Error) -> rustix::io::Errno {
     rustix::io::Errno::from_raw_os_error(error as i32)
+}
+
+/// Whoever started us may ignore that its children end, and so would we: a command that ends would
+/// vanish without a word. Have the system tell us; did it not until now?
+pub(crate) fn hear_of_children() -> nix::Result<bool> {
+    // SAFETY: what a signal does by itself is set, no handler of ours.
+    let before = unsafe { signal(nix::sys::signal::SIGCHLD, SigHandler::SigDfl)? };
+    Ok(matches!(before, SigHandler::SigIgn))
+}
+
+/// What we were started with is what a command begins with.
+fn hand_on(before: Before) -> nix::Result<()> {
+    if before.deaf {
+        // SAFETY: a signal is ignored, which is no handler of ours.
+        unsafe { signal(nix::sys::signal::SIGCHLD, SigHandler::SigIgn)? };
+    }
+    before.mask.thread_set_mask()
 }
 
 /// A key that stops jobs may be pressed before the command has begun. Stopped here, it would keep
@@ -96,9 +115,9 @@ pub(crate) fn detach(command: &mut Command) {
     unsafe { command.pre_exec(steps) };
 }
 
-/// Have a command begin with this mask of signals, not with ours.
-pub(crate) fn restore(command: &mut Command, mask: SigSet) {
-    let steps = move || Ok(mask.thread_set_mask()?);
+/// Have a command begin with what we were started with.
+pub(crate) fn restore(command: &mut Command, before: Before) {
+    let steps = move || Ok(hand_on(before)?);
     // SAFETY: as above, a system call alone.
     unsafe { command.pre_exec(steps) };
 }

@@ -7,15 +7,16 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::{Command, Stdio};
 
-use nix::sys::signal::{SigSet, Signal, kill, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, getpid, waitid};
 
 use super::exit::{self, Exit};
+use super::signals::Before;
 use super::terminal::Terminal;
 use before_exec::BeforeExec;
-pub(crate) use before_exec::{detach, restore};
+pub(crate) use before_exec::{detach, hear_of_children, restore};
 
 /// What is to be run, and how.
 pub(crate) struct Plan<'a> {
@@ -23,8 +24,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) words: &'a [OsString],
     /// What it finds in its environment besides ours.
     pub(crate) variables: Vec<(&'static str, String)>,
-    /// The mask of signals it gets.
-    pub(crate) mask: SigSet,
+    /// What we were started with, and it gets.
+    pub(crate) before: Before,
     /// The terminal, if it is to have it from the beginning.
     pub(crate) terminal: Option<&'a Terminal>,
     /// The session's descriptor, which the command keeps open; without it the command dies with
@@ -35,6 +36,7 @@ pub(crate) struct Plan<'a> {
 /// The command while it runs.
 pub(crate) struct Child {
     process: Pid,
+    before: Before,
     /// Ends when the last process that came out of the command is gone. None if the command got no
     /// descriptor of ours.
     others: Option<OwnedFd>,
@@ -72,18 +74,22 @@ impl Child {
         let mut command = Command::new(program);
         command.args(arguments).envs(plan.variables);
         BeforeExec {
-            mask: plan.mask,
+            before: plan.before,
             terminal: terminal.transpose().map_err(|error| failed(&error))?,
             keeps,
             dies_with: plan.session.is_none().then(getpid),
         }
         .set(&mut command);
-        let spawned = command.spawn().map_err(|error| failed(&error));
+        let spawned = command.spawn().map_err(|error| {
+            // It took the terminal before it turned out that it cannot begin.
+            plan.terminal.inspect(|terminal| terminal.take());
+            failed(&error)
+        });
         // With the command go our copies of what it keeps, so that the pipe can end.
         drop(command);
         let process = i32::try_from(spawned?.id()).ok().and_then(Pid::from_raw);
         let process = process.expect("a process has a number");
-        Ok(Self { process, others })
+        Ok(Self { process, before: plan.before, others })
     }
 
     /// Its process, and the group that it leads.
@@ -91,25 +97,34 @@ impl Child {
         self.process
     }
 
-    /// What has become of it since the last look, if anything. Once it has ended do not ask again.
+    /// What has become of it since the last look, if anything. Its end is there to be seen again
+    /// and again, until it is buried: so long nobody else has its number, nor that of its group.
     pub(crate) fn change(&self) -> Option<Change> {
-        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
-        let (_, status) = waitpid(Some(self.process), options).ok()??;
-        status
-            .exit_status()
-            .map(|code| Change::Exited(code as u8))
-            .or_else(|| status.terminating_signal().map(Change::Killed))
-            .or_else(|| status.stopping_signal().map(Change::Stopped))
-            .or_else(|| status.continued().then_some(Change::Continued))
+        let look = |options| waitid(WaitId::Pid(self.process), options | WaitIdOptions::NOHANG);
+        match look(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Ok(None) => {}
+            Ok(Some(status)) => return ended(&status),
+            // Whoever took it away did not say how it ended.
+            Err(rustix::io::Errno::CHILD) => return Some(Change::Exited(exit::SYSTEM)),
+            Err(_) => return None,
+        }
+        let status = look(WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED).ok()??;
+        let stopped = status.stopping_signal().map(Change::Stopped);
+        stopped.or_else(|| status.continued().then_some(Change::Continued))
     }
 
     /// Send a signal to the command and all of its group.
     pub(crate) fn signal(&self, signal: Signal) {
         let group = nix::unistd::Pid::from_raw(self.process.as_raw_nonzero().get());
-        // The group is there until its leader has been waited for; the command may have left it.
-        if killpg(group, signal).is_err() {
+        // The group is there until its leader is buried; the command may have left it.
+        if killpg(group, signal).is_err() || signal == Signal::SIGKILL {
             let _ = kill(group, signal);
         }
+    }
+
+    /// It has ended, and we know how.
+    pub(crate) fn bury(&self) {
+        let _ = waitid(WaitId::Pid(self.process), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 
     /// Have this new descriptor of the session kept open for as long as the old one would have
@@ -121,8 +136,8 @@ impl Child {
         keeper.stdin(others.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
         keeper.current_dir("/");
         let keeps = vec![session.try_clone_to_owned()?];
-        BeforeExec { mask: SigSet::empty(), terminal: None, keeps, dies_with: None }
-            .set(&mut keeper);
+        let before = self.before;
+        BeforeExec { before, terminal: None, keeps, dies_with: None }.set(&mut keeper);
         keeper.spawn().map(drop)
     }
 
@@ -133,6 +148,11 @@ impl Child {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut look, Some(&now)).is_ok_and(|ended| ended == 0)
     }
+}
+
+fn ended(status: &WaitIdStatus) -> Option<Change> {
+    let exited = status.exit_status().map(|code| Change::Exited(code as u8));
+    exited.or_else(|| status.terminating_signal().map(Change::Killed))
 }
 
 fn cannot_run(program: &OsString, error: &io::Error) -> Exit {

@@ -1,0 +1,24 @@
+//! Words on standard error, never waited for.
+//!
+//! Someone may have stopped the terminal, or not read the pipe: the lock must be kept and the
+//! command ended in time all the same. So what cannot be said at once is not said.
+
+use std::io::{self, Write as _};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Say this, on a line of its own.
+pub(crate) fn say(what: &str) {
+    write(&format!("doorway: {what}\n"));
+}
+
+/// Write this as it is.
+pub(crate) fn write(text: &str) {
+    let stderr = io::stderr();
+    let mut look = [PollFd::new(&stderr, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut look, Some(&now)).is_ok_and(|ready| ready > 0) {
+        // With standard error gone there is nobody left to tell.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}

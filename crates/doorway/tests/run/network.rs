@@ -1,0 +1,84 @@
+//! A node that is reached over TCP, with certificates as `doorway ca` makes them.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use crate::place::{DOORWAY, Place, Process, children, lives, until};
+
+/// A node on the network, and how to reach it.
+struct Network {
+    _node: Process,
+    place: Place,
+    options: String,
+}
+
+impl Network {
+    fn new() -> Self {
+        let place = Place::empty();
+        let ca = |words: &str| {
+            let mut command = Command::new(DOORWAY);
+            command.args(["ca"]).args(words.split(' ')).current_dir(&place.directory);
+            let done = command.output().expect("it runs");
+            assert!(done.status.success(), "{words}: {done:?}");
+        };
+        ca("init --group shop --dir ca");
+        ca("node a --address 127.0.0.1 --dir ca --to files");
+        ca("client tester --dir ca --to files");
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("its number").port();
+        drop(free);
+        let text = format!(
+            "group = \"shop\"\nnode = \"a\"\nsocket = \"{}\"\ndata = \"data\"\n\
+             [tls]\nca = \"ca/ca.crt\"\ncertificate = \"files/a.crt\"\nkey = \"files/a.key\"\n\
+             [sessions]\nlisten = \"127.0.0.1:{port}\"\n\
+             [[client]]\nname = \"tester\"\n\
+             rights = [{{ names = \"x*\", may = [\"acquire\", \"inspect\", \"break\"] }}]\n",
+            place.socket()
+        );
+        fs::write(place.file("doorway.toml"), text).expect("a file");
+        let mut serve = Command::new(DOORWAY);
+        serve.args(["serve", "--config"]).arg(place.file("doorway.toml"));
+        let log = fs::File::create(place.file("stderr")).expect("a log");
+        let node = Process::spawn(serve.stdin(Stdio::null()).stderr(log));
+        until("the node listens", || place.output("status").status.success());
+        let options = format!(
+            "--socket tcp://127.0.0.1:{port} --ca ca/ca.crt --certificate files/tester.crt \
+             --key files/tester.key"
+        );
+        Self { _node: node, place, options }
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let (first, rest) = words.split_once(' ').unwrap_or((words, ""));
+        let words = [first].into_iter().chain(self.options.split(' '));
+        let mut command = self.place.command(words.chain(rest.split_whitespace()));
+        command.current_dir(&self.place.directory);
+        command
+    }
+}
+
+#[test]
+fn over_the_network_a_killed_wrapper_takes_the_command_with_it() {
+    let network = Network::new();
+    let done = network.command("run x -- printenv DOORWAY_LOCK").output().unwrap();
+    assert_eq!((done.status.code(), &*done.stdout), (Some(0), &b"x\n"[..]), "{done:?}");
+
+    let wrapper = Process::spawn(&mut network.command("run --ttl 1 x -- sleep 100"));
+    until("it is inside", || network.place.inside("x", 1));
+    until("it runs", || children(wrapper.id()).len() == 1);
+    let child = children(wrapper.id())[0];
+    wrapper.signal("KILL");
+    wrapper.end();
+    until("the command is gone", || !lives(child));
+    until("the lock is free", || network.place.inside("x", 0));
+}
+
+#[test]
+fn who_may_not_is_refused_with_77() {
+    let network = Network::new();
+    let done = network.command("run y -- true").output().unwrap();
+    assert_eq!(done.status.code(), Some(77), "{done:?}");
+    let text = String::from_utf8(done.stderr).unwrap();
+    assert!(text.starts_with("doorway: ") && text.lines().count() == 1, "{text}");
+}
