@@ -3,13 +3,16 @@
 use std::io::Write;
 use std::time::Duration;
 
-use doorway_client::{Fence, Life, Mode, Name};
+use doorway_client::{Fence, Life, Name};
 use serde::Serialize;
 
 use super::print_json;
-use crate::service::acquire::{Wanted, acquire};
-use crate::service::options::{self, NodeArgs, seconds, ttl};
+use crate::service::acquire::{Granted, acquire};
+use crate::service::exit::{self, Exit};
+use crate::service::options::{self, NodeArgs, ttl};
+use crate::service::release::release;
 use crate::service::turn::Turns;
+use crate::service::wanted::AcquireArgs;
 use crate::service::who;
 
 /// Take a lock for a script, and print its fence
@@ -30,29 +33,13 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "ttl", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
 
-    /// Hold it for so long, or until as long after the last `doorway renew`
+    /// Hold it for so long, or until as long after the last `doorway renew`; the node keeps it for
+    /// a minute at most unless its `limits.ttl` says otherwise
     #[arg(long, value_name = "SECS", value_parser = ttl)]
     ttl: Option<Duration>,
 
-    /// Do not wait: give up at once if the lock is not free
-    #[arg(short = 'n', long, visible_alias = "nb", conflicts_with = "wait")]
-    nonblock: bool,
-
-    /// Wait at most so long (fractions are fine, 0 is -n)
-    #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
-    wait: Option<Duration>,
-
-    /// Hold the lock together with others that do so
-    #[arg(short, long, conflicts_with = "permits")]
-    shared: bool,
-
-    /// Hold one of so many permits
-    #[arg(short = 'k', long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
-    permits: Option<u32>,
-
-    /// The exit code if the lock is not free in time
-    #[arg(short = 'E', long, value_name = "CODE", default_value_t = 1)]
-    conflict_exit_code: u8,
+    #[command(flatten)]
+    acquire: AcquireArgs,
 
     /// What others see who ask who holds the lock
     #[arg(long, value_name = "TEXT")]
@@ -86,14 +73,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut turns = Turns::new()?;
     let label = args.label.clone().unwrap_or_else(who::label);
     let mut link = args.node.link(who::setup(label, Some((ttl, life))))?;
-    let wanted = Wanted {
-        locks: std::slice::from_ref(&args.name),
-        mode: if args.shared { Mode::Shared } else { Mode::Exclusive },
-        permits: args.permits,
-        within: if args.nonblock { Some(Duration::ZERO) } else { args.wait },
-        conflict: args.conflict_exit_code,
-    };
+    let wanted = args.acquire.wanted(std::slice::from_ref(&args.name));
     let granted = acquire(&wanted, &mut link, &mut turns)?;
+    print(args, &granted, pid, out).or_else(|error| {
+        // Without its fence nobody can give it back.
+        release(&granted, &mut link, &mut turns);
+        let text = format!("cannot print the fence, so the lock is given back: {error}");
+        Err(Exit::new(exit::SYSTEM, text).into())
+    })
+}
+
+fn print(
+    args: &Args,
+    granted: &Granted,
+    pid: Option<u32>,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     for (lock, fence) in &granted.locks {
         if args.json {
             let taken = Taken {
@@ -110,5 +105,5 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             writeln!(out, "{fence}")?;
         }
     }
-    Ok(())
+    Ok(out.flush()?)
 }

@@ -9,6 +9,7 @@ pub(crate) mod diagram;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fence_guard;
+pub(crate) mod grant;
 pub(crate) mod list;
 pub(crate) mod lock;
 pub(crate) mod man;

@@ -3,21 +3,23 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use doorway_client::{Endpoint, Event, Life, Mode, Moment, Setup};
+use doorway_client::{Endpoint, Life, Moment, Setup};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::service::acquire::{Granted, Wanted, acquire};
+use crate::service::acquire::{Granted, acquire};
 use crate::service::child::{Child, Plan};
 use crate::service::exit::{self, Exit};
 use crate::service::hold::{Holding, exit_code};
 use crate::service::link::Link;
 use crate::service::lost::{Ending, OnLost};
 use crate::service::options::{NodeArgs, seconds, ttl};
+use crate::service::release::release;
 use crate::service::say::say;
 use crate::service::signals;
 use crate::service::terminal::Terminal;
 use crate::service::turn::Turns;
+use crate::service::wanted::AcquireArgs;
 use crate::service::who;
 use crate::service::words::Words;
 
@@ -28,8 +30,11 @@ use crate::service::words::Words;
 /// if there is no node, 77 if the node refuses, and 123 if the lock was lost while the command
 /// ran. A signal is passed on to the command and its process group; while waiting, it gives up.
 ///
+/// Signals of real time, and those that a fault sends, cannot be passed on.
+///
 /// The command and all that it starts keep the session open: the lock is held until the last of
-/// them is gone, even if this wrapper is killed, unless -o is given.
+/// them is gone, even if this wrapper is killed, unless -o is given. Over TCP it is as with -o:
+/// the command is killed with this wrapper, and what it leaves behind holds nothing.
 #[derive(clap::Args)]
 #[command(
     override_usage = "doorway run [OPTIONS] <NAME>... -- <COMMAND>...\n       \
@@ -43,37 +48,17 @@ use crate::service::words::Words;
         doorway run -k 3 download -- curl URL      at most three at a time\n\n\
         In the environment of the command: DOORWAY_LOCK, DOORWAY_FENCE (give it to what the\n\
         command changes: `doorway help fence-guard`), DOORWAY_HOLDER, DOORWAY_VIEW and\n\
-        DOORWAY_TTL_MS. With several locks the values of each stand on a line of their own."
+        DOORWAY_TTL_MS. With several locks the values of each stand on a line of their own.\n\n\
+        Options stand before the first NAME. Up to the first `--` all words are names: a command\n\
+        with a `--` of its own needs one before it, as in `doorway run x -- git log -- file`."
 )]
-#[expect(clippy::struct_excessive_bools, reason = "options of flock(1) are what they are")]
 pub(crate) struct Args {
-    /// Do not wait: give up at once if the lock is not free
-    #[arg(short = 'n', long, visible_alias = "nb", conflicts_with = "wait")]
-    pub(crate) nonblock: bool,
-
-    /// Wait at most so long (fractions are fine, 0 is -n)
-    #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
-    pub(crate) wait: Option<Duration>,
-
-    /// Hold the lock together with others that do so
-    #[arg(short, long, conflicts_with_all = ["exclusive", "permits"])]
-    pub(crate) shared: bool,
-
-    /// Hold the lock alone, which is the default
-    #[arg(short = 'x', long, visible_short_alias = 'e')]
-    pub(crate) exclusive: bool,
-
-    /// Hold one of so many permits: that many may be inside at a time
-    #[arg(short = 'k', long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) permits: Option<u32>,
-
-    /// The exit code if the lock is not free in time
-    #[arg(short = 'E', long, value_name = "CODE", default_value_t = 1)]
-    pub(crate) conflict_exit_code: u8,
+    #[command(flatten)]
+    pub(crate) acquire: AcquireArgs,
 
     /// Run this line with `sh -c`
     #[arg(short, long, value_name = "LINE")]
-    pub(crate) command: Option<String>,
+    pub(crate) command: Option<OsString>,
 
     /// The command does not keep the session open: it is killed if this wrapper is
     #[arg(short = 'o', long)]
@@ -84,7 +69,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT", default_value = "term")]
     pub(crate) on_lost: OnLost,
 
-    /// How long the command has to end when its lock is being lost [default: a quarter of --ttl]
+    /// How long the command has to end when its lock is being lost: at most half of --ttl
+    /// [default: a quarter of it]
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) grace: Option<Duration>,
 
@@ -133,13 +119,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let mut turns = Turns::new()?;
     let mut link = args.node.link(setup(args, &words))?;
-    let wanted = Wanted {
-        locks: &words.locks,
-        mode: if args.shared { Mode::Shared } else { Mode::Exclusive },
-        permits: args.permits,
-        within: if args.nonblock { Some(Duration::ZERO) } else { args.wait },
-        conflict: args.conflict_exit_code,
-    };
+    let wanted = args.acquire.wanted(&words.locks);
     let begin = Moment::now();
     let granted = acquire(&wanted, &mut link, &mut turns)?;
     let inside = Moment::now();
@@ -211,28 +191,6 @@ fn linger(until: Moment, link: &mut Link, turns: &mut Turns) {
             _ => {}
         }
     }
-}
-
-/// Give the locks back, and wait until the node has them: whoever comes after us finds them free.
-/// False if one of them was not held any more.
-fn release(granted: &Granted, link: &mut Link, turns: &mut Turns) -> bool {
-    let now = Moment::now();
-    let release = |(lock, fence): &(_, _)| link.machine.release(now, lock, *fence);
-    let mut numbers: Vec<u64> = granted.locks.iter().map(release).collect();
-    let (mut kept, until) = (true, now.after(Duration::from_secs(1)));
-    link.flush();
-    while !numbers.is_empty() && Moment::now() < until {
-        let _ = turns.turn(link, until);
-        while let Some(event) = link.event() {
-            if let Event::Released { number, held } = event {
-                numbers.retain(|one| *one != number);
-                kept &= held;
-            }
-        }
-    }
-    link.machine.bye();
-    link.flush();
-    kept
 }
 
 /// The key that ended the command was meant for all of the job that we are part of. The shell of a

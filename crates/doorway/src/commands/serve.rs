@@ -9,13 +9,14 @@ use clap::ValueEnum;
 use doorway_daemon::listen::Doors;
 use doorway_daemon::log::{self, Format};
 use doorway_daemon::serve::{self, ServeError};
-use doorway_daemon::settings::{FILE, Mistakes, Overrides, Settings, Socket, span};
+use doorway_daemon::settings::{FILE, Mistakes, Overrides, Settings, Socket};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::Level;
 
 use super::print_json;
 use crate::failure::Usage;
+use crate::service::options::seconds;
 
 /// Run a node: of this user, of this machine, or as a member of a group
 #[derive(clap::Args)]
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// End after so many seconds without clients [default: never, with --local 600]
-    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    #[arg(long, value_name = "SECS", value_parser = above_zero)]
     idle_stop: Option<Duration>,
     /// Only say whether the configuration is good
     #[arg(long)]
@@ -76,9 +77,12 @@ enum LogLevel {
     Trace,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let time = span(text).filter(|time| !time.is_zero());
-    time.ok_or_else(|| "a time above zero, such as 600, 30s or 10m".to_owned())
+fn above_zero(text: &str) -> Result<Duration, String> {
+    let time = seconds(text)?;
+    if time.is_zero() {
+        return Err("a time above zero, such as 600, 30s or 10m".to_owned());
+    }
+    Ok(time)
 }
 
 /// Run it to its end.

@@ -40,6 +40,8 @@ pub(crate) struct Args {
 struct Look {
     status: NodeStatus,
     locks: Vec<LockLine>,
+    /// There are more than these.
+    more: bool,
 }
 
 /// How many locks fit where nobody scrolls.
@@ -81,10 +83,9 @@ fn look(talk: &mut Talk, prefix: &str, most: usize) -> anyhow::Result<Look> {
         locks.extend(page.locks);
         after = locks.last().and_then(|last| Name::new(&last.lock).ok());
         if !page.more || after.is_none() || locks.len() >= most {
-            break;
+            return Ok(Look { status: *status, locks, more: page.more });
         }
     }
-    Ok(Look { status: *status, locks })
 }
 
 fn print(out: &mut dyn Write, look: &Look, rows: usize) -> anyhow::Result<()> {
@@ -93,7 +94,11 @@ fn print(out: &mut dyn Write, look: &Look, rows: usize) -> anyhow::Result<()> {
     writeln!(out, "{node}: {head}")?;
     let heading = ["LOCK", "INSIDE", "WAITING", "FENCE", "HELD", "LONGEST WAIT", "HOLDER"];
     let mut table = Table::new(heading.map(str::to_owned));
-    for line in look.locks.iter().take(rows.saturating_sub(2)) {
+    // Where not all fit, the last row says so.
+    let (rows, count) = (rows.saturating_sub(2), look.locks.len());
+    let cut = look.more || count > rows;
+    let shown = if count > rows { rows.saturating_sub(1) } else { count };
+    for line in look.locks.iter().take(shown) {
         let holder = line.holder.as_ref();
         let wait = if line.waiting > 0 { time(line.longest_wait_ms) } else { String::new() };
         table.row([
@@ -106,5 +111,9 @@ fn print(out: &mut dyn Write, look: &Look, rows: usize) -> anyhow::Result<()> {
             holder.map_or(String::new(), |holder| printable(&holder.client)),
         ]);
     }
-    Ok(table.print(out, 0)?)
+    table.print(out, 0)?;
+    if cut {
+        writeln!(out, "and more: `doorway top PREFIX` shows those whose names begin so")?;
+    }
+    Ok(())
 }

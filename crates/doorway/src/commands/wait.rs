@@ -6,10 +6,11 @@ use std::time::Duration;
 use doorway_client::{Moment, Name};
 use serde::Serialize;
 
-use super::print_json;
+use super::{print_json, who};
 use crate::service::exit::Exit;
 use crate::service::options::{self, NodeArgs, seconds};
 use crate::service::talk::Talk;
+use crate::service::wait_line::held;
 
 /// Wait until nobody holds a lock or waits for it, without taking it
 #[derive(clap::Args)]
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     #[arg(value_parser = options::name)]
     name: Name,
 
-    /// Wait at most so long
+    /// Wait at most so long (0: only look)
     #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
     wait: Option<Duration>,
 
@@ -45,16 +46,22 @@ struct Wait<'a> {
 /// Wait for it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let begin = Moment::now();
-    let until = args.wait.map_or(Moment::NEVER, |wait| begin.after(wait));
     let mut talk = Talk::new(&args.node)?;
-    let answer = talk.ask(until, |machine, now| machine.await_free(now, &args.name))?;
-    let free = answer.is_some();
+    // The first look decides where nobody waits; and the time of those who do begins when the node
+    // has answered, which may have to be started.
+    let report = who::look(&mut talk, &args.name)?;
+    let mut free = report.holders.is_empty() && report.waiters.is_empty();
+    if !free && args.wait != Some(Duration::ZERO) {
+        let until = args.wait.map_or(Moment::NEVER, |wait| Moment::now().after(wait));
+        free = talk.ask(until, |machine, now| machine.await_free(now, &args.name))?.is_some();
+    }
     if args.json {
         let milliseconds = Moment::now().since(begin).as_millis() as u64;
         print_json(out, &Wait { lock: args.name.as_str(), free, milliseconds })?;
     }
     if !free {
-        let text = format!("{} was not free in time", args.name);
+        let who = held(&report).map(|who| format!(": {who}")).unwrap_or_default();
+        let text = format!("{} was not free in time{who}", args.name);
         return Err(Exit::new(args.conflict_exit_code, text).into());
     }
     Ok(())

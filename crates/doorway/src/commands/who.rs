@@ -6,6 +6,7 @@ use doorway_client::{Answer, Name};
 use doorway_protocol::{Fence, LockReport};
 
 use super::print_json;
+use crate::service::exit::Exit;
 use crate::service::options::{self, NodeArgs};
 use crate::service::talk::{Talk, odd};
 use crate::service::wait_line::{printable, time};
@@ -34,9 +35,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 
 /// All about a lock.
 pub(crate) fn ask(name: &Name, node: &NodeArgs) -> anyhow::Result<Box<LockReport>> {
-    match Talk::new(node)?.answer(|machine, now| machine.inspect(now, name))? {
+    Ok(look(&mut Talk::new(node)?, name)?)
+}
+
+/// All about a lock, as the node says now.
+pub(crate) fn look(talk: &mut Talk, name: &Name) -> Result<Box<LockReport>, Exit> {
+    match talk.answer(|machine, now| machine.inspect(now, name))? {
         Answer::Lock(report) => Ok(report),
-        _ => Err(odd().into()),
+        _ => Err(odd()),
     }
 }
 

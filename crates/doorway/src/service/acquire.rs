@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use doorway_client::{Answer, Ask, Code, Event, Fence, Mode, Moment, Name, Wait};
-use doorway_protocol::{Scope, SessionId};
+use doorway_client::{Answer, Ask, Code, Event, Fence, Moment, Name, Wait};
+use doorway_protocol::{Refusal, Scope, SessionId};
 use nix::sys::signal::Signal;
 
 use super::exit::Exit;
@@ -12,21 +12,8 @@ use super::options::milliseconds;
 use super::signals::{self, Effect, effect};
 use super::terminal::Terminal;
 use super::turn::Turns;
-use super::wait_line::WaitLine;
-
-/// What is wanted.
-pub(crate) struct Wanted<'a> {
-    /// The locks, in the order of their names.
-    pub(crate) locks: &'a [Name],
-    /// Alone or with others.
-    pub(crate) mode: Mode,
-    /// Of how many permits one.
-    pub(crate) permits: Option<u32>,
-    /// For how long to wait, if not for ever.
-    pub(crate) within: Option<Duration>,
-    /// The exit code if they are not free in time.
-    pub(crate) conflict: u8,
-}
+use super::wait_line::{WaitLine, held};
+use super::wanted::Wanted;
 
 /// What was granted, and by whom.
 #[derive(Default)]
@@ -44,6 +31,12 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
+    /// The locks, for people.
+    pub(crate) fn names(&self) -> String {
+        let locks = self.locks.iter().map(|(lock, _)| lock.as_str());
+        locks.collect::<Vec<_>>().join(", ")
+    }
+
     /// What a command under these locks finds in its environment. Several values stand on lines.
     pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let lines = |text: &dyn Fn(&(Name, Fence)) -> String| {
@@ -62,6 +55,9 @@ impl Granted {
 
 /// How long a node of our own that just stops is given to make room for the next one.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the node may take to say who has a lock that was not free.
+const ANSWER: Duration = Duration::from_millis(200);
 
 struct Waiting<'a> {
     wanted: &'a Wanted<'a>,
@@ -110,6 +106,9 @@ impl Waiting<'_> {
             if let Some(signal) = self.turns.turn(self.link, self.line.next()) {
                 self.signal(signal)?;
             }
+            if let Some(exit) = self.link.cannot_start() {
+                return Err(exit);
+            }
             let now = Moment::now();
             if self.line.is_due(now) {
                 let lock = &self.wanted.locks[self.granted.locks.len()];
@@ -156,7 +155,7 @@ impl Waiting<'_> {
                 if stops && self.link.endpoint().is_own() && now < patience {
                     self.again(now);
                 } else {
-                    return Err(Exit::refusal(&refusal, self.wanted.conflict));
+                    return Err(self.refused(&refusal));
                 }
             }
             Event::Closed(refusal) if !matches!(refusal.code, Code::Unavailable) => {
@@ -172,6 +171,37 @@ impl Waiting<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The end that a refusal is. If the lock is not free, who has it is said too, if the node says
+    /// so at once.
+    fn refused(&mut self, refusal: &Refusal) -> Exit {
+        let mut exit = Exit::refusal(refusal, self.wanted.conflict);
+        let Some(lock) = self.wanted.locks.get(self.granted.locks.len()) else { return exit };
+        if refusal.code != Code::NotFree {
+            return exit;
+        }
+        let now = Moment::now();
+        let (asked, until) = (self.link.machine.inspect(now, lock), now.after(ANSWER));
+        self.link.flush();
+        while Moment::now() < until {
+            let signal = self.turns.turn(self.link, until);
+            if signal.is_some_and(signals::react) {
+                return exit;
+            }
+            while let Some(event) = self.link.event() {
+                match event {
+                    Event::Answer { number, answer: Answer::Lock(report) } if number == asked => {
+                        let who = held(&report).map(|who| format!(": {who}"));
+                        exit.text.iter_mut().for_each(|text| text.extend(who.clone()));
+                        return exit;
+                    }
+                    Event::Refused { number, .. } if number == asked => return exit,
+                    _ => {}
+                }
+            }
+        }
+        exit
     }
 
     /// Give back what we have, and begin again a little later.

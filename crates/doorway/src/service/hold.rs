@@ -115,7 +115,7 @@ impl Holding<'_> {
                     self.ending.gone(now, self.link.machine.ttl().is_none());
                     why = reason;
                     if *self.on_lost == OnLost::Ignore {
-                        say(&format!("lost {}: {why}; the command goes on", self.what()));
+                        say(&format!("lost {}: {why}; the command goes on", self.granted.names()));
                     }
                 }
                 Event::Welcome { node, resumed, .. } => self.back(&node, resumed),
@@ -132,12 +132,12 @@ impl Holding<'_> {
         match self.ending.due(now, self.deadline()) {
             Some(Due::Tell) => {
                 self.tell();
-                say(&format!("lost {}: {why}; the command must end", self.what()));
+                say(&format!("lost {}: {why}; the command must end", self.granted.names()));
             }
             Some(Due::Kill) => {
                 self.child.signal(Signal::SIGKILL);
                 if !begun {
-                    say(&format!("lost {}: {why}; the command is killed", self.what()));
+                    say(&format!("lost {}: {why}; the command is killed", self.granted.names()));
                 } else if self.verbose {
                     say("the command is still there, and is killed");
                 }
@@ -156,12 +156,6 @@ impl Holding<'_> {
         if let Err(error) = kept {
             say(&format!("if this wrapper is killed the lock is free: no `cat`: {error}"));
         }
-    }
-
-    /// The locks, for people.
-    fn what(&self) -> String {
-        let locks = self.granted.locks.iter().map(|(lock, _)| lock.as_str());
-        locks.collect::<Vec<_>>().join(", ")
     }
 
     /// Tell the command that it must end.

@@ -31,6 +31,8 @@ pub(crate) struct Link {
     starter: Option<Starter>,
     /// When to try to connect again, and how long to wait after that.
     again: (Moment, Duration),
+    /// Why no node could be started.
+    cannot_start: Option<Exit>,
 }
 
 impl Link {
@@ -55,7 +57,8 @@ impl Link {
         if let Some(tls) = tls {
             machine.encrypt(tls);
         }
-        Ok(Self { endpoint, addresses, machine, stream: None, starter, again: (now, PAUSES.0) })
+        let again = (now, PAUSES.0);
+        Ok(Self { endpoint, addresses, machine, stream: None, starter, again, cannot_start: None })
     }
 
     /// Where the node is.
@@ -95,6 +98,9 @@ impl Link {
     }
 
     fn connected(&mut self, stream: Stream) {
+        if let Some(starter) = &mut self.starter {
+            starter.connected(&stream);
+        }
         self.stream = Some(stream);
         self.again.1 = PAUSES.0;
         self.machine.connected(Moment::now());
@@ -118,7 +124,7 @@ impl Link {
                     if let Some(starter) = &mut self.starter
                         && is_nobody(&error)
                     {
-                        starter.start_again(now);
+                        self.cannot_start = starter.start_again(&self.endpoint, now).err();
                     }
                     self.again = (now.after(self.again.1), (self.again.1 * 2).min(PAUSES.1));
                 }
@@ -192,6 +198,11 @@ impl Link {
         self.stream = None;
         self.again = (now, PAUSES.0);
         self.machine.disconnected(now);
+    }
+
+    /// Why no node could be started when that was last tried, for those who can do nothing without.
+    pub(crate) fn cannot_start(&mut self) -> Option<Exit> {
+        self.cannot_start.take()
     }
 
     /// The next thing that happened to the session.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doorway_client::{Endpoint, Setup, TlsConfig};
+use doorway_daemon::settings::span;
 use doorway_protocol::{Fence, Name};
 
 use super::exit::{self, Exit};
@@ -89,15 +90,11 @@ fn read(file: &Path) -> Result<Vec<u8>, Exit> {
     std::fs::read(file).map_err(failed)
 }
 
-/// A time in seconds, with fractions: `-w 0.5`.
+/// A time in seconds, with fractions, or with a unit, as in the configuration: `-w 0.5`, `-w 10m`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no time: say seconds, such as 2 or 0.5");
-    let seconds: f64 = text.parse().map_err(|_| wrong())?;
     // Ten years are for ever, and fit into every number that the time is made into.
-    if !(0.0..=315_360_000.0).contains(&seconds) {
-        return Err(wrong());
-    }
-    Ok(Duration::from_secs_f64(seconds))
+    let time = span(text).filter(|time| time.as_secs() <= 315_360_000);
+    time.ok_or_else(|| format!("'{text}' is no time: say seconds, such as 2, 0.5, 500ms or 10m"))
 }
 
 /// How long a session lives without being heard of.
@@ -133,7 +130,8 @@ mod tests {
     fn times_have_fractions_and_limits() {
         assert_eq!(seconds("2"), Ok(Duration::from_secs(2)));
         assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
-        for wrong in ["", "-1", "x", "inf", "NaN", "1e300", "2s"] {
+        assert_eq!(seconds("10m"), Ok(Duration::from_mins(10)));
+        for wrong in ["", "-1", "x", "inf", "NaN", "1e300", "2 weeks", "99999d"] {
             assert!(seconds(wrong).unwrap_err().contains("seconds"), "{wrong}");
         }
         assert!(ttl("0.4").is_err());

@@ -1,12 +1,14 @@
 //! Starting a node of this user's own where none is.
 
 use std::env;
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _, Seek as _};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use doorway_client::{Endpoint, Moment, Stream};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::sockopt::socket_peercred;
 
 use super::child::detach;
@@ -22,8 +24,27 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Starts nodes, and remembers the one it started.
 #[derive(Default)]
 pub(crate) struct Starter {
-    started: Option<Child>,
+    started: Option<Started>,
     not_before: Option<Moment>,
+}
+
+/// A node that was started.
+struct Started {
+    process: Child,
+    /// What it wrote on its standard error. That is no pipe, which would end with us.
+    errors: File,
+    /// We said that we started it.
+    told: bool,
+}
+
+/// What has become of it.
+enum Became {
+    /// It runs, as far as we know.
+    Runs,
+    /// It ended, because another one serves, or because someone ended it.
+    Ended,
+    /// It cannot serve, and this is why.
+    Failed(String),
 }
 
 impl Starter {
@@ -33,17 +54,11 @@ impl Starter {
         let begin = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
-            if !self.is_running() {
-                let started = spawn().map_err(|error| failed(endpoint, &error.to_string()))?;
-                self.started = Some(started);
-            }
+            self.spawn_if_gone().map_err(|why| failed(endpoint, &why))?;
             sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
             let error = match endpoint.connect_within(PATIENCE) {
-                Ok(stream) => {
-                    self.tell(&stream);
-                    return Ok(stream);
-                }
+                Ok(stream) => return Ok(stream),
                 Err(error) => error,
             };
             if error.kind() != ErrorKind::ConnectionRefused {
@@ -56,45 +71,78 @@ impl Starter {
         }
     }
 
-    /// Start a node if none was started just now, without waiting for it.
-    pub(crate) fn start_again(&mut self, now: Moment) {
-        if self.is_running() || self.not_before.is_some_and(|moment| now < moment) {
-            return;
+    /// Start a node if none was started just now, without waiting for it. Whoever waits for it
+    /// tries to connect again and again; if the last one could not serve it is told why.
+    pub(crate) fn start_again(&mut self, endpoint: &Endpoint, now: Moment) -> Result<(), Exit> {
+        if self.not_before.is_some_and(|moment| now < moment) {
+            return Ok(());
         }
-        self.not_before = Some(now.after(PAUSE));
-        // Whoever waits for it tries to connect again and again, and says so when it gives up.
-        self.started = spawn().ok();
-        if let Some(started) = &self.started {
-            say(&format!("started a local node (pid {})", started.id()));
+        let spawned = self.spawn_if_gone();
+        if !matches!(spawned, Ok(false)) {
+            self.not_before = Some(now.after(PAUSE));
         }
+        spawned.map(drop).map_err(|why| failed(endpoint, &why))
     }
 
-    /// Does the one that we started still run? One that lost a race does not.
-    fn is_running(&mut self) -> bool {
-        let gone = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
-        self.started.as_mut().is_some_and(|child| !gone(child))
+    /// Start one unless the last one runs; true if that was done.
+    fn spawn_if_gone(&mut self) -> Result<bool, String> {
+        match self.started.as_mut().map(Started::became) {
+            Some(Became::Runs) => return Ok(false),
+            Some(Became::Failed(why)) => {
+                self.started = None;
+                return Err(why);
+            }
+            Some(Became::Ended) | None => {}
+        }
+        self.started = Some(spawn().map_err(|error| error.to_string())?);
+        Ok(true)
     }
 
-    /// Say so if it is ours that listens.
-    fn tell(&self, stream: &Stream) {
-        let Stream::Unix(stream) = stream else { return };
+    /// There is a connection. Say so if it is to the node that we started: one that lost a race
+    /// against another is nobody's business.
+    pub(crate) fn connected(&mut self, stream: &Stream) {
+        let (Stream::Unix(stream), Some(started)) = (stream, &mut self.started) else { return };
         let listens = socket_peercred(stream).map(|peer| peer.pid.as_raw_nonzero().get() as u32);
-        if let (Some(started), Ok(pid)) = (&self.started, listens)
-            && started.id() == pid
+        let pid = started.process.id();
+        if listens.is_ok_and(|listens| listens == pid)
+            && !std::mem::replace(&mut started.told, true)
         {
             say(&format!("started a local node (pid {pid})"));
         }
     }
 }
 
+impl Started {
+    fn became(&mut self) -> Became {
+        match self.process.try_wait() {
+            Ok(None) => Became::Runs,
+            Ok(Some(status)) if status.code().is_some_and(|code| code != 0) => {
+                Became::Failed(self.last_words())
+            }
+            _ => Became::Ended,
+        }
+    }
+
+    /// The last line that it wrote.
+    fn last_words(&mut self) -> String {
+        let mut text = Vec::new();
+        let _ = self.errors.rewind().and_then(|()| self.errors.read_to_end(&mut text));
+        let text = String::from_utf8_lossy(&text);
+        let line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let line = line.unwrap_or("it ended without a word");
+        line.strip_prefix("doorway: ").unwrap_or(line).to_owned()
+    }
+}
+
 /// Start a node that has nothing in common with us: not our terminal, not our directory, not our
 /// descriptors.
-fn spawn() -> io::Result<Child> {
+fn spawn() -> io::Result<Started> {
+    let errors = File::from(memfd_create("errors", MemfdFlags::CLOEXEC)?);
     let mut command = Command::new(env::current_exe()?);
     command.args(["serve", "--local"]).current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.try_clone()?);
     detach(&mut command);
-    command.spawn()
+    Ok(Started { process: command.spawn()?, errors, told: false })
 }
 
 fn failed(endpoint: &Endpoint, why: &str) -> Exit {

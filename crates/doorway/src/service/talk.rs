@@ -1,6 +1,6 @@
 //! Questions to a node: asked, and answered before we go on.
 
-use doorway_client::{Answer, Event, Machine, Moment};
+use doorway_client::{Answer, Code, Event, Machine, Moment};
 
 use super::exit::{self, Exit};
 use super::link::Link;
@@ -42,6 +42,9 @@ impl Talk {
         self.link.flush();
         loop {
             self.pause(until)?;
+            if let Some(exit) = self.link.cannot_start() {
+                return Err(exit);
+            }
             while let Some(event) = self.link.event() {
                 match event {
                     Event::Answer { number, answer } if number == asked => {
@@ -75,6 +78,20 @@ impl Talk {
         match self.ask(Moment::NEVER, question)? {
             Some(Said::Answer(answer)) => Ok(answer),
             _ => Err(odd()),
+        }
+    }
+
+    /// Ask for something about a grant, and wait until it is done. False if there is no such grant.
+    pub(crate) fn ask_of_grant(
+        &mut self,
+        question: impl FnOnce(&mut Machine, Moment) -> u64,
+    ) -> Result<bool, Exit> {
+        match self.ask(Moment::NEVER, question) {
+            Ok(Some(Said::Released(held))) => Ok(held),
+            Ok(Some(Said::Answer(_))) => Ok(true),
+            Ok(None) => Err(odd()),
+            Err(Exit { refused: Some(Code::Gone), .. }) => Ok(false),
+            Err(exit) => Err(exit),
         }
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use doorway_client::Moment;
 use doorway_protocol::LockReport;
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
 use super::say;
 
@@ -33,13 +35,14 @@ impl WaitLine {
         self.next
     }
 
-    /// Is the node to be asked now? The next time is a while later.
+    /// Is the node to be asked now? The next time is a while later. A job in the background does
+    /// not write over what another one shows.
     pub(crate) fn is_due(&mut self, now: Moment) -> bool {
         let due = now >= self.next;
         if due {
             self.next = now.after(EVERY);
         }
-        due
+        due && is_in_front()
     }
 
     /// This is what the node says.
@@ -47,7 +50,7 @@ impl WaitLine {
         self.shown = true;
         let waited = now.since(self.begin).as_secs();
         // A line that is longer than the terminal is wide could not be erased.
-        let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
+        let width = tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
         let mut line =
             format!("doorway: waiting {waited} s for {}: {}", report.lock, holder(report));
         if let Some((at, _)) = line.char_indices().nth(usize::from(width.max(20)) - 1) {
@@ -58,7 +61,7 @@ impl WaitLine {
 
     /// The wait is over.
     pub(crate) fn erase(&mut self) {
-        if std::mem::take(&mut self.shown) {
+        if std::mem::take(&mut self.shown) && is_in_front() {
             say::write("\r\x1b[K");
         }
     }
@@ -68,6 +71,17 @@ impl Drop for WaitLine {
     fn drop(&mut self) {
         self.erase();
     }
+}
+
+/// Is ours the job that the terminal shows?
+fn is_in_front() -> bool {
+    tcgetpgrp(io::stderr()).is_ok_and(|group| group == getpgrp())
+}
+
+/// Who holds the lock, if anyone does, and with which fence.
+pub(crate) fn held(report: &LockReport) -> Option<String> {
+    let longest = report.holders.iter().max_by_key(|holder| holder.held_ms)?;
+    Some(format!("{}, fence {}", holder(report), longest.fence))
 }
 
 /// Who holds the lock, in a few words.
@@ -140,5 +154,7 @@ mod tests {
             });
         }
         assert_eq!(holder(&report), "shared by b [2J and another for 20 s");
+        let fence = Fence::new(1, 1);
+        assert!(held(&report).is_some_and(|who| who.ends_with(&format!("s, fence {fence}"))));
     }
 }

@@ -1,6 +1,6 @@
 //! `NAME... -- COMMAND...`: where the names of locks end and the command begins.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use doorway_protocol::Name;
 
@@ -18,7 +18,7 @@ impl Words {
     ///
     /// Up to `--` they are names. Without one the first is the name and the rest the command, as
     /// with flock(1), which also takes `-c LINE` after the name.
-    pub(crate) fn new(words: &[OsString], line: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn new(words: &[OsString], line: Option<&OsStr>) -> Result<Self, String> {
         let shell = |line: &OsString| vec!["sh".into(), "-c".into(), line.clone()];
         let (names, command) = if let Some(at) = words.iter().position(|word| word == "--") {
             (&words[..at], words[at + 1..].to_vec())
@@ -29,7 +29,11 @@ impl Words {
         } else if line.is_some() {
             (words, Vec::new())
         } else {
-            (&words[..words.len().min(1)], words.get(1..).unwrap_or_default().to_vec())
+            let (names, command) = words.split_at(words.len().min(1));
+            if let Some(option) = command.first().filter(|word| is_option(word)) {
+                return Err(no_option(option));
+            }
+            (names, command.to_vec())
         };
         let command = match line {
             Some(_) if !command.is_empty() => {
@@ -55,10 +59,14 @@ fn is_option(word: &OsString) -> bool {
     word.as_encoded_bytes().starts_with(b"-")
 }
 
+fn no_option(word: &OsString) -> String {
+    let option = word.display();
+    format!("{option} is no option of doorway run, or stands after the first NAME")
+}
+
 fn name(word: &OsString) -> Result<Name, String> {
     if is_option(word) {
-        let option = word.display();
-        return Err(format!("options stand before the first NAME: doorway run {option} ..."));
+        return Err(no_option(word));
     }
     let text = word.to_str().ok_or_else(|| "the name of a lock is UTF-8".to_owned())?;
     Name::new(text).map_err(|error| error.to_string())
@@ -70,7 +78,7 @@ mod tests {
 
     fn words(text: &str, line: Option<&str>) -> Result<(String, String), String> {
         let words: Vec<OsString> = text.split_whitespace().map(Into::into).collect();
-        let Words { locks, command } = Words::new(&words, line)?;
+        let Words { locks, command } = Words::new(&words, line.map(OsStr::new))?;
         let locks: Vec<_> = locks.iter().map(Name::as_str).collect();
         let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         Ok((locks.join(" "), command.join(" ")))
@@ -102,8 +110,10 @@ mod tests {
             ("-- ls", None, "which lock"),
             ("", Some("ls"), "which lock"),
             ("x -- ls", Some("ls"), "one of the two"),
-            ("x -n -- ls", None, "before the first NAME"),
-            ("x -n", Some("ls"), "before the first NAME"),
+            ("x -n -- ls", None, "-n is no option of doorway run, or stands after"),
+            ("x -n", Some("ls"), "after the first NAME"),
+            ("x -n ls", None, "after the first NAME"),
+            ("--non-block x -- ls", None, "--non-block is no option"),
         ] {
             let error = words(text, line).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use crate::place::Place;
+use crate::place::{Place, Process, children, until};
 
 /// The values that a command under these locks finds.
 fn variables(place: &Place, words: &str) -> BTreeMap<String, String> {
@@ -82,4 +82,18 @@ fn a_lock_is_held_for_a_while_if_that_is_wanted() {
     assert_eq!(status.code(), Some(3));
     assert!(begin.elapsed().as_millis() >= 500);
     assert!(place.inside("x", 0));
+
+    let mut wrapper = Process::spawn(&mut place.run("--hold-at-least 100 x", "exit 4"));
+    until("it is inside", || place.inside("x", 1));
+    until("the command has ended", || children(wrapper.id()).is_empty());
+    assert_eq!(place.code("run -n x -- true").0, Some(1), "it is held without the command");
+    assert!(!wrapper.has_ended());
+    wrapper.signal("TERM");
+    assert_eq!(wrapper.end().code(), Some(4), "a signal ends that");
+
+    let wrapper = Process::spawn(&mut place.run("--hold-at-least 100 x", "exec sleep 100"));
+    until("it is inside", || place.inside("x", 1));
+    let fence = place.who("x")["holders"][0]["fence"].as_str().unwrap().to_owned();
+    place.answer(&format!("break x --fence {fence}"));
+    assert_eq!(wrapper.end().code(), Some(123), "what is lost is not held on");
 }

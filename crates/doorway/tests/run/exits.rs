@@ -50,6 +50,9 @@ fn a_lock_that_is_not_free_has_a_code_of_its_own() {
         let (got, text) = place.code(words);
         assert_eq!(got, Some(code), "{words}: {text}");
         assert_eq!(text.lines().count(), 1, "{text}");
+        let fence = place.who("x")["holders"][0]["fence"].as_str().unwrap().to_owned();
+        assert!(text.contains("x") && text.contains(": held by sh -c"), "{text}");
+        assert!(text.trim_end().ends_with(&format!("fence {fence}")), "{text}");
     }
     assert!(place.inside("y", 0) && place.inside("z", 0), "all or none");
     assert_eq!(place.code("run -n y -- true").0, Some(0));
@@ -77,6 +80,24 @@ fn whoever_comes_next_finds_the_lock_free() {
     signal(node, "CONT");
     assert!(waits, "it ends only when the lock is given back");
     assert_eq!(wrapper.end().code(), Some(137));
+}
+
+#[test]
+fn a_release_that_nobody_answers_is_told_as_unknown() {
+    let place = Place::new();
+    let log = fs::File::create(place.file("errors")).unwrap();
+    let mut command = place.run("x", "until [ -e go ]; do sleep 0.01; done; exit 3");
+    let wrapper = Process::spawn(command.current_dir(&place.directory).stderr(log));
+    until("it is inside", || place.inside("x", 1));
+    let node = place.node();
+    signal(node, "STOP");
+    fs::write(place.file("go"), "").unwrap();
+    let code = wrapper.end().code();
+    signal(node, "CONT");
+    let text = fs::read_to_string(place.file("errors")).unwrap();
+    assert!(text.starts_with("doorway: unknown whether x is released"), "{text}");
+    assert_eq!((code, text.lines().count()), (Some(3), 1), "{text}");
+    until("it is free", || place.inside("x", 0));
 }
 
 #[test]

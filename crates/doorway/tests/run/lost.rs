@@ -87,7 +87,7 @@ fn what_to_do_about_a_lost_lock_can_be_said() {
 fn who_is_stopped_beyond_its_time_loses_the_lock_and_finds_out() {
     let place = Place::new();
     let line = "echo $DOORWAY_FENCE > old; echo > ready; exec sleep 100";
-    let wrapper = hold(&place, "--ttl 0.6 x", line);
+    let wrapper = hold(&place, "--ttl 3 x", line);
     let child = children(wrapper.id())[0];
     wrapper.signal("STOP");
     signal_group(child, "STOP");

@@ -64,7 +64,7 @@ fn over_the_network_a_killed_wrapper_takes_the_command_with_it() {
     let done = network.command("run x -- printenv DOORWAY_LOCK").output().unwrap();
     assert_eq!((done.status.code(), &*done.stdout), (Some(0), &b"x\n"[..]), "{done:?}");
 
-    let wrapper = Process::spawn(&mut network.command("run --ttl 1 x -- sleep 100"));
+    let wrapper = Process::spawn(&mut network.command("run --ttl 3 x -- sleep 100"));
     until("it is inside", || network.place.inside("x", 1));
     until("it runs", || children(wrapper.id()).len() == 1);
     let child = children(wrapper.id())[0];

@@ -49,9 +49,9 @@ fn unlock_names_the_grant_and_may_be_repeated() {
 #[test]
 fn a_lease_ends_by_itself_unless_it_is_renewed() {
     let place = Place::new();
-    let fence = place.answer("lock x --ttl 1").trim().to_owned();
+    let fence = place.answer("lock x --ttl 3").trim().to_owned();
     for _ in 0..4 {
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(std::time::Duration::from_millis(800));
         assert_eq!(place.code(&format!("renew x --fence {fence}")), (Some(0), String::new()));
     }
     assert!(place.inside("x", 1), "renewed for longer than it lives");
@@ -70,7 +70,8 @@ fn people_see_who_holds_a_lock_and_who_waits() {
     assert!(text.contains("the-holder") && text.contains("the-waiter"), "{text}");
     let top = place.answer("top");
     assert!(top.contains("the-holder") && top.lines().count() == 3, "{top}");
-    assert_eq!(json(&place, "top")["locks"][0]["waiting"], 1);
+    let top = json(&place, "top");
+    assert_eq!((&top["locks"][0]["waiting"], &top["more"]), (&1.into(), &false.into()));
     let status = json(&place, "status");
     assert_eq!((&status["held"], &status["waiting"]), (&1.into(), &1.into()));
     assert!(place.answer("status").contains("1 held, 1 waiting"));
@@ -127,4 +128,36 @@ fn who_is_killed_while_it_waits_for_a_script_gets_nothing_later() {
     holder.signal("TERM");
     holder.end();
     assert_eq!(place.code("run -n x -- true").0, Some(0));
+}
+
+#[test]
+fn a_grant_that_is_gone_cannot_be_broken() {
+    let place = Place::new();
+    let fence = place.answer("lock x --ttl 60").trim().to_owned();
+    assert_eq!(json(&place, &format!("break x --fence {fence}"))["broken"], true);
+    let again = place.output(&format!("break x --fence {fence} --json"));
+    assert_eq!(again.status.code(), Some(123), "{again:?}");
+    let answer: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(answer, serde_json::json!({"lock": "x", "fence": fence, "broken": false}));
+}
+
+#[test]
+fn a_look_without_a_wait_says_whether_a_lock_is_free() {
+    let place = Place::new();
+    assert_eq!(place.code("wait x -w 0").0, Some(0));
+    let _holder = Process::spawn(&mut place.run("--label the-holder x", "exec sleep 100"));
+    until("it is inside", || place.inside("x", 1));
+    let (code, text) = place.code("wait x -w 0");
+    assert_eq!(code, Some(1));
+    assert!(text.contains("held by the-holder"), "{text}");
+}
+
+#[test]
+fn a_lock_whose_fence_cannot_be_told_is_given_back() {
+    let place = Place::new();
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    drop(reader);
+    let done = place.command(["lock", "x", "--ttl", "50"]).stdout(writer).output().unwrap();
+    assert_eq!(done.status.code(), Some(71), "{done:?}");
+    assert!(place.inside("x", 0));
 }

@@ -77,7 +77,7 @@ fn a_command_is_stopped_and_continued_like_any_job() {
 fn a_job_that_is_stopped_for_too_long_never_goes_on() {
     let place = Place::new();
     let mut pty = Pty::shell(&place);
-    pty.type_in("$D run --ttl 0.6 x -- cat\n");
+    pty.type_in("$D run --ttl 3 x -- cat\n");
     until("it is inside", || place.inside("x", 1));
     pty.type_in("\x1a");
     pty.expect("Stopped");
@@ -150,4 +150,34 @@ fn a_command_that_nobody_can_continue_is_not_left_stopped() {
     until("it is inside", || place.inside("x", 1));
     std::fs::write(place.file("go"), "").unwrap();
     until("it has ended", || place.inside("x", 0));
+}
+
+#[test]
+fn a_wait_in_the_background_is_shown_when_it_comes_to_the_front() {
+    let place = Place::new();
+    let _holder = Process::spawn(&mut place.run("x", "exec sleep 100"));
+    until("it is inside", || place.inside("x", 1));
+    let mut pty = Pty::shell(&place);
+    pty.type_in("$D run x -- true &\n");
+    until("it waits", || place.waiting("x", 1));
+    // Longer than a wait in the foreground is silent.
+    std::thread::sleep(std::time::Duration::from_millis(2300));
+    pty.type_in("fg\n");
+    let before = pty.expect("fg\r\n");
+    assert!(!before.contains("doorway: waiting"), "{before}");
+    pty.expect("doorway: waiting");
+}
+
+#[test]
+fn the_table_of_locks_is_live() {
+    let place = Place::new();
+    let mut pty = Pty::shell(&place);
+    pty.type_in("$D top -d 0.1\n");
+    pty.expect("LOCK");
+    let _holder = Process::spawn(&mut place.run("--label the-holder x", "exec sleep 100"));
+    pty.expect("the-holder");
+    pty.type_in("\x03");
+    pty.expect("$ ");
+    pty.type_in("echo code-$?\n");
+    pty.expect("code-130");
 }
