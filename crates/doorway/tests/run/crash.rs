@@ -61,7 +61,7 @@ fn who_holds_nothing_any_more_does_not_hold_up_a_restart() {
 fn after_a_crash_of_the_node_too_a_killed_wrapper_leaves_the_lock_to_the_command() {
     let mut place = Place::new();
     let line = "echo $$ > pid; exec sleep 100";
-    let wrapper = Process::spawn(place.run("--ttl 2 x", line).current_dir(&place.directory));
+    let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
     let child: u32 = line_of(&place.file("pid")).parse().unwrap();
     place.kill_node();
     place.start();

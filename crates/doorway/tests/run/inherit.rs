@@ -6,7 +6,7 @@ use crate::place::{Place, Process, children, line_of, lives, signal, until};
 fn a_killed_wrapper_leaves_the_lock_to_what_it_started() {
     let place = Place::new();
     let line = "(echo > in; exec sleep 100) & echo $! > pid; exec sleep 100";
-    let wrapper = Process::spawn(place.run("--ttl 0.5 x", line).current_dir(&place.directory));
+    let wrapper = Process::spawn(place.run("--ttl 2 x", line).current_dir(&place.directory));
     let grandchild: u32 = line_of(&place.file("pid")).parse().unwrap();
     until("it is inside", || place.file("in").exists());
     let child = children(wrapper.id())[0];
@@ -16,7 +16,7 @@ fn a_killed_wrapper_leaves_the_lock_to_what_it_started() {
     signal(child, "KILL");
     until("the child is gone", || !lives(child));
     // Longer than the session lives without being heard of.
-    std::thread::sleep(std::time::Duration::from_millis(800));
+    std::thread::sleep(std::time::Duration::from_millis(2500));
     assert_eq!(place.code("run -n x -- true").0, Some(1), "the grandchild holds it");
     signal(grandchild, "KILL");
     until("the lock is free", || place.code("run -n x -- true").0 == Some(0));
