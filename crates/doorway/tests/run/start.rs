@@ -173,8 +173,7 @@ fn an_idle_node_ends_and_the_next_run_starts_another() {
 #[test]
 fn fifty_that_start_at_once_end_up_with_one_node() {
     let Some(user) = User::new() else { return };
-    let (many, rounds) =
-        if std::env::var_os("DOORWAY_LONG").is_some() { (50, 20) } else { (12, 3) };
+    let (many, rounds) = (50, 20);
     let mut last = 0;
     for round in 0..rounds {
         let log = user.directory.join(format!("log-{round}"));

@@ -139,6 +139,22 @@ fn a_script_is_stopped_with_the_command_that_it_runs() {
 }
 
 #[test]
+fn a_command_in_the_background_has_the_terminal_when_it_comes_to_the_front() {
+    let place = Place::new();
+    let mut pty = Pty::shell(&place);
+    std::fs::write(place.file("job"), "stty -echo; stty echo; echo do''ne-$?").unwrap();
+    pty.type_in("$D run x -- sh job &\n");
+    until("it is stopped", || {
+        pty.type_in("jobs\n");
+        pty.expect("jobs\r\n");
+        pty.expect("$ ").contains("Stopped")
+    });
+    pty.type_in("fg\n");
+    pty.expect("done-0");
+    pty.expect("$ ");
+}
+
+#[test]
 fn a_command_that_nobody_can_continue_is_not_left_stopped() {
     let place = Place::new();
     let mut pty = Pty::shell(&place);
