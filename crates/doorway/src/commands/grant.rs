@@ -64,7 +64,7 @@ pub(crate) fn run(
     if args.json {
         let breaks = deed == Deed::Break;
         let (held, broken) = ((!breaks).then_some(was), breaks.then_some(was));
-        print_json(out, &Became { lock: name.as_str(), fence: fence, held, broken })?;
+        print_json(out, &Became { lock: name.as_str(), fence, held, broken })?;
     } else if was && deed == Deed::Break {
         writeln!(out, "broke {name} with fence {fence}")?;
     }

@@ -75,11 +75,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut link = args.node.link(who::setup(label, Some((ttl, life))))?;
     let wanted = args.acquire.wanted(std::slice::from_ref(&args.name));
     let granted = acquire(&wanted, &mut link, &mut turns)?;
-    print(args, &granted, pid, out).or_else(|error| {
+    print(args, &granted, pid, out).map_err(|error| {
         // Without its fence nobody can give it back.
         release(&granted, &mut link, &mut turns);
         let text = format!("cannot print the fence, so the lock is given back: {error}");
-        Err(Exit::new(exit::SYSTEM, text).into())
+        Exit::new(exit::SYSTEM, text).into()
     })
 }
 

@@ -29,8 +29,7 @@ use crate::service::words::Words;
 /// run; 1 (or that of -E) if the lock was not free in time; 64 if the command line is wrong, 69
 /// if there is no node, 77 if the node refuses, and 123 if the lock was lost while the command
 /// ran. A signal is passed on to the command and its process group; while waiting, it gives up.
-///
-/// Signals of real time, and those that a fault sends, cannot be passed on.
+/// Not passed on are KILL, STOP, PIPE, XFSZ, those that a fault sends and those of real time.
 ///
 /// The command and all that it starts keep the session open: the lock is held until the last of
 /// them is gone, even if this wrapper is killed, unless -o is given. Over TCP it is as with -o:

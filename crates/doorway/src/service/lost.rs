@@ -179,7 +179,7 @@ mod tests {
     fn a_lease_as_good_as_it_can_be_ends_nothing() {
         let mut ending = Ending::new(TTL, Some(TTL * 3));
         // The last sign of life that was answered is a quarter old.
-        let deadline = at(30).after(TTL - TTL / 20 - TTL / 4);
+        let deadline = at(30).after(TTL * 14 / 20);
         assert_eq!(ending.due(at(30), deadline), None);
         assert_eq!(Ending::new(TTL, Some(TTL * 3)).grace, TTL / 2);
     }
