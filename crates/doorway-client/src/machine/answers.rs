@@ -182,8 +182,8 @@ impl Machine {
         self.events.push_back(Event::Granted { number, lock: ask.lock, fence });
     }
 
-    /// A lock is granted for which nobody waits. If we have it, the node says so twice. Otherwise the
-    /// request was refused just when we sent it again, and the node took it for a new one.
+    /// A lock is granted for which nobody waits. If we have it, the node says so twice. Otherwise
+    /// the request was refused just when we sent it again, and the node took it for a new one.
     fn unwanted(&mut self, number: u64) {
         if self.grants.values().all(|grant| grant.request != number) {
             put(&Request::Withdraw(number), &mut self.outgoing);

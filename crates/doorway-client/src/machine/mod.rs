@@ -170,9 +170,9 @@ impl Machine {
         }
     }
 
-    /// There is no connection any more, because the other side or the network ended it. Who hangs up
-    /// without being told to by [`Machine::must_close`] ends the session on a Unix socket, and with
-    /// it all that is held, and says [`Machine::bye`] before.
+    /// There is no connection any more, because the other side or the network ended it. Who hangs
+    /// up without being told to by [`Machine::must_close`] ends the session on a Unix socket, and
+    /// with it all that is held, and says [`Machine::bye`] before.
     pub fn disconnected(&mut self, now: Moment) {
         self.frames = Frames::default();
         self.outgoing.clear();

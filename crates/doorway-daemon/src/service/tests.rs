@@ -95,7 +95,7 @@ async fn a_grant_is_told_before_anyone_can_take_it_away() {
     let (go, wait) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
     let busy = std::thread::spawn(move || {
-        outbox.with(|_| {
+        outbox.silent(|| {
             tell.send(()).unwrap();
             wait.recv().unwrap();
         });

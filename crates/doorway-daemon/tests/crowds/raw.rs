@@ -66,7 +66,9 @@ impl Raw {
     pub(crate) fn ask_much(&mut self) {
         self.stream.set_nonblocking(true).unwrap();
         if self.rest.is_empty() {
-            (0..1000).for_each(|number| put(&Request::Status(number), &mut self.rest));
+            for number in 0..1000 {
+                put(&Request::Status(number), &mut self.rest);
+            }
         }
         while let Ok(count @ 1..) = self.stream.write(&self.rest) {
             self.rest.drain(..count);

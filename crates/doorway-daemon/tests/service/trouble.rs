@@ -90,7 +90,9 @@ fn nobody_claims_more_than_anyone_can_have() {
         let page = Claims { more: true, ..page };
         let mut bytes = Vec::new();
         let pages = if count == 0 { 3000 } else { 3 };
-        (0..pages).for_each(|_| put(&page, &mut bytes));
+        for _ in 0..pages {
+            put(&page, &mut bytes);
+        }
         // They are sent before anyone answers.
         let mut stream = client.stream.try_clone().unwrap();
         let sends = std::thread::spawn(move || {
