@@ -71,7 +71,6 @@ pub async fn run(
     doors: Doors,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    allow_files(&mut settings);
     let abstract_first = match &settings.socket {
         // Whoever has the name serves; another one that starts at the same moment finds that out
         // before it touches anything. With a file it is the directory that decides.
@@ -87,6 +86,8 @@ pub async fn run(
         settings.node.first_epoch = seconds_since_2026() / 600;
     }
     let ledger = ledger(&settings).await?;
+    // What this says goes to a log that may be in the directory.
+    allow_files(&mut settings);
     let unix = match &settings.socket {
         Some(socket) => Some(abstract_first.map_or_else(|| listen_unix(socket), Ok)?),
         None => None,
