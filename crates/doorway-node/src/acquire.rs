@@ -18,6 +18,9 @@ use crate::locks::{Ask, ClientId, Ended};
 use crate::wait_span::WaitSpan;
 
 /// A request for a lock. It is made when first polled; dropping it at any moment withdraws it.
+///
+/// In a task of tokio it takes part in the task's budget, so a task that enters over and over lets
+/// others run now and then.
 #[must_use = "nothing is asked for until it is awaited"]
 pub struct Acquire<H: Borrow<Handle>> {
     /// Until it moves into the guard.

@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use doorway_node::{AcquireError, Handle, Node};
+use tokio::task::unconstrained;
 
 mod common;
 
@@ -15,7 +16,7 @@ const LIMIT: usize = 1024;
 
 /// Ask once and give up at once.
 fn ask_and_go(lock: &Handle) -> Option<AcquireError> {
-    match pin!(lock.lock()).poll(&mut Context::from_waker(Waker::noop())) {
+    match pin!(unconstrained(lock.lock())).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(entered) => entered.err(),
         Poll::Pending => None,
     }
