@@ -46,12 +46,9 @@ pub enum LedgerError {
 
 /// What was found in the ledger.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each was found or not, whatever the others")]
 pub struct Former {
     /// The machine has run since.
     pub same_boot: bool,
-    /// Clients of other machines may have been served.
-    pub tcp: bool,
     /// Some of it cannot be read.
     pub damaged: bool,
     /// It may lack sessions that held something: it is damaged, or the machine was started anew
@@ -286,8 +283,7 @@ fn read(bytes: &[u8], boot: &str) -> Former {
         // Nobody knows what was before, so it is taken to be the worst. The numbers of sessions
         // begin where none can have got in the time since the first start that could have been.
         let last = seconds_since_2026() << 20;
-        let (tcp, damaged, lacking) = (true, true, true);
-        return Former { tcp, damaged, lacking, last, ..Former::default() };
+        return Former { damaged: true, lacking: true, last, ..Former::default() };
     };
     let Marker { boot: of, clean, tcp, lacking, ttl_ms, last } = marker;
     let same_boot = of == boot;
@@ -296,7 +292,7 @@ fn read(bytes: &[u8], boot: &str) -> Former {
     let lacking = lacking || damaged || tcp && !same_boot && !clean;
     let ttl = Duration::from_millis(ttl_ms);
     let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
-    Former { same_boot, tcp, damaged, lacking, ttl, last, records }
+    Former { same_boot, damaged, lacking, ttl, last, records }
 }
 
 /// Was there a record that cannot be read any more? What was erased has no length.

@@ -218,6 +218,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                     // An answer would tell the client that it was heard in time. Of one whose time
                     // was over just before only the last words remain to be written.
                     over = session.as_ref().is_some_and(|session| service.alive(session).is_err());
+                    if over {
+                        self.outbox.close();
+                    }
                 }
                 Next::Written => tokio::task::yield_now().await,
                 Next::Gone | Next::Done => break,

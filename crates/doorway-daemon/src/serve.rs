@@ -18,15 +18,16 @@ use tokio::time::sleep;
 
 use crate::ledger::{Former, Ledger, LedgerError, seconds_since_2026};
 use crate::listen::{Doors, SocketFile, Speaks, accept_tcp, accept_unix, bind_unix};
-use crate::service::Service;
+use crate::service::{Service, TURNED};
 use crate::settings::{Settings, Socket};
 use crate::tls::ReloadError;
 
 /// How long a process that dies may keep the directory.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many files are needed besides those of connections: the directory, the doors, the links.
-const OTHER_FILES: usize = 100;
+/// How many files are needed besides those of connections: the directory, the doors, the links, and
+/// those who are turned away, with their processes.
+const OTHER_FILES: usize = 100 + 2 * TURNED;
 
 /// Why the service does not run.
 #[derive(Debug, thiserror::Error)]

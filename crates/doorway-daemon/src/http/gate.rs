@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::Connection;
 use super::api::Api;
 use super::problem::{Kind, Problem};
-use crate::listen::{Doors, Proof};
+use crate::listen::Doors;
 use crate::principal::Principal;
 use crate::settings::Settings;
 
@@ -48,9 +48,10 @@ impl Gate {
         }
         self.check_host(headers)?;
         let principal = match headers.get(AUTHORIZATION) {
-            Some(shown) => shown.to_str().ok().and_then(bearer).and_then(|token| {
-                self.doors.identify.as_ref().and_then(|identify| identify(Proof::Token(token)))
-            }),
+            Some(shown) => {
+                let token = shown.to_str().ok().and_then(bearer);
+                token.and_then(|token| self.doors.by_token(token))
+            }
             None => end.principal.clone(),
         };
         let principal = principal.ok_or_else(|| {
@@ -95,7 +96,13 @@ pub(crate) async fn pass(State(api): State<Api>, mut request: Request, next: Nex
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => {
+            // Or whoever is refused could keep others out for as long as it goes on asking.
+            if let Some(end) = end.filter(|end| end.remote) {
+                end.connected.outbox.close();
+            }
+            problem.into_response()
+        }
     }
 }
 

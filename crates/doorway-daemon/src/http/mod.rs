@@ -72,7 +72,8 @@ async fn serve(router: Router, mut stream: Begun, peer: Peer) {
         None => return,
     };
     let outbox = Arc::clone(&connected.outbox);
-    let Peer { principal, remote, .. } = peer;
+    let Peer { principal, remote, process } = peer;
+    drop(process); // Nobody asks for it here, and it is a file.
     let end = Arc::new(Connection { principal, remote, connected });
     let answering = TowerToHyperService::new(router);
     let requests = service_fn(move |mut request: Request<Incoming>| {

@@ -1,6 +1,6 @@
 //! Asking for a lock: at once where that is possible, otherwise a task waits.
 
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
@@ -9,6 +9,7 @@ use std::time::Duration;
 use doorway_node::{Acquire, Handle, OwnedGuard};
 use doorway_protocol::{Ask, Code, Fence, Mode, Name, Refusal, Reply, Wait};
 use tokio::sync::oneshot;
+use tokio::task::unconstrained;
 use tokio::time::sleep;
 
 use super::permits::{self, Ticket};
@@ -247,8 +248,10 @@ impl Inner {
                     Wait::Ms(time) => make().within(Duration::from_millis(time)),
                     _ => make(),
                 };
+                // However much its connection has done in this turn: what is not asked now would
+                // count as asked, and nobody would see it.
                 let mut context = Context::from_waker(Waker::noop());
-                match Pin::new(&mut acquire).poll(&mut context) {
+                match pin!(unconstrained(&mut acquire)).poll(&mut context) {
                     Poll::Ready(Ok(guard)) => Ok((Poll::Ready(guard), acquire)),
                     Poll::Ready(Err(error)) => Err(refused(error)),
                     // Whoever waits polls it again, with a waker of its own.
@@ -300,6 +303,11 @@ impl Inner {
         // One that was lost before it is in the table is lost without a word.
         let outcome =
             outcome.and_then(|guard| if guard.is_lost() { Err(lost()) } else { Ok(guard) });
+        // While former holders were waited for it was not asked for, and may be used otherwise.
+        let outcome = outcome.and_then(|guard| match &wanted.ticket {
+            None => self.permits.check_unused(&wanted.lock).map(|()| guard),
+            Some(_) => Ok(guard),
+        });
         let answer = outcome.and_then(|guard| self.keep(session, &mut state, guard, wanted));
         if let Some(outbox) = &state.outbox {
             outbox.tell(&answered(request, answer.clone()));

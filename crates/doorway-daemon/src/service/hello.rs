@@ -13,9 +13,10 @@ use doorway_protocol::{
 use super::acquire::answered;
 use super::connected::Peer;
 use super::events::EventKind;
-use super::open::{PRINCIPAL, SHORTEST, cut, same_secret};
+use super::open::{SHORTEST, same_secret};
 use super::outbox::Outbox;
 use super::refusals::{gone, refusal, stopping, withdrawn};
+use super::release::same_client;
 use super::session::{Grant, Session};
 use super::{Inner, Service};
 use crate::principal::Principal;
@@ -175,16 +176,12 @@ impl Service {
 impl Inner {
     /// Is that the secret of this session, and the same client?
     pub(crate) fn proves(
+        &self,
         record: &crate::ledger::SessionRecord,
         secret: &Secret,
         by: &Principal,
     ) -> bool {
-        let same = match (record.uid, by.uid) {
-            (Some(owner), Some(other)) => owner == other || other == 0,
-            (None, None) => record.principal == cut(&by.name, PRINCIPAL),
-            _ => false,
-        };
-        same && same_secret(&record.secret, secret)
+        same_client(&self.known(record), by) && same_secret(&record.secret, secret)
     }
 }
 

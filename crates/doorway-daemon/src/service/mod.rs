@@ -50,7 +50,7 @@ use permits::Permits;
 use shares::Shares;
 
 pub use connected::Peer;
-pub(crate) use connected::{Connected, Entry};
+pub(crate) use connected::{Connected, Entry, TURNED};
 pub(crate) use counts::{Counts, WAITS};
 pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
@@ -157,7 +157,7 @@ impl Service {
             ledger,
             connections: Mutex::default(),
             connected: AtomicU64::new(0),
-            turned: Arc::new(Semaphore::new(connected::TURNED)),
+            turned: Arc::new(Semaphore::new(TURNED)),
             shares: Arc::default(),
             outstanding: settings.node.outstanding,
             changed: Notify::new(),

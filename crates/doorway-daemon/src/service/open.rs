@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorway_protocol::{Code, Life, Name, Refusal, Reply, Secret, SessionId, WhoAmI};
+use parking_lot::MutexGuard;
 use rustix::io::Errno;
 
 use super::connected::{Peer, no_files};
@@ -12,7 +13,7 @@ use super::events::EventKind;
 use super::process::{self, Process};
 use super::refusals::{gone, limit, refusal, stopping};
 use super::release::same_client;
-use super::session::{Begin, Session};
+use super::session::{Begin, Session, State};
 use super::shares::{Share, What};
 use super::{Inner, Service};
 use crate::clock::Moment;
@@ -27,7 +28,7 @@ const SAID: usize = 200;
 
 /// How many bytes of the names of principals the ledger keeps: all of them, for those of clients
 /// have 63 at most, and what stands before them has few.
-pub(crate) const PRINCIPAL: usize = 80;
+const PRINCIPAL: usize = 80;
 
 /// Why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,9 +161,9 @@ impl Inner {
     pub(crate) fn end_if_idle(&self, session: &Session) {
         let state = session.state();
         let idle = state.grants.len() == 0 && state.waiting.is_empty() && state.outbox.is_none();
-        drop(state);
         if idle && session.is_loose() {
-            self.end(session, End::Left);
+            // In one breath with looking: someone may be asking again at this very moment.
+            self.end_now(session, state, End::Left);
         }
     }
 
@@ -176,14 +177,21 @@ impl Inner {
             (Some(_), Life::Process { .. }) => 2, // Its end is waited for with another one.
             (Some(_), _) => 1,
         };
-        let files = self.limits.files.saturating_sub(self.connections.lock().len());
+        // Who is admitted whatever the limits are is so with its process, too.
+        let files = match most {
+            usize::MAX => most,
+            _ => self.limits.files.saturating_sub(self.connections.lock().len()),
+        };
         let process = self.shares.take(What::Processes, "", descriptors, files);
         Ok([own, Some(process.ok_or_else(no_files)?)])
     }
 
     /// End a session, once.
     pub(crate) fn end(&self, session: &Session, end: End) {
-        let mut state = session.state();
+        self.end_now(session, session.state(), end);
+    }
+
+    fn end_now(&self, session: &Session, mut state: MutexGuard<'_, State>, end: End) {
         // Whoever sends a sign of life looks afterwards whether the session is over. So either that
         // is seen here, or it sees this.
         let heard = || session.deadline().is_none_or(|deadline| deadline > Moment::now());
@@ -283,7 +291,7 @@ fn describe(who: &WhoAmI, principal: &Principal) -> String {
 }
 
 /// As much of a text as fits, in whole characters.
-pub(crate) fn cut(text: &str, most: usize) -> &str {
+fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 

@@ -21,6 +21,9 @@ pub(crate) struct Outbox(Mutex<Pending>);
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
+    /// So many of them tell of losses. Those must reach the client, and there are no more of them
+    /// than it may hold: they do not count when a client reads too slowly.
+    losses: usize,
     /// The client was greeted. Until then `bytes` are kept back.
     greeted: bool,
     /// The connection, while it waits.
@@ -42,20 +45,12 @@ pub(crate) enum Found {
     Overflown,
 }
 
-/// Limits keep answers short. Should one be too long for a frame all the same, its client hears so.
-fn say(reply: &Reply, bytes: &mut Vec<u8>) {
-    if let (false, Some(number)) = (put(reply, bytes), reply.number()) {
-        let text = "the answer is longer than a frame may be".to_owned();
-        put(&Reply::Refused(number, Refusal { code: Code::Busy, text }), bytes);
-    }
-}
-
 impl Outbox {
     /// Tell the client something, unless its connection ends.
     pub(crate) fn tell(&self, reply: &Reply) {
         let mut pending = self.0.lock();
         if !pending.closing {
-            say(reply, &mut pending.bytes);
+            pending.say(reply);
             pending.written();
         }
         Pending::wake(pending);
@@ -70,7 +65,7 @@ impl Outbox {
         put(greeting, &mut pending.bytes);
         if greeting.is_ok() {
             for reply in then {
-                say(reply, &mut pending.bytes);
+                pending.say(reply);
             }
             pending.bytes.extend(early);
         }
@@ -98,6 +93,7 @@ impl Outbox {
         let mut pending = self.0.lock();
         debug_assert!(empty.is_empty() && pending.greeted);
         std::mem::swap(&mut pending.bytes, empty);
+        pending.losses = 0;
         pending.found()
     }
 
@@ -134,13 +130,26 @@ impl Outbox {
 }
 
 impl Pending {
+    /// Limits keep answers short. Should one be too long for a frame all the same, its client hears
+    /// so.
+    fn say(&mut self, reply: &Reply) {
+        let before = self.bytes.len();
+        if let (false, Some(number)) = (put(reply, &mut self.bytes), reply.number()) {
+            let text = "the answer is longer than a frame may be".to_owned();
+            put(&Reply::Refused(number, Refusal { code: Code::Busy, text }), &mut self.bytes);
+        }
+        if matches!(reply, Reply::Lost(..)) {
+            self.losses += self.bytes.len() - before;
+        }
+    }
+
     /// Something was written: is it more than may wait?
     fn written(&mut self) {
-        if self.bytes.len() > BACKLOG {
+        if self.bytes.len() - self.losses > BACKLOG {
             self.overflown = true;
         }
         if self.overflown {
-            self.bytes = Vec::new();
+            (self.bytes, self.losses) = (Vec::new(), 0);
         }
     }
 
@@ -162,7 +171,7 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
-    use doorway_protocol::{Code, Frames, Refusal, Scope, Welcome};
+    use doorway_protocol::{Code, Fence, Frames, Name, Refusal, Scope, Welcome};
 
     use super::*;
 
@@ -189,6 +198,25 @@ mod tests {
         for reply in [Reply::Alive(1), Reply::Stopping(7), Reply::Alive(2)] {
             assert_eq!(frames.take().unwrap(), Some(reply));
         }
+    }
+
+    #[test]
+    fn who_reads_slowly_hears_of_all_losses_and_not_of_all_else() {
+        let outbox = Outbox::default();
+        outbox.greet(&Ok(welcome()), &[]);
+        let lost = |number: u64| {
+            let lock = Name::new(&format!("orders/{number}")).expect("a name");
+            Reply::Lost(lock, Fence::new(1, 1), "the node stops".to_owned())
+        };
+        (0..50_000).for_each(|number| outbox.tell(&lost(number)));
+        assert!(outbox.len() > BACKLOG);
+        let mut frames = taken(&outbox);
+        assert!(frames.take::<Greeting>().unwrap().is_some());
+        for number in 0..50_000 {
+            assert_eq!(frames.take().unwrap(), Some(lost(number)));
+        }
+        (0..200_000).for_each(|number| outbox.tell(&Reply::Alive(number)));
+        assert_eq!(outbox.take(&mut Vec::new()), Found::Overflown);
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl Service {
             return None;
         }
         let known = former.sessions.get(&number);
-        if known.is_some_and(|(_, record, _)| !Inner::proves(record, &resumed.secret, principal)) {
+        if known.is_some_and(|(_, record, _)| !self.0.proves(record, &resumed.secret, principal)) {
             return None;
         }
         let place = known.map(|(place, ..)| *place);
@@ -279,7 +279,7 @@ impl Inner {
     }
 
     /// Who opened a session of the ledger.
-    fn known(&self, record: &SessionRecord) -> Principal {
+    pub(crate) fn known(&self, record: &SessionRecord) -> Principal {
         let name = record.principal.clone();
         let bare = name.strip_prefix("client ").unwrap_or(&name);
         let known = self.clients.iter().find(|known| known.name == bare);

@@ -1,12 +1,15 @@
 //! What happens in moments that nobody can hit from outside.
 
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use doorway_node::Config;
 use doorway_protocol::{Ask, Code, Life, Mode, Name, Scope, Secret, Wait, WhoAmI};
+use tokio::task::coop;
 
 use super::open::End;
 use super::outbox::Outbox;
@@ -83,6 +86,25 @@ async fn a_sign_of_life_in_the_last_moment_counts_and_one_after_it_is_refused() 
     service.0.end(&session, End::Silent);
     assert!(session.is_over());
     assert_eq!(service.renew(&by, &lock, fence).unwrap_err().code, Code::Gone);
+}
+
+/// Or it would count as one that waits, and the node would know nothing of it.
+#[tokio::test]
+async fn a_request_is_made_however_much_its_connection_has_done() {
+    let service = service(None).await;
+    let (holder, waiter) =
+        (open(&service, "client ci", CONNECTION), open(&service, "client ci", CONNECTION));
+    service.acquire_wait(&holder, 1, ask("a")).await.expect("it is free");
+    let nothing_left = |context: &mut Context<'_>| {
+        while let Poll::Ready(turn) = coop::poll_proceed(context) {
+            turn.made_progress();
+        }
+        Poll::Ready(())
+    };
+    poll_fn(nothing_left).await;
+    service.ask(&waiter, 1, Ask { wait: Wait::Forever, ..ask("a") });
+    let clients = service.0.node.clients_of(&ask("a").lock).expect("it is held");
+    assert_eq!(clients.waiting.len(), 1);
 }
 
 /// Or a client could hear that it has lost a lock before it hears that it got it.

@@ -191,7 +191,7 @@ fn the_statements_refuse_a_paused_holder_in_postgresql() {
         return;
     };
     let server = Postgres::start(&programs);
-    let resource = Resource::new("postgres", server.port.clone());
+    let resource = Resource::new("postgres", server.address.clone());
     resource.prepare();
     refuses_a_paused_holder(&resource);
 }
@@ -213,16 +213,17 @@ fn programs() -> Option<PathBuf> {
     programs.filter(|path| path.join("postgres").is_file()).max()
 }
 
-fn psql(port: &str) -> Command {
+fn psql(address: &str) -> Command {
+    let (host, port) = address.rsplit_once(':').unwrap();
     let mut command = Command::new("psql");
-    command.args(["-h", "127.0.0.1", "-p", port, "-U", "postgres", "-XAtq", "-c"]);
+    command.args(["-h", host, "-p", port, "-U", "postgres", "-XAtq", "-c"]);
     command
 }
 
 /// A server in a directory of its own. Both go away with this value.
 struct Postgres {
     process: Child,
-    port: String,
+    address: String,
     _place: Place,
 }
 
@@ -257,13 +258,13 @@ impl Postgres {
         init.args(["-U", "postgres", "-A", "trust", "--no-sync", "--locale=C"]);
         assert!(init.status().unwrap().success(), "initdb");
         let [address] = addresses(1).try_into().unwrap();
-        let (_, port) = address.rsplit_once(':').unwrap();
+        let (host, port) = address.rsplit_once(':').unwrap();
         let mut serve = command("postgres");
-        serve.args(["-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]);
+        serve.args(["-p", port, "-c", &format!("listen_addresses={host}"), "-c", "fsync=off"]);
         let process = serve.args(["-c", "unix_socket_directories="]).spawn().unwrap();
-        let server = Self { process, port: port.to_owned(), _place: place };
-        let ready = || psql(port).arg("SELECT 1").output().is_ok_and(|done| done.status.success());
-        until("the database answers", ready);
+        let server = Self { process, address, _place: place };
+        let ask = || psql(&server.address).arg("SELECT 1").output();
+        until("the database answers", || ask().is_ok_and(|done| done.status.success()));
         server
     }
 }

@@ -145,6 +145,7 @@ fn nobody_comes_in_without_a_token_or_a_certificate() {
         let refused = remote.ask(&[], ("GET", path), None);
         refused.problem(401, "unauthorized", "token");
         assert!(refused.head.contains("www-authenticate: bearer"), "{refused:?}");
+        assert!(refused.head.contains("connection: close"), "it keeps nobody out: {refused:?}");
     }
     for wrong in ["Bearer nobody", "Bearer ", "Basic eDp5", "Bearer", TOKEN] {
         remote.ask(&[("authorization", wrong)], STATUS, None).problem(401, "unauthorized", "");

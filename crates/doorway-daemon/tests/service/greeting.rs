@@ -19,7 +19,7 @@ fn hello(opening: Opening) -> Vec<u8> {
 fn who_comes_while_the_node_stops_is_told_so_and_nothing_before() {
     let server = Server::start(&settings());
     let mut holder = server.session();
-    holder.acquire("a");
+    let fence = holder.acquire("a");
     let mut late: Vec<Client> = (0..20).map(|_| server.client()).collect();
     for client in &mut late {
         client.stream.write_all(&MAGIC).unwrap();
@@ -27,14 +27,18 @@ fn who_comes_while_the_node_stops_is_told_so_and_nothing_before() {
     server.until("all are there", |service| service.connections() == 21);
     let service = server.service.clone();
     let stopping = server.runtime.spawn(async move {
-        service.stop(Duration::from_millis(300)).await;
+        service.stop(Duration::from_secs(30)).await;
     });
-    assert_eq!(holder.reply(), Reply::Stopping(300));
-    // Some say who they are while those inside finish, and some never do.
+    assert_eq!(holder.reply(), Reply::Stopping(30_000));
+    // Some say who they are while the one inside finishes, and some never do.
     for client in &mut late[..10] {
         client.stream.write_all(&hello(Opening::Visit)).unwrap();
+        let greeting = client.frame::<Greeting>().expect("an answer");
+        assert_eq!(greeting.unwrap_err().code, Code::Unavailable);
+        assert_eq!(client.frame::<Reply>(), None);
     }
-    for client in &mut late {
+    assert!(holder.release("a", fence));
+    for client in &mut late[10..] {
         let greeting = client.frame::<Greeting>().expect("an answer");
         assert_eq!(greeting.unwrap_err().code, Code::Unavailable);
         assert_eq!(client.frame::<Reply>(), None);
