@@ -47,6 +47,9 @@ fn answer(resource: &Resource, mut stream: &TcpStream) -> io::Result<()> {
     }
     let mut body = String::new();
     reader.take(length).read_to_string(&mut body)?;
+    if (body.len() as u64) < length {
+        return Err(io::ErrorKind::UnexpectedEof.into()); // Half of it is worse than nothing.
+    }
     let (status, told) = match (first.starts_with("PUT "), fence) {
         // Nobody else passes before this is written: what is checked and what is done are one.
         (true, Some(fence)) => match resource.gate.pass_and(fence, || *resource.text() = body) {

@@ -163,11 +163,15 @@ impl Endpoint {
 }
 
 impl Stream {
-    /// Connect over the network to the first of these addresses where someone answers so soon.
+    /// Connect over the network to the first of these addresses where someone answers. All of it
+    /// takes at most so long; of several addresses, each has its part of that, and whoever is
+    /// reached has the last part to answer.
     pub fn dial(addresses: &[SocketAddr], limit: Duration) -> io::Result<Self> {
+        let parts = if addresses.len() > 1 { addresses.len() + 1 } else { 1 };
+        let each = (limit / parts as u32).clamp(LIMITS.0, LIMITS.1);
         let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for address in addresses {
-            match TcpStream::connect_timeout(address, limit.clamp(LIMITS.0, LIMITS.1)) {
+            match TcpStream::connect_timeout(address, each) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
                     return Ok(Self::Tcp(stream));

@@ -51,6 +51,9 @@ impl Drop for Driver {
     /// Without a driver nobody reads and nobody gives signs of life: whoever still asks is told.
     fn drop(&mut self) {
         let mut inner = self.shared.lock();
+        if inner.closing {
+            return; // Nobody is left who could ask, and what was kept is not lost.
+        }
         inner.desk.line.end("the runtime of this client has ended");
         inner.desk.settle();
     }

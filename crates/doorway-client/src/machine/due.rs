@@ -64,7 +64,10 @@ impl Machine {
             (Phase::Talking, Some(lease)) if self.setup.network && self.asked > lease.proven => {
                 lease.unsure_at().max(self.asked.after(lease.ttl / 4))
             }
-            (Phase::Talking, None) => self.silent_since().after(patience),
+            // It was asked, and had time to answer: whoever slept meanwhile has heard nothing.
+            (Phase::Talking, None) if self.asked > self.heard => {
+                self.silent_since().after(patience).max(self.asked.after(patience / 4))
+            }
             _ => Moment::NEVER,
         }
     }

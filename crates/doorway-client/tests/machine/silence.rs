@@ -64,8 +64,9 @@ fn a_visitor_finds_out_that_the_node_is_gone() {
     machine.tick(at(55_000));
     let [Request::Alive(sign)] = requests(&mut machine)[..] else { panic!("no sign of life") };
     reply(&mut machine, at(55_001), &Reply::Alive(sign));
-    machine.tick(at(60_001));
-    machine.tick(at(75_000));
+    for ms in [60_001, 65_001, 70_001, 75_000] {
+        machine.tick(at(ms));
+    }
     assert!(!machine.must_close() && !requests(&mut machine).is_empty());
     machine.tick(at(75_001));
     assert!(machine.must_close(), "nothing was heard for as long as it has patience");
@@ -77,6 +78,19 @@ fn a_visitor_finds_out_that_the_node_is_gone() {
     assert_eq!((refused, refusal.code), (number, Code::Unavailable));
     machine.tick(at(96_000));
     assert!(machine.must_close(), "a greeting that nobody answers");
+}
+
+#[test]
+fn who_slept_asks_before_it_takes_the_node_for_gone() {
+    let mut machine = visiting();
+    machine.await_free(at(50_000), &Name::new("a").unwrap());
+    requests(&mut machine);
+    machine.tick(at(90_000));
+    assert!(!machine.must_close());
+    let [Request::Alive(sign)] = requests(&mut machine)[..] else { panic!("no sign of life") };
+    reply(&mut machine, at(90_001), &Reply::Alive(sign));
+    machine.tick(at(95_000));
+    assert!(!machine.must_close(), "it has answered");
 }
 
 #[test]
