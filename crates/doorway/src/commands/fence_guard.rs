@@ -17,7 +17,7 @@ use crate::service::options;
 /// Exit code 0 if the fence passes, 1 if it is stale, 64 if FILE is something else.
 #[derive(clap::Args)]
 #[command(after_help = "Example, under `doorway run`:\n  \
-    doorway fence-guard /srv/data/fence $DOORWAY_FENCE && mv new /srv/data/current")]
+    doorway fence-guard /srv/data/fence $DOORWAY_FENCE && mv new.$DOORWAY_FENCE /srv/data/current")]
 pub(crate) struct Args {
     /// The file that remembers the highest fence; it is made if it is not there
     file: PathBuf,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use doorway_client::{Endpoint, Life, Moment, Setup};
+use doorway_client::{Endpoint, Event, Life, Moment, Setup};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -140,9 +140,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let hung_up = false;
         Holding { granted, link, turns, child, terminal, on_lost, ending, hung_up, verbose }.run()
     });
-    let lost = end.as_ref().is_ok_and(|end| end.lost);
+    let mut lost = end.as_ref().is_ok_and(|end| end.lost);
     if let Some(least) = args.hold_at_least.filter(|_| !lost) {
-        linger(inside.after(least), &mut link, &mut turns);
+        lost = linger(inside.after(least), &mut link, &mut turns);
     }
     // What is lost needs no release, and what others hold gets none.
     let done = lost || end.as_ref().is_ok_and(|end| end.others);
@@ -182,14 +182,21 @@ fn tell(granted: &Granted, endpoint: &Endpoint, waited: Duration) {
     say(&format!("holding {text}"));
 }
 
-/// Hold the lock for a while longer, unless a signal ends that.
-fn linger(until: Moment, link: &mut Link, turns: &mut Turns) {
+/// Hold the lock for a while longer, unless a signal ends that. Is it lost? Then there is nothing
+/// to hold, and the command had it all the time.
+fn linger(until: Moment, link: &mut Link, turns: &mut Turns) -> bool {
     while Moment::now() < until {
         match turns.turn(link, until) {
-            Some(signal) if signals::react(signal) => return,
+            Some(signal) if signals::react(signal) => return false,
             _ => {}
         }
+        while let Some(event) = link.event() {
+            if matches!(event, Event::Lost { .. }) {
+                return true;
+            }
+        }
     }
+    false
 }
 
 /// The key that ended the command was meant for all of the job that we are part of. The shell of a

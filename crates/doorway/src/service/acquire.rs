@@ -8,7 +8,6 @@ use nix::sys::signal::Signal;
 
 use super::exit::Exit;
 use super::link::Link;
-use super::options::milliseconds;
 use super::signals::{self, Effect, effect};
 use super::terminal::Terminal;
 use super::turn::Turns;
@@ -129,7 +128,7 @@ impl Waiting<'_> {
         let wait = match (self.wanted.within, left) {
             (None, _) => Wait::Forever,
             (Some(Duration::ZERO), _) => Wait::No,
-            (Some(_), left) => Wait::Ms(milliseconds(left.unwrap_or_default()).into()),
+            (Some(_), left) => Wait::Ms(left.unwrap_or_default().as_millis() as u64),
         };
         let lock = self.wanted.locks[self.granted.locks.len()].clone();
         let Wanted { mode, permits, .. } = *self.wanted;

@@ -117,11 +117,6 @@ pub(crate) fn fence(text: &str) -> Result<Fence, String> {
     text.parse().map_err(wrong)
 }
 
-/// In milliseconds, as far as they fit.
-pub(crate) fn milliseconds(time: Duration) -> u32 {
-    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,8 +12,12 @@ pub(crate) fn say(what: &str) {
     write(&format!("doorway: {what}\n"));
 }
 
-/// Write this as it is.
+/// So many bytes of a line surely fit where there is room for any.
+const LONGEST: usize = 4000;
+
+/// Write this as it is, or its beginning if it is very long.
 pub(crate) fn write(text: &str) {
+    let text = &text[..text.floor_char_boundary(LONGEST)];
     let stderr = io::stderr();
     let mut look = [PollFd::new(&stderr, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -53,10 +53,12 @@ impl Talk {
                     Event::Released { number, held } if number == asked => {
                         return Ok(Some(Said::Released(held)));
                     }
-                    Event::Refused { number, refusal } | Event::Unknown { number, refusal }
-                        if number == asked =>
-                    {
+                    Event::Refused { number, refusal } if number == asked => {
                         return Err(Exit::refusal(&refusal, 1));
+                    }
+                    Event::Unknown { number, refusal } if number == asked => {
+                        let text = format!("{refusal}; it may have been done or not");
+                        return Err(Exit::new(exit::UNAVAILABLE, text));
                     }
                     Event::Closed(refusal) => return Err(Exit::refusal(&refusal, 1)),
                     _ => {}
