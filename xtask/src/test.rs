@@ -159,7 +159,7 @@ fn http() -> anyhow::Result<Outcome> {
     if !(there() || brought() && there()) {
         return Ok(Skipped("`apt-get install python3-venv` and PyPI bring what it needs"));
     }
-    let test = "test -p doorway-daemon --all-features --test http -- --ignored --nocapture \
+    let test = "test --workspace --all-features --test http -- --ignored --nocapture \
                 --exact documents::the_document_and_the_server_agree";
     succeed(cargo(test).env("SCHEMATHESIS", program)).map(passed)
 }
