@@ -1,7 +1,7 @@
 //! The service as a process runs it, from its start to its end.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -202,7 +202,7 @@ fn listen_unix(socket: &Socket) -> Result<(UnixListener, Option<SocketFile>), Se
         Socket::File(path, _) => path.display().to_string(),
     };
     bind_unix(socket).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => ServeError::Served(address),
+        ErrorKind::AddrInUse => ServeError::Served(address),
         _ => ServeError::Listen { address, error },
     })
 }
@@ -229,12 +229,17 @@ async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeEr
                 waited += pause;
             }
             Err(LedgerError::Io { what, path, source }) => {
+                let remedy = match source.kind() {
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room".to_owned(),
+                    _ => {
+                        let (user, place) = (rustix::process::geteuid().as_raw(), directory);
+                        format!("let `install -d -m 700 -o {user} {}` make it", place.display())
+                    }
+                };
                 let reason = format!(
-                    "cannot {what} {}: {source}; let `install -d -m 700 -o {} {}` make it, or name \
-                     another with `data` in the file or `--data`",
-                    path.display(),
-                    rustix::process::geteuid().as_raw(),
-                    directory.display()
+                    "cannot {what} {}: {source}; {remedy}, or name another with `data` in the file \
+                     or `--data`",
+                    path.display()
                 );
                 return Err(ServeError::Directory { path: directory.clone(), reason });
             }
@@ -257,7 +262,7 @@ fn private(directory: &Path) -> Result<fs::File, ServeError> {
     let wrong = |reason: String| ServeError::Directory { path: directory.to_owned(), reason };
     let failed = |error: io::Error| wrong(error.to_string());
     match fs::DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
     }
     // Not followed if it is a link: what is looked at is what is used.
