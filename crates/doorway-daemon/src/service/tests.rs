@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use doorway_node::Config;
-use doorway_protocol::{Ask, Code, Life, Mode, Name, Scope, Secret, Wait, WhoAmI};
+use doorway_protocol::{Ask, Code, Life, Mode, Name, Secret, Wait, WhoAmI};
 use tokio::task::coop;
 
 use super::open::End;
@@ -18,7 +18,7 @@ use super::{Peer, Service, Session};
 use crate::clock::Moment;
 use crate::ledger::{Former, Ledger, Record, SessionRecord};
 use crate::principal::{Principal, Rights};
-use crate::settings::{Limits, Settings};
+use crate::settings::{Limits, Overrides, Settings};
 
 const CONNECTION: Life = Life::Connection { inherited: false };
 
@@ -42,16 +42,9 @@ impl Drop for Place {
 async fn service(ledger: Option<(Ledger, Former)>) -> Service {
     let settings = Settings {
         node: Config::default(),
-        scope: Scope::User,
         socket: None,
-        sessions: None,
-        http: None,
-        hosts: Vec::new(),
-        clients: Vec::new(),
-        tls: None,
-        limits: Limits::default(),
-        drain: Duration::ZERO,
         idle_stop: None,
+        ..Settings::local(&Overrides::default()).expect("it asks for nothing")
     };
     Service::start(&settings, ledger).await.expect("nothing is wrong with the settings")
 }
