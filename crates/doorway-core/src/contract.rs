@@ -113,7 +113,12 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync {
     /// The state of node `me` when its group begins.
     fn new(me: NodeId, group: &Group, start: &Start) -> Self;
 
-    /// Called once for each node before anything else: circulating tokens and waves begin here.
+    /// Begin to act. [`crate::Member::begin`] calls this once, right after [`Algorithm::new`] and
+    /// before anything else happens to the node: circulating tokens and waves begin here.
+    ///
+    /// This runs also where `new` was given holders or a floor, so it must suit whatever state
+    /// `new` built. A lock service begins a lock at a node only when a client or a message first
+    /// needs it there: an algorithm that waits for the `start` of an idle node cannot be served.
     fn start(&mut self, _group: &Group, _out: &mut Effects<Self::Message>) {}
 
     /// A client of this node wants in. Enters at once or later, through `out.enter()`.

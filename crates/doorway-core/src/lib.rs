@@ -10,11 +10,14 @@
 //! use doorway_core::algorithms::ricart_agrawala::{Message, RicartAgrawala};
 //!
 //! let group = Group::new(2)?;
-//! let mut first = Member::<RicartAgrawala>::new(NodeId(0), &group, &Start::default());
 //! let mut out = Effects::default();
-//! assert_eq!(first.step(&group, Input::Acquire(Mode::Exclusive), &mut out), Ok(()));
+//! let mut first =
+//!     Member::<RicartAgrawala>::begin(NodeId(0), &group, &Start::default(), &mut out)?;
+//! assert!(out.sends().is_empty(), "this algorithm does nothing until a client asks");
+//!
+//! first.step(&group, Input::Acquire(Mode::Exclusive), &mut out)?;
 //! assert_eq!(out.sends(), [(NodeId(1), Message::Request(1))]);
-//! # Ok::<(), doorway_core::GroupError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #![no_std]

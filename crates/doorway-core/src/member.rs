@@ -1,12 +1,12 @@
 //! The one door to a node: every driver steps a [`Member`], and the contract is held here once.
 
+use core::fmt;
+
 use crate::{Algorithm, CLOCK_LIMIT, Effects, Group, Mode, NodeId, Start};
 
 /// What can happen to a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input<M> {
-    /// The group begins.
-    Start,
     /// A client wants in.
     Acquire(Mode),
     /// A message has arrived.
@@ -50,6 +50,18 @@ pub enum Breach {
     SentToStranger,
 }
 
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EnteredUninvited => "it entered although no client was waiting",
+            Self::SentToItself => "it sent a message to its own node",
+            Self::SentToStranger => "it sent a message to a node outside the group",
+        })
+    }
+}
+
+impl core::error::Error for Breach {}
+
 /// A node of a group: an algorithm, and what its client is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member<A> {
@@ -62,23 +74,34 @@ pub struct Member<A> {
 }
 
 impl<A: Algorithm> Member<A> {
-    /// Node `me` as its group begins. Step it with [`Input::Start`] before anything else.
+    /// Begin as node `me`: build the algorithm's state and run [`Algorithm::start`]. `out` then
+    /// holds what the node did as it began, and nothing older; the driver performs it like the
+    /// effects of any step.
     ///
     /// # Panics
     ///
-    /// If no group can begin so: [`Start::check`] says it beforehand.
-    pub fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+    /// If no group can begin this way. [`Start::check`] tells the driver beforehand.
+    pub fn begin(
+        me: NodeId,
+        group: &Group,
+        start: &Start,
+        out: &mut Effects<A::Message>,
+    ) -> Result<Self, Breach> {
         if let Err(reason) = start.check(&A::INFO, group) {
             panic!("a start that was not checked: {reason}");
         }
         let holder = start.holder(me);
-        Self {
+        let mut member = Self {
             algorithm: A::new(me, group, start),
             me,
             waiting: None,
             mode: holder.map_or(Mode::Exclusive, |holder| holder.mode),
             held: holder.map_or(0, |holder| holder.permits),
-        }
+        };
+        out.clear();
+        member.algorithm.start(group, out);
+        member.finish(group, out)?;
+        Ok(member)
     }
 
     /// Let one thing happen; `out` then holds what the node did about it, and nothing older.
@@ -95,7 +118,6 @@ impl<A: Algorithm> Member<A> {
     ) -> Result<(), Breach> {
         out.clear();
         match input {
-            Input::Start => self.algorithm.start(group, out),
             Input::Acquire(mode) => {
                 assert!(self.may_acquire(group, mode), "one request at a time, in a mode served");
                 self.waiting = Some(mode);
@@ -119,6 +141,11 @@ impl<A: Algorithm> Member<A> {
                 self.algorithm.failed(group, node, heir, out);
             }
         }
+        self.finish(group, out)
+    }
+
+    /// Go inside if the algorithm entered, and check that it kept its contract.
+    fn finish(&mut self, group: &Group, out: &Effects<A::Message>) -> Result<(), Breach> {
         if out.entered() {
             self.mode = self.waiting.take().ok_or(Breach::EnteredUninvited)?;
             self.held += 1;

@@ -66,7 +66,9 @@ impl<M: ?Sized> Default for Lock<M> {
 }
 
 impl<M: Machine + ?Sized> Lock<M> {
-    /// A view begins. Whoever left since the last one is released now, whoever waits asks again.
+    /// Start in a new view with `machine`, which has just begun; what it sent as it began is already
+    /// in `out`. The lock is released for clients that left since the last view, and requested
+    /// again for those that wait.
     pub fn start(&mut self, rule: &Rule, machine: Box<M>, out: &mut Moves) -> Result<(), Fault> {
         self.machine = Some(machine);
         self.turns = 0;

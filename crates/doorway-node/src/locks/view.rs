@@ -1,12 +1,13 @@
 //! What a shard does as views come and go, and with the messages of each.
 
+use std::iter::once;
 use std::time::Duration;
 
 use doorway_core::{Holder, NodeId, Start};
 
 use super::clients::Ended;
 use super::kept::Kept;
-use super::machine::Fault;
+use super::machine::{Fault, Sends};
 use super::record::Did;
 use super::shard::{CLOCK_FULL, Holders, Out, Shard};
 use crate::wire::{Held, Step};
@@ -157,11 +158,17 @@ impl Shard {
             Some(holders) => Start { holders: holders.clone(), floor: 0 },
             None => Start { holders: Vec::new(), floor: self.floors[entry.rule as usize] },
         };
-        let Ok(machine) = rule.begin(self.setup.me, &start) else {
-            let fault = Fault::Rejected("the members cannot hold together what they say");
-            return self.break_lock(at, self.setup.me, fault, now, out);
+        let mut sends = Sends::new();
+        let machine = match rule.begin(self.setup.me, &start, &mut sends) {
+            Ok(machine) => machine,
+            Err(fault) => return self.break_lock(at, self.setup.me, fault, now, out),
         };
-        self.note(at, now, out, [Did::Begin(start)]);
-        self.step(at, now, out, |lock, rule, moves| lock.start(rule, machine, moves));
+        let sent =
+            sends.iter().map(|(to, payload)| Did::Send { to: *to, message: machine.show(payload) });
+        self.note(at, now, out, once(Did::Begin(start)).chain(sent));
+        self.step(at, now, out, |lock, rule, moves| {
+            moves.sends.append(&mut sends);
+            lock.start(rule, machine, moves)
+        });
     }
 }
