@@ -77,6 +77,11 @@ pub struct Formula {
     pub of: fn(&Group) -> f64,
 }
 
+impl Formula {
+    /// No messages at all.
+    pub const ZERO: Self = Self { text: "0", of: |_| 0.0 };
+}
+
 /// Whether the bounds of a claim hold for each entry or only for the mean over many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
@@ -99,6 +104,13 @@ pub struct Claim {
     pub light: Option<Formula>,
     /// The mean when every node wants in again well before its turn comes, if it is known.
     pub heavy: Option<Formula>,
+}
+
+impl Claim {
+    /// Every entry costs exactly `cost`, however busy the group is.
+    pub const fn exactly(cost: Formula) -> Self {
+        Self { least: cost, most: cost, per: Per::Entry, light: Some(cost), heavy: Some(cost) }
+    }
 }
 
 /// Everything an algorithm declares.
@@ -135,6 +147,40 @@ pub struct Info {
 }
 
 impl Info {
+    /// What an algorithm declares unless it says otherwise: no order of messages assumed, neither
+    /// shared mode nor permits, nothing needed of the group, no fault survived, not served.
+    ///
+    /// Name, summary, paper, year, kind and messages have no default: the list of algorithms does
+    /// not compile with one whose texts or year are missing.
+    pub const BASE: Self = Self {
+        name: "",
+        summary: "",
+        paper: "",
+        year: 0,
+        kind: Kind::Permission,
+        channel: Channel::Unordered,
+        shared: false,
+        permits: false,
+        needs: Needs::Nothing,
+        refuted: None,
+        survives: &[],
+        served: false,
+        messages: Claim::exactly(Formula { text: "", of: |_| 0.0 }),
+    };
+
+    /// Has everything been declared for which [`Info::BASE`] has only a blank?
+    pub(crate) const fn is_complete(&self) -> bool {
+        let texts = [self.name, self.summary, self.paper, self.messages.most.text];
+        let mut at = 0;
+        while at < texts.len() {
+            if texts[at].is_empty() {
+                return false;
+            }
+            at += 1;
+        }
+        self.year != 0
+    }
+
     /// The group of `size` nodes that this algorithm needs, with the choices of `shape`.
     ///
     /// Choices it has no use for are refused rather than ignored.

@@ -64,21 +64,16 @@ impl Algorithm for CarvalhoRoucairol {
         paper: "Carvalho & Roucairol, On Mutual Exclusion in Computer Networks, CACM 26(2)",
         year: 1983,
         kind: Kind::Permission,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: COST,
             per: Per::Entry,
             // Each of the others has been inside since our last entry with even odds.
             light: Some(Formula { text: "N-1", of: |group| f64::from(group.size() - 1) }),
             heavy: None,
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {

@@ -63,12 +63,6 @@ impl Algorithm for Central {
         paper: "Tanenbaum & van Steen, Distributed Systems: Principles and Paradigms, chapter 5",
         year: 2002,
         kind: Kind::Central,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
             least: Formula { text: "0 for node 1", of: |_| 0.0 },
@@ -77,6 +71,7 @@ impl Algorithm for Central {
             light: Some(COST),
             heavy: Some(COST),
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {

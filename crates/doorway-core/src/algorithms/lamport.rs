@@ -65,19 +65,9 @@ impl Algorithm for Lamport {
         year: 1978,
         kind: Kind::Permission,
         channel: Channel::Fifo,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
-        messages: Claim {
-            least: COST,
-            most: COST,
-            per: Per::Entry,
-            light: Some(COST),
-            heavy: Some(COST),
-        },
+        messages: Claim::exactly(COST),
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {

@@ -45,13 +45,6 @@ impl Algorithm for LeLann {
         paper: "Le Lann, Distributed Systems: Towards a Formal Approach, IFIP Congress",
         year: 1977,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
-        served: false,
         messages: Claim {
             least: Formula { text: "1 when all want in", of: |group| f64::from(group.size() > 1) },
             most: Formula { text: "unbounded", of: |_| f64::INFINITY },
@@ -59,6 +52,7 @@ impl Algorithm for LeLann {
             light: None,
             heavy: None,
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {

@@ -64,14 +64,9 @@ const EQUAL: Info = Info {
     paper: "Thomas, A Majority Consensus Approach to Concurrency Control, ACM TODS 4(2)",
     year: 1979,
     kind: Kind::Quorum,
-    channel: Channel::Unordered,
-    shared: false,
-    permits: false,
-    needs: Needs::Nothing,
-    refuted: None,
-    survives: &[],
     served: true,
     messages: claim("N-1", "6(N-1)", "3(N-1)"),
+    ..Info::BASE
 };
 
 impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {

@@ -45,6 +45,11 @@ macro_rules! algorithms {
             source: include_str!(concat!(stringify!($module), ".rs")),
         },)+)+];
 
+        $($(const _: () = assert!(
+            <$module::$algorithm as crate::Algorithm>::INFO.is_complete(),
+            "an algorithm declares its name, summary, paper, year and messages"
+        );)+)+
+
         /// Run `task` with the algorithm called `name`: the one place where names become types.
         pub fn with<T: Task>(name: &str, task: T) -> Option<T::Output> {
             $($(

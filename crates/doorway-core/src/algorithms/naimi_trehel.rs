@@ -56,15 +56,9 @@ impl Algorithm for NaimiTrehel {
         paper: "Naimi, Trehel & Arnold, A Log(N) Distributed Mutual Exclusion Algorithm Based on Path Reversal, JPDC 34(1)",
         year: 1996,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: Formula {
                 text: "N",
                 of: |group| if group.size() > 1 { group.size().into() } else { 0.0 },
@@ -76,6 +70,7 @@ impl Algorithm for NaimiTrehel {
             }),
             heavy: None,
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {

@@ -80,20 +80,16 @@ impl Algorithm for RaymondEcho {
         paper: "Chang, Echo Algorithms: Depth Parallel Operations on General Graphs, IEEE TSE 8(4)",
         year: 1982,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
         needs: Needs::Graph,
-        refuted: None,
-        survives: &[],
-        served: false, // A service knows its nodes, and raymond-tree needs no wave.
+        // Not served: a service knows its nodes, and raymond-tree needs no wave.
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: Formula { text: "2(N-1) after the wave", of: |g| 2.0 * f64::from(g.size() - 1) },
             per: Per::Run,
             light: None,
             heavy: Some(raymond_tree::SATURATED),
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {

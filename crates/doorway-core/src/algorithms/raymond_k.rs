@@ -77,11 +77,7 @@ const PRINTED: Info = Info {
     paper: "Raymond, A Distributed Algorithm for Multiple Entries to a Critical Section, IPL 30(4)",
     year: 1989,
     kind: Kind::Permission,
-    channel: Channel::Unordered,
-    shared: false,
     permits: true,
-    needs: Needs::Nothing,
-    refuted: None,
     // With two permits or more: each fault takes one away.
     survives: &[Fault::Loss, Fault::CrashOutside, Fault::CrashInside],
     served: true,
@@ -92,6 +88,7 @@ const PRINTED: Info = Info {
         light: Some(COST),
         heavy: None,
     },
+    ..Info::BASE
 };
 
 impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {

@@ -61,15 +61,10 @@ impl Algorithm for RaymondTree {
         paper: "Raymond, A Tree-Based Algorithm for Distributed Mutual Exclusion, ACM TOCS 7(1)",
         year: 1989,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
         needs: Needs::Tree,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: Formula { text: "2 x diameter", of: |g| 2.0 * f64::from(g.tree().diameter()) },
             per: Per::Run,
             light: Some(Formula {
@@ -78,6 +73,7 @@ impl Algorithm for RaymondTree {
             }),
             heavy: Some(SATURATED),
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {

@@ -55,20 +55,9 @@ impl Algorithm for RicartAgrawala {
         paper: "Ricart & Agrawala, An Optimal Algorithm for Mutual Exclusion in Computer Networks, CACM 24(1)",
         year: 1981,
         kind: Kind::Permission,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
-        messages: Claim {
-            least: COST,
-            most: COST,
-            per: Per::Entry,
-            light: Some(COST),
-            heavy: Some(COST),
-        },
+        messages: Claim::exactly(COST),
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {

@@ -61,21 +61,16 @@ impl Algorithm for RicartAgrawalaToken {
         paper: "Ricart & Agrawala, reply to Carvalho & Roucairol, appendix, CACM 26(2)",
         year: 1983,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: BROADCAST,
             per: Per::Entry,
             // Nothing if the token is here, as once in N times.
             light: Some(Formula { text: "N-1", of: |group| f64::from(group.size() - 1) }),
             heavy: Some(BROADCAST),
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {

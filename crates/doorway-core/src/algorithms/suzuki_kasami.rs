@@ -67,20 +67,16 @@ impl Algorithm for SuzukiKasami {
         paper: "Suzuki & Kasami, A Distributed Mutual Exclusion Algorithm, ACM TOCS 3(4)",
         year: 1985,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
         needs: Needs::Wiring,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: Formula { text: "N; ring 2N-1; tree N-1 + diameter", of: cost::most },
             per: Per::Entry,
             light: Some(Formula { text: "N-1; tree (N-1)^2/N + mean distance", of: cost::light }),
             heavy: None,
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {

@@ -44,11 +44,7 @@ impl Rules for Repaired {
         year: 1985,
         kind: Kind::Quorum,
         channel: Channel::Fifo,
-        shared: false,
-        permits: false,
         needs: Needs::Quorums,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
             least: cost::LEAST,
@@ -57,6 +53,7 @@ impl Rules for Repaired {
             light: Some(cost::LIGHT),
             heavy: None,
         },
+        ..Info::BASE
     };
 }
 
