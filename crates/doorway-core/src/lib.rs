@@ -1,9 +1,12 @@
 //! The classical algorithms of distributed mutual exclusion as pure state machines, one file each.
 //!
-//! A node runs an [`Algorithm`] behind a [`Member`], the one door through which every driver goes:
-//! simulator, checker, script and daemon. What a node does is written into [`Effects`]; this crate
-//! knows nothing of time, randomness, addresses or sockets, and `no_std` makes the compiler the
-//! judge of that.
+//! Each node of a group runs an [`Algorithm`] inside a [`Member`]. A driver (the simulator, the
+//! model checker, a script, the lock service) tells the member what has happened: a client asks, a
+//! message arrives, a client leaves. The member writes what is to be done about it into
+//! [`Effects`], and the driver does it: it sends the messages and lets the client in.
+//!
+//! This crate knows nothing of time, randomness, addresses or sockets. It is `no_std`, so the
+//! compiler enforces that.
 //!
 //! ```
 //! use doorway_core::{Effects, Group, Input, Member, Mode, NodeId, Start};
