@@ -20,17 +20,27 @@
 //! so before the heir gives it to anyone, for the heir waits for all. What arrives from f after
 //! that is ignored, so no second lock is counted. The detector makes no mistakes.
 
+use core::fmt;
+
 use super::maekawa::arbiter::{Answer, Arbiter};
 use super::maekawa::requester::{ByName, Requester};
-use super::maekawa::{Message as Plain, Repaired, Rules};
+use super::maekawa::{Message as Plain, Repaired, Rules, cost};
 use super::prelude::*;
 
-mod message;
 pub mod offices;
 mod settle;
 
-pub use message::Message;
 use offices::Offices;
+
+/// The messages of `maekawa`, and the one of section 9.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// To or from this node's arbiter, wherever it runs.
+    About(NodeId, Plain),
+    /// What the sender knows of this node's lost arbiter: the number of the sender's open request,
+    /// and whether it has the lock.
+    Recover(NodeId, Option<(u64, bool)>),
+}
 
 /// The state of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -195,6 +205,46 @@ impl MaekawaHeir {
             out.send(to, Message::About(arbiter, message));
         } else if let Err(reason) = self.handle(to, arbiter, &message, out) {
             out.reject(reason);
+        }
+    }
+}
+
+impl Message {
+    /// The number to learn from it.
+    pub fn clock(&self) -> u64 {
+        match self {
+            Self::About(_, message) => message.clock(),
+            Self::Recover(_, request) => request.map_or(0, |(clock, _)| clock),
+        }
+    }
+
+    /// The numbers in it.
+    pub fn numbers(&mut self, each: Each<'_>) {
+        match self {
+            Self::About(_, message) => message.numbers(each),
+            Self::Recover(_, request) => request.iter_mut().for_each(|(clock, _)| each(clock)),
+        }
+    }
+
+    /// Is its arbiter in a quorum of the node that asks it: of the sender, or of the receiver?
+    pub fn is_of_quorum(&self, group: &Group, from: NodeId, to: NodeId) -> bool {
+        match self {
+            Self::About(arbiter, message) if !message.is_for_arbiter() => {
+                cost::asks(group, to, *arbiter)
+            }
+            Self::About(arbiter, _) | Self::Recover(arbiter, _) => {
+                cost::asks(group, from, *arbiter)
+            }
+        }
+    }
+}
+
+/// A message is known by the paper's name, which comes first.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::About(arbiter, message) => write!(f, "{message:?} arbiter {arbiter}"),
+            Self::Recover(arbiter, request) => write!(f, "Recover({request:?}) arbiter {arbiter}"),
         }
     }
 }

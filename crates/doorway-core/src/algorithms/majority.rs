@@ -25,16 +25,26 @@
 //! oldest request gets all votes but those of someone inside, and enters. Messages name their
 //! request: order plays no part.
 
-use self::cost::{claim, voters};
 use self::voter::{Say, Voter};
 use super::prelude::*;
 
-mod cost;
-mod message;
 mod settle;
 mod voter;
 
-pub use message::Message;
+/// The messages; each begins with the number of the request that it speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// Lend me your vote.
+    Request(u64),
+    /// You have my vote. The second number is the highest I have seen, for those that nobody asks.
+    Yes(u64, u64),
+    /// An older request would like the vote.
+    Inquire(u64),
+    /// Here is the vote back, but I still want it.
+    Relinquish(u64),
+    /// I need the vote no longer.
+    Release(u64),
+}
 
 /// The state of one node, as requester and as voter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +67,29 @@ pub type Majority = Voting<false>;
 
 /// Votes that weigh as the group says.
 pub type WeightedMajority = Voting<true>;
+
+/// Those whose vote weighs something.
+fn voters(group: &Group) -> impl Iterator<Item = NodeId> + '_ {
+    group.nodes().filter(|node| group.weight(*node) > 0)
+}
+
+/// How many they are.
+fn count(group: &Group) -> f64 {
+    voters(group).count() as f64
+}
+
+/// A voter asks one fewer than a node without a vote; calling a vote back costs up to three more.
+/// A REQUEST that comes after the next one of its node is not answered at all.
+const fn claim(least: &'static str, most: &'static str, light: &'static str) -> Claim {
+    let light = Formula { text: light, of: |g| 3.0 * count(g) * (1.0 - 1.0 / f64::from(g.size())) };
+    Claim {
+        least: Formula { text: least, of: |g| count(g) - 1.0 },
+        most: Formula { text: most, of: |g| 6.0 * count(g).min(f64::from(g.size()) - 1.0) },
+        per: Per::Run,
+        light: Some(light),
+        heavy: None,
+    }
+}
 
 const EQUAL: Info = Info {
     name: "majority",

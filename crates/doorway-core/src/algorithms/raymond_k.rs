@@ -30,9 +30,6 @@
 use super::prelude::*;
 use super::ricart_agrawala::COST;
 
-mod cost;
-mod settle;
-
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
@@ -71,6 +68,18 @@ pub type RaymondK = Entries<false>;
 /// With the misprint: only replies of lower nodes count.
 pub type RaymondKScanned = Entries<true>;
 
+/// Requests to all others, and as many replies as it takes to hear of enough seats.
+fn least(group: &Group) -> f64 {
+    let (others, seats) = (u64::from(group.size() - 1), u64::from(group.seats()));
+    let needed = (others * seats + 1).saturating_sub(u64::from(group.permits()));
+    (others + needed.div_ceil(seats)) as f64
+}
+
+/// Requests to all others, and from each as many replies as it has seats.
+fn most(group: &Group) -> f64 {
+    f64::from(group.size() - 1) * f64::from(1 + group.seats())
+}
+
 const PRINTED: Info = Info {
     name: "raymond-k",
     summary: "K entries at once: ask everyone, wait until at most K-1 can be inside",
@@ -82,8 +91,8 @@ const PRINTED: Info = Info {
     survives: &[Fault::Loss, Fault::CrashOutside, Fault::CrashInside],
     served: true,
     messages: Claim {
-        least: Formula { text: "2N-K-1 if S=1", of: cost::least },
-        most: Formula { text: "2(N-1) if S=1", of: cost::most },
+        least: Formula { text: "2N-K-1 if S=1", of: least },
+        most: Formula { text: "2(N-1) if S=1", of: most },
         per: Per::Run,
         light: Some(COST),
         heavy: None,
@@ -161,8 +170,24 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
         matches!(message, Message::Reply { .. }).then_some(to)
     }
 
+    /// All sequence numbers are one family. A reply to an earlier request does nothing, now or later:
+    /// no request will have its number again.
     fn settle(_group: &Group, moment: &mut Moment<Self>) {
-        settle::settle(moment);
+        let nodes = &moment.nodes;
+        moment.mail.retain(|mail| match mail.message {
+            Message::Reply { seq, .. } => {
+                nodes.iter().any(|node| node.me == mail.to && node.request == Some(seq))
+            }
+            Message::Request(_) => true,
+        });
+        let of_node = |node: &mut Self, each: Each<'_>| {
+            each(&mut node.highest);
+            node.request.iter_mut().for_each(&mut *each);
+            node.deferred.values_mut().for_each(|(seq, _)| each(seq));
+        };
+        moment.rebase(of_node, |mail, each| match &mut mail.message {
+            Message::Request(seq) | Message::Reply { seq, .. } => each(seq),
+        });
     }
 }
 

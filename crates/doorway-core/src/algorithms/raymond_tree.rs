@@ -25,8 +25,6 @@
 
 use super::prelude::*;
 
-mod look;
-
 /// The messages of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
@@ -192,5 +190,18 @@ impl RaymondTree {
             self.asked = true;
             out.send(self.holder, Message::Request.into());
         }
+    }
+}
+
+/// What the proofs of the paper speak of.
+impl RaymondTree {
+    /// The neighbour towards the token, or the node itself while it is there (HOLDER).
+    pub fn holder(&self) -> NodeId {
+        self.holder
+    }
+
+    /// Who wants the token, in the order of being served (`REQUEST_Q`).
+    pub fn queue(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.queue.iter().copied()
     }
 }

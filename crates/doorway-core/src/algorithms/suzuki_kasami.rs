@@ -26,7 +26,6 @@
 
 use super::prelude::*;
 
-mod cost;
 mod settle;
 
 /// The messages of the paper.
@@ -58,6 +57,24 @@ pub struct SuzukiKasami {
     token: Option<Token>,
 }
 
+/// The REQUEST goes everywhere, and the token all the way.
+fn most(group: &Group) -> f64 {
+    f64::from(match group.wiring() {
+        Wiring::Mesh => group.size(),
+        Wiring::Ring => 2 * group.size() - 1,
+        Wiring::Tree => group.size() - 1 + group.tree().diameter(),
+    })
+}
+
+/// Once in N times the token is here already.
+fn light(group: &Group) -> f64 {
+    let others = f64::from(group.size() - 1);
+    match group.wiring() {
+        Wiring::Mesh | Wiring::Ring => others,
+        Wiring::Tree => others * others / (others + 1.0) + group.tree().mean_distance(),
+    }
+}
+
 impl Algorithm for SuzukiKasami {
     type Message = Message;
 
@@ -71,9 +88,9 @@ impl Algorithm for SuzukiKasami {
         served: true,
         messages: Claim {
             least: Formula::ZERO,
-            most: Formula { text: "N; ring 2N-1; tree N-1 + diameter", of: cost::most },
+            most: Formula { text: "N; ring 2N-1; tree N-1 + diameter", of: most },
             per: Per::Entry,
-            light: Some(Formula { text: "N-1; tree (N-1)^2/N + mean distance", of: cost::light }),
+            light: Some(Formula { text: "N-1; tree (N-1)^2/N + mean distance", of: light }),
             heavy: None,
         },
         ..Info::BASE
