@@ -7,7 +7,7 @@ use core::hash::Hash;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{BEYOND_LIMIT, CLOCK_LIMIT, Group, GroupError, Info, Moment, NodeId, NodeSet};
+use crate::{BEYOND_LIMIT, CLOCK_LIMIT, Group, GroupError, Info, NodeId, NodeSet, Snapshot};
 
 /// A message that can cross the network. It is serialisable, and it has an order, so that a checker
 /// can keep the messages under way in one canonical form.
@@ -176,7 +176,7 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync {
     /// The rewriting must be exact: the group before and the group after can take the same steps,
     /// now and later. The one exception is a message that would change nothing on arrival: it may
     /// be dropped.
-    fn settle(_group: &Group, _moment: &mut Moment<Self>) {}
+    fn settle(_group: &Group, _snapshot: &mut Snapshot<Self>) {}
 }
 
 /// What a node does in one step, in order: the messages it sends, and whether it enters.

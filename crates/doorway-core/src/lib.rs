@@ -44,4 +44,4 @@ pub use group::{Group, GroupError, MAX_NODES, Shape, Wiring};
 pub use info::{Channel, Claim, Fault, Formula, Info, Kind, Needs, Per};
 pub use member::{Breach, Input, Member, Phase};
 pub use node_set::{BEYOND_LIMIT, CLOCK_LIMIT, NodeId, NodeSet, Timestamp};
-pub use settle::{Each, Mail, Moment};
+pub use settle::{Mail, NumberVisitor, Snapshot};

@@ -20,7 +20,7 @@ pub struct Mail<M> {
 
 /// A whole group at one moment: its live nodes and the messages under way.
 #[derive(Clone, Debug)]
-pub struct Moment<A: Algorithm> {
+pub struct Snapshot<A: Algorithm> {
     /// The live nodes, in order.
     pub nodes: Vec<A>,
     /// The messages under way. Those of one channel are in the order in which they were sent.
@@ -30,9 +30,9 @@ pub struct Moment<A: Algorithm> {
 }
 
 /// A function that is called with each sequence number of a family, and may change it.
-pub type Each<'a> = &'a mut dyn FnMut(&mut u64);
+pub type NumberVisitor<'a> = &'a mut dyn FnMut(&mut u64);
 
-impl<A: Algorithm> Moment<A> {
+impl<A: Algorithm> Snapshot<A> {
     /// Subtract the least number of a family from all of its numbers. The group then behaves as
     /// before, if its nodes only compare the numbers of the family with each other, take the
     /// maximum of several, and add one.
@@ -40,8 +40,8 @@ impl<A: Algorithm> Moment<A> {
     /// The family is the set of numbers that `of_node` and `of_mail` pass to their second argument.
     pub fn rebase(
         &mut self,
-        of_node: impl Fn(&mut A, Each<'_>),
-        of_mail: impl Fn(&mut Mail<A::Message>, Each<'_>),
+        of_node: impl Fn(&mut A, NumberVisitor<'_>),
+        of_mail: impl Fn(&mut Mail<A::Message>, NumberVisitor<'_>),
     ) {
         self.rebase_with_gap(u64::MAX, of_node, of_mail);
     }
@@ -52,10 +52,10 @@ impl<A: Algorithm> Moment<A> {
     pub fn rebase_with_gap(
         &mut self,
         gap: u64,
-        of_node: impl Fn(&mut A, Each<'_>),
-        of_mail: impl Fn(&mut Mail<A::Message>, Each<'_>),
+        of_node: impl Fn(&mut A, NumberVisitor<'_>),
+        of_mail: impl Fn(&mut Mail<A::Message>, NumberVisitor<'_>),
     ) {
-        let mut show = |each: Each<'_>| {
+        let mut show = |each: NumberVisitor<'_>| {
             self.nodes.iter_mut().for_each(|node| of_node(node, each));
             self.mail.iter_mut().for_each(|mail| of_mail(mail, each));
         };
@@ -74,7 +74,7 @@ impl<A: Algorithm> Moment<A> {
 }
 
 /// Call `each` with the sequence numbers of all requests in a queue.
-pub(crate) fn each_of_queue(queue: &mut BTreeSet<Timestamp>, each: Each<'_>) {
+pub(crate) fn each_of_queue(queue: &mut BTreeSet<Timestamp>, each: NumberVisitor<'_>) {
     let renumber = |mut request: Timestamp| {
         each(&mut request.clock);
         request
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::algorithms::ricart_agrawala::{Message, RicartAgrawala};
 
-    fn requests(numbers: &[u64]) -> Moment<RicartAgrawala> {
+    fn requests(numbers: &[u64]) -> Snapshot<RicartAgrawala> {
         let mail = |number: &u64| Mail {
             id: 0,
             from: NodeId(0),
@@ -95,10 +95,10 @@ mod tests {
             message: Message::Request(*number),
         };
         let mail = numbers.iter().map(mail).collect();
-        Moment { nodes: Vec::new(), mail, crashes: 0 }
+        Snapshot { nodes: Vec::new(), mail, crashes: 0 }
     }
 
-    fn number(mail: &mut Mail<Message>, each: Each<'_>) {
+    fn number(mail: &mut Mail<Message>, each: NumberVisitor<'_>) {
         if let Message::Request(number) = &mut mail.message {
             each(number);
         }
@@ -106,15 +106,15 @@ mod tests {
 
     #[test]
     fn the_least_number_becomes_zero_and_distances_are_kept() {
-        let mut moment = requests(&[9, 7, 7, 12]);
-        moment.rebase(|_, _| {}, number);
-        assert_eq!(moment.mail, requests(&[2, 0, 0, 5]).mail);
+        let mut snapshot = requests(&[9, 7, 7, 12]);
+        snapshot.rebase(|_, _| {}, number);
+        assert_eq!(snapshot.mail, requests(&[2, 0, 0, 5]).mail);
     }
 
     #[test]
     fn only_wide_gaps_are_narrowed() {
-        let mut moment = requests(&[40, 7, 9, 13]);
-        moment.rebase_with_gap(3, |_, _| {}, number);
-        assert_eq!(moment.mail, requests(&[8, 0, 2, 5]).mail);
+        let mut snapshot = requests(&[40, 7, 9, 13]);
+        snapshot.rebase_with_gap(3, |_, _| {}, number);
+        assert_eq!(snapshot.mail, requests(&[8, 0, 2, 5]).mail);
     }
 }

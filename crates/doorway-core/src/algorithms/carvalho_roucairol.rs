@@ -158,13 +158,13 @@ impl Algorithm for CarvalhoRoucairol {
     /// Among three, the last may lag behind without bound, and it does not matter how far: its
     /// requests are one above what it has heard, however often it enters. Two that lag behind
     /// together would hear each other and come nearer.
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
         let gap = if group.size() <= 3 { 3 } else { u64::MAX };
-        let of_node = |node: &mut Self, each: Each<'_>| {
+        let of_node = |node: &mut Self, each: NumberVisitor<'_>| {
             each(&mut node.highest);
             node.request.iter_mut().for_each(|request| each(&mut request.clock));
         };
-        moment.rebase_with_gap(gap, of_node, |mail, each| {
+        snapshot.rebase_with_gap(gap, of_node, |mail, each| {
             if let Message::Request(clock) = &mut mail.message {
                 each(clock);
             }

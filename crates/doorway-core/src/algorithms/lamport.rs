@@ -150,12 +150,12 @@ impl Algorithm for Lamport {
         self.ahead.is_empty().then_some(self.clock)
     }
 
-    fn settle(_group: &Group, moment: &mut Moment<Self>) {
-        let of_node = |node: &mut Self, each: Each<'_>| {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+        let of_node = |node: &mut Self, each: NumberVisitor<'_>| {
             each(&mut node.clock);
             node.request.iter_mut().for_each(|request| each(&mut request.clock));
         };
-        moment.rebase(of_node, |mail, each| {
+        snapshot.rebase(of_node, |mail, each| {
             let (Message::Request(clock) | Message::Ack(clock) | Message::Release(clock)) =
                 &mut mail.message;
             each(clock);

@@ -152,8 +152,8 @@ impl<R: Rules> Algorithm for Maekawa<R> {
         matches!(message, Message::Locked(_)).then_some(to)
     }
 
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
-        settle::settle(group, moment);
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        settle::settle(group, snapshot);
     }
 }
 
@@ -178,12 +178,12 @@ impl<R: Rules> Maekawa<R> {
             }
             return Ok(());
         }
-        let deed = self.requester.hear::<R>(from, message)?;
+        let reaction = self.requester.hear::<R>(from, message)?;
         self.clock = self.clock.max(message.clock());
-        if deed.enter {
+        if reaction.enter {
             out.enter();
         }
-        for member in deed.relinquish.iter() {
+        for member in reaction.relinquish.iter() {
             self.send(member, Message::Relinquish, out);
         }
         Ok(())
@@ -215,7 +215,7 @@ impl Message {
     }
 
     /// The numbers in it.
-    pub fn numbers(&mut self, each: Each<'_>) {
+    pub fn numbers(&mut self, each: NumberVisitor<'_>) {
         if let Self::Request(clock) | Self::Locked(clock) | Self::Inquire(clock) = self {
             each(clock);
         }

@@ -27,10 +27,10 @@ use super::maekawa::requester::{ByName, Requester};
 use super::maekawa::{Message as Plain, Repaired, Rules, cost};
 use super::prelude::*;
 
-pub mod offices;
+pub mod hosted;
 mod settle;
 
-use offices::Offices;
+use hosted::HostedArbiters;
 
 /// The messages of `maekawa`, and the one of section 9.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub struct MaekawaHeir {
     /// What we do to get in; members are arbiters, not the nodes that run them.
     requester: ByName,
     /// What we do as a member of others' quorums, and in whose name.
-    offices: Offices,
+    arbiters: HostedArbiters,
 }
 
 impl Algorithm for MaekawaHeir {
@@ -69,8 +69,8 @@ impl Algorithm for MaekawaHeir {
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
         let requester = ByName::inside(start.holder(me).map(|_| start.floor));
-        let offices = Offices::new(me, Arbiter::start(me, group, start));
-        Self { me, clock: start.floor, turn: 0, requester, offices }
+        let arbiters = HostedArbiters::new(me, Arbiter::start(me, group, start));
+        Self { me, clock: start.floor, turn: 0, requester, arbiters }
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
@@ -83,7 +83,7 @@ impl Algorithm for MaekawaHeir {
     }
 
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
-        if self.offices.crashed(from) {
+        if self.arbiters.crashed(from) {
             return; // It has crashed, and its arbiter is another's.
         }
         let handled = match msg {
@@ -107,13 +107,13 @@ impl Algorithm for MaekawaHeir {
     }
 
     fn failed(&mut self, group: &Group, node: NodeId, heir: NodeId, out: &mut Effects<Message>) {
-        let lost = self.offices.lost(group, self.me, node);
-        for (arbiter, replies) in self.offices.succeed(node, heir) {
+        let lost = self.arbiters.lost(group, self.me, node);
+        for (arbiter, replies) in self.arbiters.succeed(node, heir) {
             self.reply(arbiter, replies, out);
         }
         for arbiter in lost {
             let request = self.requester.recover(arbiter);
-            let host = self.offices.host(arbiter); // The heir, or its own if that is lost too.
+            let host = self.arbiters.host(arbiter); // The heir, or its own if that is lost too.
             if host != self.me {
                 out.send(host, Message::Recover(arbiter, request));
             } else if let Err(reason) = self.recover(group, host, arbiter, request, out) {
@@ -127,15 +127,15 @@ impl Algorithm for MaekawaHeir {
     }
 
     fn floor(&self) -> Option<u64> {
-        self.offices.are_fresh().then_some(self.clock)
+        self.arbiters.are_fresh().then_some(self.clock)
     }
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         matches!(message, Message::About(_, Plain::Locked(_))).then_some(to)
     }
 
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
-        settle::settle(group, moment);
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        settle::settle(group, snapshot);
     }
 }
 
@@ -148,20 +148,20 @@ impl MaekawaHeir {
         out: &mut Effects<Message>,
     ) -> Result<(), &'static str> {
         if message.is_for_arbiter() {
-            let reply = self.offices.hear(from, arbiter, message)?;
+            let reply = self.arbiters.hear(from, arbiter, message)?;
             self.clock = self.clock.max(message.clock());
             self.reply(arbiter, reply, out);
             return Ok(());
         }
-        if self.offices.host(arbiter) != from {
+        if self.arbiters.host(arbiter) != from {
             return Err("the answer of an arbiter that is run by another");
         }
-        let deed = self.requester.hear::<Repaired>(arbiter, message)?;
+        let reaction = self.requester.hear::<Repaired>(arbiter, message)?;
         self.clock = self.clock.max(message.clock());
-        if deed.enter {
+        if reaction.enter {
             out.enter();
         }
-        for arbiter in deed.relinquish.iter() {
+        for arbiter in reaction.relinquish.iter() {
             self.tell(arbiter, Plain::Relinquish, out);
         }
         Ok(())
@@ -175,7 +175,7 @@ impl MaekawaHeir {
         request: Option<(u64, bool)>,
         out: &mut Effects<Message>,
     ) -> Result<(), &'static str> {
-        let replies = self.offices.recover(group, from, arbiter, request)?;
+        let replies = self.arbiters.recover(group, from, arbiter, request)?;
         self.clock = self.clock.max(request.map_or(0, |(clock, _)| clock));
         self.reply(arbiter, replies, out);
         Ok(())
@@ -196,7 +196,7 @@ impl MaekawaHeir {
 
     /// Send to an arbiter, wherever it runs.
     fn tell(&mut self, arbiter: NodeId, message: Plain, out: &mut Effects<Message>) {
-        self.send(self.offices.host(arbiter), arbiter, message, out);
+        self.send(self.arbiters.host(arbiter), arbiter, message, out);
     }
 
     /// What a node tells itself happens at once and costs nothing.
@@ -219,7 +219,7 @@ impl Message {
     }
 
     /// The numbers in it.
-    pub fn numbers(&mut self, each: Each<'_>) {
+    pub fn numbers(&mut self, each: NumberVisitor<'_>) {
         match self {
             Self::About(_, message) => message.numbers(each),
             Self::Recover(_, request) => request.iter_mut().for_each(|(clock, _)| each(clock)),

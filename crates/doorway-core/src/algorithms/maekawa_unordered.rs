@@ -90,7 +90,7 @@ impl Requester for ByCount {
         self.number == Some(number) && self.missing > 0
     }
 
-    fn numbers(&mut self, each: Each<'_>) {
+    fn numbers(&mut self, each: NumberVisitor<'_>) {
         self.number.iter_mut().for_each(each);
     }
 }

@@ -25,7 +25,7 @@
 //! oldest request gets all votes but those of someone inside, and enters. Messages name their
 //! request: order plays no part.
 
-use self::voter::{Say, Voter};
+use self::voter::{VoterReply, Voter};
 use super::prelude::*;
 
 mod settle;
@@ -176,8 +176,8 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
             Message::Inquire(_) => return, // Inside or done: RELEASE will answer.
         };
         match answer {
-            Some(Say::Yes(r)) => self.send(group, r.node, Message::Yes(r.clock, self.clock), out),
-            Some(Say::Inquire(r)) => self.send(group, r.node, Message::Inquire(r.clock), out),
+            Some(VoterReply::Yes(r)) => self.send(group, r.node, Message::Yes(r.clock, self.clock), out),
+            Some(VoterReply::Inquire(r)) => self.send(group, r.node, Message::Inquire(r.clock), out),
             None => {}
         }
     }
@@ -201,8 +201,8 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
         matches!(message, Message::Yes(..)).then_some(to)
     }
 
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
-        settle::settle(group, moment);
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        settle::settle(group, snapshot);
     }
 }
 

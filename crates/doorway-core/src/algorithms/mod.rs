@@ -11,9 +11,9 @@ pub mod prelude {
     pub use serde::{Deserialize, Serialize};
 
     pub use crate::{
-        Algorithm, BEYOND_LIMIT, CLOCK_LIMIT, Channel, Claim, Each, Effects, Fault, Formula, Group,
-        Info, Kind, Mail, Mode, Moment, Needs, NodeId, NodeSet, Per, Phase, Start, Timestamp,
-        Wiring,
+        Algorithm, BEYOND_LIMIT, CLOCK_LIMIT, Channel, Claim, Effects, Fault, Formula, Group, Info,
+        Kind, Mail, Mode, Needs, NodeId, NodeSet, NumberVisitor, Per, Phase, Snapshot, Start,
+        Timestamp, Wiring,
     };
 }
 

@@ -172,20 +172,20 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
 
     /// All sequence numbers are one family. A reply to an earlier request does nothing, now or later:
     /// no request will have its number again.
-    fn settle(_group: &Group, moment: &mut Moment<Self>) {
-        let nodes = &moment.nodes;
-        moment.mail.retain(|mail| match mail.message {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+        let nodes = &snapshot.nodes;
+        snapshot.mail.retain(|mail| match mail.message {
             Message::Reply { seq, .. } => {
                 nodes.iter().any(|node| node.me == mail.to && node.request == Some(seq))
             }
             Message::Request(_) => true,
         });
-        let of_node = |node: &mut Self, each: Each<'_>| {
+        let of_node = |node: &mut Self, each: NumberVisitor<'_>| {
             each(&mut node.highest);
             node.request.iter_mut().for_each(&mut *each);
             node.deferred.values_mut().for_each(|(seq, _)| each(seq));
         };
-        moment.rebase(of_node, |mail, each| match &mut mail.message {
+        snapshot.rebase(of_node, |mail, each| match &mut mail.message {
             Message::Request(seq) | Message::Reply { seq, .. } => each(seq),
         });
     }

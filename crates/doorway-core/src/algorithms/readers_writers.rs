@@ -93,9 +93,9 @@ impl Algorithm for ReadersWriters {
         (*message == Message::Reply).then_some(to)
     }
 
-    fn settle(_group: &Group, moment: &mut Moment<Self>) {
-        let of_node = |node: &mut Self, each: Each<'_>| node.agreement.numbers(each);
-        moment.rebase(of_node, |mail, each| {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+        let of_node = |node: &mut Self, each: NumberVisitor<'_>| node.agreement.numbers(each);
+        snapshot.rebase(of_node, |mail, each| {
             if let Message::Request(clock, _) = &mut mail.message {
                 each(clock);
             }

@@ -128,8 +128,8 @@ impl Algorithm for RicartAgrawala {
         (*message == Message::Reply).then_some(to)
     }
 
-    fn settle(_group: &Group, moment: &mut Moment<Self>) {
-        moment.rebase(Self::numbers, |mail, each| {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+        snapshot.rebase(Self::numbers, |mail, each| {
             if let Message::Request(clock) = &mut mail.message {
                 each(clock);
             }
@@ -144,7 +144,7 @@ impl RicartAgrawala {
     }
 
     /// The numbers of this node: a family with those in all requests.
-    pub(super) fn numbers(&mut self, each: Each<'_>) {
+    pub(super) fn numbers(&mut self, each: NumberVisitor<'_>) {
         each(&mut self.highest);
         self.request.iter_mut().for_each(|request| each(&mut request.clock));
     }

@@ -141,8 +141,8 @@ impl Algorithm for RicartAgrawalaToken {
         matches!(message, Message::Token(_)).then_some(to)
     }
 
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
-        settle::settle(group, moment);
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        settle::settle(group, snapshot);
     }
 }
 

@@ -169,8 +169,8 @@ impl Algorithm for SuzukiKasami {
         token.queue.first().copied()
     }
 
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
-        settle::settle(group, moment);
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        settle::settle(group, snapshot);
     }
 }
 

@@ -47,7 +47,7 @@ impl Arbiter {
     }
 
     /// The numbers of all requests known here.
-    pub fn numbers(&mut self, each: Each<'_>) {
+    pub fn numbers(&mut self, each: NumberVisitor<'_>) {
         self.lock.iter_mut().for_each(|lock| each(&mut lock.clock));
         each_of_queue(&mut self.queue, each);
     }

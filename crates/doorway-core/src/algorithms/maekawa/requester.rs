@@ -8,7 +8,7 @@ use crate::algorithms::prelude::*;
 
 /// What a requester does about a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deed {
+pub struct Reaction {
     /// Are all members locked for it now? Then enter.
     pub enter: bool,
     /// Whom to send RELINQUISH.
@@ -24,18 +24,18 @@ pub trait Requester: Clone + Debug + Eq + Hash + Send + Sync {
     fn ask(&mut self, number: u64, members: &[NodeId]);
 
     /// A message for the requester has come.
-    fn hear<R: Rules>(&mut self, member: NodeId, message: &Message) -> Result<Deed, &'static str> {
-        let mut deed = Deed::default();
+    fn hear<R: Rules>(&mut self, member: NodeId, message: &Message) -> Result<Reaction, &'static str> {
+        let mut reaction = Reaction::default();
         match message {
-            Message::Locked(_) => deed.enter = self.locked::<R>(member)?,
-            Message::Failed => deed.relinquish = self.failed::<R>(member)?,
+            Message::Locked(_) => reaction.enter = self.locked::<R>(member)?,
+            Message::Failed => reaction.relinquish = self.failed::<R>(member)?,
             Message::Inquire(number) if self.inquire::<R>(member, *number) => {
-                deed.relinquish.insert(member);
+                reaction.relinquish.insert(member);
             }
             Message::Inquire(_) => {}
             _ => return Err("not for a requester"),
         }
-        Ok(deed)
+        Ok(reaction)
     }
 
     /// LOCKED has come; true if it was the last one needed.
@@ -54,7 +54,7 @@ pub trait Requester: Clone + Debug + Eq + Hash + Send + Sync {
     fn heeds(&self, number: u64) -> bool;
 
     /// The number of the request.
-    fn numbers(&mut self, each: Each<'_>);
+    fn numbers(&mut self, each: NumberVisitor<'_>);
 }
 
 /// Knows the members by name.
@@ -125,7 +125,7 @@ impl Requester for ByName {
         self.number == Some(number) && !self.missing.is_empty()
     }
 
-    fn numbers(&mut self, each: Each<'_>) {
+    fn numbers(&mut self, each: NumberVisitor<'_>) {
         self.number.iter_mut().for_each(each);
     }
 }

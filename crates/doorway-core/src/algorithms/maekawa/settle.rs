@@ -12,19 +12,19 @@ use crate::algorithms::prelude::*;
 /// member that was locked for that completed request, and has learnt its number with LOCKED. So a
 /// node below a gap asks once at most before it is above it, and all of them together do not count
 /// up to N more. Where two may be inside together, this is not so.
-pub(super) fn settle<R: Rules>(group: &Group, moment: &mut Moment<Maekawa<R>>) {
-    let nodes = &moment.nodes;
-    moment.mail.retain(|mail| match mail.message {
+pub(super) fn settle<R: Rules>(group: &Group, snapshot: &mut Snapshot<Maekawa<R>>) {
+    let nodes = &snapshot.nodes;
+    snapshot.mail.retain(|mail| match mail.message {
         Message::Inquire(number) if R::GUARDED => {
             nodes.iter().any(|node| node.me == mail.to && node.requester.heeds(number))
         }
         _ => true,
     });
-    let of_node = |node: &mut Maekawa<R>, each: Each<'_>| {
+    let of_node = |node: &mut Maekawa<R>, each: NumberVisitor<'_>| {
         each(&mut node.clock);
         node.requester.numbers(each);
         node.arbiter.numbers(each);
     };
     let gap = if R::GUARDED { u64::from(group.size()) + 1 } else { u64::MAX };
-    moment.rebase_with_gap(gap, of_node, |mail, each| mail.message.numbers(each));
+    snapshot.rebase_with_gap(gap, of_node, |mail, each| mail.message.numbers(each));
 }

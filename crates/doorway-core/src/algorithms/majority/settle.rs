@@ -10,21 +10,21 @@ use crate::algorithms::prelude::*;
 /// request, and of N+1 requests two are of the same node. Whoever enters has the vote of one that
 /// voted for that completed request, and has learnt its number with it. So a node below a gap asks
 /// once at most before it is above it, and all of them together do not count up to N more.
-pub(super) fn settle<const WEIGHTED: bool>(group: &Group, moment: &mut Moment<Voting<WEIGHTED>>) {
-    let nodes = &moment.nodes;
-    moment.mail.retain(|mail| match mail.message {
+pub(super) fn settle<const WEIGHTED: bool>(group: &Group, snapshot: &mut Snapshot<Voting<WEIGHTED>>) {
+    let nodes = &snapshot.nodes;
+    snapshot.mail.retain(|mail| match mail.message {
         Message::Inquire(clock) => {
             nodes.iter().any(|node| node.me == mail.to && node.waits_with(clock))
         }
         _ => true,
     });
-    let of_node = |node: &mut Voting<WEIGHTED>, each: Each<'_>| {
+    let of_node = |node: &mut Voting<WEIGHTED>, each: NumberVisitor<'_>| {
         each(&mut node.clock);
         node.request.iter_mut().for_each(|request| each(&mut request.clock));
         node.voter.numbers(each);
     };
     let gap = u64::from(group.size()) + 1;
-    moment.rebase_with_gap(gap, of_node, |mail, each| match &mut mail.message {
+    snapshot.rebase_with_gap(gap, of_node, |mail, each| match &mut mail.message {
         Message::Yes(clock, seen) => {
             each(clock);
             each(seen);

@@ -3,10 +3,10 @@
 use alloc::collections::BTreeSet;
 
 use crate::settle::each_of_queue;
-use crate::{Each, Timestamp};
+use crate::{NumberVisitor, Timestamp};
 
 /// What a voter says, and to which request.
-pub(super) enum Say {
+pub(super) enum VoterReply {
     /// You have my vote.
     Yes(Timestamp),
     /// An older request would like the vote.
@@ -30,7 +30,7 @@ impl Voter {
         Self { lent: request, ..Self::default() }
     }
 
-    pub(super) fn request(&mut self, request: Timestamp) -> Option<Say> {
+    pub(super) fn request(&mut self, request: Timestamp) -> Option<VoterReply> {
         // A node makes one request at a time: of two, the older is done.
         let same = |other: &&Timestamp| other.node == request.node;
         if self.lent.iter().chain(&self.queue).filter(same).any(|other| *other >= request) {
@@ -42,13 +42,13 @@ impl Voter {
             None => self.lend_to_oldest(),
             Some(lent) if request < lent && !self.inquired => {
                 self.inquired = true;
-                Some(Say::Inquire(lent))
+                Some(VoterReply::Inquire(lent))
             }
             Some(_) => None,
         }
     }
 
-    pub(super) fn relinquish(&mut self, request: Timestamp) -> Option<Say> {
+    pub(super) fn relinquish(&mut self, request: Timestamp) -> Option<VoterReply> {
         if !self.inquired || self.lent != Some(request) {
             return None; // Overtaken by its RELEASE.
         }
@@ -56,7 +56,7 @@ impl Voter {
         self.lend_to_oldest()
     }
 
-    pub(super) fn release(&mut self, request: Timestamp) -> Option<Say> {
+    pub(super) fn release(&mut self, request: Timestamp) -> Option<VoterReply> {
         if self.lent == Some(request) {
             return self.lend_to_oldest();
         }
@@ -64,13 +64,13 @@ impl Voter {
         None
     }
 
-    fn lend_to_oldest(&mut self) -> Option<Say> {
+    fn lend_to_oldest(&mut self) -> Option<VoterReply> {
         (self.lent, self.inquired) = (self.queue.pop_first(), false);
-        self.lent.map(Say::Yes)
+        self.lent.map(VoterReply::Yes)
     }
 
     /// The numbers of all requests known here.
-    pub(super) fn numbers(&mut self, each: Each<'_>) {
+    pub(super) fn numbers(&mut self, each: NumberVisitor<'_>) {
         self.lent.iter_mut().for_each(|request| each(&mut request.clock));
         each_of_queue(&mut self.queue, each);
     }

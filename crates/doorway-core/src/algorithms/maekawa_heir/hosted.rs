@@ -10,17 +10,17 @@ pub type Replies = Vec<(Timestamp, Answer)>;
 
 /// The arbiters that run at a node, and where those of crashed nodes run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Offices {
+pub struct HostedArbiters {
     /// By the node whose arbiter it is: the own one, and those inherited.
-    here: BTreeMap<NodeId, Office>,
+    here: BTreeMap<NodeId, HostedArbiter>,
     /// The crashed nodes and who took their place.
     heirs: BTreeMap<NodeId, NodeId>,
 }
 
-impl Offices {
+impl HostedArbiters {
     /// Only the own one, and nobody has crashed.
     pub fn new(me: NodeId, arbiter: Arbiter) -> Self {
-        Self { here: BTreeMap::from([(me, Office::open(arbiter))]), heirs: BTreeMap::new() }
+        Self { here: BTreeMap::from([(me, HostedArbiter::open(arbiter))]), heirs: BTreeMap::new() }
     }
 
     /// Has this node crashed?
@@ -35,14 +35,14 @@ impl Offices {
 
     /// Are they as in the beginning?
     pub fn are_fresh(&self) -> bool {
-        self.heirs.is_empty() && self.here.values().all(Office::is_free)
+        self.heirs.is_empty() && self.here.values().all(HostedArbiter::is_free)
     }
 
     /// The numbers of all requests known here.
-    pub fn numbers(&mut self, each: Each<'_>) {
-        for office in self.here.values_mut() {
-            office.arbiter.numbers(each);
-            each_of_queue(&mut office.early, each);
+    pub fn numbers(&mut self, each: NumberVisitor<'_>) {
+        for hosted in self.here.values_mut() {
+            hosted.arbiter.numbers(each);
+            each_of_queue(&mut hosted.early, each);
         }
     }
 
@@ -53,8 +53,8 @@ impl Offices {
         arbiter: NodeId,
         message: &Message,
     ) -> Result<Reply, &'static str> {
-        let office = self.here.get_mut(&arbiter).ok_or("an arbiter that does not run here")?;
-        office.hear(from, message)
+        let hosted = self.here.get_mut(&arbiter).ok_or("an arbiter that does not run here")?;
+        hosted.hear(from, message)
     }
 
     /// RECOVER has come: what `from` knows of a lost arbiter.
@@ -68,11 +68,11 @@ impl Offices {
         let asks = |node| cost::asks(group, node, arbiter);
         if !self.here.contains_key(&arbiter) && from != arbiter {
             let live = group.others(arbiter).filter(|node| !self.crashed(*node));
-            let office = Office::inherited(live.filter(|node| asks(*node)).collect());
-            self.here.insert(arbiter, office);
+            let hosted = HostedArbiter::inherited(live.filter(|node| asks(*node)).collect());
+            self.here.insert(arbiter, hosted);
         }
-        let office = self.here.get_mut(&arbiter).ok_or("knowledge that we did not wait for")?;
-        office.recover(from, request)
+        let hosted = self.here.get_mut(&arbiter).ok_or("knowledge that we did not wait for")?;
+        hosted.recover(from, request)
     }
 
     /// The arbiters in the quorums of `me` that are lost when `node` crashes.
@@ -84,28 +84,28 @@ impl Offices {
     /// `node` has crashed and `heir` takes its place; returns what each arbiter has to say to that.
     pub fn succeed(&mut self, node: NodeId, heir: NodeId) -> Vec<(NodeId, Replies)> {
         self.heirs.insert(node, heir);
-        self.here.iter_mut().map(|(arbiter, office)| (*arbiter, office.bury(node))).collect()
+        self.here.iter_mut().map(|(arbiter, hosted)| (*arbiter, hosted.remove(node))).collect()
     }
 }
 
 /// An arbiter that is closed at first if it was inherited: until everyone who may know something of
 /// the lost one has told it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Office {
+struct HostedArbiter {
     arbiter: Arbiter,
-    /// Who has yet to say what it knows; nobody once the office is open.
+    /// Who has yet to say what it knows; nobody once it is open.
     awaited: NodeSet,
     /// The requests that have come before it opened.
     early: BTreeSet<Timestamp>,
 }
 
-impl Office {
-    /// An office that is open from the beginning.
+impl HostedArbiter {
+    /// An arbiter that is open from the beginning.
     fn open(arbiter: Arbiter) -> Self {
         Self { arbiter, awaited: NodeSet::new(), early: BTreeSet::new() }
     }
 
-    /// An office that opens when all of `awaited` have said what they know.
+    /// An arbiter that opens when all of `awaited` have said what they know.
     fn inherited(awaited: NodeSet) -> Self {
         Self { awaited, ..Self::open(Arbiter::default()) }
     }
@@ -153,7 +153,7 @@ impl Office {
     }
 
     /// `node` has crashed: forget it and its request.
-    fn bury(&mut self, node: NodeId) -> Replies {
+    fn remove(&mut self, node: NodeId) -> Replies {
         self.awaited.remove(node);
         self.early.retain(|request| request.node != node);
         let next = self.arbiter.remove(node);
