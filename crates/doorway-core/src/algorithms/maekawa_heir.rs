@@ -2,23 +2,26 @@
 //! Computer Systems 3(2), 1985, section 9.
 //!
 //! The algorithm of `maekawa`, and what happens when a node crashes: its heir runs the lost arbiter
-//! beside its own. Only the nodes that have the crashed one in their quorum know anything of it, so
-//! they tell the heir what the lost arbiter knew: O(√N) messages, where a central lock needs O(N).
-//! Quorums stay as they are: an arbiter keeps its name, and messages say which one they are for.
+//! beside its own. Only the nodes that have the crashed node in their quorum know anything about
+//! that arbiter, so they tell the heir what it knew: O(√N) messages, where a central lock needs
+//! O(N). Quorums stay as they are: an arbiter keeps its name, and messages say which arbiter they
+//! are for.
 //!
 //! # Rules
 //!
-//! 1. As in `maekawa`, with every message sent to whoever runs the arbiter now.
+//! 1. As in `maekawa`, with every message sent to the node that runs the arbiter now.
 //! 2. On learning that f has crashed and t is its heir: ignore f from now on and drop its request
-//!    as if released. If f is in our quorum, send t RECOVER: our request, and has it f's lock?
+//!    as if released. If f is in our quorum, send t RECOVER: our request, and whether it has f's
+//!    lock.
 //! 3. On RECOVER from the last live node with f in its quorum: lock for the request that has the
 //!    lock; then take the others from the oldest to the youngest as if they had just come.
 //!
 //! # Why it is right
 //!
-//! At most one node has f's lock, since f gave it again only when it had it back. Who has it says
-//! so before the heir gives it to anyone, for the heir waits for all. What arrives from f after
-//! that is ignored, so no second lock is counted. The detector makes no mistakes.
+//! At most one node has f's lock, since f gave it again only when it had it back. The node that has
+//! it says so before the heir gives it to any other, since the heir waits for all. What arrives
+//! from f after that is ignored, so no second lock is counted. The failure detector makes no
+//! mistakes.
 
 use core::fmt;
 
@@ -37,8 +40,8 @@ use hosted::HostedArbiters;
 pub enum Message {
     /// To or from this node's arbiter, wherever it runs.
     About(NodeId, Plain),
-    /// What the sender knows of this node's lost arbiter: the number of the sender's open request,
-    /// and whether it has the lock.
+    /// What the sender knows about this node's lost arbiter: the number of the sender's open
+    /// request, and whether it has the lock.
     Recover(NodeId, Option<(u64, bool)>),
 }
 
@@ -46,13 +49,13 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MaekawaHeir {
     me: NodeId,
-    /// The highest number in any request sent, received or heard of.
+    /// The highest number in any message sent or received.
     clock: u64,
-    /// Which of our quorums the present or next request goes to.
+    /// The turn whose quorum the present or next request goes to.
     turn: u32,
-    /// What we do to get in; members are arbiters, not the nodes that run them.
+    /// The part that asks for this node. Its members are arbiters, not the nodes that run them.
     requester: ByName,
-    /// What we do as a member of others' quorums, and in whose name.
+    /// The arbiters that run here, and where the arbiters of crashed nodes run.
     arbiters: HostedArbiters,
 }
 
@@ -61,9 +64,9 @@ impl Algorithm for MaekawaHeir {
 
     const INFO: Info = Info {
         name: "maekawa-heir",
-        summary: "maekawa where the arbiter of a crashed node is taken over by another",
+        summary: "maekawa where another node takes over the arbiter of a crashed one",
         survives: &[Fault::CrashOutside, Fault::CrashInside],
-        served: false, // A view replaces a crashed node for every algorithm alike.
+        served: false, // In a service, the change of views deals with crashes for every algorithm.
         ..Repaired::INFO
     };
 
@@ -84,11 +87,13 @@ impl Algorithm for MaekawaHeir {
 
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
         if self.arbiters.crashed(from) {
-            return; // It has crashed, and its arbiter is another's.
+            return; // The sender has crashed, and another node runs its arbiter.
         }
         let handled = match msg {
             msg if msg.clock() >= CLOCK_LIMIT => Err(BEYOND_LIMIT),
-            msg if !msg.is_of_quorum(group, from, self.me) => Err("an arbiter not asked"),
+            msg if !msg.is_of_quorum(group, from, self.me) => {
+                Err("a message about an arbiter that is not asked")
+            }
             Message::About(arbiter, message) => self.handle(from, arbiter, &message, out),
             Message::Recover(arbiter, request) => self.recover(group, from, arbiter, request, out),
         };
@@ -113,7 +118,8 @@ impl Algorithm for MaekawaHeir {
         }
         for arbiter in lost {
             let request = self.requester.recover(arbiter);
-            let host = self.arbiters.host(arbiter); // The heir, or its own if that is lost too.
+            // The heir, or the heir's own heir if it is lost too.
+            let host = self.arbiters.host(arbiter);
             if host != self.me {
                 out.send(host, Message::Recover(arbiter, request));
             } else if let Err(reason) = self.recover(group, host, arbiter, request, out) {
@@ -123,7 +129,7 @@ impl Algorithm for MaekawaHeir {
     }
 
     fn wanted(&self) -> bool {
-        true // A younger request waits at some arbiter without our knowing.
+        true // A younger request may wait at an arbiter that does not tell us.
     }
 
     fn floor(&self) -> Option<u64> {
@@ -154,7 +160,7 @@ impl MaekawaHeir {
             return Ok(());
         }
         if self.arbiters.host(arbiter) != from {
-            return Err("the answer of an arbiter that is run by another");
+            return Err("the answer of an arbiter that another node runs");
         }
         let reaction = self.requester.hear::<Repaired>(arbiter, message)?;
         self.clock = self.clock.max(message.clock());
@@ -181,7 +187,7 @@ impl MaekawaHeir {
         Ok(())
     }
 
-    /// Send what an arbiter that runs here has to say.
+    /// Send the answers of an arbiter that runs here.
     fn reply(
         &mut self,
         arbiter: NodeId,
@@ -194,12 +200,12 @@ impl MaekawaHeir {
         }
     }
 
-    /// Send to an arbiter, wherever it runs.
+    /// Send a message to an arbiter, wherever it runs.
     fn tell(&mut self, arbiter: NodeId, message: Plain, out: &mut Effects<Message>) {
         self.send(self.arbiters.host(arbiter), arbiter, message, out);
     }
 
-    /// What a node tells itself happens at once and costs nothing.
+    /// Send a message. What a node sends to itself takes effect at once and costs no message.
     fn send(&mut self, to: NodeId, arbiter: NodeId, message: Plain, out: &mut Effects<Message>) {
         if to != self.me {
             out.send(to, Message::About(arbiter, message));
@@ -210,7 +216,7 @@ impl MaekawaHeir {
 }
 
 impl Message {
-    /// The number to learn from it.
+    /// The number that the receiver learns from it.
     pub fn clock(&self) -> u64 {
         match self {
             Self::About(_, message) => message.clock(),
@@ -218,7 +224,7 @@ impl Message {
         }
     }
 
-    /// The numbers in it.
+    /// Call `each` with the sequence numbers in it.
     pub fn numbers(&mut self, each: NumberVisitor<'_>) {
         match self {
             Self::About(_, message) => message.numbers(each),
@@ -226,7 +232,8 @@ impl Message {
         }
     }
 
-    /// Is its arbiter in a quorum of the node that asks it: of the sender, or of the receiver?
+    /// Whether its arbiter is in a quorum of the node that asks it, which is the sender or the
+    /// receiver.
     pub fn is_of_quorum(&self, group: &Group, from: NodeId, to: NodeId) -> bool {
         match self {
             Self::About(arbiter, message) if !message.is_for_arbiter() => {
@@ -239,7 +246,7 @@ impl Message {
     }
 }
 
-/// A message is known by the paper's name, which comes first.
+/// Shows the paper's name of the message first.
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

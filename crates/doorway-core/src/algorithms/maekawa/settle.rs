@@ -1,17 +1,17 @@
-//! What a group of Maekawa's may forget.
+//! What a checker may drop from a group of Maekawa's algorithm.
 
 use super::requester::Requester;
 use super::{Maekawa, Message, Rules};
 use crate::algorithms::prelude::*;
 
 /// All numbers are one family. An INQUIRE about a request that is inside or done does nothing, now
-/// or later, unless a refuted variant takes it for one about the next.
+/// or later, except in a refuted variant, which takes it for one about the next request.
 ///
-/// Numbers more than N apart have a completed request between them: numbers grow by one with each
-/// request, and of N+1 requests two are of the same node. Whoever enters has been locked by a
-/// member that was locked for that completed request, and has learnt its number with LOCKED. So a
-/// node below a gap asks once at most before it is above it, and all of them together do not count
-/// up to N more. Where two may be inside together, this is not so.
+/// Between two numbers more than N apart there is a completed request: numbers grow by one with
+/// each request, and of N+1 requests two are by the same node. A node that enters has been locked
+/// by a member that was locked for that completed request, and has learnt its number with LOCKED.
+/// So a node below a gap asks at most once before it is above the gap, and all nodes together do
+/// not count up to N more. This does not hold where two nodes may be inside together.
 pub(super) fn settle<R: Rules>(group: &Group, snapshot: &mut Snapshot<Maekawa<R>>) {
     let nodes = &snapshot.nodes;
     snapshot.mail.retain(|mail| match mail.message {

@@ -1,12 +1,13 @@
-//! What a group whose arbiters can be inherited may forget.
+//! What a checker may drop from a group whose arbiters can be inherited.
 
 use super::{MaekawaHeir, Message};
 use crate::algorithms::maekawa;
 use crate::algorithms::maekawa::requester::Requester;
 use crate::algorithms::prelude::*;
 
-/// As in `maekawa`, but a gap stands for what members have learnt, and no heir inherits that:
-/// where nodes crash, one below the gap may enter again and again and count up to it.
+/// As in `maekawa` while no node crashes. A gap is safe because members have learnt the numbers
+/// above it. An heir does not inherit what a member has learnt, so where nodes crash, a node below
+/// the gap might enter again and again and count up to it.
 pub(super) fn settle(group: &Group, snapshot: &mut Snapshot<MaekawaHeir>) {
     let nodes = &snapshot.nodes;
     snapshot.mail.retain(|mail| match mail.message {

@@ -1,12 +1,12 @@
-//! What a group with a token may forget: all requests that the token has served.
+//! What a checker may drop from a group of this algorithm: the requests that the token has served.
 
 use super::{Message, RicartAgrawalaToken};
 use crate::algorithms::prelude::*;
 
-/// A node numbers its requests, and the numbers of one are compared with no others.
+/// Each node's requests have their own numbers, which are never compared with those of other nodes.
 ///
-/// A request that the token has served does nothing wherever it arrives, now or later. So it need
-/// not arrive, and whoever has not heard of it may as well have.
+/// A request that the token has served does nothing wherever it arrives, now or later. So it may be
+/// dropped, and nodes that have not received it may be treated as if they had.
 pub(super) fn settle(group: &Group, snapshot: &mut Snapshot<RicartAgrawalaToken>) {
     write_own_numbers(snapshot);
     let served = served(group, snapshot);
@@ -32,7 +32,8 @@ pub(super) fn settle(group: &Group, snapshot: &mut Snapshot<RicartAgrawalaToken>
     }
 }
 
-/// Who has the token, or will have it next, writes its number into it before anyone looks.
+/// Write the number of the node that has the token, or gets it next, into the token. That node does
+/// so itself before the token is read.
 fn write_own_numbers(snapshot: &mut Snapshot<RicartAgrawalaToken>) {
     for node in &mut snapshot.nodes {
         let (me, number) = (node.me, node.requests[node.me.index()]);
@@ -46,7 +47,7 @@ fn write_own_numbers(snapshot: &mut Snapshot<RicartAgrawalaToken>) {
     }
 }
 
-/// The number of each node's last request that is served for certain: none if the token is lost.
+/// The number of each node's last request that is certainly served; 0 if the token is lost.
 fn served(group: &Group, snapshot: &Snapshot<RicartAgrawalaToken>) -> Vec<u64> {
     let here = snapshot.nodes.iter().filter_map(|node| node.token.as_ref());
     let under_way = snapshot.mail.iter().filter_map(|mail| match &mail.message {

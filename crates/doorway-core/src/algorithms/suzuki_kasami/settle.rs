@@ -1,13 +1,13 @@
-//! What a group with a token may forget: all requests that the token has served.
+//! What a checker may drop from a group of this algorithm: the requests that the token has served.
 
 use super::{Message, SuzukiKasami, Token};
 use crate::algorithms::prelude::*;
 
-/// A node numbers its requests, and the numbers of one are compared with no others.
+/// Each node's requests have their own numbers, which are never compared with those of other nodes.
 ///
-/// A request that the token has served does nothing wherever it arrives, but that on a ring or a
-/// tree it is passed on, to do nothing there. So it need not arrive, and whoever has not heard of
-/// it may as well have.
+/// A request that the token has served does nothing wherever it arrives; on a ring or a tree it is
+/// passed on, and does nothing there either. So it may be dropped, and nodes that have not received
+/// it may be treated as if they had.
 pub(super) fn settle(group: &Group, snapshot: &mut Snapshot<SuzukiKasami>) {
     write_own_numbers(snapshot);
     let served = served(group, snapshot);
@@ -33,7 +33,8 @@ pub(super) fn settle(group: &Group, snapshot: &mut Snapshot<SuzukiKasami>) {
     }
 }
 
-/// Who gets the token next writes its number into it on arrival, before anyone looks.
+/// Write the number of the node that gets the token next into the token. That node does so itself
+/// on arrival, before the token is read.
 fn write_own_numbers(snapshot: &mut Snapshot<SuzukiKasami>) {
     for node in &snapshot.nodes {
         let me = node.me;
@@ -45,7 +46,7 @@ fn write_own_numbers(snapshot: &mut Snapshot<SuzukiKasami>) {
     }
 }
 
-/// The number of each node's last request that is served for certain: none if the token is lost.
+/// The number of each node's last request that is certainly served; 0 if the token is lost.
 fn served(group: &Group, snapshot: &Snapshot<SuzukiKasami>) -> Vec<u64> {
     let here = snapshot.nodes.iter().filter_map(|node| node.token.as_ref());
     let under_way = snapshot.mail.iter().filter_map(|mail| match &mail.message {
