@@ -177,14 +177,14 @@ impl<R: Rules> Maekawa<R> {
         out: &mut Effects<Message>,
     ) -> Result<(), &'static str> {
         if message.is_for_arbiter() {
-            let reply = self.arbiter.hear::<R>(from, message)?;
+            let reply = self.arbiter.handle::<R>(from, message)?;
             self.clock = self.clock.max(message.clock());
             if let Some((request, answer)) = reply {
                 self.send(request.node, Message::answer(request, answer, self.clock), out);
             }
             return Ok(());
         }
-        let reaction = self.requester.hear::<R>(from, message)?;
+        let reaction = self.requester.handle::<R>(from, message)?;
         self.clock = self.clock.max(message.clock());
         if reaction.enter {
             out.enter();

@@ -154,7 +154,7 @@ impl MaekawaHeir {
         out: &mut Effects<Message>,
     ) -> Result<(), &'static str> {
         if message.is_for_arbiter() {
-            let reply = self.arbiters.hear(from, arbiter, message)?;
+            let reply = self.arbiters.handle(from, arbiter, message)?;
             self.clock = self.clock.max(message.clock());
             self.reply(arbiter, reply, out);
             return Ok(());
@@ -162,7 +162,7 @@ impl MaekawaHeir {
         if self.arbiters.host(arbiter) != from {
             return Err("the answer of an arbiter that another node runs");
         }
-        let reaction = self.requester.hear::<Repaired>(arbiter, message)?;
+        let reaction = self.requester.handle::<Repaired>(arbiter, message)?;
         self.clock = self.clock.max(message.clock());
         if reaction.enter {
             out.enter();

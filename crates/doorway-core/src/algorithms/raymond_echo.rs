@@ -156,8 +156,8 @@ impl Algorithm for RaymondEcho {
                 out.reject("a GO before the echo, or a second GO");
             }
             Message::Go => self.go(out),
-            Message::Request => self.hear(from, raymond_tree::Message::Request, out),
-            Message::Privilege => self.hear(from, raymond_tree::Message::Privilege, out),
+            Message::Request => self.handle(from, raymond_tree::Message::Request, out),
+            Message::Privilege => self.handle(from, raymond_tree::Message::Privilege, out),
         }
     }
 
@@ -193,10 +193,10 @@ impl RaymondEcho {
         }
     }
 
-    fn hear(&mut self, from: NodeId, msg: raymond_tree::Message, out: &mut Effects<Message>) {
+    fn handle(&mut self, from: NodeId, msg: raymond_tree::Message, out: &mut Effects<Message>) {
         if !self.stands || (from != self.parent && !self.children.contains(from)) {
             return out.reject("a request or privilege that does not follow the tree");
         }
-        self.tree.hear(from, msg, out);
+        self.tree.handle(from, msg, out);
     }
 }

@@ -90,7 +90,7 @@ impl Algorithm for RaymondTree {
         if !group.tree().adjacent(self.me, from) {
             return out.reject("a message from a node that is not a neighbour");
         }
-        self.hear(from, msg, out);
+        self.handle(from, msg, out);
     }
 
     fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
@@ -128,7 +128,7 @@ impl RaymondTree {
     }
 
     /// Rules 2 and 3: handle a message from a neighbour.
-    pub(super) fn hear<M: From<Message>>(
+    pub(super) fn handle<M: From<Message>>(
         &mut self,
         from: NodeId,
         msg: Message,

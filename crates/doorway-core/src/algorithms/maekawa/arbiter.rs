@@ -60,7 +60,7 @@ impl Arbiter {
     }
 
     /// Handle a message for the arbiter.
-    pub fn hear<R: Rules>(
+    pub fn handle<R: Rules>(
         &mut self,
         from: NodeId,
         message: &Message,

@@ -24,7 +24,7 @@ pub trait Requester: Clone + Debug + Eq + Hash + Send + Sync {
     fn ask(&mut self, number: u64, members: &[NodeId]);
 
     /// Handle a message for the requester.
-    fn hear<R: Rules>(
+    fn handle<R: Rules>(
         &mut self,
         member: NodeId,
         message: &Message,

@@ -48,7 +48,7 @@ impl HostedArbiters {
     }
 
     /// Handle a message for an arbiter.
-    pub fn hear(
+    pub fn handle(
         &mut self,
         from: NodeId,
         arbiter: NodeId,
@@ -56,7 +56,7 @@ impl HostedArbiters {
     ) -> Result<Reply, &'static str> {
         let hosted =
             self.here.get_mut(&arbiter).ok_or("a message for an arbiter that does not run here")?;
-        hosted.hear(from, message)
+        hosted.handle(from, message)
     }
 
     /// Handle RECOVER: what `from` knows about a lost arbiter.
@@ -119,7 +119,7 @@ impl HostedArbiter {
     }
 
     /// Handle a message for this arbiter.
-    fn hear(&mut self, from: NodeId, message: &Message) -> Result<Reply, &'static str> {
+    fn handle(&mut self, from: NodeId, message: &Message) -> Result<Reply, &'static str> {
         match message {
             Message::Request(_) if self.early.iter().any(|early| early.node == from) => {
                 Err("a second request before the release of the first")
@@ -128,7 +128,7 @@ impl HostedArbiter {
                 self.early.insert(Timestamp { clock: *clock, node: from });
                 Ok(None)
             }
-            _ => self.arbiter.hear::<Repaired>(from, message),
+            _ => self.arbiter.handle::<Repaired>(from, message),
         }
     }
 
