@@ -9,18 +9,29 @@
 //! compiler enforces that.
 //!
 //! ```
-//! use doorway_core::{Effects, Group, Input, Member, Mode, NodeId, Start};
 //! use doorway_core::algorithms::ricart_agrawala::{Message, RicartAgrawala};
+//! use doorway_core::{Effects, Group, Input, Member, Mode, NodeId, Start};
 //!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let group = Group::new(2)?;
+//! let (one, two) = (NodeId(0), NodeId(1));
 //! let mut out = Effects::default();
-//! let mut first =
-//!     Member::<RicartAgrawala>::begin(NodeId(0), &group, &Start::default(), &mut out)?;
-//! assert!(out.sends().is_empty(), "this algorithm does nothing until a client asks");
+//! let mut first = Member::<RicartAgrawala>::begin(one, &group, &Start::default(), &mut out)?;
+//! let mut second = Member::<RicartAgrawala>::begin(two, &group, &Start::default(), &mut out)?;
 //!
+//! // A client of node 1 asks. The node sends a request to node 2.
 //! first.step(&group, Input::Acquire(Mode::Exclusive), &mut out)?;
-//! assert_eq!(out.sends(), [(NodeId(1), Message::Request(1))]);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! assert_eq!(out.sends(), [(two, Message::Request(1))]);
+//!
+//! // The request arrives at node 2, which replies at once.
+//! second.step(&group, Input::Receive { from: one, message: Message::Request(1) }, &mut out)?;
+//! assert_eq!(out.sends(), [(one, Message::Reply)]);
+//!
+//! // The reply arrives. The client of node 1 is inside.
+//! first.step(&group, Input::Receive { from: two, message: Message::Reply }, &mut out)?;
+//! assert!(out.entered());
+//! #     Ok(())
+//! # }
 //! ```
 
 #![no_std]
@@ -45,3 +56,8 @@ pub use info::{Channel, Claim, Fault, Formula, Info, Kind, Needs, Per};
 pub use member::{Breach, Input, Member, Phase};
 pub use node_set::{BEYOND_LIMIT, CLOCK_LIMIT, NodeId, NodeSet, Timestamp};
 pub use settle::{Mail, NumberVisitor, Snapshot};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
