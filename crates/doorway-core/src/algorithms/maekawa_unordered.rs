@@ -26,9 +26,9 @@
 //! For each member, LOCKED has arrived at most once more often than RELINQUISH has been sent, and
 //! once more only if the member is locked for us and neither message is under way. The count is
 //! zero only if this is so for every member. So if two nodes were inside, a common member would be
-//! locked for both. When a request ends, only an INQUIRE can still be under way, and its number
-//! tells. The oldest request gets every lock that it lacks, since the node that has it gives way or
-//! leaves.
+//! locked for both. When a request ends, only an INQUIRE can still be under way, which is known by
+//! its number. The oldest request gets every lock that it lacks, since the node that has it gives
+//! way or leaves.
 
 use super::maekawa::requester::Requester;
 use super::maekawa::{Maekawa, Repaired, Rules};

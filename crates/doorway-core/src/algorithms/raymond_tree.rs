@@ -4,7 +4,7 @@
 //! The nodes form a tree on which one token moves. Each node knows only its neighbours, and which
 //! of them lies towards the token. Requests climb along these pointers, and each node on the way
 //! asks once on behalf of all neighbours that asked it. The token comes back along the same path
-//! and turns every pointer that it passes.
+//! and turns every pointer that it passes, like a lift; lectures call it the lift algorithm.
 //!
 //! # Rules
 //!
