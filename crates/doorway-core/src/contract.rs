@@ -12,12 +12,12 @@ use crate::{BEYOND_LIMIT, CLOCK_LIMIT, Group, GroupError, Info, NodeId, NodeSet,
 /// A message that can cross the network. It is serialisable, and it has an order, so that a checker
 /// can keep the messages under way in one canonical form.
 pub trait Wire:
-    Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned + Send + Sync
+    Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
 
 impl<T> Wire for T where
-    T: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned + Send + Sync
+    T: Clone + Debug + Eq + Hash + Ord + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
 
@@ -107,10 +107,10 @@ impl Start {
 
 /// One algorithm as seen by one node: a state and a handler for each event.
 ///
-/// Handlers run to completion and cannot fail. What they want done goes into [`Effects`]. The group
-/// is passed to each handler and not stored, so a state holds only what changes.
-pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync {
-    /// The messages, with the names that the paper gives them.
+/// Handlers are indivisible and cannot fail; what they want done goes into [`Effects`]. The group
+/// is passed in, never kept, so that a state is only what changes.
+pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+    /// The messages, named as in the paper.
     type Message: Wire;
 
     /// The paper, assumptions and claims as data, so that they can be shown and tested.

@@ -28,7 +28,19 @@ pub enum Input<M> {
     },
 }
 
-/// Where a node stands with respect to the lock.
+impl<M> Input<M> {
+    /// Replace the message, if there is one.
+    pub fn map<N>(self, change: impl FnOnce(M) -> N) -> Input<N> {
+        match self {
+            Self::Acquire(mode) => Input::Acquire(mode),
+            Self::Receive { from, message } => Input::Receive { from, message: change(message) },
+            Self::Release => Input::Release,
+            Self::Failed { node, heir } => Input::Failed { node, heir },
+        }
+    }
+}
+
+/// Where a node stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Neither inside nor waiting.

@@ -18,7 +18,15 @@ pub struct Mail<M> {
     pub message: M,
 }
 
-/// A whole group at one moment: its live nodes and the messages under way.
+impl<M> Mail<M> {
+    /// Replace the message, and keep everything else.
+    pub fn map<N>(self, change: impl FnOnce(M) -> N) -> Mail<N> {
+        let Self { id, from, to, message } = self;
+        Mail { id, from, to, message: change(message) }
+    }
+}
+
+/// All of a group at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot<A: Algorithm> {
     /// The live nodes, in order.

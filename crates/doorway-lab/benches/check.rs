@@ -9,7 +9,7 @@ use std::time::Instant;
 use doorway_core::algorithms::maekawa::Maekawa;
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Shape, Start};
-use doorway_lab::{Limits, World};
+use doorway_lab::{AnyAlgorithm, Limits, World};
 
 #[path = "../tests/opinions/mod.rs"]
 mod opinions;
@@ -38,7 +38,8 @@ fn row<A: Algorithm + 'static>(runs: usize, times: &[u32]) {
     for (acquire, times) in limits.acquires.iter_mut().zip(times) {
         acquire.0 = *times;
     }
-    let world = World::<A>::new(group, &Start::default(), A::INFO.channel, limits);
+    let world =
+        World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits);
     let bytes = opinions::ours_on(1, &world).1;
     let (worlds, alone) = best(runs, || opinions::ours_on(1, &world).0);
     let (_, both) = best(runs, || opinions::ours_on(2, &world).0);

@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, Claim, Group, Info};
+use doorway_core::{Claim, Group, Info};
 use serde::Serialize;
 
+use crate::erased::AnyAlgorithm;
 use crate::simulate::{Law, Options, Report, Simulation, Workload};
 
 /// What changes from point to point.
@@ -115,33 +115,20 @@ pub fn run(
 }
 
 fn point(plan: &Plan<'_>, name: &str, x: f64) -> Result<Row, String> {
-    let task = Point { plan, x };
-    algorithms::with(name, task).unwrap_or_else(|| Err(format!("no algorithm is called '{name}'")))
-}
-
-struct Point<'a> {
-    plan: &'a Plan<'a>,
-    x: f64,
-}
-
-impl Task for Point<'_> {
-    type Output = Result<Row, String>;
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let (plan, x) = (self.plan, self.x);
-        let size = if plan.sweep == Sweep::Size { x as usize } else { plan.size };
-        let complain = |error: &dyn std::fmt::Display| format!("{} at {x}: {error}", A::INFO.name);
-        let mut options = (plan.options)(&A::INFO, size).map_err(|error| complain(&error))?;
-        match plan.sweep {
-            Sweep::Size => {}
-            Sweep::Load => options.workload = Workload::Closed { think: Law::Exponential(x) },
-            Sweep::Delay => options.inside = Law::Constant(1.0 / x),
-        }
-        let formula = formula(&A::INFO, &options.group, &options.workload);
-        let run = Simulation::<A>::new(options).map_err(|error| complain(&error))?;
-        let (formula_text, formula) = formula.unzip();
-        Ok(Row { x, report: run.run(), formula, formula_text })
+    let algorithm =
+        AnyAlgorithm::named(name).ok_or_else(|| format!("no algorithm is called '{name}'"))?;
+    let size = if plan.sweep == Sweep::Size { x as usize } else { plan.size };
+    let complain = |error: &dyn std::fmt::Display| format!("{name} at {x}: {error}");
+    let mut options = (plan.options)(algorithm.info(), size).map_err(|error| complain(&error))?;
+    match plan.sweep {
+        Sweep::Size => {}
+        Sweep::Load => options.workload = Workload::Closed { think: Law::Exponential(x) },
+        Sweep::Delay => options.inside = Law::Constant(1.0 / x),
     }
+    let formula = formula(algorithm.info(), &options.group, &options.workload);
+    let run = Simulation::new(algorithm, options).map_err(|error| complain(&error))?;
+    let (formula_text, formula) = formula.unzip();
+    Ok(Row { x, report: run.run(), formula, formula_text })
 }
 
 /// The paper's cost of an entry, as text and as a number: its mean at light load when clients come

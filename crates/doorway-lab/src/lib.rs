@@ -7,6 +7,7 @@ mod canvas;
 pub mod check;
 pub mod compare;
 pub mod diagram;
+pub mod erased;
 pub mod nearest;
 mod nodes;
 pub mod numbers;
@@ -20,6 +21,7 @@ pub mod trace;
 pub mod watch;
 mod world;
 
-pub use nodes::{Nodes, Opening, Violation};
+pub use erased::AnyAlgorithm;
+pub use nodes::{Nodes, Violation};
 pub use trace::Trace;
 pub use world::{Choice, FOREVER, Letter, Limits, Parcel, Step, Victims, World};

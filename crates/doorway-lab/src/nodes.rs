@@ -5,9 +5,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use doorway_core::{
-    Algorithm, Breach, Effects, Group, Input, Member, Mode, NodeId, NodeSet, Phase, Start,
-};
+use doorway_core::{Breach, Effects, Group, Input, Mode, NodeId, NodeSet, Phase, Start};
+
+use crate::erased::{AnyAlgorithm, AnyMember, AnyMessage, AnySnapshot};
 
 /// Something that must never happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,83 +59,91 @@ impl fmt::Display for Violation {
     }
 }
 
-/// May so many be inside together, of whom so many are readers?
+/// May this many permits be held at once, of which `readers` are held in shared mode?
 pub(crate) fn compatible(group: &Group, inside: u32, readers: u32) -> bool {
     inside <= group.permits() || readers == inside
 }
 
-/// What each node of a group did as it began, in the order of the nodes.
-pub type Opening<A> = Vec<Effects<<A as Algorithm>::Message>>;
+/// The members of a group in the form that a driver wants: [`AnyMember`]s for worlds, a
+/// [`Troupe`](crate::erased::Troupe) for the simulator.
+pub trait Members {
+    /// How a message is named.
+    type Message;
 
-/// All members of a group, and who of them is inside.
+    /// Let one event happen to `node`. `out` then holds what the node did about it.
+    fn step(
+        &mut self,
+        group: &Group,
+        node: NodeId,
+        input: Input<Self::Message>,
+        out: &mut Effects<Self::Message>,
+    ) -> Result<(), Breach>;
+
+    /// How many permits the node holds.
+    fn held(&self, node: NodeId) -> u32;
+
+    /// The mode of what it holds.
+    fn mode(&self, node: NodeId) -> Mode;
+}
+
+impl Members for Vec<AnyMember> {
+    type Message = AnyMessage;
+
+    fn step(
+        &mut self,
+        group: &Group,
+        node: NodeId,
+        input: Input<AnyMessage>,
+        out: &mut Effects<AnyMessage>,
+    ) -> Result<(), Breach> {
+        self[node.index()].step(group, input, out)
+    }
+
+    fn held(&self, node: NodeId) -> u32 {
+        self[node.index()].held()
+    }
+
+    fn mode(&self, node: NodeId) -> Mode {
+        self[node.index()].mode()
+    }
+}
+
+/// All members of a group, and how many permits they hold together.
 #[derive(Clone, Debug)]
-pub struct Nodes<A: Algorithm> {
+pub struct Nodes<M: ?Sized = Vec<AnyMember>> {
     group: Arc<Group>,
-    members: Vec<Member<A>>,
-    /// How many permits are held, readers among them.
+    /// How many permits are held, in both modes.
     inside: u32,
     /// How many of them are held in shared mode.
     readers: u32,
+    members: M,
 }
 
-impl<A: Algorithm> PartialEq for Nodes<A> {
-    fn eq(&self, other: &Self) -> bool {
-        self.members == other.members
-    }
+/// How many permits are held at a start: all, and those in shared mode.
+fn held_at(start: &Start) -> (u32, u32) {
+    let shared = start.holders.iter().filter(|holder| holder.mode == Mode::Shared);
+    let readers = shared.map(|holder| holder.permits).sum();
+    (start.holders.iter().map(|holder| holder.permits).sum(), readers)
 }
 
-impl<A: Algorithm> Eq for Nodes<A> {}
-
-/// Who is inside follows from the members, and the group is the same for all.
-impl<A: Algorithm> Hash for Nodes<A> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.members.hash(state);
-    }
-}
-
-impl<A: Algorithm> Nodes<A> {
-    /// Begin all nodes of `group`.
-    pub fn begin(group: Arc<Group>, start: &Start) -> Result<(Self, Opening<A>), Violation> {
-        let (mut members, mut opening) = (Vec::new(), Vec::new());
-        for node in group.nodes() {
-            let mut out = Effects::default();
-            let member = Member::begin(node, &group, start, &mut out);
-            members.push(member.map_err(|breach| Violation::Breach { node, breach })?);
-            opening.push(out);
-        }
-        let held = |mode: Option<Mode>| {
-            let holders = start.holders.iter().filter(|h| mode.is_none_or(|mode| h.mode == mode));
-            holders.map(|holder| holder.permits).sum()
-        };
-        let (inside, readers) = (held(None), held(Some(Mode::Shared)));
-        Ok((Self { group, members, inside, readers }, opening))
+impl<M: Members> Nodes<M> {
+    /// The nodes of a group that have begun with `start`.
+    pub(crate) fn new(group: Arc<Group>, start: &Start, members: M) -> Self {
+        let (inside, readers) = held_at(start);
+        Self { group, inside, readers, members }
     }
 
-    /// These members; what the crashed ones held, they hold no more.
-    pub(crate) fn from_members(
-        group: Arc<Group>,
-        members: Vec<Member<A>>,
-        crashed: &NodeSet,
-    ) -> Self {
-        let mut nodes = Self { group, members, inside: 0, readers: 0 };
-        for member in nodes.members.iter().filter(|member| !crashed.contains(member.me())) {
-            nodes.inside += member.held();
-            nodes.readers += if member.mode() == Mode::Shared { member.held() } else { 0 };
-        }
-        nodes
-    }
-
-    /// Let one thing happen to `node`; what it did is in `out`.
+    /// Let one event happen to `node`. `out` then holds what the node did about it.
     pub fn step(
         &mut self,
         node: NodeId,
-        input: Input<A::Message>,
-        out: &mut Effects<A::Message>,
+        input: Input<M::Message>,
+        out: &mut Effects<M::Message>,
     ) -> Result<(), Violation> {
         if matches!(input, Input::Release) {
             self.leave(node);
         }
-        let stepped = self.members[node.index()].step(&self.group, input, out);
+        let stepped = self.members.step(&self.group, node, input, out);
         stepped.map_err(|breach| Violation::Breach { node, breach })?;
         if let Some(reason) = out.rejected() {
             return Err(Violation::Rejected { node, reason });
@@ -145,29 +153,97 @@ impl<A: Algorithm> Nodes<A> {
 
     fn enter(&mut self, node: NodeId) -> Result<(), Violation> {
         self.inside += 1;
-        let shared = self.members[node.index()].mode() == Mode::Shared;
-        self.readers += u32::from(shared);
+        self.readers += u32::from(self.members.mode(node) == Mode::Shared);
         if compatible(&self.group, self.inside, self.readers) {
             return Ok(());
         }
-        Err(Violation::Together(self.who(|member| member.held() > 0)))
+        let inside = self.group.nodes().filter(|node| self.members.held(*node) > 0);
+        Err(Violation::Together(inside.collect()))
     }
 
     fn leave(&mut self, node: NodeId) {
         self.inside -= 1;
-        self.readers -= u32::from(self.members[node.index()].mode() == Mode::Shared);
+        self.readers -= u32::from(self.members.mode(node) == Mode::Shared);
     }
 
-    /// A node has crashed: what it held, it holds no more.
+    /// Crash a node: it holds nothing any more.
     pub fn crash(&mut self, node: NodeId) {
-        for _ in 0..self.members[node.index()].held() {
+        for _ in 0..self.members.held(node) {
             self.leave(node);
         }
     }
 
+    /// How many permits are held.
+    pub fn inside(&self) -> u32 {
+        self.inside
+    }
+
+    /// The group.
+    pub fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+
+    /// The members.
+    pub(crate) fn members(&self) -> &M {
+        &self.members
+    }
+
+    /// The members, for changes that are no steps.
+    pub(crate) fn members_mut(&mut self) -> &mut M {
+        &mut self.members
+    }
+}
+
+impl PartialEq for Nodes {
+    fn eq(&self, other: &Self) -> bool {
+        self.members == other.members
+    }
+}
+
+impl Eq for Nodes {}
+
+/// The counts follow from the members, and the group never changes, so neither is hashed.
+impl Hash for Nodes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.members.hash(state);
+    }
+}
+
+impl Nodes {
+    /// Begin all nodes of `group`. Returned beside them is what each node did as it began, in the
+    /// order of the nodes.
+    pub fn begin(
+        algorithm: AnyAlgorithm,
+        group: Arc<Group>,
+        start: &Start,
+    ) -> Result<(Self, Vec<Effects<AnyMessage>>), Violation> {
+        let (mut members, mut opening) = (Vec::new(), Vec::new());
+        for node in group.nodes() {
+            let mut out = Effects::default();
+            let member = algorithm.begin(node, &group, start, &mut out);
+            members.push(member.map_err(|breach| Violation::Breach { node, breach })?);
+            opening.push(out);
+        }
+        Ok((Self::new(group, start, members), opening))
+    }
+
+    /// A group of these members. Those that have crashed hold nothing.
+    pub(crate) fn from_members(
+        group: Arc<Group>,
+        members: Vec<AnyMember>,
+        crashed: &NodeSet,
+    ) -> Self {
+        let mut nodes = Self { group, inside: 0, readers: 0, members };
+        for member in nodes.members.iter().filter(|member| !crashed.contains(member.me())) {
+            nodes.inside += member.held();
+            nodes.readers += if member.mode() == Mode::Shared { member.held() } else { 0 };
+        }
+        nodes
+    }
+
     /// Forget the lock at a node, which a service does to save memory, and begin it again from the
     /// node's floor. What the node did as it began is in `out`.
-    pub fn forget(&mut self, node: NodeId, out: &mut Effects<A::Message>) -> Result<(), Violation> {
+    pub fn forget(&mut self, node: NodeId, out: &mut Effects<AnyMessage>) -> Result<(), Violation> {
         let floor = self.members[node.index()].floor().expect("only what has a floor is forgotten");
         let start = Start { holders: Vec::new(), floor };
         self.begin_again(node, &start, out)
@@ -178,23 +254,33 @@ impl<A: Algorithm> Nodes<A> {
         &mut self,
         node: NodeId,
         start: &Start,
-        out: &mut Effects<A::Message>,
+        out: &mut Effects<AnyMessage>,
     ) -> Result<(), Violation> {
-        let member = Member::begin(node, &self.group, start, out);
-        let member = member.map_err(|breach| Violation::Breach { node, breach })?;
-        self.members[node.index()] = member;
+        let member = &mut self.members[node.index()];
+        let begun = member.state().begin(&self.group, start, out);
+        *member = begun.map_err(|breach| Violation::Breach { node, breach })?;
         Ok(())
     }
 
-    /// Put another state of the algorithm in the place of a node's own.
-    pub(crate) fn replace(&mut self, node: NodeId, algorithm: A) {
-        let member = &mut self.members[node.index()];
-        *member = member.with_algorithm(algorithm);
+    /// Rewrite all nodes and messages into the simplest that behave the same from here on; see
+    /// [`Algorithm::settle`](doorway_core::Algorithm::settle). A crashed node never does anything
+    /// again, so its state becomes that of the beginning.
+    pub(crate) fn settle(&mut self, crashed: &NodeSet, snapshot: &mut AnySnapshot) {
+        let (dead, live): (Vec<NodeId>, Vec<NodeId>) =
+            self.group.nodes().partition(|node| crashed.contains(*node));
+        for node in dead {
+            self.members[node.index()] = self.members[node.index()].state().forgotten(&self.group);
+        }
+        snapshot.nodes = live.iter().map(|node| self.members[node.index()].clone()).collect();
+        self.members[0].clone().state().settle(&self.group, snapshot);
+        for (node, settled) in live.into_iter().zip(snapshot.nodes.drain(..)) {
+            self.members[node.index()] = settled;
+        }
     }
 
     /// The nodes for which `test` holds.
-    pub fn who(&self, test: impl Fn(&Member<A>) -> bool) -> Vec<NodeId> {
-        self.members.iter().filter(|member| test(member)).map(Member::me).collect()
+    pub fn who(&self, test: impl Fn(&AnyMember) -> bool) -> Vec<NodeId> {
+        self.members.iter().filter(|member| test(member)).map(AnyMember::me).collect()
     }
 
     /// The nodes in a phase.
@@ -202,18 +288,8 @@ impl<A: Algorithm> Nodes<A> {
         self.who(|member| member.phase() == phase)
     }
 
-    /// How many permits are held.
-    pub fn inside(&self) -> u32 {
-        self.inside
-    }
-
     /// One member.
-    pub fn member(&self, node: NodeId) -> &Member<A> {
+    pub fn member(&self, node: NodeId) -> &AnyMember {
         &self.members[node.index()]
-    }
-
-    /// The group.
-    pub fn group(&self) -> &Arc<Group> {
-        &self.group
     }
 }

@@ -1,6 +1,6 @@
 //! A world under random choices: the schedules that nobody thought of.
 
-use doorway_core::{Algorithm, Phase};
+use doorway_core::Phase;
 
 use crate::simulate::Dice;
 use crate::{Choice, Violation, World};
@@ -18,11 +18,7 @@ pub struct Failure {
 ///
 /// Returns how many choices were made. A world in which someone waits and nothing can happen is a
 /// failure like any other.
-pub fn wander<A: Algorithm>(
-    world: &mut World<A>,
-    dice: &mut Dice,
-    steps: usize,
-) -> Result<usize, Failure> {
+pub fn wander(world: &mut World, dice: &mut Dice, steps: usize) -> Result<usize, Failure> {
     let mut trace = Vec::new();
     for step in 0..steps {
         if let Some(violation) = world.stuck() {

@@ -1,7 +1,5 @@
 //! What happened, as a list of events that every printer draws from.
 
-use std::fmt::Debug;
-
 use doorway_core::{Mode, NodeId};
 
 use crate::{Choice, Step, Violation};
@@ -93,7 +91,7 @@ impl Trace {
     }
 
     /// Append what a step of a world did.
-    pub fn record<M: Debug>(&mut self, at: f64, step: &Step<M>) {
+    pub fn record(&mut self, at: f64, step: &Step) {
         let id = step.message.as_ref().map_or(0, |letter| letter.id);
         let (node, what) = match step.choice {
             Choice::Start(node) => (node, None),

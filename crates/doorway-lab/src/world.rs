@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use doorway_core::{
-    Algorithm, Channel, Effects, Group, Input, Mode, NodeId, NodeSet, Phase, Start,
-};
+use doorway_core::{Channel, Effects, Group, Info, Input, Mode, NodeId, NodeSet, Phase, Start};
 
+use crate::erased::{AnyAlgorithm, AnyMessage};
 use crate::{Nodes, Violation};
 
 mod limits;
@@ -59,22 +58,22 @@ pub enum Choice {
 /// A message with a number of its own, by which a picture joins its two ends. The number is no part
 /// of the world: two worlds that differ only in it are the same.
 #[derive(Clone, Debug)]
-pub struct Letter<M> {
+pub struct Letter {
     /// Counts the messages sent since the beginning.
     pub id: u64,
     /// The message itself.
-    pub body: M,
+    pub body: AnyMessage,
 }
 
-impl<M: PartialEq> PartialEq for Letter<M> {
+impl PartialEq for Letter {
     fn eq(&self, other: &Self) -> bool {
         self.body == other.body
     }
 }
 
-impl<M: Eq> Eq for Letter<M> {}
+impl Eq for Letter {}
 
-impl<M: Hash> Hash for Letter<M> {
+impl Hash for Letter {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.body.hash(state);
     }
@@ -82,20 +81,20 @@ impl<M: Hash> Hash for Letter<M> {
 
 /// What a choice led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step<M> {
+pub struct Step {
     /// The choice.
     pub choice: Choice,
     /// The message delivered, lost or doubled.
-    pub message: Option<Letter<M>>,
+    pub message: Option<Letter>,
     /// The messages sent.
-    pub sends: Vec<(NodeId, Letter<M>)>,
+    pub sends: Vec<(NodeId, Letter)>,
     /// Did the node that took the step enter?
     pub entered: bool,
     /// What went wrong.
     pub violation: Option<Violation>,
 }
 
-impl<M> Step<M> {
+impl Step {
     /// A step that led to nothing yet.
     fn of(choice: Choice) -> Self {
         Self { choice, message: None, sends: Vec::new(), entered: false, violation: None }
@@ -104,23 +103,24 @@ impl<M> Step<M> {
 
 /// A group, its network, and what may still happen.
 #[derive(Clone, Debug)]
-pub struct World<A: Algorithm> {
-    nodes: Nodes<A>,
+pub struct World {
+    algorithm: AnyAlgorithm,
+    nodes: Nodes,
     channel: Channel,
     /// Messages under way. An empty channel has no entry; an unordered one is kept sorted, so that
     /// equal worlds are equal values.
-    network: BTreeMap<(NodeId, NodeId), VecDeque<Letter<A::Message>>>,
+    network: BTreeMap<(NodeId, NodeId), VecDeque<Letter>>,
     /// How many messages were ever sent.
     sent: u64,
     /// What the nodes did at the start.
-    opening: Vec<Step<A::Message>>,
+    opening: Vec<Step>,
     limits: Limits,
     crashed: NodeSet,
     /// Which crashes are still unknown to which live node.
     undetected: Vec<(NodeId, NodeId)>,
 }
 
-impl<A: Algorithm> PartialEq for World<A> {
+impl PartialEq for World {
     fn eq(&self, other: &Self) -> bool {
         self.nodes == other.nodes
             && self.network == other.network
@@ -130,9 +130,9 @@ impl<A: Algorithm> PartialEq for World<A> {
     }
 }
 
-impl<A: Algorithm> Eq for World<A> {}
+impl Eq for World {}
 
-impl<A: Algorithm> Hash for World<A> {
+impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.nodes.hash(state);
         self.network.hash(state);
@@ -143,12 +143,20 @@ impl<A: Algorithm> Hash for World<A> {
     }
 }
 
-impl<A: Algorithm> World<A> {
+impl World {
     /// A world at its beginning: every node has been started.
-    pub fn new(group: Arc<Group>, start: &Start, channel: Channel, limits: Limits) -> Self {
+    pub fn new(
+        algorithm: AnyAlgorithm,
+        group: Arc<Group>,
+        start: &Start,
+        channel: Channel,
+        limits: Limits,
+    ) -> Self {
         assert_eq!(limits.acquires.len(), group.size() as usize, "limits for each node");
-        let (nodes, opening) = Nodes::begin(group, start).expect("a start violates nothing");
+        let (nodes, opening) =
+            Nodes::begin(algorithm, group, start).expect("a start violates nothing");
         let mut world = Self {
+            algorithm,
             nodes,
             channel,
             network: BTreeMap::new(),
@@ -223,7 +231,7 @@ impl<A: Algorithm> World<A> {
     }
 
     /// Let one of [`World::choices`] happen.
-    pub fn apply(&mut self, choice: Choice) -> Step<A::Message> {
+    pub fn apply(&mut self, choice: Choice) -> Step {
         let mut step = Step::of(choice);
         match choice {
             Choice::Start(_) => unreachable!("a world has started before the first choice"),
@@ -283,8 +291,18 @@ impl<A: Algorithm> World<A> {
     }
 
     /// The nodes.
-    pub fn nodes(&self) -> &Nodes<A> {
+    pub fn nodes(&self) -> &Nodes {
         &self.nodes
+    }
+
+    /// The algorithm of its nodes.
+    pub fn algorithm(&self) -> AnyAlgorithm {
+        self.algorithm
+    }
+
+    /// What the algorithm of its nodes declares.
+    pub fn info(&self) -> &'static Info {
+        self.algorithm.info()
     }
 
     /// The group.
@@ -315,31 +333,26 @@ impl<A: Algorithm> World<A> {
     }
 
     /// What the nodes did at the start, for those who draw it.
-    pub fn opening(&self) -> &[Step<A::Message>] {
+    pub fn opening(&self) -> &[Step] {
         &self.opening
     }
 
     /// The messages under way, channel by channel.
-    pub fn under_way(&self) -> impl Iterator<Item = (Parcel, &Letter<A::Message>)> {
+    pub fn under_way(&self) -> impl Iterator<Item = (Parcel, &Letter)> {
         self.network.iter().flat_map(|(&(from, to), queue)| {
             let parcel = move |index| Parcel { from, to, index };
             queue.iter().enumerate().map(move |(index, letter)| (parcel(index), letter))
         })
     }
 
-    fn step_node(&mut self, node: NodeId, input: Input<A::Message>, step: &mut Step<A::Message>) {
+    fn step_node(&mut self, node: NodeId, input: Input<AnyMessage>, step: &mut Step) {
         let mut effects = Effects::default();
         step.violation = self.nodes.step(node, input, &mut effects).err();
         self.perform(node, effects, step);
     }
 
     /// Put what a node sent into the network.
-    fn perform(
-        &mut self,
-        node: NodeId,
-        mut effects: Effects<A::Message>,
-        step: &mut Step<A::Message>,
-    ) {
+    fn perform(&mut self, node: NodeId, mut effects: Effects<AnyMessage>, step: &mut Step) {
         step.entered = effects.entered();
         for (to, body) in effects.drain() {
             let letter = Letter { id: self.sent, body };
@@ -351,7 +364,7 @@ impl<A: Algorithm> World<A> {
         }
     }
 
-    fn put(&mut self, from: NodeId, to: NodeId, letter: Letter<A::Message>) {
+    fn put(&mut self, from: NodeId, to: NodeId, letter: Letter) {
         let queue = self.network.entry((from, to)).or_default();
         let at = match self.channel {
             Channel::Fifo => queue.len(),
@@ -360,7 +373,7 @@ impl<A: Algorithm> World<A> {
         queue.insert(at, letter);
     }
 
-    fn take(&mut self, parcel: Parcel) -> Letter<A::Message> {
+    fn take(&mut self, parcel: Parcel) -> Letter {
         let key = (parcel.from, parcel.to);
         let queue = self.network.get_mut(&key).expect("a choice names a message under way");
         let letter = queue.remove(parcel.index).expect("a choice names a message under way");

@@ -5,6 +5,7 @@ use std::fs;
 
 use doorway_core::Info;
 use doorway_core::algorithms::ALL;
+use doorway_lab::AnyAlgorithm;
 use doorway_lab::check::census::{Attempt, cells, plan};
 use doorway_lab::check::{Case, Report};
 
@@ -33,7 +34,8 @@ fn the_page_says_what_the_checker_says() {
     let page = fs::read_to_string(PAGE).expect("docs/checked.md is there");
     let (page, _) = page.split_once("## With a history").expect("two tables");
     let mut small = 0;
-    for info in ALL.iter().map(|entry| &entry.info) {
+    for entry in ALL {
+        let info = &entry.info;
         let attempts: Vec<Attempt> = plan(info).into_iter().flatten().collect();
         let said = |attempt| Some((attempt, row(page, info, attempt)?));
         let rows: Vec<_> = attempts.iter().filter_map(said).collect();
@@ -44,9 +46,10 @@ fn the_page_says_what_the_checker_says() {
                 continue;
             }
             small += 1;
-            let case = attempt.case(info, 2 * SMALL).expect("a group of the plan");
-            let report = Case { threads: 2, ..case }.run(info.name, &mut |_| true);
-            let found = expected(info, attempt, &report.expect("a name of the list"));
+            let case =
+                attempt.case(AnyAlgorithm::from(entry), 2 * SMALL).expect("a group of the plan");
+            let report = Case { threads: 2, ..case }.run(&mut |_| true);
+            let found = expected(info, attempt, &report);
             let said: Vec<_> = said[..13].iter().map(|cell| cell.replace(',', "")).collect();
             let found: Vec<_> = found.iter().map(|cell| cell.replace(',', "")).collect();
             assert_eq!(said, found, "{} {attempt:?}", info.name);

@@ -8,7 +8,7 @@ use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::quorums::Kind;
 use doorway_core::{Algorithm, Group, Mode, Needs, NodeId, Per, Shape, Start};
 use doorway_lab::simulate::{self, Arrival, Delay, Law, Report, Workload};
-use doorway_lab::{Choice, Limits, World};
+use doorway_lab::{AnyAlgorithm, Choice, Limits, World};
 
 mod listed;
 
@@ -151,7 +151,13 @@ impl Task for Alone {
         let group = Arc::new(A::INFO.group(6, &shape).expect("a triangle of six"));
         assert_ne!(group.quorum(ME, 0), group.quorum(ME, 1));
         let limits = Limits::reliable(&group, 2 * group.turns());
-        let mut world = World::<A>::new(group.clone(), &Start::default(), A::INFO.channel, limits);
+        let mut world = World::new(
+            AnyAlgorithm::of::<A>(),
+            group.clone(),
+            &Start::default(),
+            A::INFO.channel,
+            limits,
+        );
         for turn in 0..2 * group.turns() {
             let mut asked = BTreeSet::new();
             for choice in [Choice::Acquire(ME, Mode::Exclusive), Choice::Release(ME)] {

@@ -4,19 +4,25 @@ use std::sync::Arc;
 
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
-use doorway_lab::{Choice, FOREVER, Limits, Victims, World};
+use doorway_lab::{AnyAlgorithm, Choice, FOREVER, Limits, Victims, World};
 
 /// Two nodes of which the first asks as often as it likes and the second once.
-fn world(change: impl Fn(&mut Limits)) -> World<RicartAgrawala> {
+fn world(change: impl Fn(&mut Limits)) -> World {
     let group = Arc::new(RicartAgrawala::INFO.group(2, &Shape::default()).expect("two nodes"));
     let mut limits = Limits::reliable(&group, 1);
     limits.acquires[0].0 = FOREVER;
     change(&mut limits);
-    World::new(group, &Start::default(), Channel::Unordered, limits)
+    World::new(
+        AnyAlgorithm::of::<RicartAgrawala>(),
+        group,
+        &Start::default(),
+        Channel::Unordered,
+        limits,
+    )
 }
 
 /// Take the first choice that is not a request, until there is none.
-fn calm(world: &mut World<RicartAgrawala>) {
+fn calm(world: &mut World) {
     let quiet = |choice: &Choice| !matches!(choice, Choice::Acquire(..) | Choice::Crash(_));
     while let Some(choice) = world.choices().into_iter().find(quiet) {
         assert_eq!(world.apply(choice).violation, None);
@@ -55,7 +61,8 @@ fn only_the_chosen_victims_crash() {
         let group = Arc::new(RicartAgrawala::INFO.group(3, &shape).expect("three nodes"));
         let limits = Limits { crashes: 1, victims, ..Limits::reliable(&group, 1) };
         let start = Start::with_holder(NodeId(0));
-        let mut world = World::<RicartAgrawala>::new(group, &start, Channel::Fifo, limits);
+        let mut world =
+            World::new(AnyAlgorithm::of::<RicartAgrawala>(), group, &start, Channel::Fifo, limits);
         world.apply(Choice::Acquire(NodeId(1), Mode::Exclusive));
         let crash = |choice: &Choice| match choice {
             Choice::Crash(node) => Some(node.0),

@@ -16,16 +16,16 @@ use doorway_core::{
     Algorithm, CLOCK_LIMIT, Channel, Effects, Group, Info, Input, Member, Mode, NodeId, Per, Start,
 };
 use doorway_lab::check::Sought;
-use doorway_lab::{Choice, Limits, Parcel, Violation, World};
+use doorway_lab::{AnyAlgorithm, Choice, Limits, Parcel, Step, Violation, World};
 
 use Channel::Fifo;
 use figures::*;
 use verdicts::{violation, way_to};
 
-fn world<A: Algorithm>(sets: &[impl AsRef<[u32]>], asks: &[u32]) -> World<A> {
+fn world<A: Algorithm>(sets: &[impl AsRef<[u32]>], asks: &[u32]) -> World {
     let group = group(sets);
     let limits = limits(&group, asks);
-    World::new(group, &Start::default(), A::INFO.channel, limits)
+    World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits)
 }
 
 #[track_caller]
@@ -125,7 +125,13 @@ fn costs<A: Algorithm>(sets: &[&[u32]]) {
     let claim = A::INFO.messages;
     for seed in 1..=60 {
         let limits = Limits::reliable(&group, 3);
-        let world = World::<A>::new(group.clone(), &Start::default(), A::INFO.channel, limits);
+        let world = World::new(
+            AnyAlgorithm::of::<A>(),
+            group.clone(),
+            &Start::default(),
+            A::INFO.channel,
+            limits,
+        );
         let steps = run(&mut world.clone(), seed);
         let entries = steps.iter().filter(|step| step.entered).count();
         assert_eq!(entries, 3 * sets.len());
@@ -159,7 +165,8 @@ fn starts_inside<A: Algorithm>(sets: &[&[u32]]) {
         let mut limits = Limits::reliable(&group, 1);
         limits.acquires[node.index()].0 = 0;
         let start = Start { floor: 7, ..Start::with_holder(node) };
-        let world = World::<A>::new(group.clone(), &start, A::INFO.channel, limits);
+        let world =
+            World::new(AnyAlgorithm::of::<A>(), group.clone(), &start, A::INFO.channel, limits);
         verdicts::holds(&world);
     }
 }
@@ -189,7 +196,8 @@ fn deliver(from: u32, to: u32) -> Choice {
 fn the_example_of_section_5() {
     let group = group(PLANE_13);
     let limits = Limits::reliable(&group, 1);
-    let mut world = World::<Maekawa>::new(group, &Start::default(), Fifo, limits);
+    let mut world =
+        World::new(AnyAlgorithm::of::<Maekawa>(), group, &Start::default(), Fifo, limits);
     let mut steps = Vec::new();
     for choice in [
         [acquire(11), deliver(11, 12), deliver(11, 13), acquire(7)].as_slice(),
@@ -324,16 +332,18 @@ fn as_printed_anybody_gives_the_lock_of_another_away() {
 fn nobody_is_overtaken_again_and_again() {
     let group = group(&[[3], [3], [3]]);
     let limits = Limits::reliable(&group, 20);
-    let mut world = World::<Maekawa>::new(group, &Start::default(), Fifo, limits);
+    let mut world =
+        World::new(AnyAlgorithm::of::<Maekawa>(), group, &Start::default(), Fifo, limits);
     let enter = |node| [acquire(node), deliver(node, 3), deliver(3, node)];
     let leave = |node| [Choice::Release(NodeId(node - 1)), deliver(node, 3)];
     for _ in 0..10 {
         enter(1).into_iter().chain(leave(1)).for_each(|choice| _ = apply(&mut world, choice));
     }
-    let mut ask = |node| apply(&mut world, acquire(node)).sends[0].1.body.clone();
+    let asked = |step: Step| step.sends[0].1.body.get::<Message>().clone();
+    let mut ask = |node| asked(apply(&mut world, acquire(node)));
     assert_eq!((ask(1), ask(2)), (Message::Request(11), Message::Request(1)));
     let story = [deliver(2, 3), deliver(1, 3), deliver(3, 2)].into_iter().chain(leave(2));
     story.for_each(|choice| _ = apply(&mut world, choice));
     // Of two requests with the same number, that of node 1 is the older.
-    assert_eq!(apply(&mut world, acquire(2)).sends[0].1.body, Message::Request(11));
+    assert_eq!(asked(apply(&mut world, acquire(2))), Message::Request(11));
 }

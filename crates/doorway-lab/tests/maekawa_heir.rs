@@ -6,16 +6,16 @@ mod verdicts;
 use doorway_core::algorithms::maekawa;
 use doorway_core::algorithms::maekawa_heir::{MaekawaHeir, Message};
 use doorway_core::{Channel, Effects, Group, Input, Member, NodeId, Start};
-use doorway_lab::{Choice, Limits, Violation, World};
+use doorway_lab::{AnyAlgorithm, Choice, Limits, Violation, World};
 
 use figures::*;
 use verdicts::{holds, violation};
 
 /// A world in which so many nodes crash, and survivors learn it each in its own time.
-fn world(sets: &[&[u32]], asks: &[u32], crashes: u32, detection: bool) -> World<MaekawaHeir> {
+fn world(sets: &[&[u32]], asks: &[u32], crashes: u32, detection: bool) -> World {
     let group = group(sets);
     let limits = Limits { crashes, detection, ..limits(&group, asks) };
-    World::new(group, &Start::default(), Channel::Fifo, limits)
+    World::new(AnyAlgorithm::of::<MaekawaHeir>(), group, &Start::default(), Channel::Fifo, limits)
 }
 
 #[test]
@@ -47,7 +47,8 @@ fn one_crash_costs_a_message_from_each_node_that_asks_the_crashed_one() {
             let mut world = world(sets, &vec![2; sets.len()], 1, true);
             let steps = run(&mut world, seed);
             let sends = steps.iter().flat_map(|step| &step.sends);
-            let told = sends.filter(|(_, letter)| matches!(letter.body, Message::Recover(..)));
+            let told =
+                sends.filter(|(_, letter)| matches!(letter.body.get(), Message::Recover(..)));
             let crash = steps.iter().find(|step| matches!(step.choice, Choice::Crash(_))).unwrap();
             assert_eq!(told.clone().count(), knowers(world.group(), crash.choice));
             assert!(told.count() <= most);
@@ -70,7 +71,13 @@ fn a_group_that_starts_with_a_holder_survives_a_crash() {
         let group = group(TRIANGLE);
         let mut limits = Limits { crashes: 1, detection: true, ..Limits::reliable(&group, 1) };
         limits.acquires[node.index()].0 = 0;
-        holds(&World::<MaekawaHeir>::new(group, &Start::with_holder(node), Channel::Fifo, limits));
+        holds(&World::new(
+            AnyAlgorithm::of::<MaekawaHeir>(),
+            group,
+            &Start::with_holder(node),
+            Channel::Fifo,
+            limits,
+        ));
     }
 }
 

@@ -7,7 +7,7 @@ use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Mode, Phase, Shape, Start};
 use doorway_lab::random::wander;
 use doorway_lab::simulate::{self, Delay, Dice, Law, Workload};
-use doorway_lab::{Limits, Trace, World};
+use doorway_lab::{AnyAlgorithm, Limits, Trace, World};
 
 fn sound() -> impl Iterator<Item = &'static str> {
     ALL.iter().filter(|entry| entry.info.refuted.is_none()).map(|entry| entry.info.name)
@@ -67,7 +67,13 @@ impl Task for Wander {
                     limits.acquires[3].1 = Mode::Shared;
                 }
                 let channel = A::INFO.channel;
-                let mut world = World::<A>::new(group.clone(), &Start::default(), channel, limits);
+                let mut world = World::new(
+                    AnyAlgorithm::of::<A>(),
+                    group.clone(),
+                    &Start::default(),
+                    channel,
+                    limits,
+                );
                 let done = wander(&mut world, &mut Dice::new(seed), 100_000);
                 let name = A::INFO.name;
                 assert!(done.is_ok(), "{name} with {shape:?}, seed {seed}: {done:?}");

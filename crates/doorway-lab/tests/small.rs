@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Channel, Info, Mode, Shape, Start};
 use doorway_lab::check::{Check, Report, Verdict};
-use doorway_lab::{Limits, World};
+use doorway_lab::{AnyAlgorithm, Limits, World};
 
 /// A group in which node i asks `asks[i].0` times, in that mode.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Task for Exhaust {
             ..Limits::reliable(&group, 0)
         };
         let channel: Channel = A::INFO.channel;
-        let world = World::<A>::new(group, &Start::default(), channel, limits);
+        let world = World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), channel, limits);
         Check::new(&world, 300_000).run()
     }
 }

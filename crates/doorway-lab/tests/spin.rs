@@ -14,7 +14,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
 use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami};
 use doorway_core::{Algorithm, Channel, NodeId, Shape, Start};
-use doorway_lab::{Limits, Violation, World};
+use doorway_lab::{AnyAlgorithm, Limits, Violation, World};
 
 mod opinions;
 mod spoiled;
@@ -117,7 +117,13 @@ impl Checker {
 fn ours<A: Algorithm>(asks: u32) -> Opinion {
     let group = Arc::new(A::INFO.group(3, &Shape::default()).expect("small groups exist"));
     let limits = Limits::reliable(&group, asks);
-    opinions::ours(&World::<A>::new(group, &Start::default(), Channel::Fifo, limits))
+    opinions::ours(&World::new(
+        AnyAlgorithm::of::<A>(),
+        group,
+        &Start::default(),
+        Channel::Fifo,
+        limits,
+    ))
 }
 
 /// Is the model as safe as our worlds, and are its states as many?

@@ -12,7 +12,7 @@ use doorway_core::{
     Wiring,
 };
 use doorway_lab::check::{Check, Verdict};
-use doorway_lab::{Choice, Limits, World};
+use doorway_lab::{AnyAlgorithm, Choice, Limits, World};
 
 /// A group and who is inside when it starts.
 #[derive(Clone, Debug)]
@@ -32,11 +32,11 @@ impl Case {
     }
 
     /// A world with the holders inside: by its start, or because they have entered a fresh one.
-    fn begin<A: Algorithm>(&self, fresh: bool) -> World<A> {
+    fn begin<A: Algorithm>(&self, fresh: bool) -> World {
         let group = self.group::<A>();
         let limits = Limits::reliable(&group, 0);
         let start = if fresh { Start::default() } else { self.start() };
-        let mut world = World::<A>::new(group, &start, A::INFO.channel, limits);
+        let mut world = World::new(AnyAlgorithm::of::<A>(), group, &start, A::INFO.channel, limits);
         settle(&mut world);
         for (node, mode) in self.seats().filter(|_| fresh) {
             acquire(&mut world, node, mode);
@@ -112,7 +112,8 @@ impl Task for Exhaust {
     fn run<A: Algorithm>(self) -> Verdict {
         let group = self.case.group::<A>();
         let limits = Limits::reliable(&group, self.acquires);
-        let world = World::<A>::new(group, &self.case.start(), A::INFO.channel, limits);
+        let world =
+            World::new(AnyAlgorithm::of::<A>(), group, &self.case.start(), A::INFO.channel, limits);
         Check::safety(&world, 20_000).run().verdict
     }
 }
@@ -215,19 +216,19 @@ fn who_waits_for_the_holders_of_a_start_enters_when_they_have_left() {
 }
 
 /// Lets a node enter; counts the messages sent.
-fn acquire<A: Algorithm>(world: &mut World<A>, node: NodeId, mode: Mode) -> usize {
+fn acquire(world: &mut World, node: NodeId, mode: Mode) -> usize {
     let messages = request(world, node, mode);
     assert_eq!(world.nodes().member(node).phase(), Phase::Inside, "node {node}");
     messages
 }
 
-fn request<A: Algorithm>(world: &mut World<A>, node: NodeId, mode: Mode) -> usize {
+fn request(world: &mut World, node: NodeId, mode: Mode) -> usize {
     world.limits_mut().acquires[node.index()] = (1, mode);
     happen(world, Choice::Acquire(node, mode))
 }
 
 /// Lets one thing happen and all that follows from it; counts the messages sent.
-fn happen<A: Algorithm>(world: &mut World<A>, choice: Choice) -> usize {
+fn happen(world: &mut World, choice: Choice) -> usize {
     assert!(world.choices().contains(&choice), "{choice:?} can happen");
     let step = world.apply(choice);
     assert_eq!(step.violation, None);
@@ -236,7 +237,7 @@ fn happen<A: Algorithm>(world: &mut World<A>, choice: Choice) -> usize {
 
 /// Delivers what is under way, oldest first, and counts the messages sent. A token that never rests
 /// is watched for a while only.
-fn settle<A: Algorithm>(world: &mut World<A>) -> usize {
+fn settle(world: &mut World) -> usize {
     let mut messages = 0;
     for _ in 0..100 {
         let oldest = world.under_way().min_by_key(|(_, letter)| letter.id);

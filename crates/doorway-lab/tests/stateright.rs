@@ -20,7 +20,7 @@ use doorway_core::algorithms::readers_writers::ReadersWriters;
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::{Algorithm, Channel, Group, Mode, NodeId, Shape, Start, Wiring};
-use doorway_lab::{Limits, Violation, World};
+use doorway_lab::{AnyAlgorithm, Limits, Violation, World};
 
 mod figures;
 mod opinions;
@@ -29,34 +29,30 @@ use figures::{CYCLIC, STAIRS, VOTER};
 use opinions::{Opinion, ours, stateright};
 
 /// A world in which node i asks `asks[i]` times.
-fn world<A: Algorithm>(channel: Channel, asks: &[u32]) -> World<A> {
-    shaped(&Shape::default(), channel, asks)
+fn world<A: Algorithm>(channel: Channel, asks: &[u32]) -> World {
+    shaped::<A>(&Shape::default(), channel, asks)
 }
 
-fn shaped<A: Algorithm>(shape: &Shape, channel: Channel, asks: &[u32]) -> World<A> {
+fn shaped<A: Algorithm>(shape: &Shape, channel: Channel, asks: &[u32]) -> World {
     let group = A::INFO.group(asks.len(), shape).expect("small groups exist");
-    of_group(Arc::new(group), channel, asks)
+    of_group::<A>(Arc::new(group), channel, asks)
 }
 
-fn of_group<A: Algorithm>(group: Arc<Group>, channel: Channel, asks: &[u32]) -> World<A> {
+fn of_group<A: Algorithm>(group: Arc<Group>, channel: Channel, asks: &[u32]) -> World {
     let limits = figures::limits(&group, asks);
-    World::new(group, &Start::default(), channel, limits)
+    World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), channel, limits)
 }
 
 /// The same world with other limits.
-fn with<A: Algorithm>(mut world: World<A>, change: impl Fn(&mut Limits)) -> World<A> {
+fn with(mut world: World, change: impl Fn(&mut Limits)) -> World {
     change(world.limits_mut());
     world
 }
 
 /// Both find nothing wrong in the same number of worlds.
 #[track_caller]
-fn same_worlds<A>(world: World<A>)
-where
-    A: Algorithm + Send + Sync + 'static,
-    A::Message: Send + Sync,
-{
-    let (name, opinion) = (A::INFO.name, ours(&world));
+fn same_worlds(world: World) {
+    let (name, opinion) = (world.info().name, ours(&world));
     println!("{name}: {opinion:?}");
     assert!(matches!(opinion, Opinion::Holds(_)), "{name}: {opinion:?}");
     assert_eq!(opinion, stateright(world), "{name}");
@@ -64,14 +60,11 @@ where
 
 /// Both find this violation, of which only the kind counts, by so many steps.
 #[track_caller]
-fn same_way<A>(world: World<A>, steps: usize, violation: fn(Vec<NodeId>) -> Violation)
-where
-    A: Algorithm + Send + Sync + 'static,
-    A::Message: Send + Sync,
-{
+fn same_way(world: World, steps: usize, violation: fn(Vec<NodeId>) -> Violation) {
     let known = Opinion::Violated(steps, discriminant(&violation(Vec::new())));
+    let name = world.info().name;
     for opinion in [ours(&world), stateright(world)] {
-        assert_eq!(opinion, known, "{}", A::INFO.name);
+        assert_eq!(opinion, known, "{name}");
     }
 }
 

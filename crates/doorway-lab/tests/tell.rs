@@ -8,24 +8,30 @@ use doorway_core::algorithms::ALL;
 use doorway_core::algorithms::central::{Central, Message};
 use doorway_core::{Channel, Fault, Group, Mode, NodeId, Shape, Start};
 use doorway_lab::check::{Case, Check, Sought, Verdict, starved_by};
-use doorway_lab::{FOREVER, Limits, Violation, World, script};
+use doorway_lab::{AnyAlgorithm, FOREVER, Limits, Violation, World, script};
 
 use spoiled::{Spoil, Spoiled};
 
 #[test]
 fn every_counterexample_is_a_script_that_shows_it() {
     let mut told = 0;
-    for info in ALL.iter().map(|entry| &entry.info) {
+    for entry in ALL {
+        let info = &entry.info;
         for channel in [Channel::Fifo, Channel::Unordered] {
             let faults = Fault::ALL.map(|(_, fault)| vec![fault]);
             for faults in faults.into_iter().chain([Vec::new()]) {
                 let group = info.group(3, &Shape::default()).expect("three nodes");
-                let case = Case { channel, faults, limit: 3000, ..Case::new(info, group, 2) };
-                let report = case.run(info.name, &mut |_| true).expect("a name of the list");
+                let case = Case {
+                    channel,
+                    faults,
+                    limit: 3000,
+                    ..Case::new(AnyAlgorithm::from(entry), group, 2)
+                };
+                let report = case.run(&mut |_| true);
                 let Verdict::Violated { trace, cycle, violation } = report.verdict else {
                     continue;
                 };
-                let (trace, cycle) = case.tell(info.name, &trace, &cycle).expect("a name");
+                let (trace, cycle) = case.tell(&trace, &cycle);
                 let order = if channel == Channel::Fifo { "fifo" } else { "unordered" };
                 let setup = format!("{} n=3 channel={order}", info.name);
                 let text = script::compose("Found.", &setup, &trace, &cycle);
@@ -56,7 +62,13 @@ fn a_starvation_is_told_with_its_cycle() {
     let mut limits = Limits::reliable(&group, 0);
     limits.acquires[1] = (1, Mode::Exclusive);
     limits.acquires[2] = (FOREVER, Mode::Exclusive);
-    let world = World::<Spoiled<Deaf>>::new(group, &Start::default(), Channel::Unordered, limits);
+    let world = World::new(
+        AnyAlgorithm::of::<Spoiled<Deaf>>(),
+        group,
+        &Start::default(),
+        Channel::Unordered,
+        limits,
+    );
     let sought = Sought { stuck: false, ..Sought::default() };
     let check = Check { sought, ..Check::new(&world, 10_000) };
     let Verdict::Violated { trace, cycle, violation } = check.run().verdict else {

@@ -1,7 +1,8 @@
 //! The arguments that describe a check.
 
 use clap::{Args, ValueEnum};
-use doorway_core::{Fault, Group, Info, Mode, NodeId};
+use doorway_core::{Fault, Group, Mode, NodeId};
+use doorway_lab::AnyAlgorithm;
 use doorway_lab::FOREVER;
 use doorway_lab::check::{Case, History, MAX_NODES, Sought};
 
@@ -103,11 +104,12 @@ impl CaseArgs {
     }
 
     /// The case for an algorithm, if it can be one.
-    pub(crate) fn case(&self, info: &Info, group: Group) -> Result<Case, Usage> {
+    pub(crate) fn case(&self, algorithm: AnyAlgorithm, group: Group) -> Result<Case, Usage> {
+        let info = algorithm.info();
         if self.readers.is_some() && !info.shared {
             return Err(Usage(format!("{} serves no shared mode", info.name)));
         }
-        let mut case = Case::new(info, group, self.acquires);
+        let mut case = Case::new(algorithm, group, self.acquires);
         for (node, (times, mode)) in case.group.nodes().zip(&mut case.acquires) {
             if self.requesters.as_ref().is_some_and(|all| !all.contains(&node)) {
                 *times = 0;

@@ -72,9 +72,10 @@ pub(crate) fn tell(meter: &mut Meter, name: &str, of: &str, progress: &Progress)
     });
 }
 
-/// Check the algorithm of this name in at most so many gigabytes.
-pub(crate) fn check(name: &str, case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Checked {
+/// Check a case in at most this many gigabytes.
+pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Checked {
     let most = gigabytes.saturating_mul(1_000_000_000);
+    let name = case.algorithm.info().name;
     let mut meter = Meter::new();
     let mut stop = Stop::Worlds;
     let mut watch = |progress: &Progress| {
@@ -86,7 +87,7 @@ pub(crate) fn check(name: &str, case: &Case, gigabytes: u64, interrupt: &Interru
         }
         stop == Stop::Worlds
     };
-    let report = case.run(name, &mut watch).expect("a name of the list");
+    let report = case.run(&mut watch);
     let stop = (report.verdict == Verdict::NotExhausted).then_some(stop);
     Checked { report, seconds: meter.seconds(), stop }
 }

@@ -75,7 +75,7 @@ impl Finding {
             return Ok(None);
         };
         let name = self.info.name;
-        let (trace, cycle) = self.case.tell(name, trace, cycle).expect("a name of the list");
+        let (trace, cycle) = self.case.tell(trace, cycle);
         let (size, channel) = (self.case.group.size(), channel(self.case.channel));
         let setup = format!("{name} n={size} channel={channel}{options}");
         let comment = format!("violated: {}.", self.violated().unwrap_or_default());

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use doorway_core::algorithms::{ALL, Entry};
+use doorway_core::algorithms::ALL;
 use doorway_core::{Channel, Info};
+use doorway_lab::AnyAlgorithm;
 use doorway_lab::FOREVER;
 use doorway_lab::check::assumptions::{self, SIZES};
 use doorway_lab::check::census::{self, Attempt};
@@ -97,13 +98,14 @@ pub(crate) fn checked(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Res
         "MB",
     ];
     heading(out, &columns)?;
-    for Entry { info, .. } in ALL {
+    for entry in ALL {
+        let (info, algorithm) = (&entry.info, AnyAlgorithm::from(entry));
         for attempts in census::plan(info) {
             for attempt in attempts {
                 let endless = attempt.times == FOREVER;
                 let most = if endless { MOST_ENDLESS } else { MOST_WORLDS };
-                let Ok(case) = attempt.case(info, most) else { continue };
-                let checked = check(info, case, interrupt)?;
+                let Ok(case) = attempt.case(algorithm, most) else { continue };
+                let checked = check(case, interrupt)?;
                 line(out, &row(info, &attempt, &checked))?;
                 if checked.report.verdict != Verdict::NotExhausted {
                     break;
@@ -113,17 +115,21 @@ pub(crate) fn checked(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Res
     }
     out.write_all(HISTORIES.as_bytes())?;
     heading(out, &["algorithm", "nodes", "each asks", "fences", "order", "price"])?;
-    for Entry { info, .. } in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
-        histories(out, info, interrupt)?;
+    for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
+        histories(out, AnyAlgorithm::from(entry), interrupt)?;
     }
     Ok(())
 }
 
-fn histories(out: &mut dyn Write, info: &Info, interrupt: &Interrupt) -> anyhow::Result<()> {
+fn histories(
+    out: &mut dyn Write,
+    algorithm: AnyAlgorithm,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
     let mut rows: Vec<(Attempt, Vec<String>)> = Vec::new();
     for (history, attempt) in census::histories() {
-        let Ok(case) = attempt.case(info, MOST_WITH_HISTORY) else { continue };
-        let checked = check(info, Case { history: Some(history), ..case }, interrupt)?;
+        let Ok(case) = attempt.case(algorithm, MOST_WITH_HISTORY) else { continue };
+        let checked = check(Case { history: Some(history), ..case }, interrupt)?;
         let verdict = match &checked.report.verdict {
             Verdict::Holds => "holds".to_owned(),
             Verdict::NotExhausted => "not exhausted".to_owned(),
@@ -135,16 +141,17 @@ fn histories(out: &mut dyn Write, info: &Info, interrupt: &Interrupt) -> anyhow:
         }
     }
     for (attempt, verdicts) in rows {
-        let head = [format!("`{}`", info.name), attempt.size.to_string(), attempt.requests()];
+        let head =
+            [format!("`{}`", algorithm.info().name), attempt.size.to_string(), attempt.requests()];
         line(out, &head.into_iter().chain(verdicts).collect::<Vec<_>>())?;
     }
     Ok(())
 }
 
 /// A check that only a person ends early; that ends the page too.
-fn check(info: &Info, case: Case, interrupt: &Interrupt) -> anyhow::Result<checking::Checked> {
+fn check(case: Case, interrupt: &Interrupt) -> anyhow::Result<checking::Checked> {
     let case = Case { threads: checking::cores(), ..case };
-    let checked = checking::check(info.name, &case, GIGABYTES, interrupt);
+    let checked = checking::check(&case, GIGABYTES, interrupt);
     ensure_going(interrupt)?;
     Ok(checked)
 }

@@ -43,9 +43,9 @@ pub enum Message {
     Release,
 }
 
-/// The order in which a node locks the members of its quorum.
-pub trait Order: Clone + core::fmt::Debug + Eq + core::hash::Hash + Send + Sync {
-    /// What the variant declares about itself.
+/// In which order the members are locked.
+pub trait Order: Clone + core::fmt::Debug + Eq + core::hash::Hash + Send + Sync + 'static {
+    /// What the variant says of itself.
     const INFO: Info;
     /// Whether a node locks itself first.
     const SELF_FIRST: bool;

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use std::fmt;
 
 use doorway_core::algorithms::Entry;
-use doorway_core::{Channel, Fault, Info, Mode, Shape};
+use doorway_core::{Channel, Fault, Mode, Shape};
 
 use super::{Case, Progress, Property, Report, Sought, Verdict};
+use crate::erased::AnyAlgorithm;
 
 /// The groups that are tried: how many nodes, and how often each asks. What breaks is told with the
 /// fewest steps it takes in any of them; what holds, of the last that can be exhausted.
@@ -79,7 +80,7 @@ pub fn faults() -> impl Iterator<Item = Option<Fault>> {
 /// `limit` worlds at a time.
 pub fn cell(entry: &Entry, channel: Channel, fault: Option<Fault>, limit: u64) -> Cell {
     let mut cells = SIZES.map(|size| {
-        let finding = finding(&entry.info, channel, fault, size, limit);
+        let finding = finding(AnyAlgorithm::from(entry), channel, fault, size, limit);
         Cell { channel, fault, finding, size }
     });
     // Exclusion holds beside what breaks only if it does in every group.
@@ -98,12 +99,13 @@ pub fn cell(entry: &Entry, channel: Channel, fault: Option<Fault>, limit: u64) -
 }
 
 fn finding(
-    info: &Info,
+    algorithm: AnyAlgorithm,
     channel: Channel,
     fault: Option<Fault>,
     (size, times): (usize, u32),
     limit: u64,
 ) -> Finding {
+    let info = algorithm.info();
     // One permit would make it another algorithm.
     let shape = Shape { permits: info.permits.then_some(2), ..Shape::default() };
     let Ok(group) = info.group(size, &shape) else { return Finding::NotExhausted };
@@ -111,13 +113,13 @@ fn finding(
         channel,
         faults: fault.into_iter().collect(),
         limit,
-        ..Case::new(info, group, times)
+        ..Case::new(algorithm, group, times)
     };
     if info.shared {
         case.acquires[0].1 = Mode::Shared;
     }
-    let run = |case: &Case| case.run(info.name, &mut |_: &Progress| true);
-    let Some(whole) = run(&case) else { return Finding::NotExhausted };
+    let run = |case: &Case| case.run(&mut |_: &Progress| true);
+    let whole = run(&case);
     let (property, steps) = match breaks(&whole) {
         Ok(true) => return Finding::Holds(whole.progress.states),
         Ok(false) => return Finding::NotExhausted,
@@ -128,9 +130,9 @@ fn finding(
     }
     // Something milder broke first. Is it still safe beyond that?
     let safety = Case { sought: Sought::together(), waiting: false, ..case };
-    match run(&safety).as_ref().map(breaks) {
-        Some(Err((Property::Exclusion, steps))) => Finding::Breaks(Property::Exclusion, steps),
-        Some(Ok(true)) => Finding::Breaks(property, steps),
+    match breaks(&run(&safety)) {
+        Err((Property::Exclusion, steps)) => Finding::Breaks(Property::Exclusion, steps),
+        Ok(true) => Finding::Breaks(property, steps),
         _ => Finding::BreaksAtLeast(property, steps),
     }
 }

@@ -1,19 +1,21 @@
-//! A check of an algorithm known by name: what the command line, the tables and the tests ask for.
+//! A check described as data: what the command line, the tables and the tests ask for.
 
 use std::fmt;
 use std::sync::Arc;
 
-use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, Channel, Fault, Group, Info, Mode, Start};
+use doorway_core::{Channel, Fault, Group, Mode, Start};
 
 use super::{Check, Judge, Progress, Report, Sought};
-use crate::watch::{Charged, Fenced, Ordered, charge, fence, order};
+use crate::erased::AnyAlgorithm;
+use crate::watch::{Charges, Fences, Order, charge, fence, order};
 use crate::{Choice, Limits, Victims, Violation, World, script};
 
 /// A group, its network and what may happen to it.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Who there is.
+    /// The algorithm.
+    pub algorithm: AnyAlgorithm,
+    /// The nodes and how they are arranged.
     pub group: Arc<Group>,
     /// Do channels keep order?
     pub channel: Channel,
@@ -58,16 +60,35 @@ impl History {
             Self::Price => "price",
         }
     }
+
+    /// The algorithm with nodes that write this history.
+    fn watch(self, algorithm: AnyAlgorithm) -> AnyAlgorithm {
+        match self {
+            Self::Fences => algorithm.watched::<Fences>(),
+            Self::Order => algorithm.watched::<Order>(),
+            Self::Price => algorithm.watched::<Charges>(),
+        }
+    }
+
+    /// What is asked of it.
+    fn judge(self) -> &'static Judge {
+        match self {
+            Self::Fences => &fence::check::<Fences>,
+            Self::Order => &order::check::<Order>,
+            Self::Price => &charge::check,
+        }
+    }
 }
 
 impl Case {
     /// Every node asks so often, exclusively, over the channels that the algorithm assumes, and
     /// nothing fails.
-    pub fn new(info: &Info, group: Group, acquires: u32) -> Self {
+    pub fn new(algorithm: AnyAlgorithm, group: Group, acquires: u32) -> Self {
         Self {
+            algorithm,
             acquires: vec![(acquires, Mode::Exclusive); group.size() as usize],
             group: Arc::new(group),
-            channel: info.channel,
+            channel: algorithm.info().channel,
             faults: Vec::new(),
             limit: 10_000_000,
             threads: 1,
@@ -78,7 +99,7 @@ impl Case {
     }
 
     /// The world in which it begins.
-    pub fn world<A: Algorithm>(&self) -> World<A> {
+    pub fn world(&self) -> World {
         let mut limits =
             Limits { acquires: self.acquires.clone(), ..Limits::reliable(&self.group, 0) };
         for fault in &self.faults {
@@ -95,45 +116,19 @@ impl Case {
                 }
             }
         }
-        World::new(self.group.clone(), &Start::default(), self.channel, limits)
+        let algorithm =
+            self.history.map_or(self.algorithm, |history| history.watch(self.algorithm));
+        World::new(algorithm, self.group.clone(), &Start::default(), self.channel, limits)
     }
 
-    /// Check the algorithm of this name, telling `watch` now and then how it stands, until it says
-    /// `false`. `None` if there is no such algorithm.
-    pub fn run(&self, name: &str, watch: &mut dyn FnMut(&Progress) -> bool) -> Option<Report> {
-        struct Run<'a>(&'a Case, &'a mut dyn FnMut(&Progress) -> bool);
-        impl Task for Run<'_> {
-            type Output = Report;
-
-            fn run<A: Algorithm>(self) -> Report {
-                let Self(case, watch) = self;
-                match case.history {
-                    None => case.check::<A>(None, watch),
-                    Some(History::Fences) => {
-                        case.check::<Fenced<A>>(Some(&|world| fence::check(world)), watch)
-                    }
-                    Some(History::Order) => {
-                        case.check::<Ordered<A>>(Some(&|world| order::check(world)), watch)
-                    }
-                    Some(History::Price) => {
-                        case.check::<Charged<A>>(Some(&|world| charge::check(world)), watch)
-                    }
-                }
-            }
-        }
-        algorithms::with(name, Run(self, watch))
-    }
-
-    fn check<A: Algorithm>(
-        &self,
-        judge: Option<&Judge<A>>,
-        watch: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Report {
-        let world = self.world::<A>();
+    /// Check it, telling `watch` now and then how it stands, until it says `false`.
+    pub fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
+        let judge: Option<&Judge> = self.history.map(History::judge);
+        let world = self.world();
         let check = Check {
             threads: self.threads,
             sought: self.sought,
-            // Whoever waits for ever does so without a history too.
+            // A node that waits for ever does so without a history too.
             waiting: self.waiting && judge.is_none(),
             judge,
             ..Check::new(&world, self.limit)
@@ -142,24 +137,11 @@ impl Case {
     }
 
     /// The commands of a script that make the choices of a counterexample, first those that lead to
-    /// it and then those of its cycle. `None` if there is no such algorithm.
-    pub fn tell(
-        &self,
-        name: &str,
-        trace: &[Choice],
-        cycle: &[Choice],
-    ) -> Option<(Vec<String>, Vec<String>)> {
-        struct Tell<'a>(&'a Case, &'a [Choice], &'a [Choice]);
-        impl Task for Tell<'_> {
-            type Output = (Vec<String>, Vec<String>);
-
-            fn run<A: Algorithm>(self) -> Self::Output {
-                let Self(case, trace, cycle) = self;
-                let (trace, there) = script::tell(&case.world::<A>(), trace);
-                (trace, script::tell(&there, cycle).0)
-            }
-        }
-        algorithms::with(name, Tell(self, trace, cycle))
+    /// it and then those of its cycle.
+    pub fn tell(&self, trace: &[Choice], cycle: &[Choice]) -> (Vec<String>, Vec<String>) {
+        let plain = Self { history: None, ..self.clone() };
+        let (trace, there) = script::tell(&plain.world(), trace);
+        (trace, script::tell(&there, cycle).0)
     }
 }
 

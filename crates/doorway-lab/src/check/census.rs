@@ -4,6 +4,7 @@ use doorway_core::{Channel, Group, GroupError, Info, Mode, Needs, NodeId, Shape,
 
 use super::{Case, History, Property, Report, Verdict};
 use crate::FOREVER;
+use crate::erased::AnyAlgorithm;
 
 /// A group to be checked, and who asks how often in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +31,9 @@ impl Attempt {
     }
 
     /// The case of an algorithm, in at most so many worlds.
-    pub fn case(&self, info: &Info, limit: u64) -> Result<Case, GroupError> {
-        let mut case = Case { limit, ..Case::new(info, self.group(info)?, self.times) };
+    pub fn case(&self, algorithm: AnyAlgorithm, limit: u64) -> Result<Case, GroupError> {
+        let mut case =
+            Case { limit, ..Case::new(algorithm, self.group(algorithm.info())?, self.times) };
         for (node, asks) in case.acquires.iter_mut().enumerate() {
             if !(self.idle..self.idle + self.askers).contains(&node) {
                 *asks = (0, Mode::Exclusive);

@@ -6,7 +6,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use doorway_core::{Algorithm, Channel, NodeId};
+use doorway_core::{Channel, NodeId};
 
 use super::machine::Machine;
 use super::tables::Tables;
@@ -21,7 +21,7 @@ pub(super) enum Duty {
     Detect(NodeId, NodeId),
 }
 
-impl<A: Algorithm> Machine<'_, A> {
+impl Machine<'_> {
     /// The duty that each choice of a world would do.
     pub(super) fn duties(&self, tables: &Tables, row: &[u32]) -> Vec<Option<Duty>> {
         let world = self.unpack(tables, row);
@@ -31,7 +31,7 @@ impl<A: Algorithm> Machine<'_, A> {
 }
 
 /// The duty that a choice of a world would do; `settling` says whether worlds are settled.
-pub(super) fn duty<A: Algorithm>(world: &World<A>, choice: Choice, settling: bool) -> Option<Duty> {
+pub(super) fn duty(world: &World, choice: Choice, settling: bool) -> Option<Duty> {
     match choice {
         Choice::Release(node) => Some(Duty::Leave(node)),
         Choice::Detect { node, failed } => Some(Duty::Detect(node, failed)),
@@ -51,7 +51,7 @@ pub(super) fn duty<A: Algorithm>(world: &World<A>, choice: Choice, settling: boo
 /// another of its kind was, which can accuse an algorithm wrongly. (It would clear one wrongly only
 /// if mail of a kind were dropped again and again while other mail of that kind lies there for
 /// ever.)
-fn name<A: Algorithm>(world: &World<A>, sought: Parcel, settling: bool) -> u64 {
+fn name(world: &World, sought: Parcel, settling: bool) -> u64 {
     let letter = world.under_way().find(|(parcel, _)| *parcel == sought);
     let mut hasher = DefaultHasher::new();
     if let Some((_, letter)) = letter {

@@ -1,43 +1,43 @@
-//! What the numbers of a packed world stand for: the one part of the checker that is built for each
-//! algorithm.
+//! What the numbers of a packed world stand for.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use doorway_core::{Algorithm, Effects, Input, Mode, NodeId, Phase};
+use doorway_core::{Effects, Input, Mode, NodeId, Phase};
 use doorway_search::{Deed, Tag};
 
 use super::kept::Kept;
 use super::pack::{FAULTS, Frame, Layout, PLACES, Packed, Sought, UNDETECTED, fold, unfold};
 use super::tables::{ACQUIRE, Facts, LETTERS, Meaning, Outcome, RELEASE, Rare, Tables};
+use crate::erased::AnyMessage;
 use crate::world::{Parts, Place};
 use crate::{Choice, FOREVER, World};
 
 /// What must be true of every world, beyond what is always checked: `Some` says what is not.
-pub type Judge<A> = dyn Fn(&World<A>) -> Option<String> + Sync;
+pub type Judge = dyn Fn(&World) -> Option<String> + Sync;
 
 /// A group of an algorithm, whose states and messages are numbered as they are met.
-pub(super) struct Machine<'w, A: Algorithm> {
-    pub(super) first: &'w World<A>,
+pub(super) struct Machine<'w> {
+    pub(super) first: &'w World,
     pub(super) layout: Layout,
     pub(super) sought: Sought,
     /// Are worlds rewritten into the simplest that behave alike?
     pub(super) settling: bool,
-    pub(super) judge: Option<&'w Judge<A>>,
-    known: RwLock<Known<A>>,
+    pub(super) judge: Option<&'w Judge>,
+    known: RwLock<Known>,
 }
 
-struct Known<A: Algorithm> {
-    places: Kept<Place<A>>,
+struct Known {
+    places: Kept<Place>,
     /// Messages with their senders.
-    letters: Kept<(NodeId, A::Message)>,
+    letters: Kept<(NodeId, AnyMessage)>,
 }
 
-impl<'w, A: Algorithm> Machine<'w, A> {
+impl<'w> Machine<'w> {
     pub(super) fn new(
-        first: &'w World<A>,
+        first: &'w World,
         sought: Sought,
         settling: bool,
-        judge: Option<&'w Judge<A>>,
+        judge: Option<&'w Judge>,
     ) -> Self {
         let layout = Layout(first.group().size() as usize);
         let known = RwLock::new(Known { places: Kept::new(), letters: Kept::new() });
@@ -58,21 +58,21 @@ impl<'w, A: Algorithm> Machine<'w, A> {
         Packed::new(self, frame, tables, first)
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Known<A>> {
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known_mut(&self) -> RwLockWriteGuard<'_, Known<A>> {
+    fn known_mut(&self) -> RwLockWriteGuard<'_, Known> {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The world as it is searched.
-    pub(super) fn as_searched(&self, world: &World<A>) -> World<A> {
+    pub(super) fn as_searched(&self, world: &World) -> World {
         if self.settling { world.settled() } else { world.clone() }
     }
 
     /// The world of a row.
-    pub(super) fn unpack(&self, tables: &Tables, row: &[u32]) -> World<A> {
+    pub(super) fn unpack(&self, tables: &Tables, row: &[u32]) -> World {
         let Layout(size) = self.layout;
         let known = self.known();
         let places = &row[PLACES..PLACES + size];
@@ -93,7 +93,7 @@ impl<'w, A: Algorithm> Machine<'w, A> {
     }
 
     /// The row of a world, if all its parts are known to these tables, which may be behind.
-    pub(super) fn find(&self, tables: &Tables, world: &World<A>) -> Option<Vec<u32>> {
+    pub(super) fn find(&self, tables: &Tables, world: &World) -> Option<Vec<u32>> {
         let known = self.known();
         let parts = world.parts();
         let mut row = vec![0; self.layout.width()];
@@ -111,7 +111,7 @@ impl<'w, A: Algorithm> Machine<'w, A> {
     }
 
     /// Make all parts of a world known.
-    fn know(&self, tables: &mut Tables, world: &World<A>) {
+    fn know(&self, tables: &mut Tables, world: &World) {
         let parts = world.parts();
         let mut known = self.known_mut();
         for place in parts.places {
@@ -127,14 +127,14 @@ impl<'w, A: Algorithm> Machine<'w, A> {
     }
 
     /// The row of a world.
-    pub(super) fn pack(&self, tables: &mut Tables, world: &World<A>) -> Vec<u32> {
+    pub(super) fn pack(&self, tables: &mut Tables, world: &World) -> Vec<u32> {
         self.know(tables, world);
         self.find(tables, world).expect("what is known is found")
     }
 
     /// The choices that are last in [`World::choices`] and rare, and the worlds they lead to unless
     /// something is wrong with them.
-    fn rare_steps(&self, tables: &Tables, row: &[u32]) -> Vec<(Tag, Option<World<A>>)> {
+    fn rare_steps(&self, tables: &Tables, row: &[u32]) -> Vec<(Tag, Option<World>)> {
         let before = self.unpack(tables, row);
         let mut steps = Vec::new();
         for choice in before.choices() {
@@ -154,10 +154,10 @@ impl<'w, A: Algorithm> Machine<'w, A> {
     }
 }
 
-impl<A: Algorithm> Meaning for Machine<'_, A> {
+impl Meaning for Machine<'_> {
     fn take(&self, place: u32, event: u32) -> Outcome {
         let mut known = self.known_mut();
-        let mut after: Place<A> = known.places.get(place).clone();
+        let mut after: Place = known.places.get(place).clone();
         let me = after.member.me();
         let input = match event {
             ACQUIRE => {

@@ -21,7 +21,7 @@ mod tests;
 mod trail;
 mod waits;
 
-use doorway_core::{Algorithm, NodeId, Phase};
+use doorway_core::{NodeId, Phase};
 pub use doorway_search::{Deed, End, Model, Progress, Scope, Successors, Tag, search};
 use doorway_search::{Search, fair_round};
 
@@ -85,29 +85,29 @@ impl Report {
 }
 
 /// A check to be made.
-pub struct Check<'a, A: Algorithm> {
+pub struct Check<'a> {
     /// The beginning.
-    pub world: &'a World<A>,
+    pub world: &'a World,
     /// What ends the search.
     pub sought: Sought,
     /// Is waiting looked into? It takes the memory of all steps.
     pub waiting: bool,
     /// What else must be true of every world.
-    pub judge: Option<&'a Judge<A>>,
+    pub judge: Option<&'a Judge>,
     /// How far to go.
     pub limit: u64,
     /// On how many threads.
     pub threads: usize,
 }
 
-impl<'a, A: Algorithm> Check<'a, A> {
+impl<'a> Check<'a> {
     /// Everything is looked for, on one thread, in at most so many worlds.
-    pub fn new(world: &'a World<A>, limit: u64) -> Self {
+    pub fn new(world: &'a World, limit: u64) -> Self {
         Self { world, sought: Sought::default(), waiting: true, judge: None, limit, threads: 1 }
     }
 
     /// Only what can be seen in a single world or step.
-    pub fn safety(world: &'a World<A>, limit: u64) -> Self {
+    pub fn safety(world: &'a World, limit: u64) -> Self {
         Self { waiting: false, ..Self::new(world, limit) }
     }
 
@@ -156,7 +156,7 @@ impl<'a, A: Algorithm> Check<'a, A> {
     /// What there is to say about waiting, unless it is stopped.
     fn look_into_waiting(
         &self,
-        machine: &Machine<'_, A>,
+        machine: &Machine<'_>,
         packed: &Packed<'_>,
         search: &Search<'_>,
         go_on: &mut dyn FnMut() -> bool,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use doorway_core::{Algorithm, NodeId, Phase};
+use doorway_core::{NodeId, Phase};
 
 use super::duties::{Duty, duty};
 use crate::{Choice, World};
 
 /// Who waits for ever if these choices are made again and again, although every message arrives
 /// and everyone inside leaves; `None` if the world is not, in the end, what it was before.
-pub fn starved_by<A: Algorithm>(world: &World<A>, round: &[Choice]) -> Option<Vec<NodeId>> {
+pub fn starved_by(world: &World, round: &[Choice]) -> Option<Vec<NodeId>> {
     let mut after = world.clone();
     for choice in round {
         after.apply(*choice);
@@ -18,7 +18,7 @@ pub fn starved_by<A: Algorithm>(world: &World<A>, round: &[Choice]) -> Option<Ve
     if round.is_empty() || (settling && after.settled() != world.settled()) {
         return None;
     }
-    let view = |world: &World<A>| if settling { world.settled() } else { world.clone() };
+    let view = |world: &World| if settling { world.settled() } else { world.clone() };
     let mut world = world.clone();
     let mut here = view(&world);
     let mut owed = open(&here, settling);
@@ -38,13 +38,13 @@ pub fn starved_by<A: Algorithm>(world: &World<A>, round: &[Choice]) -> Option<Ve
 }
 
 /// What ought to happen one day.
-fn open<A: Algorithm>(world: &World<A>, settling: bool) -> BTreeSet<Duty> {
+fn open(world: &World, settling: bool) -> BTreeSet<Duty> {
     world.choices().into_iter().filter_map(|choice| duty(world, choice, settling)).collect()
 }
 
 /// The choice as `here`, the settled form of `world`, knows it; `None` if it delivers what no
 /// longer counts there. A settled message keeps its number, and may change its place.
-fn seen_in<A: Algorithm>(here: &World<A>, world: &World<A>, choice: Choice) -> Option<Choice> {
+fn seen_in(here: &World, world: &World, choice: Choice) -> Option<Choice> {
     let Choice::Deliver(parcel) = choice else { return Some(choice) };
     let (_, letter) = world.under_way().find(|(other, _)| *other == parcel)?;
     let mut known = here.under_way();

@@ -10,7 +10,7 @@ use super::machine::Machine;
 use super::pack::{Packed, Sought};
 use super::tables::Tables;
 use crate::simulate::Dice;
-use crate::{FOREVER, Limits, World};
+use crate::{AnyAlgorithm, FOREVER, Limits, World};
 
 /// Walk at random, comparing at each world what the two say can happen next.
 struct Compare {
@@ -31,7 +31,8 @@ impl Task for Compare {
             (limits.losses, limits.duplicates, limits.crashes) = (2, 2, 1);
             (limits.detection, limits.forgetting) = (true, true);
         }
-        let first = World::<A>::new(group, &Start::default(), self.channel, limits);
+        let first =
+            World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), self.channel, limits);
         let settling = self.acquires == FOREVER;
         let machine = Machine::new(&first, Sought::default(), settling, None);
         let packed = machine.packed();
@@ -47,13 +48,13 @@ impl Task for Compare {
 }
 
 /// Compare the successors of one world, and pick one of them.
-fn compare<A: Algorithm>(
-    machine: &Machine<'_, A>,
+fn compare(
+    machine: &Machine<'_>,
     packed: &Packed<'_>,
-    world: &World<A>,
+    world: &World,
     dice: &mut Dice,
-) -> Option<World<A>> {
-    let pack = |world: &World<A>| {
+) -> Option<World> {
+    let pack = |world: &World| {
         let row = machine.pack(&mut packed.tables_mut(), world);
         let print = packed.print(&packed.tables(), &row);
         (row, print)
@@ -63,7 +64,7 @@ fn compare<A: Algorithm>(
     let mut successors = Successors::default();
     packed.expand(&row, print, &mut successors);
     let choices = world.choices();
-    assert_eq!(successors.len(), choices.len(), "{}: {choices:?}", A::INFO.name);
+    assert_eq!(successors.len(), choices.len(), "{}: {choices:?}", world.info().name);
     let mut wrong = None;
     let mut sound = Vec::new();
     for (nth, choice) in choices.iter().enumerate() {
@@ -72,15 +73,21 @@ fn compare<A: Algorithm>(
         let (there, _, found) = successors.iter(packed.width()).nth(nth).expect("as many");
         if step.violation.is_some() {
             wrong = wrong.or(Some(nth as u32));
-            assert_eq!(there, NOT_FOLLOWED, "{} {choice:?}: {:?}", A::INFO.name, step.violation);
+            assert_eq!(
+                there,
+                NOT_FOLLOWED,
+                "{} {choice:?}: {:?}",
+                world.info().name,
+                step.violation
+            );
         } else {
             let next = machine.as_searched(&next);
-            assert_eq!((found.to_vec(), there), pack(&next), "{} {choice:?}", A::INFO.name);
+            assert_eq!((found.to_vec(), there), pack(&next), "{} {choice:?}", world.info().name);
             sound.push(next);
         }
     }
     let stuck = world.stuck().map(|_| Wrong::State);
-    assert_eq!(successors.wrong(), stuck.or(wrong.map(Wrong::Step)), "{}", A::INFO.name);
+    assert_eq!(successors.wrong(), stuck.or(wrong.map(Wrong::Step)), "{}", world.info().name);
     (!sound.is_empty()).then(|| sound.swap_remove(dice.below(sound.len())))
 }
 
@@ -106,7 +113,8 @@ impl Task for FallBehind {
     fn run<A: Algorithm>(self) -> bool {
         let group = Arc::new(A::INFO.group(3, &Shape::default()).expect("three nodes"));
         let limits = Limits::reliable(&group, 1);
-        let first = World::<A>::new(group, &Start::default(), A::INFO.channel, limits);
+        let first =
+            World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits);
         let machine = Machine::new(&first, Sought::default(), false, None);
         let packed = machine.packed();
         let mut copy = Tables::new(first.channel());

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use doorway_core::Algorithm;
-
 use super::machine::Machine;
 use crate::{Choice, Violation, World};
 
-impl<A: Algorithm> Machine<'_, A> {
+impl Machine<'_> {
     /// The choices that lead from a world along steps of the search, given by their ordinals; where
     /// they end; and what went wrong at the last of them.
     ///
@@ -15,9 +13,9 @@ impl<A: Algorithm> Machine<'_, A> {
     /// soon as it is dropped, and from then on both have the same choices.
     pub(super) fn trail(
         &self,
-        from: &World<A>,
+        from: &World,
         steps: &[u32],
-    ) -> (World<A>, Vec<Choice>, Option<Violation>) {
+    ) -> (World, Vec<Choice>, Option<Violation>) {
         let mut world = from.clone();
         let mut choices = self.deliver_dropped(&mut world);
         let mut violation = None;
@@ -30,7 +28,7 @@ impl<A: Algorithm> Machine<'_, A> {
         (world, choices, violation)
     }
 
-    fn deliver_dropped(&self, world: &mut World<A>) -> Vec<Choice> {
+    fn deliver_dropped(&self, world: &mut World) -> Vec<Choice> {
         let mut choices = Vec::new();
         while let Some(choice) = self.settling.then(|| dropped(world)).flatten() {
             choices.push(choice);
@@ -41,7 +39,7 @@ impl<A: Algorithm> Machine<'_, A> {
 }
 
 /// A message that would be gone if the world were settled.
-fn dropped<A: Algorithm>(world: &World<A>) -> Option<Choice> {
+fn dropped(world: &World) -> Option<Choice> {
     let settled = world.settled();
     let kept: BTreeSet<u64> = settled.under_way().map(|(_, letter)| letter.id).collect();
     let gone = world.under_way().filter(|(_, letter)| !kept.contains(&letter.id));

@@ -3,64 +3,54 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, Effects, Group, Input, NodeId, NodeSet, Phase, Start};
+use doorway_core::{Effects, Group, Input, NodeId, NodeSet, Phase, Start};
 
 use super::files::Recorded;
 use super::steps::{Cause, Step};
-use crate::{Nodes, Opening, Violation};
+use crate::erased::{AnyAlgorithm, AnyMessage};
+use crate::{Nodes, Violation};
 
 /// The first thing that must never happen, and the step at which it did.
 pub(super) fn replay(recorded: &Recorded, steps: &[Step]) -> Option<(usize, Violation)> {
-    let found = algorithms::with(recorded.algorithm, Replay { recorded, steps });
-    found.expect("the algorithm was found in the list")
-}
-
-struct Replay<'a> {
-    recorded: &'a Recorded,
-    steps: &'a [Step],
-}
-
-impl Task for Replay<'_> {
-    type Output = Option<(usize, Violation)>;
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let mut run = Run::<'_, A> {
-            recorded: self.recorded,
-            group: Arc::new(self.recorded.arranged.clone()),
-            view: None,
-            start: Start::default(),
-            nodes: None,
-            opening: Vec::new(),
-            begun: NodeSet::new(),
-            gone: NodeSet::new(),
-            lines: BTreeMap::new(),
-        };
-        let mut steps = self.steps.iter().enumerate();
-        steps.find_map(|(index, step)| run.step(step).err().map(|violation| (index, violation)))
-    }
+    let algorithm =
+        AnyAlgorithm::named(recorded.algorithm).expect("the algorithm was found in the list");
+    let mut run = Run {
+        algorithm,
+        recorded,
+        group: Arc::new(recorded.arranged.clone()),
+        view: None,
+        start: Start::default(),
+        nodes: None,
+        opening: Vec::new(),
+        begun: NodeSet::new(),
+        gone: NodeSet::new(),
+        lines: BTreeMap::new(),
+    };
+    let mut steps = steps.iter().enumerate();
+    steps.find_map(|(index, step)| run.step(step).err().map(|violation| (index, violation)))
 }
 
 /// A lock in one view.
-struct Run<'a, A: Algorithm> {
+struct Run<'a> {
+    algorithm: AnyAlgorithm,
     recorded: &'a Recorded,
     group: Arc<Group>,
     view: Option<u64>,
     /// How the view began.
     start: Start,
     /// Unknown from where a message arrives of which nobody has recorded what it was.
-    nodes: Option<Nodes<A>>,
+    nodes: Option<Nodes>,
     /// What each node does as the lock begins there, with the view's own start.
-    opening: Opening<A>,
+    opening: Vec<Effects<AnyMessage>>,
     /// Where the lock has begun in this view.
     begun: NodeSet,
     /// Who has no part in this view any more.
     gone: NodeSet,
     /// The messages from one node to another.
-    lines: BTreeMap<(NodeId, NodeId), VecDeque<A::Message>>,
+    lines: BTreeMap<(NodeId, NodeId), VecDeque<AnyMessage>>,
 }
 
-impl<A: Algorithm> Run<'_, A> {
+impl Run<'_> {
     fn step(&mut self, step: &Step) -> Result<(), Violation> {
         let node = step.node;
         if let Cause::Break(why) = &step.cause {
@@ -106,7 +96,7 @@ impl<A: Algorithm> Run<'_, A> {
     }
 
     /// Send what the algorithm sends, if the node did what its algorithm does.
-    fn perform(&mut self, step: &Step, mut out: Effects<A::Message>) -> Result<(), Violation> {
+    fn perform(&mut self, step: &Step, mut out: Effects<AnyMessage>) -> Result<(), Violation> {
         compare(step, &out)?;
         for (to, message) in out.drain() {
             self.lines.entry((step.node, to)).or_default().push_back(message);
@@ -120,7 +110,9 @@ impl<A: Algorithm> Run<'_, A> {
         let Cause::Begin(start) = &step.cause else {
             return claim(format!("node {} takes part before view {view} began", step.node));
         };
-        start.check(&A::INFO, &self.group).or_else(|error| claim(error.to_string()))?;
+        start
+            .check(self.algorithm.info(), &self.group)
+            .or_else(|error| claim(error.to_string()))?;
         if let Some(nodes) = &self.nodes {
             for node in self.group.nodes() {
                 let held = if self.gone.contains(node) { 0 } else { nodes.member(node).held() };
@@ -135,7 +127,7 @@ impl<A: Algorithm> Run<'_, A> {
         }
         self.view = Some(view);
         self.start = start.clone();
-        let (nodes, opening) = Nodes::begin(Arc::clone(&self.group), start)?;
+        let (nodes, opening) = Nodes::begin(self.algorithm, Arc::clone(&self.group), start)?;
         (self.nodes, self.opening) = (Some(nodes), opening);
         self.begun = NodeSet::new();
         self.gone = NodeSet::new();
@@ -147,7 +139,9 @@ impl<A: Algorithm> Run<'_, A> {
     fn begin(&mut self, step: &Step, start: &Start) -> Result<(), Violation> {
         let node = step.node;
         let Some(nodes) = &mut self.nodes else { return Ok(()) };
-        start.check(&A::INFO, &self.group).or_else(|error| claim(error.to_string()))?;
+        start
+            .check(self.algorithm.info(), &self.group)
+            .or_else(|error| claim(error.to_string()))?;
         let again = !self.begun.insert(node);
         let mut out = std::mem::take(&mut self.opening[node.index()]);
         if again || *start != self.start {
@@ -161,7 +155,7 @@ impl<A: Algorithm> Run<'_, A> {
 }
 
 /// Did the node do what its algorithm does?
-fn compare<M: std::fmt::Debug>(step: &Step, out: &Effects<M>) -> Result<(), Violation> {
+fn compare(step: &Step, out: &Effects<AnyMessage>) -> Result<(), Violation> {
     let right: Vec<_> =
         out.sends().iter().map(|(to, message)| (*to, format!("{message:?}"))).collect();
     if (step.entered, &step.sends) == (out.entered(), &right) {

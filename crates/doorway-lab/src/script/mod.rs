@@ -41,8 +41,6 @@ mod tell;
 
 use std::fmt;
 
-use doorway_core::algorithms;
-
 use crate::{Trace, Violation};
 pub use setup::{MAX_NODES, OPTIONS};
 pub use tell::{compose, tell};
@@ -94,8 +92,5 @@ impl std::error::Error for ScriptError {}
 
 /// Play a script.
 pub fn run(text: &str) -> Result<Outcome, ScriptError> {
-    let script = parse::parse(text)?;
-    let (line, name) = (script.setup.line, script.setup.algorithm);
-    algorithms::with(name, stage::Play(script))
-        .unwrap_or_else(|| Err(ScriptError::new(line, setup::unknown_algorithm(name))))
+    stage::play(parse::parse(text)?)
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use doorway_core::algorithms::ALL;
 use doorway_core::quorums::Quorums;
 use doorway_core::{
-    Algorithm, Channel, Graph, Group, GroupError, Holder, Mode, Needs, NodeId, Shape, Start, Wiring,
+    Channel, Graph, Group, GroupError, Holder, Info, Mode, Needs, NodeId, Shape, Start, Wiring,
 };
 
 use super::ScriptError;
+use crate::erased::AnyAlgorithm;
 use crate::nearest::hint;
 use crate::{FOREVER, Limits, Victims, World};
 
@@ -136,9 +137,11 @@ impl<'a> Setup<'a> {
     }
 
     /// The world in which the script begins.
-    pub(super) fn world<A: Algorithm>(&self) -> Result<World<A>, ScriptError> {
+    pub(super) fn world(&self) -> Result<World, ScriptError> {
         let wrong = |message: String| ScriptError::new(self.line, message);
-        let group = self.group::<A>().map_err(wrong)?;
+        let algorithm = AnyAlgorithm::named(self.algorithm)
+            .ok_or_else(|| wrong(unknown_algorithm(self.algorithm)))?;
+        let group = self.group(algorithm.info()).map_err(wrong)?;
         let free = group.permits() as usize;
         if self.holders.len() > free {
             let many = self.holders.len();
@@ -160,17 +163,18 @@ impl<'a> Setup<'a> {
             detection: true,
             forgetting: true,
         };
-        Ok(World::new(Arc::new(group), &start, self.channel.unwrap_or(A::INFO.channel), limits))
+        let channel = self.channel.unwrap_or(algorithm.info().channel);
+        Ok(World::new(algorithm, Arc::new(group), &start, channel, limits))
     }
 
-    fn group<A: Algorithm>(&self) -> Result<Group, String> {
+    fn group(&self, info: &Info) -> Result<Group, String> {
         let say = |error: GroupError| error.to_string();
-        let group = A::INFO.group(self.size, &self.shape).map_err(say)?;
+        let group = info.group(self.size, &self.shape).map_err(say)?;
         if self.quorums.is_empty() {
             return Ok(group);
         }
-        if A::INFO.needs != Needs::Quorums {
-            return Err(format!("{} has no use for quorums", A::INFO.name));
+        if info.needs != Needs::Quorums {
+            return Err(format!("{} has no use for quorums", info.name));
         }
         let mut sets = Vec::new();
         for (node, set) in group.nodes().zip(&self.quorums) {
@@ -212,7 +216,7 @@ fn graph(text: &str, size: usize) -> Result<Graph, String> {
 }
 
 /// The error of a name that is not in the list.
-pub(super) fn unknown_algorithm(name: &str) -> String {
+fn unknown_algorithm(name: &str) -> String {
     let near = hint(name, ALL.iter().map(|entry| entry.info.name));
     format!("there is no algorithm '{name}'{near}")
 }

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use doorway_core::algorithms::Task;
-use doorway_core::{Algorithm, Channel, Mode, NodeId, Phase};
+use doorway_core::{Channel, Mode, NodeId, Phase};
 
 use super::parse::{Act, Command, Fate, Line, Script, Which};
 use super::{Outcome, ScriptError, Told};
@@ -16,45 +15,39 @@ use crate::{Choice, Letter, Parcel, Step, Trace, Violation, World};
 /// How many messages one `stabilize` delivers at most.
 const MAX_DELIVERIES: usize = 10_000;
 
-/// A script to play once its algorithm is known.
-pub(super) struct Play<'a>(pub(super) Script<'a>);
-
-impl Task for Play<'_> {
-    type Output = Result<Outcome, ScriptError>;
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let Script { setup, lines } = self.0;
-        let mut stage = Stage::<A>::new(setup.world()?, setup.title);
-        let mut text = Vec::new();
-        let mut steps = Vec::new();
-        // How many of the effects that have no place yet are told.
-        let mut told = 0;
-        for line in lines {
-            match line {
-                Line::Verbatim(line) => text.push(line.to_owned()),
-                Line::Command { number, text: line, command } => {
-                    let wrong = |message: String| ScriptError::new(number, message);
-                    stage.play(&command).map_err(wrong)?;
-                    text.push(line.to_owned());
-                    let effects = stage.effects[told..].to_vec();
-                    told = stage.effects.len();
-                    steps.push(Told { command: line.to_owned(), effects });
-                }
-                Line::Effects => {
-                    text.push("----".to_owned());
-                    text.append(&mut stage.effects);
-                    told = 0;
-                }
+/// Play a script to its end.
+pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
+    let Script { setup, lines } = script;
+    let mut stage = Stage::new(setup.world()?, setup.title);
+    let mut text = Vec::new();
+    let mut steps = Vec::new();
+    // How many of the effects that have no place yet are told.
+    let mut told = 0;
+    for line in lines {
+        match line {
+            Line::Verbatim(line) => text.push(line.to_owned()),
+            Line::Command { number, text: line, command } => {
+                let wrong = |message: String| ScriptError::new(number, message);
+                stage.play(&command).map_err(wrong)?;
+                text.push(line.to_owned());
+                let effects = stage.effects[told..].to_vec();
+                told = stage.effects.len();
+                steps.push(Told { command: line.to_owned(), effects });
+            }
+            Line::Effects => {
+                text.push("----".to_owned());
+                text.append(&mut stage.effects);
+                told = 0;
             }
         }
-        let text = text.join("\n") + "\n";
-        Ok(Outcome { text, steps, trace: stage.trace, violation: stage.violation })
     }
+    let text = text.join("\n") + "\n";
+    Ok(Outcome { text, steps, trace: stage.trace, violation: stage.violation })
 }
 
 /// A world, and what the commands so far did to it.
-struct Stage<A: Algorithm> {
-    world: World<A>,
+struct Stage {
+    world: World,
     trace: Trace,
     /// How many steps have been taken.
     time: u32,
@@ -69,11 +62,11 @@ struct Stage<A: Algorithm> {
     /// What is wrong where the story has come to.
     violation: Option<Violation>,
     /// The world at the last `round`, and what has happened since.
-    round: Option<(World<A>, Vec<Choice>)>,
+    round: Option<(World, Vec<Choice>)>,
 }
 
-impl<A: Algorithm> Stage<A> {
-    fn new(world: World<A>, title: &str) -> Self {
+impl Stage {
+    fn new(world: World, title: &str) -> Self {
         let mut stage = Self {
             trace: Trace::new(title, world.group().size()),
             world,
@@ -167,15 +160,15 @@ impl<A: Algorithm> Stage<A> {
         }
         Err(match member.phase() {
             Phase::Waiting => format!("node {node} waits already; one request at a time"),
-            _ if mode == Mode::Shared && !A::INFO.shared => {
-                format!("{} serves no shared mode; say 'acquire {node}'", A::INFO.name)
+            _ if mode == Mode::Shared && !member.info().shared => {
+                format!("{} serves no shared mode; say 'acquire {node}'", member.info().name)
             }
             _ => format!("node {node} is inside already; say 'release {node}' first"),
         })
     }
 
     /// The messages under way between two nodes, in the order of sending.
-    fn between(&self, from: NodeId, to: NodeId) -> Vec<(Parcel, &Letter<A::Message>)> {
+    fn between(&self, from: NodeId, to: NodeId) -> Vec<(Parcel, &Letter)> {
         let mut parcels: Vec<_> = self.world.under_way().collect();
         parcels.retain(|(parcel, _)| (parcel.from, parcel.to) == (from, to));
         parcels.sort_by_key(|(_, letter)| letter.id);
@@ -266,7 +259,7 @@ impl<A: Algorithm> Stage<A> {
         Ok(())
     }
 
-    fn record(&mut self, step: &Step<A::Message>) {
+    fn record(&mut self, step: &Step) {
         self.trace.record(f64::from(self.time), step);
         self.effects.extend(describe(step));
         self.over |= step.violation.is_some();
@@ -279,7 +272,7 @@ impl<A: Algorithm> Stage<A> {
     fn show_network(&mut self) {
         let mut parcels: Vec<_> = self.world.under_way().collect();
         parcels.sort_by_key(|(_, letter)| letter.id);
-        let line = |(parcel, letter): &(Parcel, &Letter<A::Message>)| {
+        let line = |(parcel, letter): &(Parcel, &Letter)| {
             format!("{} -> {} {}", parcel.from, parcel.to, plain(&letter.body))
         };
         let mut lines: Vec<_> = parcels.iter().map(line).collect();
@@ -296,7 +289,7 @@ impl<A: Algorithm> Stage<A> {
             Phase::Waiting => "waiting",
             Phase::Inside => "inside",
         };
-        self.effects.push(format!("{node} is {phase}: {}", plain(member.algorithm())));
+        self.effects.push(format!("{node} is {phase}: {}", member.algorithm_text()));
     }
 
     fn count(&mut self) {
@@ -309,7 +302,7 @@ impl<A: Algorithm> Stage<A> {
 }
 
 /// What a step did, a line each, the acting node first.
-fn describe<M: Debug>(step: &Step<M>) -> Vec<String> {
+fn describe(step: &Step) -> Vec<String> {
     let message = step.message.as_ref().map_or_else(String::new, |letter| plain(&letter.body));
     let mut lines = Vec::new();
     let node = match step.choice {
@@ -355,7 +348,7 @@ fn describe<M: Debug>(step: &Step<M>) -> Vec<String> {
 
 /// What tells a world from others that the same run comes to: a hash, since one of many nodes is
 /// too large to be kept ten thousand times.
-fn fingerprint<A: Algorithm>(world: &World<A>) -> u64 {
+fn fingerprint(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
     hasher.finish()

@@ -1,6 +1,6 @@
 //! From the choices of a world back to the commands of a script.
 
-use doorway_core::{Algorithm, Channel, Mode};
+use doorway_core::{Channel, Mode};
 
 use super::parse::Which;
 use super::stage::plain;
@@ -8,7 +8,7 @@ use crate::{Choice, Parcel, World};
 
 /// The commands by which a script makes these choices, one for each, and the world in which they
 /// end.
-pub fn tell<A: Algorithm>(world: &World<A>, choices: &[Choice]) -> (Vec<String>, World<A>) {
+pub fn tell(world: &World, choices: &[Choice]) -> (Vec<String>, World) {
     let mut world = world.clone();
     let mut commands = Vec::new();
     for choice in choices {
@@ -34,7 +34,7 @@ pub fn compose(comment: &str, setup: &str, commands: &[String], cycle: &[String]
     lines.join("\n") + "\n"
 }
 
-fn command<A: Algorithm>(world: &World<A>, choice: Choice) -> String {
+fn command(world: &World, choice: Choice) -> String {
     match choice {
         Choice::Start(_) => unreachable!("a world has started before the first choice"),
         Choice::Acquire(node, Mode::Exclusive) => format!("acquire {node}"),
@@ -51,7 +51,7 @@ fn command<A: Algorithm>(world: &World<A>, choice: Choice) -> String {
 
 /// A message is called by its text, or by its number where that text would find another one. On
 /// channels that keep order, it is the first.
-fn message<A: Algorithm>(world: &World<A>, verb: &str, parcel: Parcel) -> String {
+fn message(world: &World, verb: &str, parcel: Parcel) -> String {
     let Parcel { from, to, .. } = parcel;
     let command = format!("{verb} {from} {to}");
     if world.channel() == Channel::Fifo {

@@ -1,21 +1,24 @@
 //! What each event does.
 
-use doorway_core::{Algorithm, Input, Mode, NodeId, Phase};
+use std::collections::VecDeque;
+
+use doorway_core::{Input, Mode, NodeId, Phase};
 
 use super::accounts::RequestId;
 use super::law::{Law, TICKS, ticks};
 use super::network::Letter;
 use super::{Arrival, Client, Ending, Event, Simulation, Workload};
 use crate::Violation;
+use crate::erased::Slot;
 use crate::trace::What;
 
-impl<A: Algorithm> Simulation<A> {
+impl Simulation {
     /// Put the first clients and all faults into the queue.
     pub(super) fn schedule_first(&mut self) {
         let group = self.options.group.clone();
         match &self.options.workload {
             Workload::Closed { .. } => {
-                let seats = if A::INFO.permits { group.seats() } else { 1 };
+                let seats = if self.algorithm.info().permits { group.seats() } else { 1 };
                 for node in group.nodes() {
                     for _ in 0..seats {
                         self.schedule_next_client(node);
@@ -100,14 +103,15 @@ impl<A: Algorithm> Simulation<A> {
     }
 
     fn deliver(&mut self, slot: u32) {
-        let Letter { from, to, cause, id, message } = self.letters.take(slot);
+        let Letter { from, to, cause, id } = self.letters.take(slot);
         self.settle(cause, -1);
         if self.crashed.contains(to) || self.separated(from, to) {
+            self.nodes.members_mut().discard(slot);
             return self.record(to, What::Lose { id });
         }
         self.accounts.handle(to);
         self.record(to, What::Receive { id });
-        self.step(to, Input::Receive { from, message }, cause);
+        self.step(to, Input::Receive { from, message: slot }, cause);
     }
 
     /// A client comes: it asks at once, or stands behind those of its node.
@@ -119,12 +123,16 @@ impl<A: Algorithm> Simulation<A> {
             }
             return;
         }
-        if self.nodes.member(client.node).may_acquire(&self.options.group, client.mode) {
+        if self.may_acquire(client) {
             self.acquire(client);
         } else {
             self.accounts.keep_waiting(1, self.now);
             self.backlog.entry(client.node).or_default().push_back(client);
         }
+    }
+
+    fn may_acquire(&self, client: Client) -> bool {
+        self.nodes.members().may_acquire(&self.options.group, client.node, client.mode)
     }
 
     fn acquire(&mut self, client: Client) {
@@ -138,16 +146,18 @@ impl<A: Algorithm> Simulation<A> {
 
     /// The first of those who stand behind asks, if the node has room again.
     fn acquire_from_backlog(&mut self, node: NodeId) {
-        let Some(waiting) = self.backlog.get_mut(&node) else { return };
-        let Some(client) = waiting.front().copied() else { return };
-        if self.nodes.member(node).may_acquire(&self.options.group, client.mode) {
+        let first = self.backlog.get(&node).and_then(VecDeque::front);
+        let Some(client) = first.copied().filter(|client| self.may_acquire(*client)) else {
+            return;
+        };
+        if let Some(waiting) = self.backlog.get_mut(&node) {
             waiting.pop_front();
             if waiting.is_empty() {
                 self.backlog.remove(&node);
             }
-            self.accounts.keep_waiting(-1, self.now);
-            self.acquire(client);
         }
+        self.accounts.keep_waiting(-1, self.now);
+        self.acquire(client);
     }
 
     fn leave(&mut self, request: RequestId) {
@@ -177,7 +187,7 @@ impl<A: Algorithm> Simulation<A> {
         }
         self.crashes += 1;
         self.record(node, What::Crash);
-        let phase = self.nodes.member(node).phase();
+        let phase = self.nodes.members().phase(node);
         self.accounts.crash(node, phase == Phase::Waiting, self.now);
         self.nodes.crash(node);
         for _ in self.backlog.remove(&node).into_iter().flatten() {
@@ -206,7 +216,7 @@ impl<A: Algorithm> Simulation<A> {
     }
 
     /// Step a node; what it sends is charged to `cause`, or to whom the message serves.
-    pub(super) fn step(&mut self, node: NodeId, input: Input<A::Message>, cause: RequestId) {
+    pub(super) fn step(&mut self, node: NodeId, input: Input<Slot>, cause: RequestId) {
         if let Err(violation) = self.nodes.step(node, input, &mut self.effects) {
             return self.violate(node, violation);
         }
@@ -227,35 +237,38 @@ impl<A: Algorithm> Simulation<A> {
             self.effects = effects;
         }
         // With permits, entering makes room for the next client of the same node.
-        if A::INFO.permits && !self.backlog.is_empty() {
+        if self.algorithm.info().permits && !self.backlog.is_empty() {
             self.acquire_from_backlog(node);
         }
     }
 
-    pub(super) fn send(&mut self, from: NodeId, to: NodeId, message: A::Message, cause: RequestId) {
-        let bytes = postcard::experimental::serialized_size(&message).unwrap_or(0) as u32;
-        let cause = self.accounts.charge(cause, A::serves(&message, from, to), bytes);
+    pub(super) fn send(&mut self, from: NodeId, to: NodeId, message: Slot, cause: RequestId) {
+        let (bytes, serves) = self.nodes.members().cost(message, from, to);
+        let cause = self.accounts.charge(cause, serves, bytes);
         let id = self.sent;
         self.sent += 1;
         if self.records() {
-            self.record(from, What::Send { id, to, message: format!("{message:?}") });
+            let message = self.nodes.members().text(message);
+            self.record(from, What::Send { id, to, message });
         }
         let lost = self.options.loss > 0.0 && self.dice.unit() < self.options.loss;
         if lost || self.separated(from, to) {
+            self.nodes.members_mut().discard(message);
             return self.record(to, What::Lose { id });
         }
         if self.options.duplicate > 0.0 && self.dice.unit() < self.options.duplicate {
-            self.dispatch(Letter { from, to, cause, id, message: message.clone() });
+            let copy = self.nodes.members_mut().duplicate(message);
+            self.dispatch(copy, Letter { from, to, cause, id });
         }
-        self.dispatch(Letter { from, to, cause, id, message });
+        self.dispatch(message, Letter { from, to, cause, id });
     }
 
-    fn dispatch(&mut self, letter: Letter<A::Message>) {
+    fn dispatch(&mut self, slot: Slot, letter: Letter) {
         let (from, to) = (letter.from, letter.to);
         let delay = self.options.delay.draw(&mut self.dice, from, to) * self.per_delay;
         let at = self.order.admit(from, to, self.now.saturating_add((delay + 0.5) as u64));
         self.settle(letter.cause, 1);
-        let slot = self.letters.put(letter);
+        self.letters.put(slot, letter);
         self.queue.push(at, Event::Deliver(slot));
     }
 

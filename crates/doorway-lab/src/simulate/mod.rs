@@ -14,9 +14,9 @@ mod report;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, Effects, Mode, NodeId, NodeSet, Shape, Start};
+use doorway_core::{Effects, Mode, NodeId, NodeSet, Shape, Start};
 
+use crate::erased::{AnyAlgorithm, Slot, Troupe};
 use crate::{Nodes, Trace, Violation};
 use accounts::{Accounts, NOBODY, RequestId};
 use law::{TICKS, ticks};
@@ -56,13 +56,14 @@ struct Client {
 }
 
 /// A run of one algorithm.
-#[derive(Clone, Debug)]
-pub struct Simulation<A: Algorithm> {
+#[derive(Debug)]
+pub struct Simulation {
+    algorithm: AnyAlgorithm,
     options: Options,
-    nodes: Nodes<A>,
+    nodes: Nodes<Box<dyn Troupe>>,
     now: u64,
     queue: Queue<Event>,
-    letters: Letters<A::Message>,
+    letters: Letters,
     order: Order,
     /// Ticks in a unit of the delays, which are scaled so that their mean is one unit of the run.
     per_delay: f64,
@@ -78,7 +79,7 @@ pub struct Simulation<A: Algorithm> {
     crashes: u32,
     /// Events in the queue that are no thinking client: scripted clients, crashes, detections.
     expected: u64,
-    effects: Effects<A::Message>,
+    effects: Effects<Slot>,
     events: u64,
     violation: Option<Violation>,
     trace: Trace,
@@ -105,19 +106,27 @@ enum Ending {
 /// How long a run settles: what circulates for ever settles never.
 const LONGEST_SETTLING: f64 = 100.0;
 
-impl<A: Algorithm> Simulation<A> {
+impl Simulation {
     /// A run at its beginning.
-    pub fn new(options: Options) -> Result<Self, String> {
-        options.check(&A::INFO)?;
+    pub fn new(algorithm: AnyAlgorithm, options: Options) -> Result<Self, String> {
+        options.check(algorithm.info())?;
         let group = options.group.clone();
         let size = group.size() as usize;
-        let begun = Nodes::begin(group.clone(), &Start::default());
-        let (nodes, opening) = begun.map_err(|violation| violation.to_string())?;
+        let start = Start::default();
+        let mut troupe = algorithm.troupe(size);
+        let mut opening = Vec::new();
+        for node in group.nodes() {
+            let mut out = Effects::default();
+            let begun = troupe.begin(&group, &start, &mut out);
+            begun.map_err(|breach| Violation::Breach { node, breach }.to_string())?;
+            opening.extend(out.drain().map(|(to, message)| (node, to, message)));
+        }
         let mut run = Self {
-            nodes,
+            algorithm,
+            nodes: Nodes::new(group.clone(), &start, troupe),
             now: 0,
             queue: Queue::new(),
-            letters: Letters::new(),
+            letters: Letters::default(),
             order: Order::new(options.channel, &options.delay, size),
             per_delay: TICKS / options.delay.mean(),
             sent: 0,
@@ -131,15 +140,16 @@ impl<A: Algorithm> Simulation<A> {
             effects: Effects::default(),
             events: 0,
             violation: None,
-            trace: Trace { unit: "message delays", ..Trace::new(A::INFO.name, group.size()) },
+            trace: Trace {
+                unit: "message delays",
+                ..Trace::new(algorithm.info().name, group.size())
+            },
             ending: Ending::Open,
             options,
         };
         run.schedule_first();
-        for (node, mut effects) in group.nodes().zip(opening) {
-            for (to, message) in effects.drain() {
-                run.send(node, to, message, NOBODY);
-            }
+        for (node, to, message) in opening {
+            run.send(node, to, message, NOBODY);
         }
         Ok(run)
     }
@@ -186,7 +196,7 @@ impl<A: Algorithm> Simulation<A> {
 
     fn close(&mut self) {
         self.accounts.close(self.now);
-        let counted = |letter: &&Letter<A::Message>| self.accounts.is_counted(letter.cause);
+        let counted = |letter: &&Letter| self.accounts.is_counted(letter.cause);
         let unsettled = self.letters.iter().filter(counted).count() as u64;
         self.ending = Ending::Settling { since: self.now, unsettled };
     }
@@ -231,7 +241,7 @@ impl<A: Algorithm> Simulation<A> {
     /// The figures so far.
     pub fn report(&self) -> Report {
         let heading = Heading {
-            algorithm: A::INFO.name,
+            algorithm: self.algorithm.info().name,
             n: self.options.group.size(),
             seed: self.options.seed,
             events: self.events,
@@ -249,25 +259,12 @@ pub fn run(
     shape: &Shape,
     change: impl FnOnce(&mut Options),
 ) -> Result<(Report, Trace), String> {
-    let task = Named { size, shape, change };
-    algorithms::with(name, task).unwrap_or_else(|| Err(format!("no algorithm is called '{name}'")))
-}
-
-struct Named<'a, C> {
-    size: usize,
-    shape: &'a Shape,
-    change: C,
-}
-
-impl<C: FnOnce(&mut Options)> Task for Named<'_, C> {
-    type Output = Result<(Report, Trace), String>;
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let group = A::INFO.group(self.size, self.shape).map_err(|error| error.to_string())?;
-        let mut options = Options::new(&A::INFO, group);
-        (self.change)(&mut options);
-        let mut run = Simulation::<A>::new(options)?;
-        while !run.advance(u64::MAX) {}
-        Ok((run.report(), run.trace().clone()))
-    }
+    let algorithm =
+        AnyAlgorithm::named(name).ok_or_else(|| format!("no algorithm is called '{name}'"))?;
+    let group = algorithm.info().group(size, shape).map_err(|error| error.to_string())?;
+    let mut options = Options::new(algorithm.info(), group);
+    change(&mut options);
+    let mut run = Simulation::new(algorithm, options)?;
+    while !run.advance(u64::MAX) {}
+    Ok((run.report(), run.trace().clone()))
 }

@@ -6,50 +6,45 @@ use doorway_core::{Channel, NodeId};
 
 use super::accounts::RequestId;
 use super::law::Delay;
+use crate::erased::Slot;
 
 /// A message under way and the request that pays for it.
-#[derive(Clone, Debug)]
-pub(super) struct Letter<M> {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Letter {
     pub(super) from: NodeId,
     pub(super) to: NodeId,
     pub(super) cause: RequestId,
     /// Joins the two ends in a trace.
     pub(super) id: u64,
-    pub(super) message: M,
 }
 
-/// Letters by slot, so that the event queue moves small numbers only.
-#[derive(Clone, Debug)]
-pub(super) struct Letters<M> {
-    slots: Vec<Option<Letter<M>>>,
-    free: Vec<u32>,
+/// The letters under way, each in the slot of its message.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Letters {
+    slots: Vec<Option<Letter>>,
+    under_way: usize,
 }
 
-impl<M> Letters<M> {
-    pub(super) fn new() -> Self {
-        Self { slots: Vec::new(), free: Vec::new() }
-    }
-
-    pub(super) fn put(&mut self, letter: Letter<M>) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = Some(letter);
-            slot
-        } else {
-            self.slots.push(Some(letter));
-            (self.slots.len() - 1) as u32
+impl Letters {
+    pub(super) fn put(&mut self, slot: Slot, letter: Letter) {
+        let slot = slot as usize;
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, None);
         }
+        self.slots[slot] = Some(letter);
+        self.under_way += 1;
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.free.len() == self.slots.len()
+        self.under_way == 0
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Letter<M>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Letter> {
         self.slots.iter().flatten()
     }
 
-    pub(super) fn take(&mut self, slot: u32) -> Letter<M> {
-        self.free.push(slot);
+    pub(super) fn take(&mut self, slot: Slot) -> Letter {
+        self.under_way -= 1;
         self.slots[slot as usize].take().expect("an event names a letter under way")
     }
 }

@@ -1,16 +1,13 @@
 //! The bill: at whose charge each message is sent.
 //!
-//! A message is paid by the node that [`Algorithm::serves`] names; else by the node whose client's
+//! A message is paid by the node that [`AnyMember::serves`](crate::erased::AnyMember::serves) names; else by the node whose client's
 //! coming or leaving sent it; else by whoever paid for the message that made the node send it. What
 //! a group sends as it begins, and all that follows from it, is free.
 
-use doorway_core::{Algorithm, Group, NodeId, Per, Phase, Start};
+use doorway_core::{Group, NodeId, Per, Phase, Start};
 
-use super::{Event, Watch, Watched, all};
+use super::{Event, Outgoing, Watch, all};
 use crate::World;
-
-/// An algorithm whose messages are paid.
-pub type Charged<A> = Watched<A, Charges>;
 
 /// What a node has sent at whose charge, and how often its own client came.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +21,7 @@ pub struct Charges {
     entries: u32,
 }
 
-impl<A: Algorithm> Watch<A> for Charges {
+impl Watch for Charges {
     /// Who pays for the message.
     type Note = Option<NodeId>;
 
@@ -32,7 +29,7 @@ impl<A: Algorithm> Watch<A> for Charges {
         Self { me, sent: vec![0; group.size() as usize], requests: 0, entries: 0 }
     }
 
-    fn happened(&mut self, event: Event<'_, Self::Note, A::Message>) {
+    fn happened(&mut self, event: Event<'_, Self::Note>) {
         self.requests += u32::from(matches!(event, Event::Acquire(_)));
     }
 
@@ -40,19 +37,14 @@ impl<A: Algorithm> Watch<A> for Charges {
         self.entries += 1;
     }
 
-    fn note(
-        &mut self,
-        event: Event<'_, Self::Note, A::Message>,
-        to: NodeId,
-        message: &A::Message,
-    ) -> Self::Note {
+    fn note(&mut self, event: Event<'_, Self::Note>, outgoing: Outgoing<'_>) -> Self::Note {
         let cause = match event {
             Event::Start | Event::Failed => None,
             // Whoever was inside from the beginning has asked for nothing.
             Event::Acquire(_) | Event::Release => (self.requests > 0).then_some(self.me),
             Event::Receive { message, .. } => message.note,
         };
-        let payer = A::serves(message, self.me, to).or(cause);
+        let payer = outgoing.serves.or(cause);
         if let Some(payer) = payer {
             self.sent[payer.index()] += 1;
         }
@@ -70,13 +62,13 @@ struct Bill {
 
 /// Who pays more than the most that is claimed for each request, or, once all is quiet, less than
 /// the least that is claimed for each entry? Where the claim is for a run, it binds only the sum.
-pub fn check<A: Algorithm>(world: &World<Charged<A>>) -> Option<String> {
+pub fn check(world: &World) -> Option<String> {
     let mut bills: Vec<Bill> = Vec::new();
-    for (payer, Charges { requests, entries, .. }) in all(world) {
-        let messages = all(world).map(|(_, charges)| charges.sent[payer.index()]).sum();
+    for (payer, Charges { requests, entries, .. }) in all::<Charges>(world) {
+        let messages = all::<Charges>(world).map(|(_, charges)| charges.sent[payer.index()]).sum();
         bills.push(Bill { messages, requests: *requests, entries: *entries });
     }
-    match A::INFO.messages.per {
+    match world.info().messages.per {
         Per::Entry => bills.iter().zip(0..).find_map(|(bill, node)| {
             Some(format!("node {} {}", NodeId(node), complaint(world, *bill)?))
         }),
@@ -92,9 +84,9 @@ pub fn check<A: Algorithm>(world: &World<Charged<A>>) -> Option<String> {
 }
 
 /// What is wrong with a bill, if anything.
-fn complaint<A: Algorithm>(world: &World<Charged<A>>, bill: Bill) -> Option<String> {
+fn complaint(world: &World, bill: Bill) -> Option<String> {
     let Bill { messages, requests, entries } = bill;
-    let claim = A::INFO.messages;
+    let claim = world.info().messages;
     let (least, most) = ((claim.least.of)(world.group()), (claim.most.of)(world.group()));
     let quiet = world.under_way().next().is_none()
         && world.live_in(Phase::Outside).len() == world.group().size() as usize;

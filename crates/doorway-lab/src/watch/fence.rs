@@ -11,13 +11,10 @@
 
 use std::collections::BTreeSet;
 
-use doorway_core::{Algorithm, Group, Mode, NodeId, Start};
+use doorway_core::{Group, Mode, NodeId, Start};
 
-use super::{Event, Watch, Watched, all, inside};
+use super::{Event, Outgoing, Watch, all, inside};
 use crate::World;
-
-/// An algorithm whose grants have fences.
-pub type Fenced<A> = Watched<A, Fences>;
 
 /// The clock of a node and the fences it was granted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +37,7 @@ impl AsRef<Self> for Fences {
     }
 }
 
-impl<A: Algorithm> Watch<A> for Fences {
+impl Watch for Fences {
     type Note = u64;
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
@@ -56,7 +53,7 @@ impl<A: Algorithm> Watch<A> for Fences {
         }
     }
 
-    fn happened(&mut self, event: Event<'_, u64, A::Message>) {
+    fn happened(&mut self, event: Event<'_, u64>) {
         match event {
             Event::Acquire(mode) => self.asked = Some(mode),
             Event::Receive { message, .. } => self.clock = self.clock.max(message.note),
@@ -78,7 +75,7 @@ impl<A: Algorithm> Watch<A> for Fences {
         }
     }
 
-    fn note(&mut self, _: Event<'_, u64, A::Message>, _to: NodeId, _: &A::Message) -> u64 {
+    fn note(&mut self, _: Event<'_, u64>, _: Outgoing<'_>) -> u64 {
         self.clock
     }
 
@@ -91,16 +88,14 @@ impl<A: Algorithm> Watch<A> for Fences {
 ///
 /// No grant comes between that of a node inside and now, save to others who may be inside with it.
 /// So all that was granted before is what the others remember as their last.
-pub fn check<A: Algorithm, W: Watch<A> + AsRef<Fences>>(
-    world: &World<Watched<A, W>>,
-) -> Option<String> {
+pub fn check<W: Watch + AsRef<Fences>>(world: &World) -> Option<String> {
     if world.group().permits() > 1 {
-        return shared_fence(world);
+        return shared_fence::<W>(world);
     }
-    inside(world).find_map(|(node, own)| {
+    inside::<W>(world).find_map(|(node, own)| {
         let exclusive = world.nodes().member(node).mode() == Mode::Exclusive;
         let own = own.as_ref().last;
-        all(world).filter(|(other, _)| *other != node).find_map(|(other, theirs)| {
+        all::<W>(world).filter(|(other, _)| *other != node).find_map(|(other, theirs)| {
             let theirs = theirs.as_ref();
             let before = if exclusive { theirs.last } else { theirs.last_exclusive };
             let breach = before.is_some() && before >= own;
@@ -113,12 +108,10 @@ pub fn check<A: Algorithm, W: Watch<A> + AsRef<Fences>>(
 }
 
 /// Have two nodes been granted the same fence?
-fn shared_fence<A: Algorithm, W: Watch<A> + AsRef<Fences>>(
-    world: &World<Watched<A, W>>,
-) -> Option<String> {
-    all(world).find_map(|(one, fences)| {
+fn shared_fence<W: Watch + AsRef<Fences>>(world: &World) -> Option<String> {
+    all::<W>(world).find_map(|(one, fences)| {
         let fences = &fences.as_ref().permits;
-        all(world).filter(|(other, _)| *other > one).find_map(|(other, others)| {
+        all::<W>(world).filter(|(other, _)| *other > one).find_map(|(other, others)| {
             let fence = fences.intersection(&others.as_ref().permits).next()?;
             Some(format!("nodes {one} and {other} have both been granted fence {fence}"))
         })

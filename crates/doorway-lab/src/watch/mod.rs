@@ -1,39 +1,40 @@
-//! Properties that need a history: a watch stands beside any algorithm, writes down what happens
-//! at its node, and puts a note on every message.
+//! Properties that need a history: a watch stands beside a node of any algorithm, writes down what
+//! happens there, and puts a note on every message.
 //!
-//! The algorithm does not know that it is watched, and what it does is not changed. The history is
-//! part of the node's state, so whatever runs an algorithm runs a watched one, and a predicate over
-//! one world can speak of what has happened before. Each watch comes with such a predicate, a
-//! function `check` that says in a sentence what is wrong: [`fence::check`], [`order::check`] and
-//! [`charge::check`].
+//! The algorithm does not know that it is watched, and its behaviour does not change. The history
+//! is part of the node's state, so every driver that runs a node runs a watched one too, and a
+//! predicate over one world can speak of what has happened before. Each watch comes with such a
+//! predicate, a function `check` that says in a sentence what is wrong: [`fence::check`],
+//! [`order::check`] and [`charge::check`].
 
 pub mod charge;
 pub mod fence;
 pub mod order;
 
+use std::any::Any;
 use std::fmt;
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 
-use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Phase, Start, Wire};
-use serde::{Deserialize, Serialize};
+use doorway_core::{Breach, CLOCK_LIMIT, Effects, Group, Info, Input, Mode, NodeId, Phase, Start};
 
 use crate::World;
+use crate::erased::{AnyMember, AnyMessage, AnySnapshot, State};
 
-pub use charge::Charged;
-pub use fence::Fenced;
-pub use order::Ordered;
+pub use charge::Charges;
+pub use fence::Fences;
+pub use order::Order;
 
 /// A message with a note of the watch.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Noted<N, M> {
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Noted<N> {
     /// The message of the algorithm: first, so that channels sort watched messages like others.
-    pub inner: M,
+    pub inner: AnyMessage,
     /// What the watch of the sender wrote on it.
     pub note: N,
 }
 
 /// The message first, since pictures know a message by its first word.
-impl<N: fmt::Debug, M: fmt::Debug> fmt::Debug for Noted<N, M> {
+impl<N: fmt::Debug> fmt::Debug for Noted<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} with {:?}", self.inner, self.note)
     }
@@ -41,7 +42,7 @@ impl<N: fmt::Debug, M: fmt::Debug> fmt::Debug for Noted<N, M> {
 
 /// What has happened to a node.
 #[derive(Debug)]
-pub enum Event<'a, N, M> {
+pub enum Event<'a, N> {
     /// The group has begun.
     Start,
     /// A client has asked.
@@ -51,7 +52,7 @@ pub enum Event<'a, N, M> {
         /// Its sender.
         from: NodeId,
         /// The message and its note.
-        message: &'a Noted<N, M>,
+        message: &'a Noted<N>,
     },
     /// The client has left.
     Release,
@@ -59,71 +60,81 @@ pub enum Event<'a, N, M> {
     Failed,
 }
 
-impl<N, M> Copy for Event<'_, N, M> {}
+impl<N> Copy for Event<'_, N> {}
 
-impl<N, M> Clone for Event<'_, N, M> {
+impl<N> Clone for Event<'_, N> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-/// What is written down about one node of an algorithm.
+/// A message that a node is about to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// The receiver.
+    pub to: NodeId,
+    /// The message.
+    pub message: &'a AnyMessage,
+    /// Whose request it serves, where that is not the request whose event sent it.
+    pub serves: Option<NodeId>,
+}
+
+/// What is written down about one node.
 ///
 /// For each event the watch hears what happened, then that the client entered, if it did, and then
 /// of each message that is sent.
-pub trait Watch<A: Algorithm>: Clone + fmt::Debug + Eq + Hash + Send + Sync {
+pub trait Watch: Clone + fmt::Debug + Eq + Hash + Send + Sync + 'static {
     /// What every message carries.
-    type Note: Wire;
+    type Note: Clone + fmt::Debug + Ord + Hash + Send + Sync + 'static;
 
     /// The watch of node `me` when its group begins.
     fn new(me: NodeId, group: &Group, start: &Start) -> Self;
 
     /// Something has happened.
-    fn happened(&mut self, event: Event<'_, Self::Note, A::Message>);
+    fn happened(&mut self, event: Event<'_, Self::Note>);
 
     /// The client went inside.
     fn entered(&mut self, _group: &Group) {}
 
-    /// What to write on a message to `to` that the event made the node send.
-    fn note(
-        &mut self,
-        event: Event<'_, Self::Note, A::Message>,
-        to: NodeId,
-        message: &A::Message,
-    ) -> Self::Note;
+    /// What to write on a message that the event made the node send.
+    fn note(&mut self, event: Event<'_, Self::Note>, outgoing: Outgoing<'_>) -> Self::Note;
 
-    /// From where the watch could start again, were the node forgotten with this floor of the
+    /// From where the watch could start again if the node were forgotten with this floor of the
     /// algorithm. Most histories are lost when they are forgotten.
     fn floor(&self, _algorithm: u64) -> Option<u64> {
         None
     }
 }
 
-/// An algorithm and its watch.
+/// A node and its watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Watched<A, W> {
-    algorithm: A,
+pub struct Watched<W> {
+    member: AnyMember,
     watch: W,
 }
 
-impl<A: Algorithm, W: Watch<A>> Watched<A, W> {
-    /// The state of the algorithm.
-    pub fn algorithm(&self) -> &A {
-        &self.algorithm
+impl<W: Watch> Watched<W> {
+    /// Put a watch beside a node that has just begun, and pass on what the node did then.
+    pub(crate) fn begin(
+        member: AnyMember,
+        group: &Group,
+        start: &Start,
+        did: Effects<AnyMessage>,
+        out: &mut Effects<AnyMessage>,
+    ) -> AnyMember {
+        let mut watched = Self { watch: W::new(member.me(), group, start), member };
+        out.clear();
+        watched.record(group, Event::Start, did, out);
+        AnyMember::new(watched)
     }
 
-    /// What is written down.
-    pub fn watch(&self) -> &W {
-        &self.watch
-    }
-
-    /// Write down what happened and what the algorithm did about it, and send its messages.
+    /// Write down what happened and what the node did about it, and send its messages.
     fn record(
         &mut self,
         group: &Group,
-        event: Event<'_, W::Note, A::Message>,
-        mut did: Effects<A::Message>,
-        out: &mut Effects<Noted<W::Note, A::Message>>,
+        event: Event<'_, W::Note>,
+        mut did: Effects<AnyMessage>,
+        out: &mut Effects<AnyMessage>,
     ) {
         if let Some(reason) = did.rejected() {
             return out.reject(reason);
@@ -134,80 +145,134 @@ impl<A: Algorithm, W: Watch<A>> Watched<A, W> {
             out.enter();
         }
         for (to, inner) in did.drain() {
-            let note = self.watch.note(event, to, &inner);
-            out.send(to, Noted { inner, note });
+            let serves = self.member.serves(&inner, self.member.me(), to);
+            let note = self.watch.note(event, Outgoing { to, message: &inner, serves });
+            out.send(to, AnyMessage::new(Noted { inner, note }));
         }
     }
 }
 
-impl<A: Algorithm, W: Watch<A>> Algorithm for Watched<A, W> {
-    type Message = Noted<W::Note, A::Message>;
-
-    const INFO: Info = A::INFO;
-
-    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
-        Self { algorithm: A::new(me, group, start), watch: W::new(me, group, start) }
-    }
-
-    fn start(&mut self, group: &Group, out: &mut Effects<Self::Message>) {
-        let mut did = Effects::default();
-        self.algorithm.start(group, &mut did);
-        self.record(group, Event::Start, did, out);
-    }
-
-    fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Effects<Self::Message>) {
-        let mut did = Effects::default();
-        self.algorithm.acquire(group, mode, &mut did);
-        self.record(group, Event::Acquire(mode), did, out);
-    }
-
-    fn receive(
+impl<W: Watch> State for Watched<W> {
+    fn step(
         &mut self,
         group: &Group,
-        from: NodeId,
-        message: Self::Message,
-        out: &mut Effects<Self::Message>,
-    ) {
+        input: Input<AnyMessage>,
+        out: &mut Effects<AnyMessage>,
+    ) -> Result<(), Breach> {
         let mut did = Effects::default();
-        self.algorithm.receive(group, from, message.inner.clone(), &mut did);
-        self.record(group, Event::Receive { from, message: &message }, did, out);
+        let input = input.map(|message| message.get::<Noted<W::Note>>().clone());
+        let inner = input.clone().map(|message| message.inner);
+        let stepped = self.member.step(group, inner, &mut did);
+        out.clear();
+        let event = match &input {
+            Input::Acquire(mode) => Event::Acquire(*mode),
+            Input::Receive { from, message } => Event::Receive { from: *from, message },
+            Input::Release => Event::Release,
+            Input::Failed { .. } => Event::Failed,
+        };
+        self.record(group, event, did, out);
+        stepped
     }
 
-    fn release(&mut self, group: &Group, out: &mut Effects<Self::Message>) {
-        let mut did = Effects::default();
-        self.algorithm.release(group, &mut did);
-        self.record(group, Event::Release, did, out);
-    }
-
-    fn failed(
-        &mut self,
+    fn begin(
+        &self,
         group: &Group,
-        node: NodeId,
-        heir: NodeId,
-        out: &mut Effects<Self::Message>,
-    ) {
+        start: &Start,
+        out: &mut Effects<AnyMessage>,
+    ) -> Result<AnyMember, Breach> {
         let mut did = Effects::default();
-        self.algorithm.failed(group, node, heir, &mut did);
-        self.record(group, Event::Failed, did, out);
+        let member = self.member.state().begin(group, start, &mut did)?;
+        Ok(Self::begin(member, group, start, did, out))
     }
 
-    fn wanted(&self) -> bool {
-        self.algorithm.wanted()
+    fn forgotten(&self, group: &Group) -> AnyMember {
+        let watch = W::new(self.me(), group, &Start::default());
+        AnyMember::new(Self { member: self.member.state().forgotten(group), watch })
+    }
+
+    /// A history never repeats itself, so there is nothing to gain.
+    fn settle(&self, _group: &Group, _moment: &mut AnySnapshot) {}
+
+    fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId> {
+        self.member.serves(&message.get::<Noted<W::Note>>().inner, from, to)
     }
 
     fn floor(&self) -> Option<u64> {
-        self.algorithm.floor().and_then(|floor| self.watch.floor(floor))
+        let floor = self.member.floor().and_then(|floor| self.watch.floor(floor));
+        floor.filter(|floor| *floor < CLOCK_LIMIT)
     }
 
-    fn serves(message: &Self::Message, from: NodeId, to: NodeId) -> Option<NodeId> {
-        A::serves(&message.inner, from, to)
+    fn info(&self) -> &'static Info {
+        self.member.info()
+    }
+
+    fn me(&self) -> NodeId {
+        self.member.me()
+    }
+
+    fn phase(&self) -> Phase {
+        self.member.phase()
+    }
+
+    fn held(&self) -> u32 {
+        self.member.held()
+    }
+
+    fn mode(&self) -> Mode {
+        self.member.mode()
+    }
+
+    fn waiting(&self) -> Option<Mode> {
+        self.member.waiting()
+    }
+
+    fn may_acquire(&self, group: &Group, mode: Mode) -> bool {
+        self.member.may_acquire(group, mode)
+    }
+
+    fn may_release(&self) -> bool {
+        self.member.may_release()
+    }
+
+    fn wanted(&self) -> bool {
+        self.member.wanted()
+    }
+
+    fn algorithm(&self) -> &dyn Any {
+        self.member.state().algorithm()
+    }
+
+    fn print_algorithm(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.member.state().print_algorithm(f)
+    }
+
+    fn copy(&self) -> AnyMember {
+        AnyMember::new(self.clone())
+    }
+
+    fn equals(&self, other: &dyn State) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref() == Some(self)
+    }
+
+    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
+        self.hash(&mut hasher);
     }
 }
 
+/// What the watch of a node has written down.
+///
+/// # Panics
+///
+/// If the nodes of the world have no watch of this type.
+pub fn watch_of<W: Watch>(world: &World, node: NodeId) -> &W {
+    let state: &dyn Any = world.nodes().member(node).state();
+    let watched: &Watched<W> = state.downcast_ref().expect("the nodes have this watch");
+    &watched.watch
+}
+
 /// The live nodes that are inside, with what their watch has written down.
-fn inside<A: Algorithm, W: Watch<A>>(
-    world: &World<Watched<A, W>>,
-) -> impl Iterator<Item = (NodeId, &W)> {
+fn inside<W: Watch>(world: &World) -> impl Iterator<Item = (NodeId, &W)> {
     let mut nodes = world.live_in(Phase::Inside);
     nodes.extend(world.live_in(Phase::Waiting));
     nodes.retain(|node| world.nodes().member(*node).held() > 0);
@@ -215,12 +280,6 @@ fn inside<A: Algorithm, W: Watch<A>>(
 }
 
 /// What the watch of every node has written down.
-fn all<A: Algorithm, W: Watch<A>>(
-    world: &World<Watched<A, W>>,
-) -> impl Iterator<Item = (NodeId, &W)> {
+fn all<W: Watch>(world: &World) -> impl Iterator<Item = (NodeId, &W)> {
     world.group().nodes().map(|node| (node, watch_of(world, node)))
-}
-
-fn watch_of<A: Algorithm, W: Watch<A>>(world: &World<Watched<A, W>>, node: NodeId) -> &W {
-    world.nodes().member(node).algorithm().watch()
 }

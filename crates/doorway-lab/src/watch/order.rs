@@ -5,13 +5,10 @@
 //! and a node that asks writes down what it knows. An algorithm keeps the order if nobody is inside
 //! while another still waits with a request that happened before.
 
-use doorway_core::{Algorithm, Group, Mode, NodeId, Phase, Start};
+use doorway_core::{Group, Mode, NodeId, Phase, Start};
 
-use super::{Event, Watch, Watched, all, inside};
+use super::{Event, Outgoing, Watch, all, inside};
 use crate::World;
-
-/// An algorithm whose requests are known to have happened before each other or not.
-pub type Ordered<A> = Watched<A, Order>;
 
 /// What a node knows of everyone's requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,14 +26,14 @@ impl AsRef<Self> for Order {
     }
 }
 
-impl<A: Algorithm> Watch<A> for Order {
+impl Watch for Order {
     type Note = Vec<u32>;
 
     fn new(me: NodeId, group: &Group, _start: &Start) -> Self {
         Self { me, known: vec![0; group.size() as usize], request: Vec::new() }
     }
 
-    fn happened(&mut self, event: Event<'_, Vec<u32>, A::Message>) {
+    fn happened(&mut self, event: Event<'_, Vec<u32>>) {
         match event {
             Event::Acquire(_) => {
                 self.known[self.me.index()] += 1;
@@ -52,25 +49,18 @@ impl<A: Algorithm> Watch<A> for Order {
         }
     }
 
-    fn note(
-        &mut self,
-        _: Event<'_, Vec<u32>, A::Message>,
-        _to: NodeId,
-        _: &A::Message,
-    ) -> Vec<u32> {
+    fn note(&mut self, _: Event<'_, Vec<u32>>, _: Outgoing<'_>) -> Vec<u32> {
         self.known.clone()
     }
 }
 
 /// Who is inside before another who asked first? Two readers do not hinder each other.
-pub fn check<A: Algorithm, W: Watch<A> + AsRef<Order>>(
-    world: &World<Watched<A, W>>,
-) -> Option<String> {
+pub fn check<W: Watch + AsRef<Order>>(world: &World) -> Option<String> {
     let waiting = world.live_in(Phase::Waiting);
-    inside(world).filter(|(node, _)| !waiting.contains(node)).find_map(|(node, own)| {
+    inside::<W>(world).filter(|(node, _)| !waiting.contains(node)).find_map(|(node, own)| {
         let knew = &own.as_ref().request;
         let reads = world.nodes().member(node).mode() == Mode::Shared;
-        all(world).filter(|(other, _)| waiting.contains(other)).find_map(|(other, theirs)| {
+        all::<W>(world).filter(|(other, _)| waiting.contains(other)).find_map(|(other, theirs)| {
             let together = reads && world.nodes().member(other).waiting() == Some(Mode::Shared);
             let asked = theirs.as_ref().known[other.index()];
             let known = knew.get(other.index()).is_some_and(|known| *known >= asked);

@@ -1,6 +1,8 @@
 //! What may happen in a world besides its algorithm.
 
-use doorway_core::{Algorithm, Group, Member, Mode, NodeId, Phase};
+use doorway_core::{Group, Mode, NodeId, Phase};
+
+use crate::erased::AnyMember;
 
 /// As many requests as one likes: a node that asks so often never stops asking.
 ///
@@ -22,7 +24,7 @@ pub enum Victims {
 
 impl Victims {
     /// Is this node one of them?
-    pub(super) fn fit<A: Algorithm>(self, member: &Member<A>) -> bool {
+    pub(super) fn fit(self, member: &AnyMember) -> bool {
         match self {
             Self::Anyone => true,
             Self::Outside => member.phase() == Phase::Outside,

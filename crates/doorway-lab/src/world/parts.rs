@@ -1,17 +1,18 @@
 //! A world taken apart, and put together again: the checker keeps each part once.
 
-use doorway_core::{Algorithm, Member, NodeId, NodeSet};
+use doorway_core::{NodeId, NodeSet};
 
 use super::{Letter, World};
 use crate::Nodes;
+use crate::erased::{AnyMember, AnyMessage};
 
 /// Everything of a world that changes.
 #[derive(Clone, Debug)]
-pub(crate) struct Parts<A: Algorithm> {
+pub(crate) struct Parts {
     /// Each node: its state, how often it still asks, and whether it has crashed.
-    pub(crate) places: Vec<Place<A>>,
+    pub(crate) places: Vec<Place>,
     /// The messages under way by sender and receiver; empty channels are left out.
-    pub(crate) channels: Vec<(NodeId, NodeId, Vec<A::Message>)>,
+    pub(crate) channels: Vec<(NodeId, NodeId, Vec<AnyMessage>)>,
     /// Which crashes are still unknown to which live node.
     pub(crate) undetected: Vec<(NodeId, NodeId)>,
     /// How many losses, duplicates and crashes may still happen.
@@ -20,22 +21,22 @@ pub(crate) struct Parts<A: Algorithm> {
 
 /// A node in its world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place<A> {
-    pub(crate) member: Member<A>,
+pub(crate) struct Place {
+    pub(crate) member: AnyMember,
     pub(crate) wishes: u32,
     pub(crate) crashed: bool,
 }
 
-impl<A: Algorithm> World<A> {
+impl World {
     /// What this world is made of.
-    pub(crate) fn parts(&self) -> Parts<A> {
+    pub(crate) fn parts(&self) -> Parts {
         let place = |node: NodeId| Place {
             member: self.nodes.member(node).clone(),
             wishes: self.limits.acquires[node.index()].0,
             crashed: self.crashed.contains(node),
         };
         let channel = |(&(from, to), letters): (&(NodeId, NodeId), &_)| {
-            let letters: &std::collections::VecDeque<Letter<A::Message>> = letters;
+            let letters: &std::collections::VecDeque<Letter> = letters;
             (from, to, letters.iter().map(|letter| letter.body.clone()).collect())
         };
         Parts {
@@ -47,7 +48,7 @@ impl<A: Algorithm> World<A> {
     }
 
     /// A world like this one, made of other parts.
-    pub(crate) fn made_of(&self, parts: Parts<A>) -> Self {
+    pub(crate) fn made_of(&self, parts: Parts) -> Self {
         let mut limits = self.limits.clone();
         [limits.losses, limits.duplicates, limits.crashes] = parts.faults;
         for (acquires, place) in limits.acquires.iter_mut().zip(&parts.places) {
@@ -61,6 +62,7 @@ impl<A: Algorithm> World<A> {
         let crashed: NodeSet = crashed.map(|place| place.member.me()).collect();
         let members = parts.places.into_iter().map(|place| place.member).collect();
         Self {
+            algorithm: self.algorithm,
             nodes: Nodes::from_members(self.group().clone(), members, &crashed),
             channel: self.channel,
             network: parts.channels.into_iter().map(channel).collect(),

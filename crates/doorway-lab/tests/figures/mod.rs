@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use doorway_core::quorums::Quorums;
-use doorway_core::{Algorithm, Group, Mode, NodeId, Phase};
+use doorway_core::{Group, Mode, NodeId, Phase};
 use doorway_lab::{Choice, Limits, Step, World};
 
 /// Two nodes that ask both.
@@ -62,19 +62,19 @@ pub fn limits(group: &Group, asks: &[u32]) -> Limits {
 }
 
 /// Let `choice` happen, which must violate nothing.
-pub fn apply<A: Algorithm>(world: &mut World<A>, choice: Choice) -> Step<A::Message> {
+pub fn apply(world: &mut World, choice: Choice) -> Step {
     let step = world.apply(choice);
-    assert_eq!(step.violation, None, "{}: {step:?}", A::INFO.name);
+    assert_eq!(step.violation, None, "{}: {step:?}", world.info().name);
     step
 }
 
 /// Let choices happen that a generator picks, until there are none; returns the steps.
-pub fn run<A: Algorithm>(world: &mut World<A>, mut seed: u64) -> Vec<Step<A::Message>> {
+pub fn run(world: &mut World, mut seed: u64) -> Vec<Step> {
     let mut steps = Vec::new();
     loop {
         let choices = world.choices();
         if choices.is_empty() {
-            assert_eq!(world.live_in(Phase::Waiting), [], "{} with seed {seed}", A::INFO.name);
+            assert_eq!(world.live_in(Phase::Waiting), [], "{} with seed {seed}", world.info().name);
             return steps;
         }
         seed ^= seed << 13;

@@ -5,76 +5,76 @@ use std::sync::Arc;
 use doorway_core::{Algorithm, Channel, Mode, Needs, NodeId, Phase, Shape, Start};
 use doorway_lab::check::{Check, Report, Sought, Verdict};
 use doorway_lab::trace::What;
-use doorway_lab::{Limits, Trace, Violation, World};
+use doorway_lab::{AnyAlgorithm, Limits, Trace, Violation, World};
 
 use crate::{Finding, figures, verdicts};
 
 /// Node i asks `asks[i]` times, nothing fails, and channels are as the algorithm wants them.
-pub(crate) fn plain<A: Algorithm>(asks: &[u32]) -> World<A> {
-    shaped(&Shape::default(), asks)
+pub(crate) fn plain<A: Algorithm>(asks: &[u32]) -> World {
+    shaped::<A>(&Shape::default(), asks)
 }
 
 /// The same for a group of a shape.
-pub(crate) fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World<A> {
+pub(crate) fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
     let group = Arc::new(A::INFO.group(asks.len(), shape).expect("small groups exist"));
     let mut limits = Limits::reliable(&group, 0);
     limits.acquires = asks.iter().map(|times| (*times, Mode::Exclusive)).collect();
-    World::new(group, &Start::default(), A::INFO.channel, limits)
+    World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits)
 }
 
 /// The same for a group with these quorums.
-pub(crate) fn voting<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World<A> {
+pub(crate) fn voting<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World {
     let group = figures::group(sets);
     let limits = figures::limits(&group, asks);
-    World::new(group, &Start::default(), A::INFO.channel, limits)
+    World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits)
 }
 
 /// The same world with channels that keep no order.
-pub(crate) fn unordered<A: Algorithm>(world: &World<A>) -> World<A> {
+pub(crate) fn unordered(world: &World) -> World {
     over(Channel::Unordered, world)
 }
 
 /// The same world with other channels.
-pub(crate) fn over<A: Algorithm>(channel: Channel, world: &World<A>) -> World<A> {
+pub(crate) fn over(channel: Channel, world: &World) -> World {
     let (group, limits) = (world.group().clone(), world.limits().clone());
-    World::new(group, &Start::default(), channel, limits)
+    World::new(world.algorithm(), group, &Start::default(), channel, limits)
 }
 
 /// The same world, in which a node begins inside.
-pub(crate) fn begun_by<A: Algorithm>(node: NodeId, world: &World<A>) -> World<A> {
+pub(crate) fn begun_by(node: NodeId, world: &World) -> World {
     let (group, limits) = (world.group().clone(), world.limits().clone());
-    World::new(group, &Start::with_holder(node), world.channel(), limits)
+    World::new(world.algorithm(), group, &Start::with_holder(node), world.channel(), limits)
 }
 
 /// The same world in which one message may arrive twice.
-pub(crate) fn doubling<A: Algorithm>(mut world: World<A>) -> World<A> {
+pub(crate) fn doubling(mut world: World) -> World {
     world.limits_mut().duplicates = 1;
     world
 }
 
 /// The same world in which one message may be lost.
-pub(crate) fn losing<A: Algorithm>(mut world: World<A>) -> World<A> {
+pub(crate) fn losing(mut world: World) -> World {
     world.limits_mut().losses = 1;
     world
 }
 
 /// The shortest story that ends with what is sought.
-pub(crate) fn seek<A: Algorithm>(world: &World<A>, sought: Sought) -> Finding {
+pub(crate) fn seek(world: &World, sought: Sought) -> Finding {
     finding(world, verdicts::seek(world, sought))
 }
 
 /// Whatever goes wrong in a world, waiting for ever included.
-pub(crate) fn judge<A: Algorithm>(world: &World<A>) -> Finding {
+pub(crate) fn judge(world: &World) -> Finding {
     finding(world, Check::new(world, 1_000_000).run())
 }
 
-fn finding<A: Algorithm>(world: &World<A>, report: Report) -> Finding {
+fn finding(world: &World, report: Report) -> Finding {
     Finding { setting: setting(world), trace: story(world, &report), report }
 }
 
 /// Play what was found.
-fn story<A: Algorithm>(first: &World<A>, report: &Report) -> Trace {
-    let mut drawn = Trace::new(A::INFO.name, first.group().size());
+fn story(first: &World, report: &Report) -> Trace {
+    let mut drawn = Trace::new(first.info().name, first.group().size());
     for step in first.opening() {
         drawn.record(0.0, step);
     }
@@ -90,10 +90,10 @@ fn story<A: Algorithm>(first: &World<A>, report: &Report) -> Trace {
 }
 
 /// A world in words.
-fn setting<A: Algorithm>(world: &World<A>) -> String {
+fn setting(world: &World) -> String {
     let (group, limits) = (world.group(), world.limits());
     let mut words = vec![format!("{} nodes", group.size())];
-    if A::INFO.needs == Needs::Quorums {
+    if world.info().needs == Needs::Quorums {
         let set = |node| {
             let names = group.quorum(node, 0).iter().map(ToString::to_string);
             format!("{{{}}}", names.collect::<Vec<_>>().join(","))

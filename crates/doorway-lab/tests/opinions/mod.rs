@@ -6,7 +6,6 @@
 use std::hash::{Hash, Hasher};
 use std::mem::{Discriminant, discriminant};
 
-use doorway_core::Algorithm;
 use doorway_lab::check::{Check, Verdict};
 use doorway_lab::{Choice, Violation, World};
 use stateright::{Checker, Model, Property};
@@ -21,7 +20,7 @@ pub(crate) enum Opinion {
 }
 
 /// The opinion of our own checker, on so many threads, and how many bytes it kept for it.
-pub(crate) fn ours_on<A: Algorithm>(threads: usize, world: &World<A>) -> (Opinion, u64) {
+pub(crate) fn ours_on(threads: usize, world: &World) -> (Opinion, u64) {
     let report = Check { threads, ..Check::safety(world, u64::MAX) }.run();
     let opinion = match report.verdict {
         Verdict::Holds => Opinion::Holds(report.progress.states as usize),
@@ -34,12 +33,12 @@ pub(crate) fn ours_on<A: Algorithm>(threads: usize, world: &World<A>) -> (Opinio
 }
 
 /// The opinion of our own checker.
-pub(crate) fn ours<A: Algorithm>(world: &World<A>) -> Opinion {
+pub(crate) fn ours(world: &World) -> Opinion {
     ours_on(1, world).0
 }
 
 /// The opinion of Stateright, searching breadth first on one thread.
-pub(crate) fn stateright<A: Algorithm + 'static>(world: World<A>) -> Opinion {
+pub(crate) fn stateright(world: World) -> Opinion {
     let checker = Worlds(world).checker().spawn_bfs().join();
     match checker.discovery(SOUND) {
         None => Opinion::Holds(checker.unique_state_count()),
@@ -55,47 +54,47 @@ pub(crate) fn stateright<A: Algorithm + 'static>(world: World<A>) -> Opinion {
 const SOUND: &str = "exclusion, the contract, no refusals, and nobody stuck";
 
 /// Everything that can become of a world.
-struct Worlds<A: Algorithm>(World<A>);
+struct Worlds(World);
 
 /// A world, and what went wrong in the step that led to it.
 #[derive(Clone, Debug, PartialEq)]
-struct Reached<A: Algorithm> {
-    world: World<A>,
+struct Reached {
+    world: World,
     violation: Option<Violation>,
 }
 
-impl<A: Algorithm> Hash for Reached<A> {
+impl Hash for Reached {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.world.hash(state);
         self.violation.is_some().hash(state);
     }
 }
 
-impl<A: Algorithm> Reached<A> {
+impl Reached {
     fn wrong(&self) -> Option<Violation> {
         self.violation.clone().or_else(|| self.world.stuck())
     }
 }
 
-impl<A: Algorithm> Model for Worlds<A> {
-    type State = Reached<A>;
+impl Model for Worlds {
+    type State = Reached;
     type Action = Choice;
 
-    fn init_states(&self) -> Vec<Reached<A>> {
+    fn init_states(&self) -> Vec<Reached> {
         vec![Reached { world: self.0.clone(), violation: None }]
     }
 
-    fn actions(&self, state: &Reached<A>, actions: &mut Vec<Choice>) {
+    fn actions(&self, state: &Reached, actions: &mut Vec<Choice>) {
         actions.extend(state.world.choices());
     }
 
-    fn next_state(&self, state: &Reached<A>, choice: Choice) -> Option<Reached<A>> {
+    fn next_state(&self, state: &Reached, choice: Choice) -> Option<Reached> {
         let mut world = state.world.clone();
         let violation = world.apply(choice).violation;
         Some(Reached { world, violation })
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![Property::always(SOUND, |_, state: &Reached<A>| state.wrong().is_none())]
+        vec![Property::always(SOUND, |_, state: &Reached| state.wrong().is_none())]
     }
 }

@@ -9,17 +9,19 @@ mod watching;
 use std::collections::BTreeSet;
 
 use doorway_core::algorithms::carvalho_roucairol::{self, CarvalhoRoucairol};
-use doorway_core::algorithms::le_lann::{self, LeLann};
-use doorway_core::algorithms::naimi_trehel::{self, NaimiTrehel};
-use doorway_core::algorithms::raymond_echo::{self, RaymondEcho};
+use doorway_core::algorithms::le_lann::LeLann;
+use doorway_core::algorithms::naimi_trehel::NaimiTrehel;
+use doorway_core::algorithms::raymond_echo::RaymondEcho;
 use doorway_core::algorithms::raymond_tree::{self, RaymondTree};
 use doorway_core::algorithms::ricart_agrawala_token::{self, RicartAgrawalaToken};
-use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami};
+use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::tree::TreeShape;
 use doorway_core::{Algorithm, Group, NodeId, Shape, Start};
 use doorway_lab::check::Verdict;
-use doorway_lab::watch::{Event, Watch, Watched};
-use doorway_lab::{Letter, Parcel, Violation, World};
+use doorway_lab::erased::AnyMessage;
+use doorway_lab::trace::kind;
+use doorway_lab::watch::{Event, Noted, Outgoing, Watch, watch_of};
+use doorway_lab::{AnyAlgorithm, Letter, Parcel, Violation, World};
 
 use spoiled::{Sends, Spoil, Spoiled};
 use watching::{search, world};
@@ -43,10 +45,11 @@ fn broken(verdict: &Verdict, complaint: &str) -> usize {
 }
 
 /// Raymond 1989, section 5: a queue holds each neighbour once, and pointers lead to the token.
-fn lift(world: &World<RaymondTree>) -> Option<String> {
-    let state = |node: NodeId| world.nodes().member(node).algorithm();
-    let token = |(parcel, letter): (Parcel, &Letter<_>)| {
-        (letter.body == raymond_tree::Message::Privilege).then_some(parcel.to)
+fn lift(world: &World) -> Option<String> {
+    let state = |node: NodeId| world.nodes().member(node).algorithm::<RaymondTree>();
+    let token = |(parcel, letter): (Parcel, &Letter)| {
+        let message: &raymond_tree::Message = letter.body.get();
+        (*message == raymond_tree::Message::Privilege).then_some(parcel.to)
     };
     // A token under way is where it goes: its sender points there already.
     let rests = world.group().nodes().filter(|node| state(*node).holder() == *node);
@@ -68,11 +71,12 @@ fn lift(world: &World<RaymondTree>) -> Option<String> {
 
 #[test]
 fn pointers_lead_to_the_token_and_queues_hold_each_neighbour_once() {
-    for tree in [TreeShape::Chain, TreeShape::Star] {
-        let shape = Shape { tree: Some(tree), ..Shape::default() };
-        holds(&search(&world(&shape, &[2; 3]), lift));
-        holds(&search(&world(&shape, &[2; 4]), lift));
-        let mut doubled = world(&shape, &[0, 1, 0]);
+    let tree = AnyAlgorithm::of::<RaymondTree>;
+    for shape in [TreeShape::Chain, TreeShape::Star] {
+        let shape = Shape { tree: Some(shape), ..Shape::default() };
+        holds(&search(&world(tree(), &shape, &[2; 3]), lift));
+        holds(&search(&world(tree(), &shape, &[2; 4]), lift));
+        let mut doubled = world(tree(), &shape, &[0, 1, 0]);
         doubled.limits_mut().duplicates = 1;
         assert_eq!(broken(&search(&doubled, lift), "the token is at"), 3);
     }
@@ -82,35 +86,36 @@ fn pointers_lead_to_the_token_and_queues_hold_each_neighbour_once() {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Visited(bool);
 
-impl<A: Algorithm> Watch<A> for Visited {
+impl Watch for Visited {
     type Note = ();
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
         Self(start.holder(me).is_some())
     }
 
-    fn happened(&mut self, _event: Event<'_, (), A::Message>) {}
+    fn happened(&mut self, _event: Event<'_, ()>) {}
 
     fn entered(&mut self, _group: &Group) {
         self.0 = true;
     }
 
-    fn note(&mut self, _: Event<'_, (), A::Message>, _to: NodeId, _: &A::Message) {}
+    fn note(&mut self, _: Event<'_, ()>, _: Outgoing<'_>) {}
 }
 
 /// Carvalho & Roucairol 1983: each pair has one permission, and once one of the two has been
 /// inside, never none.
-fn permissions(world: &World<Watched<CarvalhoRoucairol, Visited>>) -> Option<String> {
-    let state = |node: NodeId| world.nodes().member(node).algorithm();
+fn permissions(world: &World) -> Option<String> {
+    let state = |node: NodeId| world.nodes().member(node).algorithm::<CarvalhoRoucairol>();
     let pairs = world.group().nodes().flat_map(|one| (0..one.0).map(move |two| (one, NodeId(two))));
     pairs.into_iter().find_map(|(one, two)| {
         let between = world.under_way().filter(|(parcel, letter)| {
             let ends = [(one, two), (two, one)].contains(&(parcel.from, parcel.to));
-            ends && letter.body.inner == carvalho_roucairol::Message::Reply
+            let message = &letter.body.get::<Noted<()>>().inner;
+            ends && matches!(message.get(), carvalho_roucairol::Message::Reply)
         });
-        let has = |one, two| usize::from(state(one).algorithm().permitted_by(two));
+        let has = |one, two| usize::from(state(one).permitted_by(two));
         let permissions = between.count() + has(one, two) + has(two, one);
-        let used = state(one).watch().0 || state(two).watch().0;
+        let used = [one, two].into_iter().any(|node| watch_of::<Visited>(world, node).0);
         (permissions > 1 || (used && permissions == 0))
             .then(|| format!("nodes {one} and {two} have {permissions} permissions"))
     })
@@ -119,75 +124,56 @@ fn permissions(world: &World<Watched<CarvalhoRoucairol, Visited>>) -> Option<Str
 #[test]
 fn each_pair_has_one_permission() {
     let fresh = Shape::default();
+    let visited = || AnyAlgorithm::of::<CarvalhoRoucairol>().watched::<Visited>();
     for asks in [&[3, 3][..], &[2, 2, 2]] {
-        holds(&search(&world(&fresh, asks), permissions));
+        holds(&search(&world(visited(), &fresh, asks), permissions));
     }
-    let mut doubled = world(&fresh, &[1, 0]);
+    let mut doubled = world(visited(), &fresh, &[1, 0]);
     doubled.limits_mut().duplicates = 1;
     assert_eq!(broken(&search(&doubled, permissions), "have 2 permissions"), 3);
 }
 
-/// Says of a message whether it is the token.
-trait Carries {
-    fn token(&self) -> bool;
-}
-
-macro_rules! tokens {
-    ($($module:ident: $pattern:pat,)+) => {$(
-        impl Carries for $module::Message {
-            fn token(&self) -> bool {
-                use $module::Message;
-                matches!(self, $pattern)
-            }
-        }
-    )+};
-}
-
-tokens! {
-    le_lann: Message::Token,
-    naimi_trehel: Message::Token,
-    raymond_echo: Message::Privilege,
-    raymond_tree: Message::Privilege,
-    ricart_agrawala_token: Message::Token(_),
-    suzuki_kasami: Message::Privilege(_),
+/// Is this message the token? Every algorithm calls it by one of these names.
+fn is_token(message: &AnyMessage) -> bool {
+    matches!(kind(&format!("{message:?}")), "Token" | "Privilege")
 }
 
 /// How many tokens a node has: what it began with and received, less what it sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Tokens(i8);
 
-impl<A: Algorithm<Message: Carries>> Watch<A> for Tokens {
+impl Watch for Tokens {
     type Note = ();
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
         Self(i8::from(start.token() == me))
     }
 
-    fn happened(&mut self, event: Event<'_, (), A::Message>) {
+    fn happened(&mut self, event: Event<'_, ()>) {
         if let Event::Receive { message, .. } = event {
-            self.0 += i8::from(message.inner.token());
+            self.0 += i8::from(is_token(&message.inner));
         }
     }
 
-    fn note(&mut self, _: Event<'_, (), A::Message>, _to: NodeId, message: &A::Message) {
-        self.0 -= i8::from(message.token());
+    fn note(&mut self, _: Event<'_, ()>, outgoing: Outgoing<'_>) {
+        self.0 -= i8::from(is_token(outgoing.message));
     }
 }
 
 /// Who sends a token that it does not have, or is inside without one?
-fn one_token<A: Algorithm<Message: Carries>>(world: &World<Watched<A, Tokens>>) -> Option<String> {
+fn one_token(world: &World) -> Option<String> {
     world.group().nodes().find_map(|node| {
         let member = world.nodes().member(node);
-        let tokens = member.algorithm().watch().0;
+        let tokens = watch_of::<Tokens>(world, node).0;
         let right = tokens == 1 || (tokens == 0 && member.held() == 0);
         (!right).then(|| format!("node {node} has {tokens} tokens"))
     })
 }
 
-fn keeps_one_token<A: Algorithm<Message: Carries>>() {
+fn keeps_one_token<A: Algorithm>() {
     for asks in [&[3, 3][..], &[2, 2, 2]] {
-        let first = world::<Watched<A, Tokens>>(&Shape::default(), asks);
-        holds(&search(&first, |world| one_token(world)));
+        let first = world(AnyAlgorithm::of::<A>().watched::<Tokens>(), &Shape::default(), asks);
+        holds(&search(&first, one_token));
     }
 }
 
@@ -209,13 +195,18 @@ impl Spoil for TwoTokens {
     type Of = RicartAgrawalaToken;
 
     fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
-        let copies: Sends<Self> = sends.iter().filter(|(_, msg)| msg.token()).cloned().collect();
+        let copies: Sends<Self> = sends
+            .iter()
+            .filter(|(_, message)| matches!(message, ricart_agrawala_token::Message::Token(_)))
+            .cloned()
+            .collect();
         sends.into_iter().chain(copies).collect()
     }
 }
 
 #[test]
 fn a_second_token_is_noticed() {
-    let first = world::<Watched<Spoiled<TwoTokens>, Tokens>>(&Shape::default(), &[1, 1, 1]);
+    let spoiled = AnyAlgorithm::of::<Spoiled<TwoTokens>>().watched::<Tokens>();
+    let first = world(spoiled, &Shape::default(), &[1, 1, 1]);
     broken(&search(&first, one_token), "has -1 tokens");
 }

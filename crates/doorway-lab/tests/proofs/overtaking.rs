@@ -7,8 +7,8 @@ use doorway_core::algorithms::raymond_k::{self, RaymondK};
 use doorway_core::quorums::Quorums;
 use doorway_core::{Algorithm, Group, Mode, NodeId, Phase, Shape, Start};
 use doorway_lab::check::Verdict;
-use doorway_lab::watch::{Event, Watch, Watched};
-use doorway_lab::{Limits, World};
+use doorway_lab::watch::{Event, Outgoing, Watch, watch_of};
+use doorway_lab::{AnyAlgorithm, Limits, World};
 
 use crate::spoiled::{Spoil, Spoiled};
 use crate::watching::{search, world};
@@ -24,7 +24,7 @@ struct Arrivals {
     since: Vec<(u32, u32, bool)>,
 }
 
-impl Watch<RaymondK> for Arrivals {
+impl Watch for Arrivals {
     /// How many requests the sender has made.
     type Note = u32;
 
@@ -32,11 +32,11 @@ impl Watch<RaymondK> for Arrivals {
         Self { made: 0, since: vec![(0, 0, true); group.size() as usize] }
     }
 
-    fn happened(&mut self, event: Event<'_, u32, raymond_k::Message>) {
+    fn happened(&mut self, event: Event<'_, u32>) {
         match event {
             Event::Acquire(_) => self.made += 1,
             Event::Receive { from, message } => {
-                let request = matches!(message.inner, raymond_k::Message::Request(_));
+                let request = matches!(message.inner.get(), raymond_k::Message::Request(_));
                 if request && message.note > self.since[from.index()].0 {
                     self.since[from.index()] = (message.note, 0, false);
                 }
@@ -49,25 +49,17 @@ impl Watch<RaymondK> for Arrivals {
         self.since.iter_mut().for_each(|(_, entries, _)| *entries = 2.min(*entries + 1));
     }
 
-    fn note(
-        &mut self,
-        _: Event<'_, u32, raymond_k::Message>,
-        to: NodeId,
-        message: &raymond_k::Message,
-    ) -> u32 {
-        self.since[to.index()].2 |= matches!(message, raymond_k::Message::Reply { .. });
+    fn note(&mut self, _: Event<'_, u32>, outgoing: Outgoing<'_>) -> u32 {
+        let reply = matches!(outgoing.message.get(), raymond_k::Message::Reply { .. });
+        self.since[outgoing.to.index()].2 |= reply;
         self.made
     }
 }
 
 /// Who has entered more than `most` times since the request of a waiting node arrived, or, if
 /// `answered` is false, before it answered that request?
-fn overtaken(
-    world: &World<Watched<RaymondK, Arrivals>>,
-    most: u32,
-    answered: bool,
-) -> Option<String> {
-    let watch = |node: NodeId| world.nodes().member(node).algorithm().watch();
+fn overtaken(world: &World, most: u32, answered: bool) -> Option<String> {
+    let watch = |node: NodeId| watch_of::<Arrivals>(world, node);
     world.live_in(Phase::Waiting).into_iter().find_map(|waiting| {
         world.group().others(waiting).find_map(|node| {
             let (request, entries, replied) = watch(node).since[waiting.index()];
@@ -80,7 +72,8 @@ fn overtaken(
 
 fn overtaking(permits: u32, asks: &[u32], most: u32, answered: bool) -> Verdict {
     let shape = Shape { permits: Some(permits), ..Shape::default() };
-    search(&world(&shape, asks), move |world| overtaken(world, most, answered))
+    let watched = AnyAlgorithm::of::<RaymondK>().watched::<Arrivals>();
+    search(&world(watched, &shape, asks), move |world| overtaken(world, most, answered))
 }
 
 /// The paper says that once a request has arrived at a node, this node enters at most once before
@@ -108,16 +101,16 @@ struct Served {
     most: u32,
 }
 
-impl<A: Algorithm<Message = maekawa::Message>> Watch<A> for Served {
+impl Watch for Served {
     type Note = ();
 
     fn new(_me: NodeId, group: &Group, _start: &Start) -> Self {
         Self { since: vec![None; group.size() as usize], most: 0 }
     }
 
-    fn happened(&mut self, event: Event<'_, (), maekawa::Message>) {
+    fn happened(&mut self, event: Event<'_, ()>) {
         match event {
-            Event::Receive { from, message } => match message.inner {
+            Event::Receive { from, message } => match message.inner.get() {
                 maekawa::Message::Request(_) => self.since[from.index()] = Some(0),
                 maekawa::Message::Release => self.count(),
                 _ => {}
@@ -127,9 +120,9 @@ impl<A: Algorithm<Message = maekawa::Message>> Watch<A> for Served {
         }
     }
 
-    fn note(&mut self, _: Event<'_, (), maekawa::Message>, to: NodeId, message: &maekawa::Message) {
-        if let maekawa::Message::Locked(_) = message {
-            self.since[to.index()] = None;
+    fn note(&mut self, _: Event<'_, ()>, outgoing: Outgoing<'_>) {
+        if let maekawa::Message::Locked(_) = outgoing.message.get() {
+            self.since[outgoing.to.index()] = None;
         }
     }
 }
@@ -144,12 +137,9 @@ impl Served {
 }
 
 /// At which member were more than `most` requests served while another waited?
-fn delayed<A: Algorithm<Message = maekawa::Message>>(
-    world: &World<Watched<A, Served>>,
-    most: u32,
-) -> Option<String> {
+fn delayed(world: &World, most: u32) -> Option<String> {
     world.group().nodes().find_map(|node| {
-        let served = world.nodes().member(node).algorithm().watch().most;
+        let served = watch_of::<Served>(world, node).most;
         (served > most).then(|| format!("{served} were served at node {node} while another waited"))
     })
 }
@@ -169,14 +159,15 @@ impl Spoil for Unlearned {
     }
 }
 
-fn on_sets<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World<A> {
+fn on_sets<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World {
     let sets = sets.iter().map(|set| set.iter().map(|node| NodeId(node - 1)).collect()).collect();
     let quorums = Quorums::from_sets(sets).expect("the sets meet");
     let group = Group::new(asks.len()).and_then(|group| group.with_quorums(quorums));
     let group = Arc::new(group.expect("a set for each node"));
     let acquires = asks.iter().map(|times| (*times, Mode::Exclusive)).collect();
     let limits = Limits { acquires, ..Limits::reliable(&group, 0) };
-    World::new(group, &Start::default(), A::INFO.channel, limits)
+    let algorithm = AnyAlgorithm::of::<A>().watched::<Served>();
+    World::new(algorithm, group, &Start::default(), A::INFO.channel, limits)
 }
 
 /// The paper says that at most K-1 requests are served at a member while another waits there, as
@@ -185,10 +176,9 @@ fn on_sets<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World<A> {
 fn more_requests_than_claimed_are_served_while_another_waits() {
     let sets: &[&[u32]] = &[&[1, 2, 3], &[2, 3, 4], &[1, 3, 4], &[1, 2, 4]];
     let asks = [2, 2, 2, 0];
-    let printed = on_sets::<Watched<Spoiled<Unlearned>, Served>>(sets, &asks);
+    let printed = on_sets::<Spoiled<Unlearned>>(sets, &asks);
     let printed = search(&printed, |world| delayed(world, 2));
-    let repaired =
-        search(&on_sets::<Watched<Maekawa, Served>>(sets, &asks), |world| delayed(world, 2));
+    let repaired = search(&on_sets::<Maekawa>(sets, &asks), |world| delayed(world, 2));
     for found in [printed, repaired] {
         assert_eq!(broken(&found, "3 were served at node 3"), 24);
     }
@@ -200,10 +190,10 @@ fn more_requests_than_claimed_are_served_while_another_waits() {
 fn those_whom_nobody_asks_overtake_without_bound_unless_they_learn() {
     let star: &[&[u32]] = &[&[1], &[1, 2], &[1, 3], &[1, 4]];
     for (asks, most) in [([0, 2, 2, 2], 4), ([0, 3, 3, 3], 6)] {
-        let printed = || on_sets::<Watched<Spoiled<Unlearned>, Served>>(star, &asks);
+        let printed = || on_sets::<Spoiled<Unlearned>>(star, &asks);
         holds(&search(&printed(), move |world| delayed(world, most)));
         broken(&search(&printed(), move |world| delayed(world, most - 1)), "were served");
-        let repaired = on_sets::<Watched<Maekawa, Served>>(star, &asks);
+        let repaired = on_sets::<Maekawa>(star, &asks);
         holds(&search(&repaired, |world| delayed(world, 3)));
     }
 }

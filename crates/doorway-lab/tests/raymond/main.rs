@@ -10,7 +10,7 @@ mod voting;
 use std::sync::Arc;
 
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
-use doorway_lab::{Choice, Limits, World};
+use doorway_lab::{AnyAlgorithm, Choice, Limits, World};
 
 /// A world in which node i asks `acquires[i]` times and forgets when it may.
 pub(crate) fn world<A: Algorithm>(
@@ -18,12 +18,12 @@ pub(crate) fn world<A: Algorithm>(
     start: &Start,
     channel: Channel,
     acquires: &[u32],
-) -> World<A> {
+) -> World {
     let group = Arc::new(A::INFO.group(acquires.len(), shape).expect("the shape fits"));
     let mut limits = Limits::reliable(&group, 0);
     limits.acquires = acquires.iter().map(|times| (*times, Mode::Exclusive)).collect();
     limits.forgetting = true;
-    World::new(group, start, channel, limits)
+    World::new(AnyAlgorithm::of::<A>(), group, start, channel, limits)
 }
 
 /// How many worlds there are, none of which violates anything.
@@ -38,7 +38,7 @@ pub(crate) fn worlds<A: Algorithm>(
 }
 
 /// Let everything under way arrive, in a fixed order; returns how many messages were sent.
-pub(crate) fn settle<A: Algorithm>(world: &mut World<A>) -> usize {
+pub(crate) fn settle(world: &mut World) -> usize {
     let mut sent = 0;
     let deliver = |choice: &Choice| matches!(choice, Choice::Deliver(_));
     while let Some(choice) = world.choices().into_iter().find(deliver) {
@@ -48,7 +48,7 @@ pub(crate) fn settle<A: Algorithm>(world: &mut World<A>) -> usize {
 }
 
 /// Let one thing happen; returns how many messages were sent.
-pub(crate) fn apply<A: Algorithm>(world: &mut World<A>, choice: Choice) -> usize {
+pub(crate) fn apply(world: &mut World, choice: Choice) -> usize {
     let step = world.apply(choice);
     assert_eq!(step.violation, None);
     step.sends.len()

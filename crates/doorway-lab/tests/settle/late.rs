@@ -9,7 +9,7 @@ use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::algorithms::{self, Task};
 use doorway_core::quorums::{Kind, Quorums};
 use doorway_core::{Algorithm, Channel, Group, Info, Mode, Needs, NodeId, Shape, Start};
-use doorway_lab::{Choice, FOREVER, Limits, World};
+use doorway_lab::{AnyAlgorithm, Choice, FOREVER, Limits, World};
 
 use crate::Case;
 use crate::listed::listed;
@@ -85,7 +85,13 @@ fn where_nodes_crash_a_distance_is_kept_however_wide() {
     let group = Group::new(3).and_then(|group| group.with_quorums(quorums?)).expect("they meet");
     let limits = Limits { crashes: 1, detection: true, ..Limits::reliable(&group, FOREVER) };
     let start = Start::default();
-    let world = World::<MaekawaHeir>::new(Arc::new(group), &start, Channel::Fifo, limits);
+    let world = World::new(
+        AnyAlgorithm::of::<MaekawaHeir>(),
+        Arc::new(group),
+        &start,
+        Channel::Fifo,
+        limits,
+    );
     let mut pair = Pair::new(world);
     let mut happen = |choice| {
         let mut next = Some(choice);

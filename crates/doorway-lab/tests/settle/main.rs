@@ -16,7 +16,7 @@ use doorway_core::{
     Algorithm, Channel, Group, Info, Needs, NodeId, Shape, Snapshot, Start, Wiring,
 };
 use doorway_lab::check::{Check, Verdict};
-use doorway_lab::{Choice, FOREVER, Limits, World};
+use doorway_lab::{AnyAlgorithm, Choice, FOREVER, Limits, World};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -47,7 +47,7 @@ impl Case {
         Self { shape, asks: asks.to_vec(), channel, forgetting: false, crashes: 0 }
     }
 
-    fn world<A: Algorithm>(&self) -> World<A> {
+    fn world<A: Algorithm>(&self) -> World {
         let group = A::INFO.group(self.asks.len(), &self.shape).expect("the shape fits");
         let group = Arc::new(group);
         let mut limits = Limits {
@@ -59,7 +59,7 @@ impl Case {
         for (limit, asks) in limits.acquires.iter_mut().zip(&self.asks) {
             limit.0 = *asks;
         }
-        World::new(group, &Start::default(), self.channel, limits)
+        World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), self.channel, limits)
     }
 }
 

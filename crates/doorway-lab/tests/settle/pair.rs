@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use doorway_core::Algorithm;
 use doorway_lab::{Choice, Parcel, Step, World};
 
 /// What an onlooker sees of a step: the choice without the place of a message in its channel, who
 /// entered, and what went wrong.
-fn seen<M>(step: &Step<M>) -> String {
+fn seen(step: &Step) -> String {
     let choice = match step.choice {
         Choice::Deliver(parcel) => format!("{} hears {}", parcel.to, parcel.from),
         choice => format!("{choice:?}"),
@@ -18,13 +17,13 @@ fn seen<M>(step: &Step<M>) -> String {
 
 /// A world that was never settled, and one that is settled after each step.
 #[derive(Clone, Debug)]
-pub(crate) struct Pair<A: Algorithm> {
-    pub(crate) world: World<A>,
-    settled: World<A>,
+pub(crate) struct Pair {
+    pub(crate) world: World,
+    settled: World,
 }
 
-impl<A: Algorithm> Pair<A> {
-    pub(crate) fn new(world: World<A>) -> Self {
+impl Pair {
+    pub(crate) fn new(world: World) -> Self {
         Self { settled: world.settled(), world }
     }
 
@@ -79,12 +78,12 @@ impl<A: Algorithm> Pair<A> {
 }
 
 /// The numbers of the messages that are still under way once the world is settled.
-fn kept<A: Algorithm>(world: &World<A>) -> BTreeSet<u64> {
+fn kept(world: &World) -> BTreeSet<u64> {
     world.settled().under_way().map(|(_, letter)| letter.id).collect()
 }
 
 /// The same choice in the settled world; `None` if it is the arrival of a dropped message.
-fn in_settled<A: Algorithm>(world: &World<A>, choice: Choice) -> Option<Choice> {
+fn in_settled(world: &World, choice: Choice) -> Option<Choice> {
     let Choice::Deliver(parcel) = choice else { return Some(choice) };
     let kept = kept(world);
     let channel = |at: &Parcel| (at.from, at.to) == (parcel.from, parcel.to);
@@ -96,7 +95,7 @@ fn in_settled<A: Algorithm>(world: &World<A>, choice: Choice) -> Option<Choice> 
 
 /// Let dropped messages arrive until there are none. They must not change anything, but for more
 /// messages of their kind.
-fn without_dropped<A: Algorithm>(world: &World<A>) -> Option<World<A>> {
+fn without_dropped(world: &World) -> Option<World> {
     let settled = world.settled();
     let mut world = world.clone();
     for _ in 0..1000 {
@@ -111,7 +110,7 @@ fn without_dropped<A: Algorithm>(world: &World<A>) -> Option<World<A>> {
 }
 
 /// Tells worlds apart.
-pub(crate) fn fingerprint<A: Algorithm>(world: &World<A>) -> u64 {
+pub(crate) fn fingerprint(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
     hasher.finish()

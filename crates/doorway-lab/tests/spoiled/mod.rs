@@ -6,7 +6,7 @@ use std::hash::Hash;
 use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Snapshot, Start};
 
 /// What is spoiled, with what it must remember to do so.
-pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync {
+pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync + 'static {
     /// The sound algorithm.
     type Of: Algorithm;
 

@@ -8,7 +8,7 @@ use doorway_core::algorithms::central::{Central, Message};
 use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Start};
 
 /// How a coordinator treats those who wait.
-pub(crate) trait Manners: Clone + Debug + Eq + Hash + Send + Sync {
+pub(crate) trait Manners: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// Is the last who came served first?
     const LAST_FIRST: bool = false;
     /// Does its own client keep the right to enter on leaving, in case it wants in again?

@@ -21,7 +21,7 @@ use doorway_core::algorithms::naimi_trehel::NaimiTrehel;
 use doorway_core::algorithms::raymond_tree::RaymondTree;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
 use doorway_lab::check::{Check, Property, Report, Sought, Verdict};
-use doorway_lab::{Choice, FOREVER, Limits, Violation, World};
+use doorway_lab::{AnyAlgorithm, Choice, FOREVER, Limits, Violation, World};
 use spoiled::Spoiled;
 use spoils::{
     DroppedDeferral, EarlyEntry, ForgottenClock, ForgottenRequest, LostRelease, PassedBy,
@@ -29,34 +29,34 @@ use spoils::{
 };
 
 /// Node i asks `asks[i]` times, over channels as the algorithm wants them.
-fn world<A: Algorithm>(asks: &[u32]) -> World<A> {
-    shaped(&Shape::default(), asks)
+fn world<A: Algorithm>(asks: &[u32]) -> World {
+    shaped::<A>(&Shape::default(), asks)
 }
 
-fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World<A> {
-    over(A::INFO.channel, shape, asks)
+fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
+    over::<A>(A::INFO.channel, shape, asks)
 }
 
-fn over<A: Algorithm>(channel: Channel, shape: &Shape, asks: &[u32]) -> World<A> {
+fn over<A: Algorithm>(channel: Channel, shape: &Shape, asks: &[u32]) -> World {
     let group = Arc::new(A::INFO.group(asks.len(), shape).expect("a small group"));
     let mut limits = Limits::reliable(&group, 0);
     limits.acquires = asks.iter().map(|times| (*times, Mode::Exclusive)).collect();
-    World::new(group, &Start::default(), channel, limits)
+    World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), channel, limits)
 }
 
 /// What the checker says if it looks at everything.
-fn verdict<A: Algorithm>(world: &World<A>) -> Verdict {
+fn verdict(world: &World) -> Verdict {
     Check::new(world, 500_000).run().verdict
 }
 
 /// The property that is violated, and the length of the shortest way there.
 #[track_caller]
-fn bites<A: Algorithm>(world: &World<A>) -> (Property, usize) {
+fn bites(world: &World) -> (Property, usize) {
     match verdict(world) {
         Verdict::Violated { trace, violation, .. } => {
             (Property::violated_by(&violation), trace.len())
         }
-        verdict => panic!("{}: {verdict:?}", A::INFO.name),
+        verdict => panic!("{}: {verdict:?}", world.info().name),
     }
 }
 
@@ -88,7 +88,7 @@ fn a_wait_without_end_in_a_world_that_stands_still() {
     assert_eq!(found, [6, 6, 2].map(|steps| (Property::Stuck, steps)));
 }
 
-fn play<A: Algorithm>(world: &mut World<A>, choices: &[Choice]) {
+fn play(world: &mut World, choices: &[Choice]) {
     for choice in choices {
         world.apply(*choice);
     }
@@ -96,12 +96,12 @@ fn play<A: Algorithm>(world: &mut World<A>, choices: &[Choice]) {
 
 /// A wait without end in a world that goes on: only a cycle shows it.
 #[track_caller]
-fn starves<A: Algorithm>(world: &World<A>) -> NodeId {
+fn starves(world: &World) -> NodeId {
     let sought = Sought { stuck: false, ..Sought::default() };
     assert_eq!(verdicts::way_to(world, sought), None, "no single world or step shows it");
     let Report { verdict, .. } = Check { sought, ..Check::new(world, 500_000) }.run();
     let Verdict::Violated { trace, cycle, violation } = verdict else {
-        panic!("{}: {verdict:?}", A::INFO.name);
+        panic!("{}: {verdict:?}", world.info().name);
     };
     let Violation::Starved(node) = violation else { panic!("{violation}") };
     // Played again and again, the cycle brings the world back to where it was.

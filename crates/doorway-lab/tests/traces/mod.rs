@@ -7,19 +7,19 @@ use doorway_core::algorithms::le_lann::LeLann;
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
 use doorway_lab::trace::What;
-use doorway_lab::{Choice, Limits, Parcel, Trace, Violation, World};
+use doorway_lab::{AnyAlgorithm, Choice, Limits, Parcel, Trace, Violation, World};
 
-fn world<A: Algorithm>(size: usize, change: impl Fn(&mut Limits)) -> World<A> {
+fn world<A: Algorithm>(size: usize, change: impl Fn(&mut Limits)) -> World {
     let group = Arc::new(A::INFO.group(size, &Shape::default()).expect("small groups exist"));
     let mut limits = Limits::reliable(&group, 1);
     change(&mut limits);
-    World::new(group, &Start::default(), Channel::Unordered, limits)
+    World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), Channel::Unordered, limits)
 }
 
 /// Step by step, the choice picked by `pick` among all that there are, until it picks none.
-fn stepwise<A: Algorithm>(
+fn stepwise(
     title: &str,
-    mut world: World<A>,
+    mut world: World,
     mut pick: impl FnMut(usize, &[Choice]) -> Option<Choice>,
 ) -> Trace {
     let mut trace = Trace::new(title, world.group().size());
@@ -36,9 +36,9 @@ fn stepwise<A: Algorithm>(
 
 /// In message delays: message number `i` takes `delay(i)`, requests come at the given times, and a
 /// node inside leaves after `inside`.
-fn timed<A: Algorithm>(
+fn timed(
     title: &str,
-    mut world: World<A>,
+    mut world: World,
     mut requests: Vec<(f64, u32)>,
     inside: f64,
     until: f64,

@@ -2,7 +2,6 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test takes what it needs")]
 
-use doorway_core::Algorithm;
 use doorway_lab::check::{Check, Report, Sought, Verdict};
 use doorway_lab::{Choice, Violation, World};
 
@@ -15,38 +14,38 @@ pub const STUCK: Sought = Sought { together: false, refusals: false, stuck: true
 const LIMIT: u64 = 2_000_000;
 
 /// Look for this and nothing else, not even at waiting.
-pub fn seek<A: Algorithm>(world: &World<A>, sought: Sought) -> Report {
+pub fn seek(world: &World, sought: Sought) -> Report {
     Check { sought, ..Check::safety(world, LIMIT) }.run()
 }
 
 /// Nothing that can be seen in a single world or step goes wrong: how many worlds there are.
 #[track_caller]
-pub fn holds<A: Algorithm>(world: &World<A>) -> u64 {
+pub fn holds(world: &World) -> u64 {
     let report = seek(world, Sought::default());
-    assert_eq!(report.verdict, Verdict::Holds, "{} {:?}", A::INFO.name, world.limits());
+    assert_eq!(report.verdict, Verdict::Holds, "{} {:?}", world.info().name, world.limits());
     report.progress.states
 }
 
 /// The shortest way to what is sought; `None` if there is no way.
 #[track_caller]
-pub fn way_to<A: Algorithm>(world: &World<A>, sought: Sought) -> Option<(Vec<Choice>, Violation)> {
+pub fn way_to(world: &World, sought: Sought) -> Option<(Vec<Choice>, Violation)> {
     match seek(world, sought).verdict {
         Verdict::Holds => None,
         Verdict::Violated { trace, violation, .. } => Some((trace, violation)),
-        Verdict::NotExhausted => panic!("{}: too many worlds", A::INFO.name),
+        Verdict::NotExhausted => panic!("{}: too many worlds", world.info().name),
     }
 }
 
 /// The length of the shortest way to a violation, and the violation.
 #[track_caller]
-pub fn violation<A: Algorithm>(world: &World<A>) -> (usize, Violation) {
+pub fn violation(world: &World) -> (usize, Violation) {
     let found = way_to(world, Sought::default());
-    let (trace, violation) = found.unwrap_or_else(|| panic!("{} holds", A::INFO.name));
+    let (trace, violation) = found.unwrap_or_else(|| panic!("{} holds", world.info().name));
     (trace.len(), violation)
 }
 
 /// The length of the shortest way to too many inside, if there is one.
 #[track_caller]
-pub fn together<A: Algorithm>(world: &World<A>) -> Option<usize> {
+pub fn together(world: &World) -> Option<usize> {
     way_to(world, TOGETHER).map(|(trace, _)| trace.len())
 }

@@ -5,12 +5,16 @@ use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, NodeId, Shape, Wiring};
 use doorway_lab::check::Verdict;
-use doorway_lab::watch::Charged;
-use doorway_lab::watch::charge::check;
+use doorway_lab::watch::charge::{Charges, check};
+use doorway_lab::{AnyAlgorithm, World};
 
 use crate::spoiled::{Sends, Spoil, Spoiled};
 use crate::watching::{search, world};
 use crate::{asks, complaint, sound, steps};
+
+fn charged<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
+    world(AnyAlgorithm::of::<A>().watched::<Charges>(), shape, asks)
+}
 
 struct Try(&'static [u32]);
 
@@ -18,10 +22,10 @@ impl Task for Try {
     type Output = Option<Verdict>;
 
     fn run<A: Algorithm>(self) -> Option<Verdict> {
-        let first = world::<Charged<A>>(&Shape::default(), self.0);
+        let first = charged::<A>(&Shape::default(), self.0);
         // What may cost any number of messages has any number of worlds.
         let bounded = (A::INFO.messages.most.of)(first.group()).is_finite();
-        bounded.then(|| search(&first, |world| check(world)))
+        bounded.then(|| search(&first, check))
     }
 }
 
@@ -42,7 +46,7 @@ fn no_schedule_costs_more_or_less_than_claimed() {
 fn the_token_that_carries_its_queue_costs_what_its_wires_allow() {
     for wiring in [Wiring::Mesh, Wiring::Ring, Wiring::Tree] {
         let shape = Shape { wiring: Some(wiring), ..Shape::default() };
-        let found = search(&world::<Charged<SuzukiKasami>>(&shape, &[2, 2, 2]), check);
+        let found = search(&charged::<SuzukiKasami>(&shape, &[2, 2, 2]), check);
         assert_eq!(steps(&found), None, "{wiring:?}: {found:?}");
     }
 }
@@ -93,8 +97,8 @@ impl Spoil for Laconic {
 
 #[track_caller]
 fn complains<A: Algorithm>(word: &str) {
-    let first = world::<Charged<A>>(&Shape::default(), &[2, 2]);
-    let why = complaint(&search(&first, |world| check(world)));
+    let first = charged::<A>(&Shape::default(), &[2, 2]);
+    let why = complaint(&search(&first, check));
     assert!(why.contains("pays") && why.contains(word), "{why}");
 }
 

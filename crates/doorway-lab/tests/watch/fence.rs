@@ -16,13 +16,14 @@ use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Group, Mode, NodeId, Shape, Start};
 use doorway_lab::check::Verdict;
 use doorway_lab::watch::fence::{Fences, check};
-use doorway_lab::watch::{Event, Fenced, Watch, Watched};
+use doorway_lab::watch::{Event, Outgoing, Watch};
+use doorway_lab::{AnyAlgorithm, World};
 
 use crate::watching::{search, world};
 use crate::{asks, complaint, sound, steps};
 
 /// What is wrong with a clock; nothing, if nothing is overridden.
-trait Fault: Clone + Debug + Eq + Hash + Send + Sync {
+trait Fault: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// Does who receives a message take the later clock?
     const HEARS: bool = true;
     /// Does a node that is forgotten start again from its clock?
@@ -41,16 +42,16 @@ impl<F> AsRef<Fences> for Bent<F> {
     }
 }
 
-impl<A: Algorithm, F: Fault> Watch<A> for Bent<F> {
+impl<F: Fault> Watch for Bent<F> {
     type Note = u64;
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
-        Self(Watch::<A>::new(me, group, start), PhantomData)
+        Self(Fences::new(me, group, start), PhantomData)
     }
 
-    fn happened(&mut self, event: Event<'_, u64, A::Message>) {
+    fn happened(&mut self, event: Event<'_, u64>) {
         if F::HEARS || !matches!(event, Event::Receive { .. }) {
-            Watch::<A>::happened(&mut self.0, event);
+            self.0.happened(event);
         }
     }
 
@@ -58,23 +59,27 @@ impl<A: Algorithm, F: Fault> Watch<A> for Bent<F> {
         // In a group of one, every reading is the node's own.
         let alone = Group::new(1).and_then(|group| group.with_permits(2, 2));
         let alone = alone.expect("a node may have two seats");
-        Watch::<A>::entered(&mut self.0, if F::OWN_READINGS { group } else { &alone });
+        self.0.entered(if F::OWN_READINGS { group } else { &alone });
     }
 
-    fn note(&mut self, event: Event<'_, u64, A::Message>, to: NodeId, message: &A::Message) -> u64 {
-        Watch::<A>::note(&mut self.0, event, to, message)
+    fn note(&mut self, event: Event<'_, u64>, outgoing: Outgoing<'_>) -> u64 {
+        self.0.note(event, outgoing)
     }
 
     fn floor(&self, algorithm: u64) -> Option<u64> {
-        if F::KEEPS_CLOCK { Watch::<A>::floor(&self.0, algorithm) } else { Some(algorithm) }
+        if F::KEEPS_CLOCK { self.0.floor(algorithm) } else { Some(algorithm) }
     }
 }
 
+fn watched<A: Algorithm, W: Watch>(shape: &Shape, asks: &[u32]) -> World {
+    world(AnyAlgorithm::of::<A>().watched::<W>(), shape, asks)
+}
+
 /// Two nodes may forget as well; of three there are too many worlds.
-fn find<A: Algorithm, W: Watch<A> + AsRef<Fences>>(asks: &[u32]) -> Verdict {
-    let mut first = world::<Watched<A, W>>(&Shape::default(), asks);
+fn find<A: Algorithm, W: Watch + AsRef<Fences>>(asks: &[u32]) -> Verdict {
+    let mut first = watched::<A, W>(&Shape::default(), asks);
     first.limits_mut().forgetting = asks.len() < 3;
-    search(&first, |world| check(world))
+    search(&first, check::<W>)
 }
 
 struct Try(&'static [u32]);
@@ -103,9 +108,9 @@ fn writers_exceed_readers_and_readers_exceed_writers() {
     let (read, reads) = ((1, Mode::Shared), (2, Mode::Shared));
     let (write, writes) = ((1, Mode::Exclusive), (2, Mode::Exclusive));
     for asks in [[reads, read, write], [read, read, writes], [read, write, writes]] {
-        let mut first = world::<Fenced<ReadersWriters>>(&Shape::default(), &[0; 3]);
+        let mut first = watched::<ReadersWriters, Fences>(&Shape::default(), &[0; 3]);
         first.limits_mut().acquires = asks.to_vec();
-        let found = search(&first, check);
+        let found = search(&first, check::<Fences>);
         assert_eq!(steps(&found), None, "{found:?}");
     }
 }
@@ -117,7 +122,7 @@ fn permits(permits: u32, seats: u32) -> Shape {
 #[test]
 fn no_two_permits_have_the_same_fence() {
     for (k, seats, asks) in [(2, 1, &[2, 2][..]), (3, 2, &[2, 2]), (2, 1, &[1, 1, 1])] {
-        let found = search(&world::<Fenced<RaymondK>>(&permits(k, seats), asks), check);
+        let found = search(&watched::<RaymondK, Fences>(&permits(k, seats), asks), check::<Fences>);
         assert_eq!(steps(&found), None, "{found:?}");
     }
 }
@@ -131,8 +136,8 @@ impl Fault for OneClock {
 /// Two nodes that know nothing of each other's entry have the same clock.
 #[test]
 fn a_clock_alone_gives_two_permits_one_fence() {
-    let first = world::<Watched<RaymondK, Bent<OneClock>>>(&permits(2, 1), &[1, 1]);
-    let found = search(&first, check);
+    let first = watched::<RaymondK, Bent<OneClock>>(&permits(2, 1), &[1, 1]);
+    let found = search(&first, check::<Bent<OneClock>>);
     assert_eq!(steps(&found), Some(2), "{found:?}");
 }
 
@@ -171,9 +176,9 @@ fn a_clock_that_is_forgotten_breaks_fences() {
 /// Who crashes inside takes its last fence along: only a number of the view above the clock helps.
 #[test]
 fn who_crashes_inside_leaves_its_fence_to_the_next() {
-    let mut first = world::<Fenced<MaekawaHeir>>(&Shape::default(), &[1, 1, 1]);
+    let mut first = watched::<MaekawaHeir, Fences>(&Shape::default(), &[1, 1, 1]);
     let limits = first.limits_mut();
     (limits.crashes, limits.detection) = (1, true);
-    let found = search(&first, check);
+    let found = search(&first, check::<Fences>);
     assert_eq!(steps(&found), Some(8), "{found:?}");
 }

@@ -6,10 +6,15 @@ use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Group, NodeId, Shape, Start};
 use doorway_lab::check::Verdict;
 use doorway_lab::watch::order::{Order, check};
-use doorway_lab::watch::{Event, Ordered, Watch, Watched};
+use doorway_lab::watch::{Event, Outgoing, Watch};
+use doorway_lab::{AnyAlgorithm, World};
 
 use crate::watching::{search, world};
 use crate::{asks, complaint, sound, steps};
+
+fn watched<A: Algorithm, W: Watch>(asks: &[u32]) -> World {
+    world(AnyAlgorithm::of::<A>().watched::<W>(), &Shape::default(), asks)
+}
 
 struct Try(&'static [u32]);
 
@@ -17,7 +22,7 @@ impl Task for Try {
     type Output = Verdict;
 
     fn run<A: Algorithm>(self) -> Verdict {
-        search(&world::<Ordered<A>>(&Shape::default(), self.0), |world| check(world))
+        search(&watched::<A, Order>(self.0), check::<Order>)
     }
 }
 
@@ -77,46 +82,41 @@ impl<const DEAF: bool> AsRef<Order> for Lossy<DEAF> {
     }
 }
 
-impl<A: Algorithm, const DEAF: bool> Watch<A> for Lossy<DEAF> {
+impl<const DEAF: bool> Watch for Lossy<DEAF> {
     type Note = Vec<u32>;
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
-        Self { order: Watch::<A>::new(me, group, start), me, size: group.size() }
+        Self { order: Order::new(me, group, start), me, size: group.size() }
     }
 
-    fn happened(&mut self, event: Event<'_, Vec<u32>, A::Message>) {
+    fn happened(&mut self, event: Event<'_, Vec<u32>>) {
         match event {
             Event::Receive { .. } if DEAF => {}
             Event::Release if !DEAF => {
                 let group = Group::new(self.size as usize).expect("as large as it was");
-                self.order = Watch::<A>::new(self.me, &group, &Start::default());
+                self.order = Order::new(self.me, &group, &Start::default());
             }
-            _ => Watch::<A>::happened(&mut self.order, event),
+            _ => self.order.happened(event),
         }
     }
 
-    fn note(
-        &mut self,
-        event: Event<'_, Vec<u32>, A::Message>,
-        to: NodeId,
-        message: &A::Message,
-    ) -> Vec<u32> {
-        Watch::<A>::note(&mut self.order, event, to, message)
+    fn note(&mut self, event: Event<'_, Vec<u32>>, outgoing: Outgoing<'_>) -> Vec<u32> {
+        self.order.note(event, outgoing)
     }
 }
 
 /// Who forgets what is done counts the next request under a number that others know already.
 #[test]
 fn an_order_that_forgets_accuses_lamport() {
-    let first = world::<Watched<Lamport, Lossy<false>>>(&Shape::default(), &[2, 2]);
-    let why = complaint(&search(&first, check));
+    let first = watched::<Lamport, Lossy<false>>(&[2, 2]);
+    let why = complaint(&search(&first, check::<Lossy<false>>));
     assert!(why.contains("asked before"), "{why}");
 }
 
 /// Of those who do not listen, nobody knows of anybody's request.
 #[test]
 fn an_order_that_is_deaf_notices_nothing() {
-    let first = world::<Watched<RicartAgrawala, Lossy<true>>>(&Shape::default(), &[2, 1, 1]);
-    let found = search(&first, check);
+    let first = watched::<RicartAgrawala, Lossy<true>>(&[2, 1, 1]);
+    let found = search(&first, check::<Lossy<true>>);
     assert_eq!(steps(&found), None, "{found:?}");
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{anyhow, ensure};
 use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
+use doorway_lab::AnyAlgorithm;
 use doorway_lab::check::Verdict;
 use doorway_lab::diagram::{self, Format};
 use indicatif::HumanCount;
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     args.case.ensure_possible(args.size())?;
     match args.algorithm {
-        Some(entry) => one(args, &entry.info, out),
+        Some(entry) => one(args, entry, out),
         None => all(args, out),
     }
 }
@@ -94,12 +95,12 @@ impl Args {
     }
 
     /// Check an algorithm, unless there is no such group of it.
-    fn check(&self, info: &'static Info, interrupt: &Interrupt) -> anyhow::Result<Finding> {
-        let group = self.shape.group(info, self.size())?;
-        let case = self.case.case(info, group)?;
-        let checked = checking::check(info.name, &case, self.case.memory, interrupt);
+    fn check(&self, entry: &'static Entry, interrupt: &Interrupt) -> anyhow::Result<Finding> {
+        let group = self.shape.group(&entry.info, self.size())?;
+        let case = self.case.case(AnyAlgorithm::from(entry), group)?;
+        let checked = checking::check(&case, self.case.memory, interrupt);
         let options = self.shape.script_options(self.size());
-        Finding::new(info, case, self.case.acquires(), checked, &options)
+        Finding::new(&entry.info, case, self.case.acquires(), checked, &options)
     }
 
     /// Write the files that were asked for.
@@ -149,20 +150,20 @@ impl Args {
     }
 }
 
-fn one(args: &Args, info: &'static Info, out: &mut dyn Write) -> anyhow::Result<()> {
+fn one(args: &Args, entry: &'static Entry, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(path) = &args.diagram {
         Format::from_path(path).map_err(|error| Usage(error.to_string()))?;
     }
     for path in args.diagram.iter().chain(&args.save) {
         files::ensure_writable(path)?;
     }
-    let finding = args.check(info, &Interrupt::listen()?)?;
+    let finding = args.check(entry, &Interrupt::listen()?)?;
     if let Some(story) = &finding.story {
         args.write(story)?;
     }
     unless_closed(args.tell(&finding, out))?;
     if let Some(violated) = finding.violated() {
-        return Err(anyhow!("{}: violated: {violated}", info.name));
+        return Err(anyhow!("{}: violated: {violated}", entry.info.name));
     }
     match finding.stop() {
         Some(stop) => Err(NotExhausted(format!("not exhausted: {stop}")).into()),
@@ -184,12 +185,12 @@ const NO_GROUP: &str = "no such group";
 fn all(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let interrupt = Interrupt::listen()?;
     let mut findings = Vec::new();
-    for Entry { info, .. } in ALL {
-        let found = match args.check(info, &interrupt) {
+    for entry in ALL {
+        let found = match args.check(entry, &interrupt) {
             Err(error) if !is_refusal(&error) => return Err(error),
             found => found,
         };
-        findings.push((info, found));
+        findings.push((&entry.info, found));
     }
     let possible = findings.iter().any(|(_, found)| found.is_ok());
     if let (false, Some((_, Err(reason)))) = (possible, findings.first()) {

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, ensure};
-use doorway_core::algorithms::{self, Entry, Task};
-use doorway_core::{Algorithm, Group};
-use doorway_lab::Trace;
+use doorway_core::Group;
+use doorway_core::algorithms::Entry;
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::recording::{self, File, Recording};
 use doorway_lab::script::Outcome;
 use doorway_lab::simulate::{Arrival, Options, Simulation, Workload};
+use doorway_lab::{AnyAlgorithm, Trace};
 
 use crate::failure::Usage;
 use crate::files;
@@ -163,24 +163,14 @@ pub(crate) fn example_of(entry: &Entry, group: Group) -> Result<Trace, Usage> {
 /// What happens in a run, and what of it must never happen.
 fn traced(entry: &Entry, mut options: Options) -> Result<(Trace, Option<String>), Usage> {
     options.trace = MAX_EVENTS;
-    algorithms::with(entry.info.name, Traced(options)).expect("an entry of the list has a type")
-}
-
-struct Traced(Options);
-
-impl Task for Traced {
-    type Output = Result<(Trace, Option<String>), Usage>;
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let mut run = Simulation::<A>::new(self.0).map_err(Usage)?;
-        let mut ended = false;
-        while !ended && run.trace().events.len() < MAX_EVENTS {
-            ended = run.advance(1 << 10);
-        }
-        let mut trace = run.trace().clone();
-        if !ended {
-            trace.title = format!("{}, the first {MAX_EVENTS} events", trace.title);
-        }
-        Ok((trace, run.report().violation))
+    let mut run = Simulation::new(AnyAlgorithm::from(entry), options).map_err(Usage)?;
+    let mut ended = false;
+    while !ended && run.trace().events.len() < MAX_EVENTS {
+        ended = run.advance(1 << 10);
     }
+    let mut trace = run.trace().clone();
+    if !ended {
+        trace.title = format!("{}, the first {MAX_EVENTS} events", trace.title);
+    }
+    Ok((trace, run.report().violation))
 }

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::Instant;
 
-use doorway_core::Algorithm;
-use doorway_core::algorithms::{self, Entry, Task};
+use doorway_core::algorithms::Entry;
+use doorway_lab::AnyAlgorithm;
 use doorway_lab::numbers::short;
 use doorway_lab::simulate::{Options, Report, Simulation};
 use serde::Serialize;
@@ -55,9 +55,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let traffic = args.run.traffic()?;
     let entries = args.entries.unwrap_or_else(|| traffic.entries(ENTRIES));
     let options = args.run.options(&traffic, info, group, entries)?;
-    let task = Timed(options);
-    let (report, seconds) =
-        algorithms::with(info.name, task).expect("the parser knows the name")?;
+    let (report, seconds) = timed(AnyAlgorithm::from(args.algorithm), options)?;
     let events_per_second = report.events as f64 / seconds.max(1e-9);
     let violation = report.violation.clone();
     if args.json {
@@ -72,23 +70,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs to the end with progress, and takes the time.
-struct Timed(Options);
-
-impl Task for Timed {
-    type Output = Result<(Report, f64), Usage>;
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let total = self.0.entries + self.0.warmup;
-        let mut run = Simulation::<A>::new(self.0).map_err(Usage)?;
-        let progress = Progress::new(total, "entries");
-        let begin = Instant::now();
-        while !run.advance(1 << 18) {
-            progress.at(run.entries_done());
-        }
-        let seconds = begin.elapsed().as_secs_f64();
-        Ok((run.report(), seconds))
+/// Run to the end with progress. Returned beside the figures are the seconds that it took.
+fn timed(algorithm: AnyAlgorithm, options: Options) -> Result<(Report, f64), Usage> {
+    let progress = Progress::new(options.entries + options.warmup, "entries");
+    let mut run = Simulation::new(algorithm, options).map_err(Usage)?;
+    let begin = Instant::now();
+    while !run.advance(1 << 18) {
+        progress.at(run.entries_done());
     }
+    Ok((run.report(), begin.elapsed().as_secs_f64()))
 }
 
 fn print_report(out: &mut dyn Write, report: &Report, rate: f64) -> anyhow::Result<()> {

@@ -7,9 +7,9 @@ use super::cost;
 use super::requester::{ByName, Requester};
 use crate::algorithms::prelude::*;
 
-/// The rules in which the variants differ. The defaults are the correct ones.
-pub trait Rules: Clone + Debug + Eq + Hash + Send + Sync {
-    /// How a node keeps track of its own request.
+/// Where the variants differ. What is not overridden is right.
+pub trait Rules: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+    /// How a node keeps account of its own request.
     type Requester: Requester;
     /// What the variant declares about itself.
     const INFO: Info;
