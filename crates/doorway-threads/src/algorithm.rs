@@ -183,10 +183,8 @@ impl Claims {
 pub struct Info {
     /// The name by which it is asked for.
     pub name: &'static str,
-    /// Whose it is, and from which year.
+    /// Its authors and the year of publication; [`Info::year`] reads the year from here.
     pub origin: &'static str,
-    /// The year.
-    pub year: u16,
     /// The fewest processes.
     pub fewest: usize,
     /// The most processes.
@@ -204,7 +202,28 @@ pub struct Info {
 }
 
 impl Info {
-    /// Can it serve so many?
+    /// What most of the locks have in common, for `..Info::LOCK`: at least two and up to [`MOST`]
+    /// processes, loads and stores only, no fences, no growing numbers. Every algorithm states its
+    /// own name, origin, registers and claims.
+    pub const LOCK: Self = Self {
+        name: "",
+        origin: "",
+        fewest: 2,
+        most: MOST,
+        registers: "",
+        primitive: Primitive::ReadWrite,
+        fences: "",
+        bound: None,
+        claims: Claims::DEADLOCK_FREE,
+    };
+
+    /// The year of publication: the first number of four digits in [`Info::origin`].
+    pub fn year(&self) -> Option<u16> {
+        let mut numbers = self.origin.split(|letter: char| !letter.is_ascii_digit());
+        numbers.find(|digits| digits.len() == 4)?.parse().ok()
+    }
+
+    /// Whether the algorithm serves `n` processes.
     pub const fn serves(&self, n: usize) -> bool {
         self.fewest <= n && n <= self.most
     }

@@ -193,6 +193,17 @@ fn every_algorithm_has_its_rows() {
     }
 }
 
+/// What every algorithm has to state itself is not left at the empty default.
+#[test]
+fn every_algorithm_states_name_origin_and_registers() {
+    for info in ALL.iter().map(|entry| entry.info) {
+        let said = [info.name, info.origin, info.registers];
+        assert!(said.iter().all(|text| !text.is_empty()), "{info:?}");
+        assert!(info.year().is_some_and(|year| (1960..2030).contains(&year)), "{info:?}");
+        assert_eq!(ALL.iter().filter(|entry| entry.info.name == info.name).count(), 1, "{info:?}");
+    }
+}
+
 /// A lock may be made of what no row refutes, and of nothing else.
 #[test]
 fn models_are_those_that_are_refuted() {

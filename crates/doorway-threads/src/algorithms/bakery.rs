@@ -53,14 +53,11 @@ impl Algorithm for Bakery {
     const INFO: Info = Info {
         name: "bakery",
         origin: "Lamport 1974",
-        year: 1974,
-        fewest: 2,
-        most: MOST,
         registers: "n bits, n unbounded numbers",
-        primitive: Primitive::ReadWrite,
         fences: "ac",
         bound: Some(7),
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -59,14 +59,10 @@ impl Algorithm for Burns {
     const INFO: Info = Info {
         name: "burns",
         origin: "after Burns 1981",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "n bits, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -51,14 +51,10 @@ impl Algorithm for BurnsPrinted {
     const INFO: Info = Info {
         name: "burns-printed",
         origin: "Burns 1981, as passed around",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "n bits, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -57,14 +57,10 @@ impl Algorithm for Clh {
     const INFO: Info = Info {
         name: "clh",
         origin: "Craig 1993, Landin and Hagersten 1994",
-        year: 1993,
-        fewest: 2,
-        most: MOST,
         registers: "1 word, n + 1 bits of nodes",
         primitive: Primitive::Exchange,
-        fences: "",
-        bound: None,
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

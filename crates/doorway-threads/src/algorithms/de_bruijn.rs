@@ -53,14 +53,10 @@ impl Algorithm for DeBruijn {
     const INFO: Info = Info {
         name: "de-bruijn",
         origin: "de Bruijn 1967",
-        year: 1967,
-        fewest: 2,
-        most: MOST,
         registers: "n ternary numbers, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims { bypass, ..Claims::LOCKOUT_FREE },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -45,14 +45,11 @@ impl Algorithm for Dekker {
     const INFO: Info = Info {
         name: "dekker",
         origin: "Dekker 1965",
-        year: 1965,
-        fewest: 2,
         most: 2,
         registers: "2 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
         fences: "ac",
-        bound: None,
         claims: Claims::LOCKOUT_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -51,14 +51,10 @@ impl Algorithm for Dijkstra {
     const INFO: Info = Info {
         name: "dijkstra",
         origin: "Dijkstra 1965",
-        year: 1965,
-        fewest: 2,
-        most: MOST,
         registers: "2n bits, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "d",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -44,14 +44,11 @@ impl Algorithm for DoranThomas1 {
     const INFO: Info = Info {
         name: "doran-thomas-1",
         origin: "Doran and Thomas 1980",
-        year: 1980,
-        fewest: 2,
         most: 2,
         registers: "2 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
         fences: "ac",
-        bound: None,
         claims: Claims::LOCKOUT_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -48,14 +48,11 @@ impl Algorithm for DoranThomas2 {
     const INFO: Info = Info {
         name: "doran-thomas-2",
         origin: "Doran and Thomas 1980",
-        year: 1980,
-        fewest: 2,
         most: 2,
         registers: "4 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
         fences: "a",
-        bound: None,
         claims: Claims { fifo: |_| false, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -57,14 +57,10 @@ impl Algorithm for EisenbergMcGuire {
     const INFO: Info = Info {
         name: "eisenberg-mcguire",
         origin: "Eisenberg and McGuire 1972",
-        year: 1972,
-        fewest: 2,
-        most: MOST,
         registers: "n ternary numbers, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims { fifo: |_| false, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -52,14 +52,11 @@ impl Algorithm for HehnerShyamasundar {
     const INFO: Info = Info {
         name: "hehner-shyamasundar",
         origin: "Hehner and Shyamasundar 1981",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "n unbounded numbers",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
         bound: Some(7),
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -47,14 +47,10 @@ impl Algorithm for Hyman {
     const INFO: Info = Info {
         name: "hyman",
         origin: "Hyman 1966",
-        year: 1966,
-        fewest: 2,
         most: 2,
         registers: "2 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
-        fences: "",
-        bound: None,
         claims: Claims::LOCKOUT_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -52,14 +52,11 @@ impl Algorithm for IncrementReset {
     const INFO: Info = Info {
         name: "increment-reset",
         origin: "folklore, in Raynal 1986",
-        year: 1986,
-        fewest: 2,
-        most: MOST,
         registers: "1 word",
         primitive: Primitive::Add,
-        fences: "",
         bound: Some(9),
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

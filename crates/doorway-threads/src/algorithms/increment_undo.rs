@@ -47,15 +47,11 @@ impl Algorithm for IncrementUndo {
     const INFO: Info = Info {
         name: "increment-undo",
         origin: "folklore, in Raynal 1986",
-        year: 1986,
-        fewest: 2,
-        most: MOST,
         registers: "1 word",
         primitive: Primitive::Add,
-        fences: "",
-        bound: None,
         // As one would think, and wrongly.
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

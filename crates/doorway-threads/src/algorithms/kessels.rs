@@ -50,14 +50,11 @@ impl Algorithm for Kessels {
     const INFO: Info = Info {
         name: "kessels",
         origin: "Kessels 1982",
-        year: 1982,
-        fewest: 2,
         most: 2,
         registers: "4 bits",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims::FIFO,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -60,13 +60,8 @@ impl Algorithm for KesselsTree {
     const INFO: Info = Info {
         name: "kessels-tree",
         origin: "Kessels 1982",
-        year: 1982,
-        fewest: 2,
-        most: MOST,
         registers: "4(n-1) bits",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims {
             bypass: |n| match n {
                 2 => Bypass::AtMost { all: 1, one: 1 },
@@ -74,6 +69,7 @@ impl Algorithm for KesselsTree {
             },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

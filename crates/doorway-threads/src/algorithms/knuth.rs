@@ -55,14 +55,10 @@ impl Algorithm for Knuth {
     const INFO: Info = Info {
         name: "knuth",
         origin: "Knuth 1966",
-        year: 1966,
-        fewest: 2,
-        most: MOST,
         registers: "n ternary numbers, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims { bypass, ..Claims::LOCKOUT_FREE },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -64,14 +64,10 @@ impl Algorithm for LamportFast {
     const INFO: Info = Info {
         name: "lamport-fast",
         origin: "Lamport 1987",
-        year: 1987,
-        fewest: 2,
-        most: MOST,
         registers: "n bits, 2 shared numbers",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

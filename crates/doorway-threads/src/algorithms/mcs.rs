@@ -60,14 +60,10 @@ impl Algorithm for Mcs {
     const INFO: Info = Info {
         name: "mcs",
         origin: "Mellor-Crummey and Scott 1991",
-        year: 1991,
-        fewest: 2,
-        most: MOST,
         registers: "1 word, 2n words of nodes",
         primitive: Primitive::Exchange,
-        fences: "",
-        bound: None,
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

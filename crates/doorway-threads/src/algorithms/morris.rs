@@ -66,17 +66,13 @@ impl Algorithm for Morris {
     const INFO: Info = Info {
         name: "morris",
         origin: "Morris 1979",
-        year: 1979,
-        fewest: 2,
-        most: MOST,
         registers: "3 semaphores, 2 counters",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims {
             bypass: |n| Bypass::AtMost { all: 2 * (n as u32 - 1), one: 2 },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -61,17 +61,13 @@ impl Algorithm for MorrisAtomic {
     const INFO: Info = Info {
         name: "morris-atomic",
         origin: "after Morris 1979",
-        year: 1979,
-        fewest: 2,
-        most: MOST,
         registers: "2 semaphores, 2 counters",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims {
             bypass: |n| Bypass::AtMost { all: 2 * (n as u32 - 1), one: 2 },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

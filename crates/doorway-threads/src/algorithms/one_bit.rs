@@ -46,14 +46,10 @@ impl Algorithm for OneBit {
     const INFO: Info = Info {
         name: "one-bit",
         origin: "Burns and Lynch 1980, Lamport 1986",
-        year: 1980,
-        fewest: 2,
-        most: MOST,
         registers: "n bits",
-        primitive: Primitive::ReadWrite,
         fences: "a",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

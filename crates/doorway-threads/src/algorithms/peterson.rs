@@ -50,14 +50,11 @@ impl Algorithm for Peterson {
     const INFO: Info = Info {
         name: "peterson",
         origin: "Peterson 1981",
-        year: 1981,
-        fewest: 2,
         most: 2,
         registers: "2 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims::FIFO,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -56,14 +56,11 @@ impl Algorithm for PetersonFischer {
     const INFO: Info = Info {
         name: "peterson-fischer",
         origin: "Peterson and Fischer 1977",
-        year: 1977,
-        fewest: 2,
         most: 2,
         registers: "2 of 3 values",
-        primitive: Primitive::ReadWrite,
         fences: "abc",
-        bound: None,
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

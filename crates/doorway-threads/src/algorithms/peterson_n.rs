@@ -53,14 +53,10 @@ impl Algorithm for PetersonN {
     const INFO: Info = Info {
         name: "peterson-n",
         origin: "Peterson 1981",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "n numbers, n - 1 shared numbers",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims { fifo: |n| n == 2, bypass, ..Claims::LOCKOUT_FREE },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -54,14 +54,10 @@ impl Algorithm for PetersonTree {
     const INFO: Info = Info {
         name: "peterson-tree",
         origin: "Peterson 1981, as a tree",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "2 bits and 1 shared bit a node",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims { fifo: |n| n == 2, bypass, ..Claims::LOCKOUT_FREE },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

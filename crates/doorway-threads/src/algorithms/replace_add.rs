@@ -52,14 +52,10 @@ impl Algorithm for ReplaceAdd {
     const INFO: Info = Info {
         name: "replace-add",
         origin: "Gottlieb, Lubachevsky and Rudolph 1983",
-        year: 1983,
-        fewest: 2,
-        most: MOST,
         registers: "1 word",
         primitive: Primitive::Add,
-        fences: "",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -50,13 +50,8 @@ impl Algorithm for OneSemaphore {
     const INFO: Info = Info {
         name: "semaphore",
         origin: "Dijkstra 1965",
-        year: 1965,
-        fewest: 2,
-        most: MOST,
         registers: "1 semaphore",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims {
             lockout_free: |n| n == 2,
             fifo: |n| n == 2,
@@ -66,6 +61,7 @@ impl Algorithm for OneSemaphore {
             },
             ..Claims::DEADLOCK_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

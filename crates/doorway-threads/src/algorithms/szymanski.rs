@@ -67,17 +67,13 @@ impl Algorithm for Szymanski {
     const INFO: Info = Info {
         name: "szymanski",
         origin: "Szymanski 1988",
-        year: 1988,
-        fewest: 2,
-        most: MOST,
         registers: "n of 5 values",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims {
             bypass: |n| Bypass::AtMost { all: 2 * (n as u32 - 1), one: 2 },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -48,14 +48,10 @@ impl Algorithm for TestAndSet {
     const INFO: Info = Info {
         name: "tas",
         origin: "IBM System/360, 1964",
-        year: 1964,
-        fewest: 2,
-        most: MOST,
         registers: "1 bit",
         primitive: Primitive::Exchange,
-        fences: "",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

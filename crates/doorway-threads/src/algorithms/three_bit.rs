@@ -59,14 +59,10 @@ impl Algorithm for ThreeBit {
     const INFO: Info = Info {
         name: "three-bit",
         origin: "Lamport 1986",
-        year: 1986,
-        fewest: 2,
         // A process remembers a bit of each other one.
         most: Word::BITS as usize,
         registers: "3n bits",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims {
             bypass: |n| match n {
                 2 => Bypass::AtMost { all: 2, one: 2 },
@@ -75,6 +71,7 @@ impl Algorithm for ThreeBit {
             },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

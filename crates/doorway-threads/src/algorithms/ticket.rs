@@ -53,14 +53,10 @@ impl Algorithm for Ticket {
     const INFO: Info = Info {
         name: "ticket",
         origin: "Reed and Kanodia 1979",
-        year: 1979,
-        fewest: 2,
-        most: MOST,
         registers: "2 words",
         primitive: Primitive::Add,
-        fences: "",
-        bound: None,
         claims: Claims::FIFO,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -45,14 +45,10 @@ impl Algorithm for TestAndTestAndSet {
     const INFO: Info = Info {
         name: "ttas",
         origin: "Rudolph and Segall 1984",
-        year: 1984,
-        fewest: 2,
-        most: MOST,
         registers: "1 bit",
         primitive: Primitive::Exchange,
-        fences: "",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -58,14 +58,10 @@ impl<const SLOTS: usize, const SENDERS: usize> Algorithm for Delivery<SLOTS, SEN
     const INFO: Info = Info {
         name: "bounded-buffer",
         origin: "after Dijkstra 1965",
-        year: 1965,
-        fewest: 2,
-        most: MOST,
         registers: "4 semaphores, 2 numbers",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims::LOCKOUT_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = &Self::DECLARED;
 

@@ -36,14 +36,11 @@ impl<const WRITERS: usize> Algorithm for Turnstile<WRITERS> {
     const INFO: Info = Info {
         name: "readers-writers",
         origin: "after Courtois, Heymans and Parnas 1971",
-        year: 1971,
         fewest: 1,
-        most: MOST,
         registers: "3 semaphores, 1 number",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims::FIFO,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

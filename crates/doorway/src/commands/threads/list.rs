@@ -23,7 +23,7 @@ pub(crate) struct Args {
 struct Row {
     name: &'static str,
     origin: &'static str,
-    year: u16,
+    year: Option<u16>,
     fewest: usize,
     most: usize,
     registers: &'static str,
@@ -39,7 +39,7 @@ impl Row {
         Self {
             name: info.name,
             origin: info.origin,
-            year: info.year,
+            year: info.year(),
             fewest: info.fewest,
             most: info.most,
             registers: info.registers,
