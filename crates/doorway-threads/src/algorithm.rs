@@ -193,8 +193,11 @@ pub struct Info {
     pub registers: &'static str,
     /// What it needs of the processor.
     pub primitive: Primitive,
-    /// The names of its fences, each of which is needed.
+    /// The letters of its fences. Each of them is needed by the memory model of the language.
     pub fences: &'static str,
+    /// Those of its fences that are not needed where writes merely wait in a buffer and keep their
+    /// order (total store order, as on x86). Each of the others is needed there too.
+    pub fences_beyond_tso: &'static str,
     /// Its numbers grow: a check goes no further than this, or around the end of a byte.
     pub bound: Option<usize>,
     /// What is claimed of it.
@@ -213,6 +216,7 @@ impl Info {
         registers: "",
         primitive: Primitive::ReadWrite,
         fences: "",
+        fences_beyond_tso: "",
         bound: None,
         claims: Claims::DEADLOCK_FREE,
     };

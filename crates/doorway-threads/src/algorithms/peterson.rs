@@ -53,6 +53,7 @@ impl Algorithm for Peterson {
         most: 2,
         registers: "2 bits, 1 shared bit",
         fences: "ab",
+        fences_beyond_tso: "a",
         claims: Claims::FIFO,
         ..Info::LOCK
     };

@@ -55,6 +55,7 @@ impl Algorithm for PetersonN {
         origin: "Peterson 1981",
         registers: "n numbers, n - 1 shared numbers",
         fences: "ab",
+        fences_beyond_tso: "a",
         claims: Claims { fifo: |n| n == 2, bypass, ..Claims::LOCKOUT_FREE },
         ..Info::LOCK
     };

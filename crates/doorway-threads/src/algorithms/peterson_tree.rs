@@ -56,6 +56,7 @@ impl Algorithm for PetersonTree {
         origin: "Peterson 1981, as a tree",
         registers: "2 bits and 1 shared bit a node",
         fences: "ab",
+        fences_beyond_tso: "a",
         claims: Claims { fifo: |n| n == 2, bypass, ..Claims::LOCKOUT_FREE },
         ..Info::LOCK
     };

@@ -161,6 +161,14 @@ impl<'a> Finding<'a> {
         *exclusion == Some(true) && !schedule.is_empty() && cycle.is_empty()
     }
 
+    /// The fences that were left out without harm because store buffers do not need them.
+    fn spare_fences(&self) -> Option<String> {
+        let Question { info, dropped, .. } = self.question;
+        let spare = |fence: &char| info.fences_beyond_tso.contains(*fence);
+        let spare: String = dropped.chars().filter(spare).collect();
+        (self.answer.report.exclusion == Some(true) && !spare.is_empty()).then_some(spare)
+    }
+
     /// Who was checked, and on which memory.
     fn subject(&self) -> String {
         let Question { info, n, memory, dropped, .. } = self.question;
@@ -224,6 +232,12 @@ impl<'a> Finding<'a> {
                 "certainty",
                 format!("{told}; two were taken for one with a chance below {chance}"),
             );
+        }
+        if let Some(spare) = self.spare_fences() {
+            let fences = if spare.len() == 1 { "fence" } else { "fences" };
+            let why = "store buffers keep writes in order";
+            row("note", format!("{why}, so x86 does not need {fences} {}", letters(&spare)));
+            row("", "Rust promises less than x86 does, so the locks keep it".to_owned());
         }
         if let Some(stop) = self.stop() {
             row("no answer", format!("{stop}; this shows nothing"));

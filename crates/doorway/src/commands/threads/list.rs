@@ -29,6 +29,7 @@ struct Row {
     registers: &'static str,
     primitive: &'static str,
     fences: &'static str,
+    fences_beyond_tso: &'static str,
     refuted: bool,
     claims: Vec<Claimed>,
 }
@@ -45,6 +46,7 @@ impl Row {
             registers: info.registers,
             primitive: info.primitive.name(),
             fences: info.fences,
+            fences_beyond_tso: info.fences_beyond_tso,
             refuted: !lock,
             claims: claimed.map(|n| Claimed::new(&info.claims, n)).collect(),
         }
