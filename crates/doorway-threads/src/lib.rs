@@ -23,7 +23,7 @@
 //!
 //! - `std` (default): semaphores that sleep, and the [problems](problems) that are solved with
 //!   them. Without it the crate needs an allocator and, for most algorithms, loads and stores only.
-//! - `lock_api`: [`Seated`], any of the locks where a `lock_api::Mutex` goes.
+//! - `lock_api`: [`RawLock`], any of the locks where a `lock_api::Mutex` goes.
 //! - `check`: the explorer, [`check::Check`].
 //! - `bench`: what the locks cost, measured beside those of others.
 //!
@@ -56,13 +56,13 @@ mod memory;
 pub mod place;
 #[cfg(feature = "std")]
 pub mod problems;
+#[cfg(feature = "lock_api")]
+mod raw_lock;
 #[cfg(doctest)]
 mod refused;
 mod relax;
 pub mod ring;
 mod room;
-#[cfg(feature = "lock_api")]
-mod seated;
 #[cfg(feature = "std")]
 mod semaphore;
 mod walk;
@@ -74,13 +74,13 @@ pub use algorithm::{
 pub use atomics::orderings;
 pub use memory::{Array, Length, Memory, Register, Shared, Word};
 pub use place::{Place, Section};
+#[cfg(feature = "lock_api")]
+pub use raw_lock::{RawLock, TakenSeat};
 pub use relax::{Loop, Patient, Relax, Spin};
 #[cfg(feature = "std")]
 pub use relax::{SpinThenYield, Yield};
 #[cfg(target_has_atomic = "ptr")]
 pub use room::OwnedSeat;
 pub use room::{Guard, Room, RoomError, Seat};
-#[cfg(feature = "lock_api")]
-pub use seated::{Seated, Taken};
 #[cfg(feature = "std")]
 pub use semaphore::Semaphore;

@@ -36,13 +36,13 @@ fn walk<A: Algorithm, R: Relax>(
     from: Section,
     to: Section,
 ) -> A::At {
-    let halfway = Halfway;
+    let abort_on_panic = AbortOnPanic;
     let mut memory = Atomics::<Loop>::new(registers);
     macro_rules! step {
         () => {
             at = A::step(at, me, &mut memory);
             if at.section() == to {
-                core::mem::forget(halfway);
+                core::mem::forget(abort_on_panic);
                 return at;
             }
         };
@@ -54,7 +54,7 @@ fn walk<A: Algorithm, R: Relax>(
         step!();
     }
     let at = walk_on::<A, R>(registers, me, at, to);
-    core::mem::forget(halfway);
+    core::mem::forget(abort_on_panic);
     at
 }
 
@@ -74,9 +74,9 @@ fn walk_on<A: Algorithm, R: Relax>(
 
 /// Where a process is would be forgotten if a step or relaxing could panic, and a process that
 /// begins again before it has ended may let two in. A panic while another unwinds ends the program.
-struct Halfway;
+struct AbortOnPanic;
 
-impl Drop for Halfway {
+impl Drop for AbortOnPanic {
     fn drop(&mut self) {
         panic!("nobody can stop halfway into a lock or out of it");
     }

@@ -25,7 +25,7 @@ pub struct Alone {
 /// If it does not get in: that would be a deadlock of one.
 pub fn alone<A: Algorithm>(n: usize) -> Alone {
     let registers = |shared: &crate::Shared| std::vec![shared.first; shared.length.of(n)];
-    let mut memory = Counting {
+    let mut memory = CountingMemory {
         registers: A::SHARED.iter().map(registers).collect(),
         counts: Alone::default(),
         waited: false,
@@ -38,7 +38,7 @@ pub fn alone<A: Algorithm>(n: usize) -> Alone {
 }
 
 /// From outside to outside, where a process may remember something.
-fn round<A: Algorithm>(mut at: A::At, me: Process, memory: &mut Counting) -> A::At {
+fn round<A: Algorithm>(mut at: A::At, me: Process, memory: &mut CountingMemory) -> A::At {
     loop {
         at = A::step(at, me, memory);
         assert!(!memory.waited, "{} waits for nobody", A::INFO.name);
@@ -49,13 +49,13 @@ fn round<A: Algorithm>(mut at: A::At, me: Process, memory: &mut Counting) -> A::
 }
 
 /// Memory that one process has to itself.
-struct Counting {
+struct CountingMemory {
     registers: Vec<Vec<Word>>,
     counts: Alone,
     waited: bool,
 }
 
-impl Counting {
+impl CountingMemory {
     fn at(&mut self, register: Register) -> &mut Word {
         &mut self.registers[register.array][register.index]
     }
@@ -66,7 +66,7 @@ impl Counting {
     }
 }
 
-impl Memory for Counting {
+impl Memory for CountingMemory {
     fn read(&mut self, register: Register) -> Word {
         self.counts.reads += 1;
         *self.at(register)

@@ -134,7 +134,7 @@ pub(super) enum Stop {
 }
 
 /// The memory as one process sees it during one step.
-pub(super) struct Modelled<'a> {
+pub(super) struct ModelMemory<'a> {
     pub(super) layout: &'a Layout,
     pub(super) rules: &'a Rules,
     pub(super) row: &'a mut Row,
@@ -150,7 +150,7 @@ pub(super) struct Modelled<'a> {
     pub(super) log: Option<String>,
 }
 
-impl Modelled<'_> {
+impl ModelMemory<'_> {
     fn note(&mut self, what: impl FnOnce(&Layout) -> String) {
         let layout = self.layout;
         if let Some(log) = &mut self.log {
@@ -264,7 +264,7 @@ impl Modelled<'_> {
     }
 }
 
-impl Memory for Modelled<'_> {
+impl Memory for ModelMemory<'_> {
     fn read(&mut self, register: Register) -> Word {
         let at = self.layout.register(register);
         let found = self.row.0[self.on_its_way(register).unwrap_or(at)];

@@ -7,8 +7,8 @@
 //! [`Report::mix_up`] says how likely it is that two were taken for one.
 
 mod alone;
-mod machine;
 mod memory;
+mod model;
 mod order;
 mod schedule;
 mod verdicts;
@@ -21,8 +21,8 @@ use doorway_search::{End, Scope, Search};
 
 use crate::{Algorithm, Bypass, Claims, Withdraws};
 pub use alone::{Alone, alone};
-use machine::{Machine, Withdraw};
 use memory::Layout;
+use model::{ProcessModel, Withdraw};
 pub use schedule::Line;
 
 /// The most processes that can be explored.
@@ -150,10 +150,10 @@ impl<A: Algorithm> Check<A> {
     /// Make it, telling `watch` now and then how it stands, until it says `false`.
     pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
         assert!(self.fits(), "a state of {} processes does not fit", self.n);
-        let machine = Machine::<A>::new(self.n, &self.rules, self.withdraw);
+        let model = ProcessModel::<A>::new(self.n, &self.rules, self.withdraw);
         let waiting = self.waiting && !self.rules.buffers;
         let scope = Scope { limit: self.limit, threads: self.threads, record: waiting };
-        let mut search = Search::new(&machine, scope);
+        let mut search = Search::new(&model, scope);
         let end = search.run(watch);
         let mut report = Report {
             progress: search.progress(),
@@ -171,12 +171,12 @@ impl<A: Algorithm> Check<A> {
             End::Limit | End::Stopped => {}
             End::Wrong(steps) => {
                 report.exclusion = Some(false);
-                report.schedule = machine.schedule(&machine.first_row(), &steps).0;
+                report.schedule = model.schedule(&model.first_row(), &steps).0;
             }
             End::Exhausted => {
                 report.exclusion = Some(true);
                 if waiting {
-                    machine.look_into_waiting(&search, &mut report);
+                    model.look_into_waiting(&search, &mut report);
                 }
             }
         }

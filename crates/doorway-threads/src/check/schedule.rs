@@ -4,8 +4,8 @@ use core::fmt;
 use std::string::String;
 use std::vec::Vec;
 
-use super::machine::Machine;
 use super::memory::Row;
+use super::model::ProcessModel;
 use crate::{Algorithm, Section};
 
 /// A step of a schedule.
@@ -26,7 +26,7 @@ impl fmt::Display for Line {
     }
 }
 
-impl<A: Algorithm> Machine<'_, A> {
+impl<A: Algorithm> ProcessModel<'_, A> {
     /// The state in the beginning.
     pub(super) fn first_row(&self) -> Row {
         self.layout.first::<A>()

@@ -5,7 +5,7 @@ use std::vec::Vec;
 use doorway_search::{Graph, Lasso, NOWHERE, Search, Waits, fair_round};
 
 use super::Report;
-use super::machine::Machine;
+use super::model::ProcessModel;
 use super::order::fifo;
 use crate::{Algorithm, Bypass, Section, Since};
 
@@ -15,12 +15,11 @@ pub(super) struct Sections(Vec<u32>);
 const BITS: usize = 3;
 
 impl Sections {
-    fn of<A: Algorithm>(machine: &Machine<'_, A>, search: &Search<'_>) -> Self {
+    fn of<A: Algorithm>(model: &ProcessModel<'_, A>, search: &Search<'_>) -> Self {
         let mut sections = std::vec![0; search.graph().states() as usize];
         search.revisit(&mut |state, words| {
-            let row = Machine::<A>::row(words);
-            let of_all =
-                (0..machine.layout.n).map(|i| (machine.section(&row, i) as u32) << (BITS * i));
+            let row = ProcessModel::<A>::row(words);
+            let of_all = (0..model.layout.n).map(|i| (model.section(&row, i) as u32) << (BITS * i));
             sections[state as usize] = of_all.sum();
         });
         Self(sections)
@@ -40,7 +39,7 @@ impl Sections {
     }
 }
 
-impl<A: Algorithm> Machine<'_, A> {
+impl<A: Algorithm> ProcessModel<'_, A> {
     /// Decide all that can be decided from the graph.
     pub(super) fn look_into_waiting(&self, search: &Search<'_>, report: &mut Report) {
         let (graph, n) = (search.graph(), self.layout.n);

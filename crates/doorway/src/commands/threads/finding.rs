@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::check::{Answer, Memory, Question};
-use super::{Claimed, bypass_text, bypass_values, letters};
+use super::{ClaimRecord, bypass_text, bypass_values, letters};
 use crate::checking::Stop;
 use crate::finding::above;
 use crate::table::Table;
@@ -37,7 +37,7 @@ pub(super) struct Record {
     cycle: Vec<String>,
     verdict: &'static str,
     violated: Option<&'static str>,
-    claimed: Claimed,
+    claimed: ClaimRecord,
     bypass_since: &'static str,
     dropped_fences: String,
     bound: Option<usize>,
@@ -121,7 +121,7 @@ impl<'a> Finding<'a> {
             cycle: told(&report.cycle),
             verdict: self.verdict(),
             violated: self.violated(),
-            claimed: Claimed::new(self.claims(), question.n),
+            claimed: ClaimRecord::new(self.claims(), question.n),
             bypass_since: self.claims().since.name(),
             dropped_fences: question.dropped.clone(),
             bound: report.bound,

@@ -6,7 +6,7 @@ use doorway_threads::algorithms::{ALL, Entry};
 use doorway_threads::{Info, MOST};
 use serde::Serialize;
 
-use super::{Claimed, letters_or_dash};
+use super::{ClaimRecord, letters_or_dash};
 use crate::commands::print_json;
 use crate::table::Table;
 
@@ -31,7 +31,7 @@ struct Row {
     fences: &'static str,
     fences_beyond_tso: &'static str,
     refuted: bool,
-    claims: Vec<Claimed>,
+    claims: Vec<ClaimRecord>,
 }
 
 impl Row {
@@ -48,7 +48,7 @@ impl Row {
             fences: info.fences,
             fences_beyond_tso: info.fences_beyond_tso,
             refuted: !lock,
-            claims: claimed.map(|n| Claimed::new(&info.claims, n)).collect(),
+            claims: claimed.map(|n| ClaimRecord::new(&info.claims, n)).collect(),
         }
     }
 }

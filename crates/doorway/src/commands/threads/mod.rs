@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 /// What is claimed of an algorithm for so many processes, under the names that scripts rely on.
 #[derive(Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "these are the fields of a JSON object")]
-struct Claimed {
+struct ClaimRecord {
     n: usize,
     exclusion: bool,
     deadlock_free: bool,
@@ -49,7 +49,7 @@ struct Claimed {
     fifo: bool,
 }
 
-impl Claimed {
+impl ClaimRecord {
     fn new(claims: &Claims, n: usize) -> Self {
         let (bypass_all, bypass_one) = bypass_values(Some((claims.bypass)(n)));
         Self {

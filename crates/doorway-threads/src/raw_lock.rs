@@ -25,9 +25,9 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 /// that nothing comes between, also where the algorithm does without.
 ///
 /// ```
-/// use doorway_threads::{Seated, algorithms::dijkstra::Dijkstra};
+/// use doorway_threads::{RawLock, algorithms::dijkstra::Dijkstra};
 ///
-/// static TOTAL: lock_api::Mutex<Seated<Dijkstra, 4>, u32> = lock_api::Mutex::new(0);
+/// static TOTAL: lock_api::Mutex<RawLock<Dijkstra, 4>, u32> = lock_api::Mutex::new(0);
 ///
 /// std::thread::scope(|scope| {
 ///     for _ in 0..8 {
@@ -41,10 +41,10 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 /// not compile:
 ///
 /// ```compile_fail,E0080
-/// # use doorway_threads::{Seated, algorithms::peterson::Peterson};
-/// let mutex: lock_api::Mutex<Seated<Peterson, 3>, u32> = lock_api::Mutex::new(0);
+/// # use doorway_threads::{RawLock, algorithms::peterson::Peterson};
+/// let mutex: lock_api::Mutex<RawLock<Peterson, 3>, u32> = lock_api::Mutex::new(0);
 /// ```
-pub struct Seated<A: Exclusive, const SEATS: usize, R = Patient> {
+pub struct RawLock<A: Exclusive, const SEATS: usize, R = Patient> {
     /// A bit for each seat that is taken, and [`CLOSED`].
     taken: AtomicUsize,
     /// Made when they are needed first, since that cannot be done before the program runs.
@@ -65,11 +65,11 @@ unsafe impl<A: Algorithm> Sync for Seats<A> {}
 
 /// A seat that was taken by who is inside.
 #[derive(Debug)]
-pub struct Taken {
+pub struct TakenSeat {
     i: usize,
 }
 
-impl<A: Exclusive, const SEATS: usize, R: Relax> Seated<A, SEATS, R> {
+impl<A: Exclusive, const SEATS: usize, R: Relax> RawLock<A, SEATS, R> {
     /// Never fewer than the algorithm needs, though the others may not come.
     const N: usize = if SEATS < A::INFO.fewest { A::INFO.fewest } else { SEATS };
 
@@ -96,7 +96,7 @@ impl<A: Exclusive, const SEATS: usize, R: Relax> Seated<A, SEATS, R> {
     }
 
     /// Wait for a seat.
-    fn take(&self) -> Taken {
+    fn take(&self) -> TakenSeat {
         let mut relax = R::default();
         loop {
             let taken = self.taken.load(Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl<A: Exclusive, const SEATS: usize, R: Relax> Seated<A, SEATS, R> {
             }
             let i = taken.trailing_ones() as usize;
             if self.replace(taken, taken | 1 << i) {
-                return Taken { i };
+                return TakenSeat { i };
             }
         }
     }
@@ -131,23 +131,23 @@ impl<A: Exclusive, const SEATS: usize, R: Relax> Seated<A, SEATS, R> {
 
 // SAFETY: those who sit are the processes of an algorithm that is `Exclusive`, each of them only
 // once at a time.
-unsafe impl<A: Exclusive, const SEATS: usize, R: Relax> RawMutex for Seated<A, SEATS, R> {
+unsafe impl<A: Exclusive, const SEATS: usize, R: Relax> RawMutex for RawLock<A, SEATS, R> {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
     const INIT: Self = Self::new();
 
-    type Guard = Taken;
+    type Guard = TakenSeat;
 
-    fn lock(&self) -> Taken {
-        let Taken { i } = self.take();
+    fn lock(&self) -> TakenSeat {
+        let TakenSeat { i } = self.take();
         // SAFETY: the seat was taken just now.
         unsafe { self.walk(i, enter::<A, R>) };
-        Taken { i }
+        TakenSeat { i }
     }
 
     /// Enter if nobody sits anywhere. The door is closed meanwhile, so nobody is met, and who is
     /// alone enters without waiting by any algorithm, also by one that would not let go of who has
     /// begun to ask.
-    fn try_lock(&self) -> Option<Taken> {
+    fn try_lock(&self) -> Option<TakenSeat> {
         let i = 0;
         if !self.replace(0, CLOSED | 1 << i) {
             return None;
@@ -155,10 +155,10 @@ unsafe impl<A: Exclusive, const SEATS: usize, R: Relax> RawMutex for Seated<A, S
         // SAFETY: the seat was taken just now.
         unsafe { self.walk(i, enter::<A, R>) };
         self.taken.fetch_and(!CLOSED, Ordering::Release);
-        Some(Taken { i })
+        Some(TakenSeat { i })
     }
 
-    unsafe fn unlock(&self, Taken { i }: Taken) {
+    unsafe fn unlock(&self, TakenSeat { i }: TakenSeat) {
         // SAFETY: the caller has been given the seat by one of the two above.
         unsafe { self.walk(i, leave::<A, R>) };
         self.taken.fetch_and(!(1 << i), Ordering::Release);
@@ -170,16 +170,16 @@ unsafe impl<A: Exclusive, const SEATS: usize, R: Relax> RawMutex for Seated<A, S
     }
 }
 
-impl<A: Exclusive, const SEATS: usize, R: Relax> Default for Seated<A, SEATS, R> {
+impl<A: Exclusive, const SEATS: usize, R: Relax> Default for RawLock<A, SEATS, R> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<A: Exclusive, const SEATS: usize, R> fmt::Debug for Seated<A, SEATS, R> {
+impl<A: Exclusive, const SEATS: usize, R> fmt::Debug for RawLock<A, SEATS, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = self.taken.load(Ordering::Relaxed) & !CLOSED;
-        f.debug_struct("Seated")
+        f.debug_struct("RawLock")
             .field("algorithm", &A::INFO.name)
             .field("seats", &SEATS)
             .field("taken", &taken.count_ones())

@@ -1,4 +1,4 @@
-//! Locks without seats to hold: `Seated` under a `lock_api::Mutex`.
+//! Locks without seats to hold: `RawLock` under a `lock_api::Mutex`.
 #![cfg(feature = "lock_api")]
 
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use doorway_threads::algorithms::peterson::Peterson;
 use doorway_threads::algorithms::ticket::Ticket;
 use doorway_threads::algorithms::{ALL, LockTask, with_lock};
 use doorway_threads::{
-    Algorithm, Exclusive, Info, Memory, Place, Process, Relax, Seated, Section, Shared,
+    Algorithm, Exclusive, Info, Memory, Place, Process, RawLock, Relax, Section, Shared,
 };
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
@@ -40,7 +40,7 @@ impl Relax for Telling {
 fn crowd<A: Exclusive, const SEATS: usize>(lockers: usize) {
     let (name, enough) = (A::INFO.name, &AtomicBool::new(false));
     let (mutex, counted) =
-        (&Mutex::<Seated<A, SEATS, Telling>, _>::new(Watched::new()), &AtomicUsize::new(0));
+        (&Mutex::<RawLock<A, SEATS, Telling>, _>::new(Watched::new()), &AtomicUsize::new(0));
     thread::scope(|scope| {
         for i in 0..6 {
             scope.spawn(move || {
@@ -90,7 +90,7 @@ fn there_may_be_any_number_of_seats() {
 
 #[test]
 fn who_tries_never_waits() {
-    let mutex: &Mutex<Seated<Dekker, 2>, u32> = &Mutex::new(0);
+    let mutex: &Mutex<RawLock<Dekker, 2>, u32> = &Mutex::new(0);
     thread::scope(|scope| {
         let guard = mutex.lock();
         // One takes the second seat and waits there, and one waits for a seat.
@@ -133,7 +133,7 @@ unsafe impl Exclusive for Slow {}
 
 #[test]
 fn nobody_comes_between_who_tries_and_the_lock() {
-    let mutex: &Mutex<Seated<Slow, 2, Telling>, ()> = &Mutex::new(());
+    let mutex: &Mutex<RawLock<Slow, 2, Telling>, ()> = &Mutex::new(());
     thread::scope(|scope| {
         let slow = scope.spawn(|| (mutex.try_lock().is_some(), HAS_WAITED.get()));
         while !mutex.is_locked() && !slow.is_finished() {
@@ -149,7 +149,7 @@ fn nobody_comes_between_who_tries_and_the_lock() {
 /// Who only tries lets each other pass: with nobody else there, one of them gets in.
 #[test]
 fn those_who_try_do_not_keep_each_other_out_for_ever() {
-    let mutex: &Mutex<Seated<Peterson, 2>, usize> = &Mutex::new(0);
+    let mutex: &Mutex<RawLock<Peterson, 2>, usize> = &Mutex::new(0);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -168,7 +168,7 @@ fn those_who_try_do_not_keep_each_other_out_for_ever() {
 
 #[test]
 fn a_forgotten_guard_leaves_it_held_and_nothing_worse() {
-    let mut mutex: Mutex<Seated<Dekker, 2>, Vec<u32>> = Mutex::new(vec![1]);
+    let mut mutex: Mutex<RawLock<Dekker, 2>, Vec<u32>> = Mutex::new(vec![1]);
     forget(mutex.lock());
     assert!(mutex.is_locked());
     assert!(mutex.try_lock().is_none());
@@ -183,7 +183,7 @@ fn a_guard_may_be_dropped_by_another_thread() {
     fn send<T: Send>(value: T) -> T {
         value
     }
-    let mutex: Mutex<Seated<Ticket, 4>, u32> = Mutex::new(0);
+    let mutex: Mutex<RawLock<Ticket, 4>, u32> = Mutex::new(0);
     let mut guard: MutexGuard<'_, _, _> = send(mutex.lock());
     thread::scope(|scope| scope.spawn(move || *guard += 1).join()).unwrap();
     assert_eq!(*mutex.lock(), 1);
@@ -191,8 +191,8 @@ fn a_guard_may_be_dropped_by_another_thread() {
 
 #[test]
 fn it_tells_what_it_is() {
-    let seated = Seated::<Dekker, 2>::default();
-    assert_eq!(format!("{seated:?}"), "Seated { algorithm: \"dekker\", seats: 2, taken: 0, .. }");
+    let seated = RawLock::<Dekker, 2>::default();
+    assert_eq!(format!("{seated:?}"), "RawLock { algorithm: \"dekker\", seats: 2, taken: 0, .. }");
     let _inside = RawMutex::lock(&seated);
     assert!(format!("{seated:?}").contains("taken: 1"));
 }

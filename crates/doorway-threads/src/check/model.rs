@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use doorway_search::{Deed, Model, Successors, Tag};
 
-use super::memory::{Layout, Modelled, Row, Stop, WORDS};
+use super::memory::{Layout, ModelMemory, Row, Stop, WORDS};
 use super::{MAX_PROCESSES, Rules};
 use crate::{Algorithm, Place, Process, Section};
 
@@ -13,7 +13,7 @@ use crate::{Algorithm, Place, Process, Section};
 pub(super) type Withdraw<P> = fn(P) -> P;
 
 /// So many processes under these rules.
-pub(super) struct Machine<'a, A: Algorithm> {
+pub(super) struct ProcessModel<'a, A: Algorithm> {
     pub(super) layout: Layout,
     rules: &'a Rules,
     withdraw: Option<Withdraw<A::At>>,
@@ -31,7 +31,7 @@ pub(super) struct Step<'s> {
     pub(super) said: String,
 }
 
-impl<'a, A: Algorithm> Machine<'a, A> {
+impl<'a, A: Algorithm> ProcessModel<'a, A> {
     pub(super) fn new(n: usize, rules: &'a Rules, withdraw: Option<Withdraw<A::At>>) -> Self {
         Self { layout: Layout::new::<A>(n, rules), rules, withdraw }
     }
@@ -110,7 +110,7 @@ impl<'a, A: Algorithm> Machine<'a, A> {
     }
 
     /// Take the step of the process that sees this memory.
-    fn step(&self, memory: &mut Modelled<'_>, found: &mut impl FnMut(Step<'_>)) {
+    fn step(&self, memory: &mut ModelMemory<'_>, found: &mut impl FnMut(Step<'_>)) {
         let me = Process { i: memory.i, n: self.layout.n };
         let before = self.layout.at::<A::At>(memory.row, me.i);
         let after = A::step(before, me, memory);
@@ -139,14 +139,14 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         i: usize,
         heir: usize,
         telling: bool,
-    ) -> Modelled<'m> {
+    ) -> ModelMemory<'m> {
         let (layout, rules, log) = (&self.layout, self.rules, telling.then(String::new));
         let (heirs, waited, stop) = (0, false, None);
-        Modelled { layout, rules, row, i, heir, heirs, waited, stop, log }
+        ModelMemory { layout, rules, row, i, heir, heirs, waited, stop, log }
     }
 }
 
-impl<A: Algorithm> Model for Machine<'_, A> {
+impl<A: Algorithm> Model for ProcessModel<'_, A> {
     fn width(&self) -> usize {
         self.layout.width()
     }
