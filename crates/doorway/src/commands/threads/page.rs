@@ -12,11 +12,12 @@ use super::list::served;
 use crate::checking::Interrupt;
 use crate::failure::NotExhausted;
 
-/// The numbers of processes that locks are checked for; what is refuted may need more to show it.
+/// The numbers of processes that locks are checked for. A refuted algorithm may need more to show
+/// it.
 const SIZES: &[usize] = &[2, 3];
 const REFUTING_SIZES: &[usize] = &[2, 3, 4];
 
-/// How many states a check may have.
+/// The most states of a check.
 const LIMIT: u64 = 2_000_000;
 
 const OPENING: &str = "\
@@ -178,7 +179,7 @@ fn fences(info: &Info) -> String {
 }
 
 fn row(Entry { info, lock, .. }: &Entry, found: &[Found]) -> Vec<String> {
-    // One answer, if all sizes give the same.
+    // One answer is enough if all sizes give the same.
     let cell = |of: &dyn Fn(&Found) -> String| {
         let mut answers: Vec<String> = found.iter().map(of).collect();
         if answers.iter().all(|answer| *answer == answers[0]) {
