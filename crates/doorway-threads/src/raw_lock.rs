@@ -1,5 +1,5 @@
-//! Any of the locks where a `lock_api::Mutex` goes: who comes takes a seat, if there is one.
-#![allow(unsafe_code, reason = "a seat belongs to whoever has set its bit")]
+//! Any of the locks as a `lock_api::Mutex`: a thread takes a free seat for as long as it needs one.
+#![allow(unsafe_code, reason = "a seat belongs to the thread that has set its bit")]
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -14,15 +14,15 @@ use crate::atomics::{Line, Registers};
 use crate::walk::{enter, leave};
 use crate::{Algorithm, Exclusive, Patient, Process, Relax};
 
-/// Set while somebody enters who only tries: newcomers wait until it has.
+/// Set while a thread enters by `try_lock`: threads that come meanwhile wait until it is inside.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// A lock without a value, for [`lock_api::Mutex`]: threads need not hold seats, but take one for
-/// as long as they want in, are inside, or leave.
+/// A lock without a value, for [`lock_api::Mutex`]. Threads hold no seats: a thread takes one for
+/// as long as it wants in, is inside, or leaves.
 ///
-/// While all seats are taken, newcomers wait for one, and who gets it is not for the algorithm to
-/// say: what it promises about order, it promises to those who sit. Taking a seat needs an exchange
-/// that nothing comes between, also where the algorithm does without.
+/// While all seats are taken, further threads wait for one, and the algorithm does not decide which
+/// of them gets it: its promises about order hold among the threads that have a seat. Taking a seat
+/// needs an atomic exchange, even if the algorithm does not.
 ///
 /// ```
 /// use doorway_threads::{RawLock, algorithms::dijkstra::Dijkstra};
@@ -37,8 +37,8 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 /// assert_eq!(*TOTAL.lock(), 8);
 /// ```
 ///
-/// A number of seats that the algorithm does not serve, or one of more than a word has bits, does
-/// not compile:
+/// A number of seats that the algorithm does not serve, or that needs more bits than a word has,
+/// does not compile:
 ///
 /// ```compile_fail,E0080
 /// # use doorway_threads::{RawLock, algorithms::peterson::Peterson};
@@ -47,39 +47,39 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 pub struct RawLock<A: Exclusive, const SEATS: usize, R = Patient> {
     /// A bit for each seat that is taken, and [`CLOSED`].
     taken: AtomicUsize,
-    /// Made when they are needed first, since that cannot be done before the program runs.
+    /// Made at the first use, because they are allocated and `new` is a `const fn`.
     seats: OnceLock<Seats<A>>,
     relax: PhantomData<fn() -> R>,
 }
 
-/// The registers, and where the process of each seat is: also who is outside may have something to
-/// remember.
+/// The registers, and the place of the process of each seat. It is kept also outside, since a
+/// process may remember something there.
 struct Seats<A: Algorithm> {
     registers: Registers,
     places: Box<[Line<UnsafeCell<A::At>>]>,
 }
 
-// SAFETY: a place is reached only by the thread that has taken its seat, which comes after
-// everything that the one before did there, since the bit is released and acquired.
+// SAFETY: a place is reached only by the thread that has taken its seat. Everything that the thread
+// before it did there happened before, since the seat's bit is released and acquired.
 unsafe impl<A: Algorithm> Sync for Seats<A> {}
 
-/// A seat that was taken by who is inside.
+/// The number of the seat that the thread inside has taken.
 #[derive(Debug)]
 pub struct TakenSeat {
     i: usize,
 }
 
 impl<A: Exclusive, const SEATS: usize, R: Relax> RawLock<A, SEATS, R> {
-    /// Never fewer than the algorithm needs, though the others may not come.
+    /// The number of processes: never fewer than the algorithm needs, even if they never come.
     const N: usize = if SEATS < A::INFO.fewest { A::INFO.fewest } else { SEATS };
 
     const ALL_TAKEN: usize = (1 << SEATS) - 1;
 
-    /// A lock that is free.
+    /// Make a lock that is free.
     pub const fn new() -> Self {
         const {
             assert!(SEATS > 0, "a lock needs at least one seat");
-            assert!(SEATS < usize::BITS as usize, "more seats than bits in a word, but for one");
+            assert!(SEATS < usize::BITS as usize, "more seats than a word has bits, less one");
             assert!(SEATS <= A::INFO.most, "more seats than the algorithm serves");
         }
         Self { taken: AtomicUsize::new(0), seats: OnceLock::new(), relax: PhantomData }
@@ -95,7 +95,7 @@ impl<A: Exclusive, const SEATS: usize, R: Relax> RawLock<A, SEATS, R> {
         })
     }
 
-    /// Wait for a seat.
+    /// Wait for a free seat and take it.
     fn take(&self) -> TakenSeat {
         let mut relax = R::default();
         loop {
@@ -111,28 +111,28 @@ impl<A: Exclusive, const SEATS: usize, R: Relax> RawLock<A, SEATS, R> {
         }
     }
 
-    /// Change who sits, and see all that those have done who have left.
+    /// Change which seats are taken, and see all that the threads have done that have left.
     fn replace(&self, old: usize, new: usize) -> bool {
         self.taken.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Take the process of a seat from where it is to somewhere else.
+    /// Let the process of a seat take steps, by `way`.
     ///
     /// # Safety
     ///
-    /// The seat was taken by the caller.
+    /// The caller has taken the seat.
     unsafe fn walk(&self, i: usize, way: fn(&Registers, Process, A::At) -> A::At) {
         let seats = self.seats();
         let place = seats.places[i].0.get();
-        // SAFETY: nobody else has taken the seat, so nobody else is here.
+        // SAFETY: no other thread has taken the seat, so no other thread reaches this place.
         unsafe { *place = way(&seats.registers, Process { i, n: Self::N }, *place) };
     }
 }
 
-// SAFETY: those who sit are the processes of an algorithm that is `Exclusive`, each of them only
-// once at a time.
+// SAFETY: the threads that have a seat are the processes of an algorithm that is `Exclusive`, and
+// each process is used by one thread at a time.
 unsafe impl<A: Exclusive, const SEATS: usize, R: Relax> RawMutex for RawLock<A, SEATS, R> {
-    #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait demands a constant")]
     const INIT: Self = Self::new();
 
     type Guard = TakenSeat;
@@ -144,9 +144,9 @@ unsafe impl<A: Exclusive, const SEATS: usize, R: Relax> RawMutex for RawLock<A, 
         TakenSeat { i }
     }
 
-    /// Enter if nobody sits anywhere. The door is closed meanwhile, so nobody is met, and who is
-    /// alone enters without waiting by any algorithm, also by one that would not let go of who has
-    /// begun to ask.
+    /// Enter if no seat is taken. The lock is closed to others meanwhile, so the thread meets no
+    /// other. A process that is alone enters without waiting by any algorithm, even by one in which
+    /// a process cannot give up.
     fn try_lock(&self) -> Option<TakenSeat> {
         let i = 0;
         if !self.replace(0, CLOSED | 1 << i) {
@@ -159,12 +159,12 @@ unsafe impl<A: Exclusive, const SEATS: usize, R: Relax> RawMutex for RawLock<A, 
     }
 
     unsafe fn unlock(&self, TakenSeat { i }: TakenSeat) {
-        // SAFETY: the caller has been given the seat by one of the two above.
+        // SAFETY: the caller has got the seat from `lock` or `try_lock`.
         unsafe { self.walk(i, leave::<A, R>) };
         self.taken.fetch_and(!(1 << i), Ordering::Release);
     }
 
-    /// Somebody sits: inside, on the way in, or on the way out.
+    /// Whether a seat is taken, by a thread that is inside, on its way in, or on its way out.
     fn is_locked(&self) -> bool {
         self.taken.load(Ordering::Relaxed) != 0
     }
