@@ -2,8 +2,8 @@
 
 use super::graph::{Graph, NOWHERE};
 
-/// Call `found` with each strongly connected component of the states that `within` admits: first
-/// those that lead to no other.
+/// Call `found` with each strongly connected component of the states that `within` admits. A
+/// component comes after all others that can be reached from it.
 pub fn components(graph: &Graph, within: impl Fn(u32) -> bool, mut found: impl FnMut(&[u32])) {
     // 0: not yet visited. While a state is being visited or waits on `open`: the lowest index that
     // it reaches. Then: a number above every index.
@@ -61,11 +61,11 @@ pub fn components(graph: &Graph, within: impl Fn(u32) -> bool, mut found: impl F
     }
 }
 
-/// A state on the path, and how many of its steps were looked at.
+/// A state on the path of the depth-first search, and the number of its steps that were followed.
 struct Visit {
     state: u32,
     next: u32,
-    /// Does it reach nothing older, so far?
+    /// Whether it reaches no older state, so far.
     root: bool,
 }
 
@@ -98,7 +98,7 @@ mod tests {
         graph
     }
 
-    /// Who reaches whom, in one step or more.
+    /// All pairs of states of which the first reaches the second in one or more steps.
     fn closure(size: u32, edges: &BTreeSet<(u32, u32)>) -> BTreeSet<(u32, u32)> {
         let mut reach = edges.clone();
         for middle in 0..size {

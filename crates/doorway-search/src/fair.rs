@@ -1,37 +1,39 @@
-//! Going round for ever although everyone does his duty.
+//! Cycles that are fair: a run can stay in them for ever although every duty is done.
 //!
-//! The duties are those of weak fairness: what stays possible is done one day. A set of states that
-//! can be gone round keeps all duties if none is open in all of its states and done in no step
-//! between them.
+//! The duties are those of weak fairness: a step that stays possible is taken some time. A run can
+//! stay in a strongly connected set of states and do all duties unless a duty is open in all of
+//! these states and no step between them does it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::graph::Graph;
 use super::search::Search;
 
-/// What tells the duties of a state's steps, by ordinal.
+/// A function that tells the duty of each step of a state, in the order of the steps.
 pub type Duties<'a, Duty> = &'a dyn Fn(&[u32]) -> Vec<Option<Duty>>;
 
-/// A set of states that can be gone round while a node waits.
+/// A strongly connected set of states in all of which a node waits.
 struct Round<Duty> {
     node: usize,
     states: Vec<u32>,
-    /// What is open in all states seen so far and done in none of them; `None`: none was seen.
+    /// The duties that are open in all states seen so far and done in none of them. `None` before
+    /// the first state.
     owed: Option<BTreeSet<Duty>>,
 }
 
-/// Where a node waits for ever: how to get there, and how to go round.
+/// A run in which a node waits for ever: a state, and a cycle from there back to it.
 #[derive(Clone, Debug)]
 pub struct Lasso {
-    /// The node.
+    /// The node that waits.
     pub node: usize,
-    /// Where the round begins.
+    /// The state in which the cycle begins.
     pub state: u32,
-    /// The ordinals of its steps.
+    /// The steps of the cycle, each by its position among the successors of its state.
     pub round: Vec<u32>,
 }
 
-/// The first of these rounds, each with its node, in which all duties are done.
+/// Find a fair cycle in the first of these sets of states that has one. Each set comes with the
+/// node that waits in it.
 pub fn fair_round<Duty: Copy + Ord>(
     search: &Search<'_>,
     duties: Duties<'_, Duty>,
@@ -44,7 +46,7 @@ pub fn fair_round<Duty: Copy + Ord>(
     let mut rounds: Vec<_> =
         rounds.into_iter().map(|(node, states)| Round { node, states, owed: None }).collect();
     rounds.sort_by_key(|round| round.states.iter().min().copied());
-    // For each node, in which round a state is, counted from 1.
+    // For each node, the number of the set that a state is in, counted from 1.
     let mut member: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for (nth, round) in (1..).zip(&rounds) {
         let of_node = member.entry(round.node).or_insert_with(|| vec![0; graph.states() as usize]);
@@ -80,7 +82,7 @@ pub fn fair_round<Duty: Copy + Ord>(
     Some(lasso(search, duties, round))
 }
 
-/// A way round in which every duty is done or not open at some point.
+/// A cycle in which every duty is done, or not open, at some point.
 fn lasso<Duty: Copy + Ord>(
     search: &Search<'_>,
     duties: Duties<'_, Duty>,
@@ -99,8 +101,8 @@ fn lasso<Duty: Copy + Ord>(
     let mut here = begin;
     let mut way = Vec::new();
     loop {
-        // To the nearest step that does something owed, or into a state where it is not open; with
-        // nothing owed, back to the beginning.
+        // Go to the nearest step that does an owed duty, or that leads to a state where one is not
+        // open. If nothing is owed, go back to the beginning.
         let wanted = |state: u32, ordinal: u32, target: u32| {
             let does = known[&state][ordinal as usize].is_some_and(|duty| owed.contains(&duty));
             let frees = owed.iter().any(|duty| !known[&target].contains(&Some(*duty)));
@@ -121,7 +123,7 @@ fn lasso<Duty: Copy + Ord>(
     }
 }
 
-/// The shortest way, within some states, that ends with a wanted step.
+/// The shortest path within these states that ends with a wanted step.
 fn nearest(
     graph: &Graph,
     from: u32,

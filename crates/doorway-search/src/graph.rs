@@ -1,28 +1,29 @@
-//! Every state and every step of a finished search, by number.
+//! The graph of a search: every state and every step, by number.
 
 use super::model::Tag;
 
-/// The number of a step that is not followed.
+/// The target of a step that was not followed.
 pub const NOWHERE: u32 = u32::MAX;
 
-/// The steps of states 0, 1, 2, ... in the order of their expansion.
+/// All states, numbered from 0 in the order in which they were found, and all steps between them.
 #[derive(Debug, Default)]
 pub struct Graph {
-    /// Where the steps of each state end.
+    /// For each state, the end of its steps in `targets` and `tags`.
     ends: Vec<u32>,
     targets: Vec<u32>,
     tags: Vec<Tag>,
 }
 
 impl Graph {
-    /// Make room for so many more states and steps.
+    /// Make room for more states and steps.
     pub(super) fn reserve(&mut self, states: usize, steps: usize) {
         self.ends.reserve(states);
         self.targets.reserve(steps);
         self.tags.reserve(steps);
     }
 
-    /// Append the steps of the next states: how many each has, where they lead, what they did.
+    /// Append the next states: the number of steps of each, then the target and the tag of each
+    /// step.
     pub fn extend(&mut self, degrees: &[u32], targets: &[u32], tags: &[Tag]) {
         let mut end = self.targets.len() as u32;
         for degree in degrees {
@@ -33,7 +34,7 @@ impl Graph {
         self.tags.extend_from_slice(tags);
     }
 
-    /// How many states there are.
+    /// The number of states.
     pub fn states(&self) -> u32 {
         self.ends.len() as u32
     }
@@ -42,18 +43,18 @@ impl Graph {
         if state == 0 { 0 } else { self.ends[state as usize - 1] as usize }
     }
 
-    /// How many steps leave a state, followed or not.
+    /// The number of steps of a state, followed or not.
     pub fn degree(&self, state: u32) -> u32 {
         (self.ends[state as usize] as usize - self.begin(state)) as u32
     }
 
-    /// The step of an ordinal.
+    /// The target and the tag of one step of a state, by its position.
     pub fn step(&self, state: u32, ordinal: u32) -> (u32, Tag) {
         let at = self.begin(state) + ordinal as usize;
         (self.targets[at], self.tags[at])
     }
 
-    /// Where the followed steps of a state lead, and their tags, each with its ordinal.
+    /// The steps of a state that were followed, each as its position, target and tag.
     pub fn steps(&self, state: u32) -> impl Iterator<Item = (u32, u32, Tag)> {
         let range = self.begin(state)..self.ends[state as usize] as usize;
         let steps = self.targets[range.clone()].iter().zip(&self.tags[range]);
@@ -61,7 +62,7 @@ impl Graph {
         numbered.filter(|(_, target, _)| *target != NOWHERE)
     }
 
-    /// How many bytes it takes.
+    /// The memory that the graph takes, in bytes.
     pub fn bytes(&self) -> u64 {
         (self.ends.capacity() * 4 + self.targets.capacity() * 4 + self.tags.capacity() * 2) as u64
     }

@@ -1,20 +1,23 @@
-//! What the search needs to know of a system: a state is a row of words, and rows have successors.
+//! The system that is searched: a state is a row of words, and rows have successors.
 
-/// A system whose states are rows of equal width, each with a fingerprint of 64 bits.
+/// A system to be searched. Its states are rows of 32-bit words, all of the same width, each with a
+/// fingerprint of 64 bits.
 ///
-/// Whatever can be packed into rows is one: a group and its network, threads and their memory, a
-/// specification written for comparison.
+/// Any system can be searched whose states fit into such rows, for example a group of nodes and its
+/// network, or threads and their memory.
 pub trait Model: Sync {
-    /// How many words a row has.
+    /// The number of words of a row.
     fn width(&self) -> usize;
 
-    /// The state in which everything begins, and its fingerprint.
+    /// The first state and its fingerprint.
     fn first(&self) -> (Vec<u32>, u64);
 
-    /// Push every successor of `row`, in an order that depends on nothing but the row.
+    /// Push every successor of `row`, in an order that depends only on the row. Call
+    /// [`Successors::is_broken`] if the state itself must never be reached.
     fn expand(&self, row: &[u32], print: u64, out: &mut Successors);
 
-    /// Do the same for many rows at once: a model that must lock something does it only once.
+    /// Expand many rows at once. A model that has to take a lock for that can override this and
+    /// take it only once.
     fn expand_all(&self, rows: &[u32], prints: &[u64], out: &mut [Successors]) {
         let rows = rows.chunks_exact(self.width());
         for ((row, print), successors) in rows.zip(prints).zip(out) {
@@ -23,31 +26,33 @@ pub trait Model: Sync {
     }
 }
 
-/// What a step did that can be seen from outside, in two bytes: kept for each step of a graph.
+/// What a step did, in two bytes: the node that took it, what became of its client, and how many
+/// messages it sent. A [`Graph`](crate::Graph) keeps it for each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag(u16);
 
-/// What a step did to the client of the node that took it.
+/// What a step did for the client of the node that took it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deed {
-    /// Nothing.
+    /// Nothing that others can see.
     #[default]
     None,
-    /// It began to wait.
+    /// The client began to wait.
     Asked,
-    /// It waited, and went inside.
+    /// The client waited, and entered.
     Entered,
-    /// It asked, and was inside at once.
+    /// The client asked, and entered at once.
     AskedAndEntered,
-    /// It crashed.
+    /// The node crashed.
     Crashed,
 }
 
 impl Tag {
-    /// How many nodes can be told apart.
+    /// The number of nodes that can be told apart.
     pub const ACTORS: usize = 32;
 
-    /// The tag of a step of node `actor`, counted from 0, that sent so many messages.
+    /// The tag of a step of node `actor`, counted from 0, that sent `sends` messages (255 stands
+    /// for more).
     pub fn new(actor: usize, deed: Deed, sends: usize) -> Self {
         let deed = match deed {
             Deed::None => 0,
@@ -59,12 +64,12 @@ impl Tag {
         Self((actor % Self::ACTORS) as u16 | deed << 5 | (sends.min(255) as u16) << 8)
     }
 
-    /// Who took the step.
+    /// The node that took the step.
     pub fn actor(self) -> usize {
         usize::from(self.0) % Self::ACTORS
     }
 
-    /// What became of its client.
+    /// What the step did for the client of that node.
     pub fn deed(self) -> Deed {
         match self.0 >> 5 & 7 {
             1 => Deed::Asked,
@@ -75,28 +80,29 @@ impl Tag {
         }
     }
 
-    /// Did a client go inside?
+    /// Whether the client entered with this step.
     pub fn entered(self) -> bool {
         matches!(self.deed(), Deed::Entered | Deed::AskedAndEntered)
     }
 
-    /// How many messages were sent.
+    /// The number of messages that the step sent.
     pub fn sends(self) -> u64 {
         u64::from(self.0 >> 8)
     }
 }
 
-/// What must never happen: a state itself, which is nearer and so comes first, or one of its steps.
+/// A violation: something that must never happen. A broken state comes before a broken step,
+/// because it is one step nearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wrong {
-    /// The state itself.
+    /// The state itself must never be reached.
     State,
-    /// One of its steps, by its ordinal.
+    /// One of the steps of the state must never be taken; its position among the successors.
     Step(u32),
 }
 
 impl Wrong {
-    /// The ordinal of the step, if it takes one.
+    /// The position of the step, if the violation is a step.
     pub fn step(self) -> Option<u32> {
         match self {
             Self::State => None,
@@ -105,7 +111,7 @@ impl Wrong {
     }
 }
 
-/// The successors of one state, and whether something in it or behind it must never happen.
+/// The successors of one state, and whether the state or one of its steps is a violation.
 #[derive(Debug, Default)]
 pub struct Successors {
     rows: Vec<u32>,
@@ -115,35 +121,35 @@ pub struct Successors {
     breaking: Option<u32>,
 }
 
-/// The fingerprint of a successor that is not followed.
+/// Marks a successor that is not followed, in place of its fingerprint.
 pub const NOT_FOLLOWED: u64 = 0;
 
 impl Successors {
-    /// A successor to be followed.
+    /// Add a successor.
     pub fn push(&mut self, row: &[u32], print: u64, tag: Tag) {
         self.rows.extend_from_slice(row);
         self.prints.push(print.max(1));
         self.tags.push(tag);
     }
 
-    /// A successor that exists and is not followed.
+    /// Add a successor that exists but is not followed, for example because it lies beyond a bound.
     pub fn leave(&mut self) {
         self.prints.push(NOT_FOLLOWED);
         self.tags.push(Tag::default());
     }
 
-    /// The next successor would break something: it is not followed.
+    /// Add a step that must never be taken. It is not followed.
     pub fn breaks(&mut self) {
         self.breaking = self.breaking.or(Some(self.prints.len() as u32));
         self.leave();
     }
 
-    /// The state itself is one that must never be.
+    /// Report that the state itself must never be reached.
     pub fn is_broken(&mut self) {
         self.broken = true;
     }
 
-    /// Forget everything, keeping the buffers.
+    /// Remove everything, and keep the allocated memory.
     pub fn clear(&mut self) {
         self.rows.clear();
         self.prints.clear();
@@ -152,7 +158,8 @@ impl Successors {
         self.breaking = None;
     }
 
-    /// Each successor: its fingerprint, which may be [`NOT_FOLLOWED`], its tag and its row.
+    /// All successors, each as its fingerprint, tag and row. The fingerprint of one that is not
+    /// followed is [`NOT_FOLLOWED`], and its row is empty.
     pub fn iter(&self, width: usize) -> impl Iterator<Item = (u64, Tag, &[u32])> {
         let mut rows = self.rows.chunks_exact(width);
         self.prints.iter().zip(&self.tags).map(move |(&print, &tag)| {
@@ -161,22 +168,22 @@ impl Successors {
         })
     }
 
-    /// The fingerprints of those to be followed.
+    /// The fingerprints of the successors that are followed.
     pub fn prints(&self) -> impl Iterator<Item = u64> {
         self.prints.iter().copied().filter(|print| *print != NOT_FOLLOWED)
     }
 
-    /// What of it must never happen.
+    /// The violation, if there is one.
     pub fn wrong(&self) -> Option<Wrong> {
         if self.broken { Some(Wrong::State) } else { self.breaking.map(Wrong::Step) }
     }
 
-    /// How many there are, followed or not.
+    /// The number of successors, followed or not.
     pub fn len(&self) -> usize {
         self.prints.len()
     }
 
-    /// Is this the end?
+    /// Whether the state has no successors.
     pub fn is_empty(&self) -> bool {
         self.prints.is_empty()
     }

@@ -1,5 +1,5 @@
-//! Breadth-first search over the states of a [`Model`], on all cores, with the same result on any
-//! number of them: rounds and shards are fixed, and only who works on them differs.
+//! Breadth-first search over the states of a [`Model`], on all cores. The result is the same on any
+//! number of cores: rounds and shards are fixed, and only the threads that work on them differ.
 
 mod found;
 mod layer;
@@ -15,81 +15,88 @@ use super::model::{Model, NOT_FOLLOWED, Successors, Wrong};
 use super::table::Table;
 use found::{Batch, Fresh, Unknown, put_in};
 use layer::{Layer, Part};
-use share::{crew, share};
+use share::{share, thread_pool};
 
-/// How far to go, and what to keep.
+/// How far a search goes, and what it keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
-    /// Give up beyond so many states.
+    /// Give up if there are more states than this.
     pub limit: u64,
-    /// How many threads work.
+    /// The number of threads.
     pub threads: usize,
-    /// Keep every step, for what is said about endless runs?
+    /// Whether to keep the graph of all steps, for questions about infinite runs.
     pub record: bool,
 }
 
-/// How a search stands.
+/// How far a search has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Distinct states found.
+    /// Different states found.
     pub states: u64,
-    /// Steps taken, to known states too.
+    /// Steps taken, including those to known states.
     pub steps: u64,
-    /// How many steps the farthest state is from the first.
+    /// The distance of the farthest state from the first, in steps.
     pub depth: u32,
-    /// How many bytes were kept at most.
+    /// The most memory that was in use, in bytes.
     pub bytes: u64,
 }
 
 /// How a search ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Every state was seen, and nothing is wrong.
+    /// Every state was visited, and there is no violation.
     Exhausted,
-    /// The shortest way to something wrong: the ordinal of each step among its state's successors.
+    /// A violation was found. These are the steps of a shortest path to it, each by its position
+    /// among the successors of its state.
     Wrong(Vec<u32>),
-    /// There are more states than the limit.
+    /// There are more states than the limit, and no violation so far.
     Limit,
-    /// Whoever watched said stop.
+    /// The `watch` function asked to stop.
     Stopped,
 }
 
-/// Fixed, so that numbers do not depend on the threads: a state has its number by the round and the
-/// shard in which it is found, and there by the number of who leads to it.
+/// The number of shards of the table of states. It is fixed so that the numbers of states do not
+/// depend on the number of threads: a state is numbered by the round and the shard in which it is
+/// found, and within these by the number of the state that leads to it.
 const SHARDS: usize = 16;
-/// So many states are expanded before their successors are put in.
+/// The most states of a round. All of them are expanded before their successors are put into the
+/// table.
 const ROUND: usize = 1 << 15;
-/// A thread takes about so many chunks of a round, lest one has to wait long for another.
+/// The number of chunks of a round for each thread. Several, so that no thread waits long for
+/// another at the end of the round.
 const CHUNKS_PER_THREAD: usize = 8;
-/// So many states are a chunk at most, and at least: one thread is done with fewer before the
-/// others are awake.
-const MOST: usize = 2048;
-const LEAST: usize = 512;
+/// The most states of a chunk, the part of a round that a thread takes at a time.
+const MOST_IN_CHUNK: usize = 2048;
+/// The least states of a chunk. One thread is done with fewer before the others are awake, so a
+/// smaller round is not shared.
+const LEAST_IN_CHUNK: usize = 512;
 
-/// So many states are expanded before their successors are looked up, all at once.
+/// The number of states that are expanded before their successors are looked up together, which
+/// hides the latency of the memory.
 const GROUP: usize = 32;
-/// A state has up to about as many successors as its row has words, and all those of a round are
-/// kept at once: so many words at most, 256 megabytes.
+/// The most words of all successors of a round together (256 megabytes). A state is taken to have
+/// as many successors as its row has words.
 const ROUND_WORDS: usize = 1 << 26;
 
-/// States and kept steps have numbers of 32 bits; no round adds more than are spared here.
+/// The most states and recorded steps. They have numbers of 32 bits, and no round adds more than
+/// are left above this.
 const MOST_NUMBERS: u64 = u32::MAX as u64 - ((ROUND as u64) << 10);
 
-/// A search, and what it has found.
+/// A search of a model, and what it has found so far.
 pub struct Search<'m> {
     model: &'m dyn Model,
     scope: Scope,
     shards: Vec<Table>,
-    /// From where each state was first reached; the first from itself.
+    /// The state from which each state was first reached; the first state's is itself.
     parents: Vec<u32>,
-    /// Where the layers after the first end.
+    /// The end of each layer after the first: the number of the first state beyond it.
     layers: Vec<u32>,
     graph: Graph,
     progress: Progress,
 }
 
 impl<'m> Search<'m> {
-    /// A search that has not begun.
+    /// Prepare a search. Nothing is visited yet.
     pub fn new(model: &'m dyn Model, scope: Scope) -> Self {
         let shards = (0..SHARDS).map(|_| Table::new()).collect();
         let progress = Progress::default();
@@ -97,11 +104,12 @@ impl<'m> Search<'m> {
         Self { model, scope, shards, parents, layers, graph, progress }
     }
 
-    /// Go through all states, telling `watch` now and then, until it says `false`.
+    /// Visit all states. After each round `watch` is told the progress; if it returns `false`, the
+    /// search stops.
     pub fn run(&mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> End {
         let (rows, print) = self.model.first();
         let print = print.max(1);
-        let crew = crew(self.scope.threads);
+        let pool = thread_pool(self.scope.threads);
         self.shards[shard(print)].reserve(1);
         let _ = self.shards[shard(print)].insert(print, 0);
         self.parents.push(0);
@@ -113,13 +121,13 @@ impl<'m> Search<'m> {
             let numbers = layer.numbers();
             for from in numbers.clone().step_by(self.round_size()) {
                 let to = numbers.end.min(from + self.round_size() as u32);
-                let found = match &crew {
-                    Some(crew) if to - from > LEAST as u32 => {
-                        crew.install(|| self.round(false, &layer, from..to, &mut next))
+                let found = match &pool {
+                    Some(pool) if to - from > LEAST_IN_CHUNK as u32 => {
+                        pool.install(|| self.round(false, &layer, from..to, &mut next))
                     }
                     _ => self.round(true, &layer, from..to, &mut next),
                 };
-                // A wrong state is nearer than a wrong step of its layer.
+                // A broken state is nearer than a broken step of the same layer.
                 wrong = [wrong, found].into_iter().flatten().min();
                 self.progress.bytes = self.progress.bytes.max(self.bytes(&layer, &next));
                 let end = if !watch(&self.progress) {
@@ -131,7 +139,7 @@ impl<'m> Search<'m> {
                 } else {
                     continue;
                 };
-                // What was found is told even if something may be one step nearer.
+                // A violation that was found is reported even if another may be one step nearer.
                 if wrong.is_none() {
                     return end;
                 }
@@ -149,15 +157,15 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// How many states are expanded in one round.
+    /// The number of states that are expanded in one round.
     fn round_size(&self) -> usize {
         (ROUND_WORDS / self.model.width().pow(2).max(1)).clamp(1, ROUND)
     }
 
-    /// How many states of a round of this size a thread takes at a time.
+    /// The number of states that a thread takes at a time, in a round of this size.
     fn chunk(&self, alone: bool, round: usize) -> usize {
         let chunks = if alone { 1 } else { self.scope.threads * CHUNKS_PER_THREAD };
-        round.div_ceil(chunks).clamp(LEAST, MOST)
+        round.div_ceil(chunks).clamp(LEAST_IN_CHUNK, MOST_IN_CHUNK)
     }
 
     fn is_beyond_limit(&self) -> bool {
@@ -165,7 +173,7 @@ impl<'m> Search<'m> {
             || (self.scope.record && self.progress.steps > MOST_NUMBERS)
     }
 
-    /// Expand the states of these numbers.
+    /// Expand the states with these numbers.
     fn round(
         &mut self,
         alone: bool,
@@ -222,7 +230,7 @@ impl<'m> Search<'m> {
         batch
     }
 
-    /// Tell the known successors of a state from the unknown.
+    /// Sort the successors of a state into known and unknown ones.
     fn sort_out(&self, number: u32, successors: &Successors, batch: &mut Batch) {
         batch.steps += successors.len() as u64;
         if let Some(what) = successors.wrong() {
@@ -253,9 +261,10 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// Now that all successors have numbers, write their steps down.
+    /// Record the steps of a round, now that all successors have numbers.
     fn record(&mut self, batches: &mut [Batch], fresh: &[Fresh], bases: &[u32]) {
-        // At once, so that the bytes kept do not depend on how the round was shared.
+        // Reserve everything at once, so that the memory in use does not depend on how the round
+        // was shared among threads.
         let states = batches.iter().map(|batch| batch.degrees.len()).sum();
         self.graph.reserve(states, batches.iter().map(|batch| batch.targets.len()).sum());
         let mut which: Vec<_> = fresh.iter().map(|fresh| fresh.which.iter()).collect();
@@ -269,7 +278,8 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// The ordinals of the steps by which a state was first reached.
+    /// The path by which a state was first reached: each step by its position among the successors
+    /// of its state.
     pub fn way(&self, mut state: u32) -> Vec<u32> {
         let mut stops = vec![];
         while state != 0 {
@@ -293,7 +303,8 @@ impl<'m> Search<'m> {
         way
     }
 
-    /// Go through all states once more, each with its number and its row.
+    /// Visit all states once more, in the order of their numbers, each with its number and its row.
+    /// This needs a search that has recorded the graph.
     pub fn revisit(&self, visit: &mut dyn FnMut(u32, &[u32])) {
         let width = self.model.width();
         let (mut rows, print) = self.model.first();
@@ -325,12 +336,12 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// How it stands.
+    /// How far the search has come.
     pub fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// The steps, if they were to be kept.
+    /// The graph of all steps. It is empty unless [`Scope::record`] is set.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -342,7 +353,8 @@ impl<'m> Search<'m> {
     }
 }
 
-/// The low bits choose the shard; the table goes by the high ones.
+/// The shard of a fingerprint: chosen by the low bits, since the table within it uses the high
+/// ones.
 fn shard(print: u64) -> usize {
     print as usize % SHARDS
 }

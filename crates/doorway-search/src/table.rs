@@ -1,11 +1,11 @@
 //! A set of fingerprints, each with a number: open addressing, twelve bytes a slot.
 
-/// A slot: the two halves of a fingerprint and a number. The fingerprint 0 marks an empty one.
+/// A slot: the two halves of a fingerprint, and a number. The fingerprint 0 marks an empty slot.
 type Slot = [u32; 3];
 
 const EMPTY: Slot = [0; 3];
 
-/// Full to between a half and three quarters.
+/// A hash table of fingerprints. Between a half and three quarters of its slots are in use.
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Vec<Slot>,
@@ -17,7 +17,7 @@ impl Table {
         Self { slots: vec![EMPTY; 16], used: 0 }
     }
 
-    /// Make room for so many more, so that no slot moves while they are put in.
+    /// Make room for `more` fingerprints, so that no slot moves while they are put in.
     pub(super) fn reserve(&mut self, more: usize) {
         let room = |slots: usize| slots / 4 * 3;
         if self.used + more < room(self.slots.len()) {
@@ -39,13 +39,14 @@ impl Table {
         self.seek(print).ok().map(|at| self.slots[at][2])
     }
 
-    /// Look at where a fingerprint would be. Who looks at many before it finds the first waits for
-    /// the memory once, and not once for each.
+    /// Read the slot where a fingerprint would be. Reading the slots of many fingerprints before
+    /// looking up the first waits for the memory once, not once for each.
     pub(super) fn glance(&self, print: u64) -> u32 {
         self.slots[self.home(print)][0]
     }
 
-    /// The place of a fingerprint: `Err` if it is not here, and was now put there with a number.
+    /// Put a fingerprint in with a number, unless it is there: `Ok` has the slot of a known one,
+    /// `Err` that of a new one.
     pub(super) fn insert(&mut self, print: u64, number: u32) -> Result<usize, usize> {
         self.seek(print).inspect_err(|&at| {
             self.slots[at] = [print as u32, (print >> 32) as u32, number];
@@ -53,17 +54,18 @@ impl Table {
         })
     }
 
-    /// The number at a place.
+    /// The number in a slot.
     pub(super) fn number(&mut self, place: usize) -> &mut u32 {
         &mut self.slots[place][2]
     }
 
-    /// The high bits choose the slot, whatever the number of slots.
+    /// The slot where the search for a fingerprint begins, chosen by the high bits for any number
+    /// of slots.
     fn home(&self, print: u64) -> usize {
         ((u128::from(print) * self.slots.len() as u128) >> 64) as usize
     }
 
-    /// Where it is, or where it would be.
+    /// The slot of a fingerprint: `Ok` if it is there, `Err` if it would go there.
     fn seek(&self, sought: u64) -> Result<usize, usize> {
         let mut at = self.home(sought);
         loop {
@@ -75,7 +77,7 @@ impl Table {
         }
     }
 
-    /// How many bytes it takes.
+    /// The memory that the table takes, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         (self.slots.capacity() * size_of::<Slot>()) as u64
     }
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_in_is_found_and_nothing_else() {
+    fn fingerprints_that_were_put_in_are_found_and_no_others() {
         let mut table = Table::new();
         let mix = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         for n in 0..10_000 {

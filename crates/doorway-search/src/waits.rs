@@ -1,15 +1,15 @@
-//! How often someone who waits is overtaken, and in which cycles he might wait for ever.
+//! How often a waiting process is overtaken, and in which cycles it might wait for ever.
 
 use super::components::components;
 use super::graph::Graph;
 use super::model::Tag;
 
-/// How someone may wait.
+/// How one process may wait.
 #[derive(Debug)]
 pub struct Waits {
-    /// How many steps overtake him at most while he waits; `None`: any number.
+    /// The most steps that overtake the process while it waits; `None` if there is no bound.
     pub overtaken: Option<u32>,
-    /// The strongly connected sets of states, in all of which he waits, that can be gone round.
+    /// The strongly connected sets of states with a cycle, in all of which the process waits.
     pub rounds: Vec<Vec<u32>>,
 }
 
@@ -17,9 +17,10 @@ const WITHOUT_END: u32 = u32::MAX;
 const THIS_COMPONENT: u32 = u32::MAX - 1;
 
 impl Waits {
-    /// Of him who waits in these states and is overtaken by these steps.
+    /// Analyse a process that waits in the states of `waits` and is overtaken by the steps of
+    /// `overtakes`.
     pub fn of(graph: &Graph, waits: impl Fn(u32) -> bool, overtakes: impl Fn(Tag) -> bool) -> Self {
-        // The most overtaking steps from each state on, while he waits.
+        // The most overtaking steps from each state on, while the process waits.
         let mut most = vec![0; graph.states() as usize];
         let mut rounds = Vec::new();
         let mut longest = 0;
@@ -35,7 +36,8 @@ impl Waits {
                 let count = match beyond {
                     WITHOUT_END => WITHOUT_END,
                     THIS_COMPONENT => passed * WITHOUT_END,
-                    // The step by which he stops waiting lets himself in.
+                    // The step that ends the wait lets the process itself in, so it overtakes
+                    // nobody.
                     beyond => beyond + if waits(target) { passed } else { 0 },
                 };
                 ahead = ahead.max(count);

@@ -1,5 +1,5 @@
-//! Distinct states a second of the search on the specification of Dijkstra's algorithm, counted as
-//! TLC counts.
+//! Measures the search: different states per second on the specification of Dijkstra's algorithm,
+//! counted as TLC counts.
 //!
 //! `cargo bench -p doorway-threads --bench dijkstra_mutex` goes through the 33,288,512 states of
 //! four processes, on one thread and on all; `-- --smoke` does with three.

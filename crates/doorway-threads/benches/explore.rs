@@ -1,14 +1,14 @@
-//! Distinct states a second of the explorer, on one thread.
+//! Measures the explorer: different states per second on one thread.
 //!
 //! `cargo bench --bench explore` takes a few seconds; `-- --smoke` runs everything at toy size. On
-//! a busy machine the seconds that the processor worked say more than those that went by.
+//! a busy machine the CPU time says more than the elapsed time.
 
 use std::time::Instant;
 
 use doorway_threads::algorithms::dijkstra::Dijkstra;
 use doorway_threads::check::Check;
 
-/// How long the processors have worked for this program so far, where the system tells.
+/// The CPU time of this program so far, if the system tells it.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

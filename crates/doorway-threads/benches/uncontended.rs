@@ -1,4 +1,5 @@
-//! What it costs to enter and leave alone, in one run with the locks of others.
+//! Measures entering and leaving without contention, beside the locks of other crates in the same
+//! run.
 //!
 //! `cargo bench --bench uncontended` takes a few seconds; `-- --smoke` runs everything once.
 
@@ -6,7 +7,8 @@ use std::time::Duration;
 
 use doorway_threads::bench::{Contender, Plan, Row, Spread};
 
-/// Ours, theirs, and how many times theirs ours may take.
+/// A lock of this crate, one of another crate, and how many times the time of that one ours may
+/// take.
 const RATIOS: [(&str, Contender, f64); 3] = [
     ("ticket", Contender::SpinTicket, 1.5),
     ("ttas", Contender::Spin, 1.5),
@@ -23,7 +25,7 @@ fn main() {
     let (runs, length) = if smoke { (1, 0) } else { (201, 1) };
     let length = Duration::from_millis(length);
     let plan = Plan { contenders: Contender::all(), crowds: Vec::new(), runs, length };
-    let rows = plan.run(&mut |_| true).expect("nobody competes");
+    let rows = plan.run(&mut |_| true).expect("no threads compete");
     println!("Nanoseconds to enter and leave alone, the median of {runs} runs, least to most.");
     for row in &rows {
         let spread = row.alone.spread().expect("it was measured");

@@ -1,4 +1,5 @@
-//! A token ring on threads that begins in disorder, is disturbed, and finds into order both times.
+//! A token ring on threads that begins with arbitrary registers, is disturbed by a fault, and
+//! stabilises both times.
 //!
 //! ```sh
 //! cargo run -p doorway-threads --example token_ring
@@ -9,18 +10,18 @@ use std::thread;
 
 use doorway_threads::ring::{RingError, Station, TokenRing};
 
-/// The stations take so many turns at the first one.
+/// The number of laps, counted at the first station.
 const LAPS: usize = 40;
-/// In this lap a fault changes a register.
+/// The lap in which a fault changes a register.
 const FAULT: usize = 20;
 
-/// What happened.
+/// What the stations have seen.
 struct Ring {
     /// How often the first station has been privileged.
     lap: AtomicUsize,
-    /// How many are privileged now.
+    /// How many stations are privileged now.
     privileged: AtomicUsize,
-    /// The most that were privileged at the same time, in each lap.
+    /// The most stations that were privileged at the same time, in each lap.
     most: [AtomicUsize; LAPS],
 }
 
@@ -39,7 +40,7 @@ impl Ring {
             if let Some(privilege) = station.poll() {
                 let privileged = 1 + self.privileged.fetch_add(1, Ordering::SeqCst);
                 self.most[lap].fetch_max(privileged, Ordering::SeqCst);
-                // Long enough for others to notice, if they are privileged too.
+                // Long enough for other stations to notice if they are privileged too.
                 thread::sleep(std::time::Duration::from_millis(1));
                 if number == 0 {
                     self.lap.fetch_add(1, Ordering::SeqCst);

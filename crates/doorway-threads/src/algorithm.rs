@@ -2,17 +2,17 @@
 
 use crate::{Memory, Place, Shared};
 
-/// Who takes a step.
+/// The process that takes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     /// Its number, from 0.
     pub i: usize,
-    /// How many processes there are.
+    /// The number of processes.
     pub n: usize,
 }
 
 impl Process {
-    /// The other one of two.
+    /// The number of the other process, if there are two.
     pub const fn other(self) -> usize {
         1 - self.i
     }
@@ -27,77 +27,77 @@ impl Process {
         if j == 0 { self.n - 1 } else { j - 1 }
     }
 
-    /// The first of the others from number `j` on.
+    /// The first other process with a number of at least `j`.
     pub const fn others_from(self, j: usize) -> Option<usize> {
         let j = if j == self.i { j + 1 } else { j };
         if j < self.n { Some(j) } else { None }
     }
 }
 
-/// An algorithm of mutual exclusion in shared memory.
+/// An algorithm for mutual exclusion in shared memory.
 pub trait Algorithm: Send + Sync + 'static {
-    /// Where a process may be.
+    /// The places where a process may be.
     type At: Place;
 
-    /// What it declares of itself.
+    /// What the algorithm declares.
     const INFO: Info;
 
-    /// The registers.
+    /// The registers that the processes share.
     const SHARED: &'static [Shared];
 
-    /// Where a process is in the beginning.
+    /// The place where a process begins.
     fn outside(me: Process) -> Self::At;
 
-    /// May all these be inside together? At most one, unless there are ways of being inside that
-    /// do not disturb each other.
+    /// Whether processes at all these places may be inside together. By default at most one may;
+    /// readers of a shared value, for example, may be inside together.
     fn together(inside: &[Self::At]) -> bool {
         inside.len() <= 1
     }
 
-    /// Make the one access that comes next, and say where the process is then. Locks and explorer
-    /// run this very function.
+    /// Take one step: make the next access to memory, and return the place where the process is
+    /// then. The locks and the explorer run this same function.
     fn step(at: Self::At, me: Process, memory: &mut impl Memory) -> Self::At;
 }
 
-/// An algorithm that keeps all but one outside: what a lock may be made of.
+/// An algorithm that lets at most one process in, so that a lock can be made of it.
 ///
 /// # Safety
 ///
-/// No two processes are ever in places of [`Section::Inside`](crate::Section::Inside), whatever
-/// their number up to [`Info::most`], if each access goes to memory as [`Memory`] describes it;
-/// and whoever enters has read what the one before wrote when it left. Steps do not panic, or only
-/// where the program may be ended for it.
-#[allow(unsafe_code, reason = "a lock lends out what it protects on the strength of this")]
+/// For any number of processes up to [`Info::most`], no two are ever at places of
+/// [`Section::Inside`](crate::Section::Inside) if each access goes to memory as [`Memory`]
+/// describes it. A process that enters has read what the process before it wrote when it left.
+/// Steps do not panic, except where ending the program is acceptable.
+#[allow(unsafe_code, reason = "a lock relies on this when it lends out its value")]
 pub unsafe trait Exclusive: Algorithm {}
 
-/// An algorithm in which a process that waits may give up at once.
+/// An algorithm in which a waiting process may give up at once, as `try_lock` needs it.
 ///
 /// # Safety
 ///
-/// From where [`withdraw`](Withdraws::withdraw) leads, a process comes outside without ever being
-/// inside, and others can tell no difference to one that was inside and has left.
+/// From the place that [`withdraw`](Withdraws::withdraw) returns, a process gets outside without
+/// ever being inside, and other processes cannot tell it from one that was inside and has left.
 #[allow(unsafe_code, reason = "a lock goes on from where this leads")]
 pub unsafe trait Withdraws: Exclusive {
-    /// Where a process goes on that gives up: a place from which it can only leave, or outside.
-    /// It is asked only of places whose step said [`wait`](Memory::wait).
+    /// The place where a process that gives up goes on: one from which it can only leave, or
+    /// outside. This is called only at places whose step has called [`wait`](Memory::wait).
     fn withdraw(at: Self::At) -> Self::At;
 }
 
-/// What an algorithm needs of the processor.
+/// What an algorithm needs from the processor or the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Primitive {
     /// Loads and stores of words.
     ReadWrite,
-    /// An exchange that nothing comes between.
+    /// Atomic exchange, or compare-and-exchange.
     Exchange,
-    /// An addition that nothing comes between.
+    /// Atomic addition.
     Add,
     /// Semaphores that make a thread sleep.
     Semaphore,
 }
 
 impl Primitive {
-    /// In words.
+    /// The name, as printed in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadWrite => "read/write",
@@ -108,31 +108,32 @@ impl Primitive {
     }
 }
 
-/// How often one who waits may be overtaken: by all others together, and by any one of them.
+/// How often a waiting process may be overtaken: by all others together, and by any single one of
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bypass {
-    /// So often at most.
+    /// At most this often.
     AtMost {
         /// By all others together.
         all: u32,
-        /// By any one of them.
+        /// By any single one of them.
         one: u32,
     },
-    /// Without end.
+    /// There is no bound.
     Unbounded,
 }
 
-/// From when on it counts that others enter first.
+/// From when on entries of others count as overtaking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// From the first access on.
+    /// From the first access of the waiting process on.
     FirstStep,
-    /// From the end of the doorway on.
+    /// From the end of its doorway on.
     Doorway,
 }
 
 impl Since {
-    /// In words.
+    /// The name, as printed in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FirstStep => "first step",
@@ -141,25 +142,26 @@ impl Since {
     }
 }
 
-/// What is claimed of an algorithm, and tested.
+/// What is claimed of an algorithm. The tests check that exactly this holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims {
-    /// At most one is inside.
+    /// At most one process is inside.
     pub exclusion: bool,
-    /// If some want in, one gets in.
+    /// If some processes want in, one of them gets in.
     pub deadlock_free: bool,
-    /// Who wants in gets in, among so many processes.
+    /// Whether each process that wants in gets in, for this number of processes.
     pub lockout_free: fn(usize) -> bool,
-    /// Who has passed the doorway before another begins gets in before him, among so many.
+    /// Whether a process that has passed the doorway before another begins gets in before that
+    /// other one, for this number of processes.
     pub fifo: fn(usize) -> bool,
-    /// How often one is overtaken, among so many processes.
+    /// How often a waiting process is overtaken, for this number of processes.
     pub bypass: fn(usize) -> Bypass,
-    /// Counted from then on.
+    /// From when on overtaking is counted.
     pub since: Since,
 }
 
 impl Claims {
-    /// One gets in if some want in, and that is all.
+    /// One process gets in if some want in, and nothing more.
     pub const DEADLOCK_FREE: Self = Self {
         exclusion: true,
         deadlock_free: true,
@@ -168,9 +170,9 @@ impl Claims {
         bypass: |_| Bypass::Unbounded,
         since: Since::FirstStep,
     };
-    /// Everyone gets in who wants in, some day.
+    /// Each process that wants in gets in at some time.
     pub const LOCKOUT_FREE: Self = Self { lockout_free: |_| true, ..Self::DEADLOCK_FREE };
-    /// Everyone gets in in the order in which they ask.
+    /// The processes get in in the order in which they ask.
     pub const FIFO: Self = Self {
         fifo: |_| true,
         bypass: |n| Bypass::AtMost { all: n as u32 - 1, one: 1 },
@@ -181,34 +183,59 @@ impl Claims {
 /// What an algorithm declares of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
-    /// The name by which it is asked for.
+    /// The name that the commands take.
     pub name: &'static str,
-    /// Whose it is, and from which year.
+    /// Its authors and the year of publication; [`Info::year`] reads the year from here.
     pub origin: &'static str,
-    /// The year.
-    pub year: u16,
-    /// The fewest processes.
+    /// The least number of processes that it serves.
     pub fewest: usize,
-    /// The most processes.
+    /// The greatest number of processes that it serves.
     pub most: usize,
-    /// Its registers in words.
+    /// Its registers, in words for a table.
     pub registers: &'static str,
-    /// What it needs of the processor.
+    /// What it needs from the processor or the operating system.
     pub primitive: Primitive,
-    /// The names of its fences, each of which is needed.
+    /// The letters of its fences. Each of them is needed by the memory model of the language.
     pub fences: &'static str,
-    /// Its numbers grow: a check goes no further than this, or around the end of a byte.
+    /// Those of its fences that are not needed where writes merely wait in a buffer and keep their
+    /// order (total store order, as on x86). Each of the others is needed there too.
+    pub fences_beyond_tso: &'static str,
+    /// If its numbers grow without end: the greatest number up to which a check follows them.
+    /// Without a bound they wrap around as bytes do.
     pub bound: Option<usize>,
-    /// What is claimed of it.
+    /// What is claimed of the algorithm.
     pub claims: Claims,
 }
 
 impl Info {
-    /// Can it serve so many?
+    /// What most of the locks have in common, for `..Info::LOCK`: at least two and up to [`MOST`]
+    /// processes, loads and stores only, no fences, no growing numbers. Every algorithm states its
+    /// own name, origin, registers and claims.
+    pub const LOCK: Self = Self {
+        name: "",
+        origin: "",
+        fewest: 2,
+        most: MOST,
+        registers: "",
+        primitive: Primitive::ReadWrite,
+        fences: "",
+        fences_beyond_tso: "",
+        bound: None,
+        claims: Claims::DEADLOCK_FREE,
+    };
+
+    /// The year of publication: the first number of four digits in [`Info::origin`].
+    pub fn year(&self) -> Option<u16> {
+        let mut numbers = self.origin.split(|letter: char| !letter.is_ascii_digit());
+        numbers.find(|digits| digits.len() == 4)?.parse().ok()
+    }
+
+    /// Whether the algorithm serves `n` processes.
     pub const fn serves(&self, n: usize) -> bool {
         self.fewest <= n && n <= self.most
     }
 }
 
-/// More processes than this would each pay for the others in every entry.
+/// The most processes that any algorithm here serves. In most of them the cost of an entry grows
+/// with the number of processes.
 pub const MOST: usize = 1024;

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicUsize, fence};
 
 use crate::{Algorithm, Memory, Register, Relax, Shared, Word};
 
-/// How strongly every access is ordered; tests on other memories use the same ones.
+/// The memory ordering of every access. The tests on other memories use them too.
 #[doc(hidden)]
 pub mod orderings {
     use core::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ pub mod orderings {
     pub const FENCE: Ordering = Ordering::SeqCst;
 }
 
-/// Two lines, since processors fetch them in pairs.
+/// A value on cache lines of its own: two of them, since processors fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Line<T>(pub(crate) T);
@@ -27,18 +27,18 @@ pub(crate) struct Line<T>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct Registers {
     lines: Box<[Line<AtomicUsize>]>,
-    /// How many registers an index has: one for each declaration, used or not, so that the way to
-    /// one does not depend on the number of processes.
+    /// The number of declarations. Each index has a register for each of them, used or not, so that
+    /// the position of a register does not depend on the number of processes.
     arrays: usize,
 }
 
 impl Registers {
-    /// Those of an algorithm for `n` processes, as they are in the beginning.
+    /// The registers of an algorithm for `n` processes, with their first values.
     pub(crate) fn new<A: Algorithm>(n: usize) -> Self {
         Self::declared(A::SHARED, n)
     }
 
-    /// Those that are declared, for `n` processes, as they are in the beginning.
+    /// The registers that are declared, for `n` processes, with their first values.
     pub(crate) fn declared(shared: &[Shared], n: usize) -> Self {
         let arrays = shared.len();
         let longest = shared.iter().map(|shared| shared.length.of(n)).max().unwrap_or(0);
@@ -47,14 +47,14 @@ impl Registers {
         Self { lines: lines.collect(), arrays }
     }
 
-    /// As they are in the beginning.
+    /// Give all registers their first values again.
     pub(crate) fn reset<A: Algorithm>(&mut self) {
         for (line, shared) in self.lines.iter_mut().zip(A::SHARED.iter().cycle()) {
             *line.0.get_mut() = shared.first;
         }
     }
 
-    /// Take one from a semaphore if there is one.
+    /// Take a unit from a semaphore if there is one.
     #[cfg(feature = "std")]
     pub(crate) fn try_down(&self, semaphore: Register) -> bool {
         crate::semaphore::take(self.at(semaphore))
@@ -71,7 +71,7 @@ impl Registers {
 pub(crate) struct Atomics<'r, R> {
     pub(crate) registers: &'r Registers,
     pub(crate) relax: R,
-    /// Did the last step wait?
+    /// Whether the last step waited.
     pub(crate) waited: bool,
 }
 
@@ -128,7 +128,7 @@ impl<R: Relax> Memory for Atomics<'_, R> {
         let units = self.registers.at(semaphore);
         #[cfg(feature = "std")]
         crate::semaphore::down(units);
-        // Where nobody can sleep, the unit goes to whoever comes first.
+        // Without threads that can sleep, the unit goes to the process that comes first.
         #[cfg(not(feature = "std"))]
         if units.fetch_update(Ordering::Acquire, Ordering::Relaxed, |n| n.checked_sub(1)).is_err() {
             self.wait();

@@ -1,18 +1,18 @@
-//! What the processes of an algorithm share: registers, read and written one at a time.
+//! The registers that the processes of an algorithm share, read and written one at a time.
 
-/// What a register holds.
+/// The value of a register.
 pub type Word = usize;
 
-/// One word that all processes share.
+/// One register: a word that all processes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// Which declaration of the algorithm it belongs to.
+    /// The declaration of the algorithm that it belongs to, by its position.
     pub array: usize,
-    /// Which register of that array it is.
+    /// Its index in that array.
     pub index: usize,
 }
 
-/// Registers of one name.
+/// All registers of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array(
     #[doc(hidden)] // `shared!` counts them.
@@ -26,7 +26,7 @@ impl Array {
     }
 }
 
-/// How many registers have one name, among `n` processes.
+/// The number of registers of one name, for `n` processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     /// One.
@@ -37,12 +37,12 @@ pub enum Length {
     EachAndOne,
     /// Two for each process: the sides of the nodes of a tree.
     Twice,
-    /// So many, however many processes there are.
+    /// This number, for any number of processes.
     Fixed(usize),
 }
 
 impl Length {
-    /// Among so many processes.
+    /// The number of registers for `n` processes.
     pub const fn of(self, n: usize) -> usize {
         match self {
             Self::One => 1,
@@ -54,57 +54,59 @@ impl Length {
     }
 }
 
-/// Registers that an algorithm declares.
+/// A declaration of registers, all of one name.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared {
-    /// Their name.
+    /// The name, as written in the text of the algorithm.
     pub name: &'static str,
-    /// How many there are.
+    /// The number of registers.
     pub length: Length,
-    /// What each holds in the beginning.
+    /// The first value of each.
     pub first: Word,
+    /// What they are for, in a sentence.
+    pub about: &'static str,
 }
 
-/// The memory as one process sees it. Every call is one access, and nothing else of a step is seen
-/// by others.
+/// The shared memory as one process sees it. Every call is one access. Other processes see nothing
+/// else of a step.
 ///
-/// A lock runs on atomics, the explorer on a model, and a test on whatever it brings: a load is at
-/// least an acquiring one, a store at least a releasing one, and what else an algorithm needs it
-/// says with [`fence`](Memory::fence).
+/// A lock runs on atomics, the explorer on a model, and a test on a memory of its own. A load has
+/// at least acquire ordering, a store at least release ordering. If an algorithm needs more than
+/// that, it uses [`fence`](Memory::fence).
 pub trait Memory {
-    /// What a register holds.
+    /// Read a register.
     fn read(&mut self, register: Register) -> Word;
 
-    /// Put a word into a register.
+    /// Write a word to a register.
     fn write(&mut self, register: Register, word: Word);
 
-    /// What was written before is seen by all before anything is read from now on. The name is the
-    /// one by which the fence can be left out in a check.
+    /// Make everything that this process has written visible to all before it reads again. The name
+    /// is a letter, by which a check can leave the fence out.
     fn fence(&mut self, name: char);
 
-    /// Nothing to do until another process moves: the step that says so found what it waits for
-    /// missing. Never said by a step that changes anything.
+    /// Tell that the process has to wait: the condition that the step looked for does not hold, and
+    /// will not before another process moves. A step that changes anything never calls this.
     fn wait(&mut self);
 
-    /// Put a word into a register, and have what it held.
+    /// Write a word to a register, and return what it held before.
     #[cfg(target_has_atomic = "ptr")]
     fn swap(&mut self, register: Register, word: Word) -> Word;
 
-    /// Add to a register, around the end if need be, and have what it held.
+    /// Add to a register, wrapping around, and return what it held before.
     #[cfg(target_has_atomic = "ptr")]
     fn add(&mut self, register: Register, change: isize) -> Word;
 
-    /// Put a new word into a register if it holds the old one, and say whether it did.
+    /// Write a new word to a register if it holds the old one, and return whether it did.
     #[cfg(target_has_atomic = "ptr")]
     fn replace(&mut self, register: Register, old: Word, new: Word) -> bool;
 
-    /// Take one from a semaphore, and say whether there was one: if not, the process sleeps, and
-    /// has to come back to take it. A real memory need not ask for that, since it can make the
-    /// caller sleep.
+    /// Take a unit from a semaphore, and return whether there was one. If there was none, the
+    /// process sleeps, and has to call this again to take the unit. A real memory can make the
+    /// calling thread sleep instead, and then always returns `true`.
     #[cfg(target_has_atomic = "ptr")]
     fn down(&mut self, semaphore: Register) -> bool;
 
-    /// Give one to a semaphore: to a process that was made to wait, if there is any.
+    /// Give a unit to a semaphore. If processes sleep there, one of them gets it.
     #[cfg(target_has_atomic = "ptr")]
     fn up(&mut self, semaphore: Register);
 }
@@ -113,16 +115,24 @@ pub trait Memory {
 /// length is `n`, `n + 1` or `2 * n`, and `NAME: name = first;` for a single register.
 #[macro_export]
 macro_rules! shared {
-    ($($(#[$doc:meta])* $constant:ident: $name:ident $([$($length:tt)+])? = $first:expr;)+) => {
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+    ($(
+        $(#[doc = $about:literal])*
+        $constant:ident: $name:ident $([$($length:tt)+])? = $first:expr;
+    )+) => {
+        #[allow(
+            non_camel_case_types,
+            clippy::upper_case_acronyms,
+            reason = "the variants number the constants and are named like them"
+        )]
         enum Declared { $($constant),+ }
 
-        $($crate::shared!(@constant $(#[$doc])* $constant $([$($length)+])?);)+
+        $($crate::shared!(@constant $(#[doc = $about])* $constant $([$($length)+])?);)+
 
         const SHARED: &[$crate::Shared] = &[$($crate::Shared {
             name: stringify!($name),
             length: $crate::shared!(@length $([$($length)+])?),
             first: $first,
+            about: concat!($($about),*).trim_ascii(),
         }),+];
     };
     (@constant $(#[$doc:meta])* $constant:ident) => {

@@ -1,47 +1,66 @@
-//! Where a process is in an algorithm, with what it remembers there.
+//! The places of an algorithm: where a process is, with what it remembers there.
 
 use core::fmt::Debug;
 
 use crate::Word;
 
-/// The parts of an algorithm.
+/// The part of an algorithm that a process is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// It does not want to enter, and may stay so for ever.
+    /// The process does not want to enter, and may stay outside for ever.
     Outside,
-    /// It has begun to ask, which takes a number of steps that nobody else can raise.
+    /// The process has begun to ask. The doorway takes a bounded number of steps, whatever the
+    /// others do.
     Doorway,
-    /// It has asked, and waits.
+    /// The process has asked, and waits.
     Waiting,
-    /// It is inside.
+    /// The process is inside.
     Inside,
-    /// It is on its way out.
+    /// The process is on its way out.
     Leaving,
 }
 
-/// Where a process is: the next access it makes, and the words it needs for it and later. What is
-/// not needed any more is not there, so equal places are the same situation.
+impl Section {
+    /// The name, as printed in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Outside => "outside",
+            Self::Doorway => "doorway",
+            Self::Waiting => "waiting",
+            Self::Inside => "inside",
+            Self::Leaving => "leaving",
+        }
+    }
+}
+
+/// Where a process is: the next access that it makes, and the words that it needs for that access
+/// and later. Words that it does not need any more are not kept, so equal places are the same
+/// situation.
 pub trait Place: Copy + Debug + Eq + Send + Sync + 'static {
     /// The most words that a process remembers.
     const WORDS: usize;
 
-    /// The part of the algorithm that it belongs to.
+    /// Every place by its name, with the part of the algorithm that it belongs to, in the order of
+    /// the algorithm's text.
+    const NAMES: &'static [(&'static str, Section)];
+
+    /// The part of the algorithm that the place belongs to.
     fn section(self) -> Section;
 
-    /// Its number: eight bits, and eight more for each word it remembers. Only small words survive
-    /// this, and the largest of all.
+    /// Encode the place as a number: eight bits for the place, and eight more for each word that
+    /// the process remembers. The encoding is exact for words below 255 and for `Word::MAX`.
     fn pack(self) -> u64;
 
-    /// The place with a number.
+    /// Decode a number that [`pack`](Place::pack) has returned.
     fn unpack(number: u64) -> Self;
 }
 
-/// A word in eight bits.
+/// Encode a word in eight bits.
 pub(crate) const fn byte(word: Word) -> u8 {
     word as u8
 }
 
-/// What a byte stands for: all bits set stands for the largest word.
+/// Decode a byte. All bits set stands for the largest word.
 #[doc(hidden)]
 pub const fn word(byte: u8) -> Word {
     if byte == u8::MAX { Word::MAX } else { byte as Word }
@@ -69,16 +88,16 @@ pub const fn longest(lengths: &[usize]) -> usize {
     most
 }
 
-/// Declare the places of an algorithm, in the order of its text: `outside`, perhaps `doorway`,
-/// perhaps `waiting`, `inside`, perhaps `leaving`, each with its places and what is remembered
-/// there.
+/// Declare the places of an algorithm, in the order of its text: `outside`, `doorway` (optional),
+/// `waiting` (optional), `inside`, `leaving` (optional), each with its places and the words that a
+/// process remembers there.
 #[macro_export]
 macro_rules! places {
     ($(
         $(#[$doc:meta])*
         $section:ident: $($place:ident $({ $($word:ident),+ })?),+;
     )+) => {
-        /// Where a process is.
+        /// The place where a process is.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the text of the algorithm says what happens there")]
         pub enum At {
@@ -89,6 +108,9 @@ macro_rules! places {
             const WORDS: usize = $crate::place::longest(
                 &[$($(<[&str]>::len(&[$($(stringify!($word)),+)?])),+),+]
             );
+
+            const NAMES: &'static [(&'static str, $crate::Section)] =
+                &[$($((stringify!($place), $crate::places!(@ $section))),+),+];
 
             #[inline]
             fn section(self) -> $crate::Section {

@@ -1,7 +1,7 @@
-//! What must not compile, each beside its twin that does: the twin shows that nothing but the one
-//! line is to blame.
+//! What must not compile, each beside a twin that does compile. The twin shows that the one line
+//! that differs is the reason.
 
-/// A seat cannot be doubled.
+/// A seat cannot be cloned.
 ///
 /// ```
 /// # use doorway_threads::{Room, algorithms::peterson::Peterson};
@@ -31,7 +31,7 @@ struct Doubled;
 /// ```
 struct Shared;
 
-/// A seat cannot be inside twice.
+/// A seat cannot be locked twice.
 ///
 /// ```
 /// # use doorway_threads::{Room, algorithms::peterson::Peterson};
@@ -51,7 +51,7 @@ struct Shared;
 /// ```
 struct Twice;
 
-/// The seats of a room cannot be given twice.
+/// The seats of a room cannot be borrowed twice.
 ///
 /// ```
 /// # use doorway_threads::{Room, algorithms::peterson::Peterson};
@@ -69,7 +69,7 @@ struct Twice;
 /// ```
 struct GivenTwice;
 
-/// A refuted algorithm is not a lock.
+/// No lock can be made of a refuted algorithm.
 ///
 /// ```
 /// # use doorway_threads::{Room, algorithms::{hyman::Hyman, peterson::Peterson}};
@@ -81,7 +81,7 @@ struct GivenTwice;
 /// ```
 struct Refuted;
 
-/// Nobody can try who could not withdraw.
+/// An algorithm in which a process cannot give up has no `try_lock`.
 ///
 /// ```
 /// # use doorway_threads::{Room, algorithms::{dekker::Dekker, peterson::Peterson}};
@@ -97,7 +97,7 @@ struct Refuted;
 /// ```
 struct Tries;
 
-/// What cannot be sent cannot be reached from other threads.
+/// A value that cannot be sent cannot be reached from other threads.
 ///
 /// ```
 /// # use doorway_threads::{Room, algorithms::peterson::Peterson};

@@ -1,14 +1,14 @@
 //! What a thread does while it waits.
 
-/// A way to wait for a moment, made anew for each time that someone waits. Neither making nor
-/// dropping it may panic.
+/// What a waiting thread does between two looks. A new value is made for each wait. Neither making
+/// nor dropping it may panic.
 pub trait Relax: Default {
-    /// Wait for a moment. This must not panic: nobody can stop halfway into a lock, so the program
-    /// would end.
+    /// Wait for a moment. This must not panic: a thread cannot stop halfway into a lock, so the
+    /// program would be aborted.
     fn relax(&mut self);
 }
 
-/// Tell the processor that this is a loop, and go on.
+/// Give the processor the hint that this is a spin loop, and go on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin;
 
@@ -19,7 +19,7 @@ impl Relax for Spin {
     }
 }
 
-/// Go on at once: for processors on which even the hint is too much.
+/// Go on at once, without even the hint of a spin loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loop;
 
@@ -28,7 +28,7 @@ impl Relax for Loop {
     fn relax(&mut self) {}
 }
 
-/// Let other threads run.
+/// Yield to other threads.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
@@ -41,8 +41,8 @@ impl Relax for Yield {
     }
 }
 
-/// Spin for a little while, then let other threads run: with more threads than processors, the one
-/// that all wait for may have to be run first.
+/// Spin for a short while, then yield to other threads. With more threads than processors, the
+/// thread that all others wait for may need the processor first.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpinThenYield {
@@ -51,7 +51,7 @@ pub struct SpinThenYield {
 
 #[cfg(feature = "std")]
 impl SpinThenYield {
-    /// About as long as a short critical section.
+    /// The number of spins before it yields: about as long as a short critical section.
     const PATIENCE: u32 = 100;
 }
 
@@ -68,9 +68,9 @@ impl Relax for SpinThenYield {
     }
 }
 
-/// How threads wait unless told otherwise.
+/// How threads wait by default.
 #[cfg(feature = "std")]
 pub type Patient = SpinThenYield;
-/// How threads wait unless told otherwise.
+/// How threads wait by default.
 #[cfg(not(feature = "std"))]
 pub type Patient = Spin;

@@ -1,5 +1,5 @@
-//! A value behind a lock, and the seats from which it is reached.
-#![allow(unsafe_code, reason = "what a lock protects is lent out to whoever is inside")]
+//! A value behind a lock, and the seats through which threads reach it.
+#![allow(unsafe_code, reason = "a guard lends out the value that the lock protects")]
 
 use core::cell::{Cell, UnsafeCell};
 use core::fmt;
@@ -10,24 +10,24 @@ use crate::atomics::{Atomics, Registers};
 use crate::walk::{enter, leave};
 use crate::{Algorithm, Exclusive, Loop, Patient, Place, Process, Relax, Section, Withdraws};
 
-/// Why there is no room, or no seat in it.
+/// Why a room or its seats could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RoomError {
-    /// A room for nobody was asked for.
+    /// A room without seats was asked for.
     NoSeats,
     /// More seats were asked for than the algorithm serves.
     TooManySeats {
-        /// So many were asked for.
+        /// The number that was asked for.
         asked: usize,
-        /// So many there can be.
+        /// The most seats that the algorithm serves.
         most: usize,
     },
     /// More seats were asked for than the room has.
     Exhausted {
-        /// So many were asked for.
+        /// The number that was asked for.
         asked: usize,
-        /// So many there are.
+        /// The number of seats of the room.
         seats: usize,
     },
 }
@@ -35,7 +35,7 @@ pub enum RoomError {
 impl fmt::Display for RoomError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSeats => write!(f, "a room needs at least one seat"),
+            Self::NoSeats => write!(f, "0 seats asked for, and a room needs at least one"),
             Self::TooManySeats { asked, most } => {
                 write!(f, "{asked} seats asked for, and this algorithm serves at most {most}")
             }
@@ -48,7 +48,7 @@ impl fmt::Display for RoomError {
 
 impl core::error::Error for RoomError {}
 
-/// A value that one thread at a time may touch, by the rules of an algorithm.
+/// A value behind a lock: an algorithm keeps all threads but one from it at a time.
 pub struct Room<A, T: ?Sized, R = Patient> {
     seats: usize,
     registers: Registers,
@@ -56,12 +56,12 @@ pub struct Room<A, T: ?Sized, R = Patient> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: threads reach the value only through guards, and `A: Exclusive` lets no two of them live
-// at the same time, so sharing a room moves the value between threads and never shares it.
+// SAFETY: threads reach the value only through guards, and `A: Exclusive` lets no two guards live
+// at the same time. So sharing a room moves the value between threads and never shares it.
 unsafe impl<A: Exclusive, T: ?Sized + Send, R> Sync for Room<A, T, R> {}
 
 impl<A: Exclusive, T, R: Relax> Room<A, T, R> {
-    /// A room with so many seats.
+    /// Make a room with this number of seats.
     pub fn new(seats: usize, value: T) -> Result<Self, RoomError> {
         match seats {
             0 => return Err(RoomError::NoSeats),
@@ -70,17 +70,19 @@ impl<A: Exclusive, T, R: Relax> Room<A, T, R> {
             }
             _ => {}
         }
-        // Who is alone needs no lock, but the algorithm may need a second process that never comes.
+        // A single seat needs no lock, but the algorithm may need a second process that never
+        // comes.
         let registers = Registers::new::<A>(seats.max(A::INFO.fewest));
         Ok(Self { seats, registers, rules: PhantomData, value: UnsafeCell::new(value) })
     }
 
-    /// The value, now that nobody can reach it any more.
+    /// Unwrap the value. The room is consumed, so no seat can reach it any more.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 
-    /// The seats, owned by whoever takes them: for threads that outlive this one.
+    /// Turn the room into its seats, each of which keeps the room alive: for threads that outlive
+    /// this one.
     #[cfg(target_has_atomic = "ptr")]
     pub fn into_seats(mut self) -> impl ExactSizeIterator<Item = OwnedSeat<A, T, R>> {
         self.registers.reset::<A>();
@@ -92,8 +94,8 @@ impl<A: Exclusive, T, R: Relax> Room<A, T, R> {
 }
 
 impl<A: Exclusive, T: ?Sized, R: Relax> Room<A, T, R> {
-    /// All seats of the room. Nothing but loads and stores is needed for it. Earlier seats are
-    /// gone, and so are their claims: a lock that was left held is free again.
+    /// Borrow all seats of the room. This needs nothing but loads and stores. Earlier seats do not
+    /// exist any more, and a lock that one of them has left held is free again.
     pub fn seats(&mut self) -> impl ExactSizeIterator<Item = Seat<&Self, A>> {
         self.registers.reset::<A>();
         let room = &*self;
@@ -101,7 +103,8 @@ impl<A: Exclusive, T: ?Sized, R: Relax> Room<A, T, R> {
         (0..room.seats).map(move |i| unsafe { Seat::new(room, i) })
     }
 
-    /// So many of the seats, one variable for each: `let [mut left, mut right] = room.split()?`.
+    /// Borrow the first `N` seats, one variable for each: `let [mut left, mut right] =
+    /// room.split()?`.
     pub fn split<const N: usize>(&mut self) -> Result<[Seat<&Self, A>; N], RoomError> {
         if N > self.seats {
             return Err(RoomError::Exhausted { asked: N, seats: self.seats });
@@ -112,7 +115,7 @@ impl<A: Exclusive, T: ?Sized, R: Relax> Room<A, T, R> {
         Ok(core::array::from_fn(|i| unsafe { Seat::new(room, i) }))
     }
 
-    /// The value: nobody else can reach the room now.
+    /// Borrow the value without locking: the mutable borrow shows that no seat exists.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -127,8 +130,8 @@ impl<A: Algorithm, T: ?Sized, R> fmt::Debug for Room<A, T, R> {
     }
 }
 
-/// The place of one participant. It can be sent to another thread, but neither shared nor doubled:
-/// two threads on one seat would break every one of these algorithms.
+/// The seat of one participant, from which it locks the room. It can be sent to another thread, but
+/// neither shared nor cloned: two threads on one seat would break every one of these algorithms.
 ///
 /// ```compile_fail,E0499
 /// # use doorway_threads::{Room, algorithms::peterson::Peterson};
@@ -142,7 +145,7 @@ pub struct Seat<H, A: Algorithm> {
     room: H,
     me: Process,
     at: A::At,
-    /// Not to be used by two threads at once.
+    /// Makes the seat unusable by two threads at once.
     alone: PhantomData<Cell<()>>,
 }
 
@@ -157,6 +160,8 @@ where
     T: ?Sized,
     R: Relax,
 {
+    /// Make the seat with number `i`.
+    ///
     /// # Safety
     ///
     /// `i` is below the number of seats, and there is no other seat with it.
@@ -164,17 +169,18 @@ where
         let me = Process { i, n: room.seats.max(A::INFO.fewest) };
         Self { room, me, at: A::outside(me), alone: PhantomData }
     }
-    /// Wait until nobody else is inside, and enter.
+
+    /// Wait until no other seat is inside, and enter.
     ///
-    /// A guard that was forgotten leaves its seat inside: all others wait, and the seat itself may
-    /// lock again.
+    /// If a guard is forgotten with `mem::forget`, its seat stays inside: all others wait, and the
+    /// seat itself may lock again.
     #[inline]
     pub fn lock(&mut self) -> Guard<'_, A, T, R> {
         self.at = enter::<A, R>(&self.room.registers, self.me, self.at);
         self.guard()
     }
 
-    /// The same, for those who measure: after each step `seen` hears where it led.
+    /// Lock, and tell `seen` after each step in which section the process is, for measurements.
     #[cfg(feature = "bench")]
     pub(crate) fn lock_step_by_step(
         &mut self,
@@ -188,7 +194,7 @@ where
         self.guard()
     }
 
-    /// Enter if that can be done without waiting.
+    /// Enter if no wait is needed; otherwise give up at once.
     pub fn try_lock(&mut self) -> Option<Guard<'_, A, T, R>>
     where
         A: Withdraws,
@@ -221,13 +227,14 @@ impl<H, A: Algorithm> fmt::Debug for Seat<H, A> {
     }
 }
 
-/// Whoever has it is inside, and leaves when it is dropped.
+/// Access to the value of a [`Room`] that its seat has locked. Dropping the guard releases the
+/// lock.
 #[must_use = "the lock is held only as long as the guard lives"]
 pub struct Guard<'s, A: Algorithm, T: ?Sized, R: Relax> {
     room: &'s Room<A, T, R>,
     me: Process,
     at: &'s mut A::At,
-    /// A guard is as good as the reference that it lends.
+    /// The guard is `Send` and `Sync` only if the reference that it lends is.
     lent: PhantomData<&'s mut T>,
 }
 
@@ -235,8 +242,8 @@ impl<A: Algorithm, T: ?Sized, R: Relax> Deref for Guard<'_, A, T, R> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: guards are made inside only, where the algorithm lets no other be, and this one
-        // is borrowed for as long as the reference lives.
+        // SAFETY: a guard is made only when its seat is inside, where the algorithm lets no other
+        // seat be, and this guard is borrowed for as long as the reference lives.
         unsafe { &*self.room.value.get() }
     }
 }

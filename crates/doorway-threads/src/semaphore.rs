@@ -1,4 +1,4 @@
-//! Semaphores that make a thread sleep, and hand over to the one that has slept longest.
+//! Semaphores on which threads sleep. A unit goes to the thread that has slept longest.
 #![allow(unsafe_code, reason = "threads are parked on the address of the semaphore's word")]
 
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -7,9 +7,9 @@ use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, UnparkResult, p
 
 /// A number of units that threads take and give back.
 ///
-/// A unit that is given back while threads sleep goes to the one that has slept longest and to
-/// nobody else: a thread that comes by cannot snatch it. Who has called and does not sleep yet has
-/// not come yet.
+/// A unit that is given back while threads sleep goes to the one that has slept longest, and no
+/// other thread can take it first. A thread that has called `down` but does not sleep yet has no
+/// place in that order yet.
 ///
 /// ```
 /// # use doorway_threads::Semaphore;
@@ -24,10 +24,10 @@ use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, UnparkResult, p
 pub struct Semaphore(AtomicUsize);
 
 impl Semaphore {
-    /// The most units there can be.
+    /// The most units of a semaphore.
     pub const MOST: usize = LETTER >> 2;
 
-    /// A semaphore with so many units.
+    /// Make a semaphore with this number of units.
     ///
     /// # Panics
     ///
@@ -37,7 +37,7 @@ impl Semaphore {
         Self(AtomicUsize::new(units))
     }
 
-    /// Take a unit; sleep until there is one.
+    /// Take a unit. Sleep until there is one.
     pub fn down(&self) {
         down(&self.0);
     }
@@ -47,27 +47,29 @@ impl Semaphore {
         take(&self.0)
     }
 
-    /// Give a unit back, or a new one. If there are [`Semaphore::MOST`] already, it is not counted.
+    /// Give a unit back, or add a new one. If there are [`Semaphore::MOST`] already, the count does
+    /// not change.
     pub fn up(&self) {
         up(&self.0);
     }
 }
 
-// A word holds two numbers as their sum. The lower half is the balance: the units there are, or,
-// below zero, how many wait for one. Whoever finds no unit has thereby joined those who wait, even
-// if it does not sleep yet, and what is given from then on is for them. So the upper half counts
-// letters: units for somebody who waits, that came when nobody slept yet.
+// A word holds two numbers as their sum. The lower half is the balance: the number of units, or,
+// below zero, the number of threads that wait for one. A thread that finds no unit has joined the
+// waiting threads, even if it does not sleep yet, and units that are given from then on are for
+// them. A unit that comes when a thread waits but none sleeps yet is a letter: the upper half
+// counts the letters.
 
-/// One letter.
+/// The value of one letter in the word.
 const LETTER: usize = 1 << (usize::BITS / 2);
 
-/// The units there are, less those who wait for one.
+/// The number of units, less the number of waiting threads.
 const fn balance(word: usize) -> isize {
     let unused = usize::BITS / 2;
     (word << unused).cast_signed() >> unused
 }
 
-/// How many letters lie there.
+/// The number of letters.
 const fn letters(word: usize) -> usize {
     word.wrapping_sub(balance(word).cast_unsigned()) / LETTER
 }
@@ -78,7 +80,7 @@ pub(crate) fn take(word: &AtomicUsize) -> bool {
     word.fetch_update(Ordering::Acquire, Ordering::Relaxed, one_less).is_ok()
 }
 
-/// Take a unit; sleep until there is one.
+/// Take a unit. Sleep until there is one.
 #[inline]
 pub(crate) fn down(word: &AtomicUsize) {
     if balance(word.fetch_sub(1, Ordering::Acquire)) <= 0 {
@@ -97,12 +99,12 @@ fn sleep(word: &AtomicUsize) {
     }
 }
 
-/// Give a unit: to one who waits, if there is any.
+/// Give a unit: to a waiting thread, if there is any.
 #[inline]
 pub(crate) fn up(word: &AtomicUsize) {
     match balance(word.fetch_add(1, Ordering::Release)) {
         ..0 => hand_over(word),
-        // There is room for a few too many until each of them is taken away again.
+        // The count may exceed the most for a moment, until the surplus is taken away again.
         units if units.cast_unsigned() >= Semaphore::MOST => {
             word.fetch_sub(1, Ordering::Relaxed);
         }
@@ -110,7 +112,7 @@ pub(crate) fn up(word: &AtomicUsize) {
     }
 }
 
-/// Wake the one that has slept longest, or leave a letter for one who is about to sleep.
+/// Wake the thread that has slept longest, or leave a letter for one that is about to sleep.
 fn hand_over(word: &AtomicUsize) {
     let leave_letter = |result: UnparkResult| {
         if result.unparked_threads == 0 {
@@ -141,10 +143,10 @@ mod tests {
         assert_eq!(balance(Semaphore::MOST).cast_unsigned(), Semaphore::MOST);
     }
 
-    /// Two have found nothing and do not sleep yet when two units come, by whichever way: none may
-    /// be lost, and nobody else may have them.
+    /// Two threads have found no unit and do not sleep yet when two units come: none may be lost,
+    /// and no other thread may get them.
     #[test]
-    fn who_is_about_to_sleep_gets_a_letter() {
+    fn a_thread_about_to_sleep_gets_a_letter() {
         let units = Semaphore::new(0);
         units.0.fetch_sub(2, Ordering::Acquire);
         units.up();
@@ -158,9 +160,10 @@ mod tests {
         });
     }
 
-    /// A unit that comes while a thread waits, asleep or not yet, is not for a passer-by.
+    /// A unit that comes while a thread waits, asleep or not yet, cannot be taken by another
+    /// thread.
     #[test]
-    fn a_passer_by_cannot_snatch() {
+    fn a_thread_that_did_not_wait_cannot_take_the_unit() {
         in_time(|| {
             for _ in 0..100 {
                 let units = Semaphore::new(0);
@@ -177,7 +180,7 @@ mod tests {
         });
     }
 
-    /// Fail if it does not end.
+    /// Fail if `run` does not end.
     fn in_time(run: impl FnOnce() + Send + 'static) {
         let (ended, end) = mpsc::channel();
         let thread = thread::spawn(move || {

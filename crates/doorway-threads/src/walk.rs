@@ -1,9 +1,9 @@
-//! The way in and the way out, on the registers of a lock.
+//! Entering and leaving: the steps of a process on the registers of a lock.
 
 use crate::atomics::{Atomics, Registers};
 use crate::{Algorithm, Loop, Place, Process, Relax, Section};
 
-/// Take steps until the process is inside, from wherever it is.
+/// Take steps until the process is inside, from any place.
 #[inline]
 pub(crate) fn enter<A: Algorithm, R: Relax>(
     registers: &Registers,
@@ -13,7 +13,7 @@ pub(crate) fn enter<A: Algorithm, R: Relax>(
     walk::<A, R>(registers, me, at, Section::Outside, Section::Inside)
 }
 
-/// Take steps until the process is outside, from wherever it is.
+/// Take steps until the process is outside, from any place.
 #[inline]
 pub(crate) fn leave<A: Algorithm, R: Relax>(
     registers: &Registers,
@@ -25,8 +25,8 @@ pub(crate) fn leave<A: Algorithm, R: Relax>(
 
 /// Take steps until a section is reached.
 ///
-/// The first few are laid out one after another, so that the compiler, which knows where each of
-/// them may lead, can make straight code of an entry that meets nobody. They do not relax yet.
+/// The first four steps are written one after another, so that the compiler can make straight-line
+/// code of an entry without contention. They do not relax yet.
 #[allow(clippy::inline_always, reason = "in both callers `from` and `to` are known")]
 #[inline(always)]
 fn walk<A: Algorithm, R: Relax>(
@@ -36,13 +36,13 @@ fn walk<A: Algorithm, R: Relax>(
     from: Section,
     to: Section,
 ) -> A::At {
-    let halfway = Halfway;
+    let abort_on_panic = AbortOnPanic;
     let mut memory = Atomics::<Loop>::new(registers);
     macro_rules! step {
         () => {
             at = A::step(at, me, &mut memory);
             if at.section() == to {
-                core::mem::forget(halfway);
+                core::mem::forget(abort_on_panic);
                 return at;
             }
         };
@@ -54,7 +54,7 @@ fn walk<A: Algorithm, R: Relax>(
         step!();
     }
     let at = walk_on::<A, R>(registers, me, at, to);
-    core::mem::forget(halfway);
+    core::mem::forget(abort_on_panic);
     at
 }
 
@@ -72,12 +72,13 @@ fn walk_on<A: Algorithm, R: Relax>(
     at
 }
 
-/// Where a process is would be forgotten if a step or relaxing could panic, and a process that
-/// begins again before it has ended may let two in. A panic while another unwinds ends the program.
-struct Halfway;
+/// Aborts the program if a step or `Relax::relax` panics. The place of the process would be lost,
+/// and a process that begins again before it has left may let two in. This panics while the first
+/// panic unwinds, which aborts.
+struct AbortOnPanic;
 
-impl Drop for Halfway {
+impl Drop for AbortOnPanic {
     fn drop(&mut self) {
-        panic!("nobody can stop halfway into a lock or out of it");
+        panic!("a thread panicked halfway into a lock or out of it");
     }
 }

@@ -1,4 +1,4 @@
-//! Rooms, seats and guards: what can be asked of them, and what is answered.
+//! The interface of rooms, seats and guards.
 
 use std::error::Error;
 use std::mem::forget;
@@ -12,7 +12,7 @@ use doorway_threads::algorithms::peterson::Peterson;
 use doorway_threads::algorithms::{ALL, LockTask, with_lock};
 use doorway_threads::{Exclusive, Guard, Loop, OwnedSeat, Relax, Room, RoomError, Spin, Yield};
 
-/// Waits without keeping others from running: for those who wait for ever.
+/// Yields while it waits, so that a thread that waits for ever does not keep others from running.
 #[derive(Default)]
 struct Sleep;
 
@@ -22,7 +22,7 @@ impl Relax for Sleep {
     }
 }
 
-/// Long enough for anyone to enter who can.
+/// Long enough for every thread to enter that can.
 const A_WHILE: Duration = Duration::from_millis(200);
 
 fn room<A: Exclusive>(seats: usize) -> Result<Room<A, ()>, RoomError> {
@@ -30,7 +30,7 @@ fn room<A: Exclusive>(seats: usize) -> Result<Room<A, ()>, RoomError> {
 }
 
 #[test]
-fn there_are_no_rooms_for_nobody_or_for_too_many() {
+fn a_room_without_seats_or_with_too_many_is_refused() {
     struct Ask(usize);
     impl LockTask for Ask {
         type Output = Option<RoomError>;
@@ -51,7 +51,7 @@ fn there_are_no_rooms_for_nobody_or_for_too_many() {
 }
 
 #[test]
-fn no_more_seats_are_given_than_there_are() {
+fn a_room_gives_no_more_seats_than_it_has() {
     let mut room = room::<Dijkstra>(3).unwrap();
     assert_eq!(room.seats().len(), 3);
     assert!(room.split::<2>().is_ok());
@@ -61,13 +61,13 @@ fn no_more_seats_are_given_than_there_are() {
 }
 
 #[test]
-fn new_seats_begin_anew() {
+fn new_seats_begin_outside() {
     struct Count;
     impl LockTask for Count {
         type Output = u32;
         fn run<A: Exclusive>(self) -> u32 {
             let mut room: Room<A, u32> = Room::new(2, 0).unwrap();
-            // The first seats leave their traces, and one of them stays inside for ever.
+            // The first seats leave traces in the registers, and one of them stays inside for ever.
             let [mut one, mut two] = room.split().unwrap();
             *one.lock() += 1;
             *two.lock() += 1;
@@ -89,9 +89,9 @@ fn new_seats_begin_anew() {
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn errors_tell_the_numbers() {
     let said = |error: &dyn Error| error.to_string();
-    assert_eq!(said(&RoomError::NoSeats), "a room needs at least one seat");
+    assert_eq!(said(&RoomError::NoSeats), "0 seats asked for, and a room needs at least one");
     assert_eq!(
         said(&RoomError::TooManySeats { asked: 3, most: 2 }),
         "3 seats asked for, and this algorithm serves at most 2"
@@ -111,7 +111,7 @@ fn a_room_of_one_needs_no_other() {
 }
 
 #[test]
-fn the_value_is_reached_without_a_lock_by_who_has_the_room() {
+fn the_owner_of_a_room_reaches_the_value_without_a_lock() {
     let mut room: Room<Dekker, Vec<u32>> = Room::new(2, vec![1]).unwrap();
     room.get_mut().push(2);
     let [mut one, _] = room.split().unwrap();
@@ -120,7 +120,7 @@ fn the_value_is_reached_without_a_lock_by_who_has_the_room() {
 }
 
 #[test]
-fn who_tries_does_not_wait_and_leaves_nothing_behind() {
+fn try_lock_does_not_wait_and_changes_nothing() {
     let mut room: Room<Peterson, u32> = Room::new(2, 0).unwrap();
     let [mut one, mut two] = room.split().unwrap();
     for _ in 0..3 {
@@ -148,7 +148,7 @@ fn a_forgotten_guard_leaves_the_lock_held_and_nothing_worse() {
 }
 
 #[test]
-fn seats_that_are_split_anew_start_afresh() {
+fn split_again_makes_new_seats() {
     let mut room: Room<Peterson, u32> = Room::new(2, 0).unwrap();
     let [mut one, mut two] = room.split().unwrap();
     forget(one.lock());
@@ -200,7 +200,7 @@ fn every_way_to_wait_works() {
 }
 
 #[test]
-fn everything_tells_what_it_is() {
+fn debug_output_names_the_algorithm() {
     let mut room: Room<Peterson, u32> = Room::new(2, 5).unwrap();
     assert_eq!(format!("{room:?}"), "Room { algorithm: \"peterson\", seats: 2, .. }");
     let [mut one, _] = room.split().unwrap();
@@ -210,7 +210,7 @@ fn everything_tells_what_it_is() {
 }
 
 #[test]
-fn seats_can_be_sent_and_guards_as_what_they_lend() {
+fn seats_can_be_sent_and_guards_if_their_reference_can() {
     fn send<T: Send>() {}
     fn sync<T: Sync>() {}
     send::<OwnedSeat<Dekker, u32>>();

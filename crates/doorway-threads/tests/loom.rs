@@ -1,10 +1,10 @@
 //! Every lock on the memory of the language, as loom models it: two processes enter twice each.
 //!
-//! With all its fences nothing goes wrong, and without any one of them something does: in all
-//! executions with at most three preemptions, fewer for some, and a hundred steps of each process.
-//! That is evidence and no proof, also because loom lets each fence see all that earlier fences
-//! saw, which the language does not promise. Each process yields only where it truly waits, since
-//! loom hides old values from who has yielded.
+//! With all its fences a lock excludes, and without any one of them it does not: in all executions
+//! with at most three preemptions (fewer for some locks) and a hundred steps of each process. That
+//! is evidence, not a proof, also because loom lets each fence see all that earlier fences saw,
+//! which the language does not promise. Each process yields only where it truly waits, since loom
+//! hides old values from a process that has yielded.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -21,10 +21,10 @@ mod memory;
 
 use memory::{Registers, Visitor};
 
-/// So many switches from a process that could go on are looked at in one execution.
+/// The most switches away from a process that could go on, in one execution.
 const PREEMPTIONS: usize = 3;
 
-/// And so many where three would make more executions than anyone waits for.
+/// Fewer preemptions for locks that would have too many executions with three.
 const FEWER: &[(&str, usize)] = &[
     ("de-bruijn", 2),
     ("eisenberg-mcguire", 1),
@@ -34,11 +34,11 @@ const FEWER: &[(&str, usize)] = &[
     ("three-bit", 2),
 ];
 
-/// More than two entries need, if a process does not wait for long. Those that wait by changing a
-/// word again and again would otherwise never end.
+/// The most steps of a process: more than two entries need if it does not wait for long. A process
+/// that waits by changing a word again and again would otherwise never end.
 const STEPS: usize = 100;
 
-/// All executions within those limits are fewer.
+/// More executions than any lock has within those limits.
 const MOST: usize = 100_000;
 
 /// Two processes, without some of the fences.
@@ -48,9 +48,9 @@ struct Run<'a> {
 }
 
 struct Found {
-    /// How many executions there were.
+    /// The number of executions.
     executions: usize,
-    /// What loom said, if it found something.
+    /// The message of loom, if it found a violation.
     alarm: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Task for Run<'_> {
         let mut builder = Builder::new();
         builder.preemption_bound = Some(self.preemptions);
         builder.max_branches = 10_000;
-        // The number of executions is looked at only so often.
+        // Loom compares the number of executions with the limit only at these intervals.
         builder.checkpoint_interval = 1_000;
         builder.max_permutations = Some(MOST);
         let executions = Arc::new(AtomicUsize::new(0));
@@ -79,8 +79,8 @@ impl Task for Run<'_> {
     }
 }
 
-/// Loom watches what is reached inside: two at once, or one who need not have seen what the one
-/// before did, raise an alarm.
+/// Loom watches the access inside. It raises an alarm if two processes are inside at once, or if
+/// one enters that need not have seen what the one before did.
 fn two_processes<A: Algorithm>(dropped: &str) {
     let shared = Rc::new((Registers::new::<A>(2), UnsafeCell::new(())));
     let process = |i| {
@@ -97,7 +97,7 @@ fn two_processes<A: Algorithm>(dropped: &str) {
     other.join().expect("the other process ends");
 }
 
-/// What loom says about a lock without some of its fences.
+/// The alarm that loom raises about a lock without some of its fences.
 fn alarm(entry: &Entry, dropped: &str, preemptions: usize) -> Option<String> {
     let name = entry.info.name;
     let run = Run { dropped, preemptions };
@@ -107,7 +107,7 @@ fn alarm(entry: &Entry, dropped: &str, preemptions: usize) -> Option<String> {
     alarm
 }
 
-/// Two were inside, or one who need not have seen what the one before did.
+/// Whether two processes were inside, or one that need not have seen what the one before did.
 fn is_violation(said: &str) -> bool {
     said.contains("Causality violation")
 }
@@ -122,7 +122,7 @@ fn with_all_fences_every_lock_excludes() {
 }
 
 #[test]
-fn those_with_fewer_preemptions_are_locks_of_the_list() {
+fn locks_with_fewer_preemptions_are_in_the_list() {
     for (name, preemptions) in FEWER {
         assert!(ALL.iter().any(|entry| entry.lock && entry.info.name == *name), "{name}");
         assert!((1..PREEMPTIONS).contains(preemptions), "{name}");

@@ -6,14 +6,15 @@ use doorway_threads::check::{Check, Report};
 use doorway_threads::problems::{Delivery, Turnstile};
 use doorway_threads::{Algorithm, Info, Memory, Process, Shared};
 
-/// On semaphores that hand over to the one who has slept longest, as the crate's own do.
+/// Explore on semaphores that hand over to the process that has slept longest, as the crate's own
+/// do.
 fn check<A: Algorithm>(n: usize) -> Report {
     let mut check = Check::<A>::new(n);
     check.rules.queued = true;
     check.run()
 }
 
-/// All that is claimed holds, nothing is left open, and there are so many states.
+/// All claims hold, everything is decided, and there is this number of states.
 fn holds<A: Algorithm>(n: usize, states: u64) {
     let report = check::<A>(n);
     assert!(report.meets(&A::INFO.claims, n), "{} {n}: {report:?}", A::INFO.name);
@@ -25,7 +26,7 @@ fn holds<A: Algorithm>(n: usize, states: u64) {
 }
 
 #[test]
-fn no_writer_is_inside_with_anyone() {
+fn no_writer_is_inside_with_another_process() {
     holds::<Turnstile<0>>(3, 935);
     holds::<Turnstile<1>>(2, 54);
     holds::<Turnstile<2>>(2, 25);
@@ -49,8 +50,8 @@ fn nothing_is_lost_doubled_or_overtaken() {
     holds::<Delivery<3, 2>>(4, 86688);
 }
 
-/// On semaphores that hand over to anyone who sleeps, or to anyone at all, all is right inside; but
-/// two may play at the expense of a third.
+/// On semaphores that hand over to any process that sleeps, or to any process at all, exclusion
+/// holds. But two processes may keep a third one out for ever.
 fn may_starve<A: Algorithm>(n: usize) {
     for barging in [false, true] {
         let mut check = Check::<A>::new(n);
@@ -62,14 +63,14 @@ fn may_starve<A: Algorithm>(n: usize) {
 }
 
 #[test]
-fn who_is_handed_over_to_matters_to_those_who_wait_only() {
+fn the_order_of_the_semaphore_matters_for_waiting_only() {
     may_starve::<Turnstile<1>>(3);
     may_starve::<Turnstile<2>>(4);
     may_starve::<Delivery<2, 2>>(3);
     may_starve::<Delivery<2, 2>>(4);
 }
 
-/// An algorithm of which one register holds something else in the beginning.
+/// An algorithm in which one register has another first value.
 struct Altered<A, const REGISTER: usize, const FIRST: usize>(PhantomData<fn() -> A>);
 
 impl<A: Algorithm, const REGISTER: usize, const FIRST: usize> Altered<A, REGISTER, FIRST> {
@@ -106,7 +107,7 @@ impl<A: Algorithm, const REGISTER: usize, const FIRST: usize> Algorithm
     }
 }
 
-/// With so many units of this semaphore in the beginning, something goes wrong inside.
+/// With this number of units of the semaphore in the beginning, exclusion fails.
 fn is_refuted<A: Algorithm, const REGISTER: usize, const FIRST: usize>(name: &str, n: usize) {
     assert_eq!(A::SHARED[REGISTER].name, name);
     let report = check::<Altered<A, REGISTER, FIRST>>(n);
@@ -124,7 +125,8 @@ fn each_semaphore_is_needed() {
     is_refuted::<Delivery<2, 1>, 3, 2>("receiver_alone", 3);
 }
 
-/// Two at the turnstile do no harm inside, but readers may then pass a writer that waits.
+/// Two processes at the turnstile do not break exclusion, but readers may then pass a waiting
+/// writer.
 #[test]
 fn the_turnstile_keeps_the_order() {
     let report = check::<Altered<Turnstile<1>, 0, 2>>(3);

@@ -9,7 +9,7 @@ use doorway_threads::problems::{Buffer, BufferError, ReadersWriters};
 const SENDERS: usize = 3;
 const RECEIVERS: usize = 3;
 
-/// Every receiver has the items of each sender in order, and all have all of them, once.
+/// Every receiver gets the items of each sender in order, and together they get each item once.
 fn deliver(slots: usize, items: usize) {
     let buffer = Buffer::new(slots).expect("a few slots");
     let mut received = thread::scope(|scope| {
@@ -44,7 +44,7 @@ fn every_item_arrives_once_and_in_order() {
 }
 
 #[test]
-fn who_tries_does_not_wait() {
+fn trying_does_not_wait() {
     let buffer = Buffer::new(2).unwrap();
     assert_eq!(buffer.slots(), 2);
     assert_eq!(buffer.try_receive(), None);
@@ -59,7 +59,7 @@ fn who_tries_does_not_wait() {
 }
 
 #[test]
-fn those_who_try_lose_nothing() {
+fn trying_loses_no_item() {
     let buffer = Buffer::new(2).unwrap();
     let sum = AtomicUsize::new(0);
     let left = AtomicUsize::new(2000);
@@ -90,7 +90,7 @@ fn those_who_try_lose_nothing() {
 }
 
 #[test]
-fn what_nobody_receives_is_dropped_with_the_buffer() {
+fn items_that_are_not_received_are_dropped_with_the_buffer() {
     let item = Arc::new(());
     let buffer = Buffer::new(3).unwrap();
     (0..3).for_each(|_| buffer.send(Arc::clone(&item)));
@@ -101,7 +101,7 @@ fn what_nobody_receives_is_dropped_with_the_buffer() {
 }
 
 #[test]
-fn buffers_that_cannot_be() {
+fn impossible_buffers_are_refused() {
     assert_eq!(Buffer::<u8>::new(0).unwrap_err(), BufferError::NoSlots);
     for asked in [usize::MAX, usize::MAX / 2, usize::MAX / 4] {
         assert_eq!(Buffer::<u64>::new(asked).unwrap_err(), BufferError::TooManySlots { asked });

@@ -1,4 +1,4 @@
-//! The rings stabilise from every state where they should, and nowhere else.
+//! The rings stabilise from every state under the conditions that are claimed, and under no others.
 
 use doorway_threads::ring::explore::{Daemon, Verdict, explore};
 use doorway_threads::ring::{FourState, KState, Looks, Rule, ThreeState, View};
@@ -8,7 +8,8 @@ fn verdict(rule: impl Rule, n: usize, daemon: Daemon) -> Verdict {
     explore(rule, n, daemon).expect("few states")
 }
 
-/// From so many states a machine on, rings of `K` states stabilise, and with none fewer.
+/// The least `K` with which rings of `K` states stabilise. They do with every tried number from
+/// there on, and with none below.
 fn fewest_states(n: usize, daemon: Daemon, tried: core::ops::RangeInclusive<usize>) -> usize {
     let stabilises = |k: &usize| verdict(KState { k: *k }, n, daemon).stabilises;
     let (enough, too_few): (Vec<_>, Vec<_>) = tried.partition(stabilises);
@@ -35,7 +36,7 @@ fn many_moves_at_once_need_as_many_states_as_machines() {
 }
 
 #[test]
-fn reads_and_writes_apart_need_twice_as_many_less_one() {
+fn separate_reads_and_writes_need_twice_as_many_less_one() {
     for (n, tried) in [(2, 1..=7), (3, 1..=7), (4, 4..=7)] {
         assert_eq!(fewest_states(n, Daemon::ReadWrite, tried), 2 * n - 1, "n={n}");
     }
@@ -44,7 +45,7 @@ fn reads_and_writes_apart_need_twice_as_many_less_one() {
 }
 
 #[test]
-fn the_longest_way_into_order() {
+fn the_most_moves_until_a_ring_is_stable() {
     let moves =
         |rule: &dyn Fn(usize) -> Verdict| (3..=6).map(|n| rule(n).moves).collect::<Vec<_>>();
     let central = Daemon::Central;

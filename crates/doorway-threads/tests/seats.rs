@@ -19,22 +19,22 @@ use doorway_threads::check::{Check, Report, alone};
 use doorway_threads::{Exclusive, Info, Room, Withdraws};
 use found::{EVER, Found, NONE, UNFAIR, Verdicts, by, found};
 
-/// A lock of so many seats. Each is used alone, from the first to the last and back, and then at
-/// most five of them at once.
+/// A lock with this number of seats. Each is used alone, from the first to the last and back, and
+/// then at most five of them at once.
 struct Crowd(usize);
 
 impl LockTask for Crowd {
-    /// How many entries were counted where only the lock protects the count, and how many were
-    /// made.
+    /// The number of entries that were counted under the protection of the lock alone, and the
+    /// number that were made.
     type Output = (usize, usize);
 
     fn run<A: Exclusive>(self) -> (usize, usize) {
         let Self(n) = self;
-        let mut room: Room<A, usize> = Room::new(n, 0).expect("so many seats");
+        let mut room: Room<A, usize> = Room::new(n, 0).expect("the lock serves this number");
         let mut made = 0;
 
         let mut seats: Vec<_> = room.seats().collect();
-        // Where every other process is looked at more than a few times, not all seats have a turn.
+        // If an entry reads many registers for each other process, not all seats are used.
         let looks = alone::<A>(n.max(A::INFO.fewest)).reads as usize;
         let between = if looks <= 10 * n { 1 } else { n.div_ceil(5) };
         for i in (0..n).chain((0..n).rev()).step_by(between) {
@@ -74,7 +74,7 @@ fn locks_serve_any_number_up_to_their_most() {
         let fewer = [1, 2, 3, 5, 6, 7, 64, 300].into_iter().filter(|n| *n < info.most);
         for n in fewer.chain([info.most]) {
             let (tell, hear) = mpsc::channel();
-            // If a thread waits for ever, this one does not.
+            // If a thread waits for ever, the test fails instead of waiting too.
             thread::spawn(move || tell.send(with_lock(info.name, Crowd(n))));
             let counted = hear.recv_timeout(Duration::from_mins(1));
             assert_ne!(counted, Err(RecvTimeoutError::Timeout), "{} of {n} hangs", info.name);
@@ -84,16 +84,17 @@ fn locks_serve_any_number_up_to_their_most() {
     }
 }
 
-/// Explore so many processes, of which whoever waits may give up.
+/// Explore this number of processes, of which each that waits may give up.
 fn hasty<A: Withdraws>(n: usize) -> (Info, Report) {
     (A::INFO, Check::<A>::new(n).giving_up().run())
 }
 
-/// Two may give up again and again, which no lock can help; but who stays gets in, and in order.
+/// Two processes may give up again and again, which no lock can prevent. But a process that stays
+/// gets in, and in order.
 const WHO_STAYS: Verdicts = [Some(true), Some(false), Some(true), Some(true)];
 
-/// What is explored, of how many processes, and what is found: the states, the verdicts, the
-/// overtaking, and how many steps lead to what is wrong and are then repeated.
+/// The algorithm, the number of processes, and what is found: the states, the verdicts, the
+/// overtaking, and the steps that lead to a violation and are then repeated.
 type Row = (fn(usize) -> (Info, Report), usize, Found);
 
 #[rustfmt::skip]
@@ -113,7 +114,7 @@ const GIVING_UP: &[Row] = &[
 ];
 
 #[test]
-fn who_gives_up_disturbs_nobody() {
+fn a_process_that_gives_up_disturbs_no_other() {
     for (hasty, n, expected) in GIVING_UP {
         let (info, report) = hasty(*n);
         assert_eq!(found(&report), *expected, "{} of {n}", info.name);

@@ -1,4 +1,4 @@
-//! Semaphores under real threads: no unit is lost or doubled, and nobody sleeps for ever.
+//! Semaphores under real threads: no unit is lost or doubled, and no thread sleeps for ever.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -29,7 +29,7 @@ fn all_end(threads: Vec<Box<dyn FnOnce() + Send>>) {
     drop(ended);
     for _ in &handles {
         match ends.recv_timeout(PATIENCE) {
-            // A thread that panicked says nothing, and its own message is told by `join`.
+            // A thread that panicked sends nothing; `join` reports its message.
             Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {}
             Err(mpsc::RecvTimeoutError::Timeout) => panic!("a thread sleeps for ever"),
         }
@@ -39,12 +39,12 @@ fn all_end(threads: Vec<Box<dyn FnOnce() + Send>>) {
     }
 }
 
-/// Are there so many units, and nothing else: nobody who waits, nothing given to anybody?
+/// Whether there is exactly this number of units, and no thread waits or has been given one.
 fn has(semaphore: &Semaphore, units: usize) -> bool {
     format!("{semaphore:?}") == format!("{:?}", Semaphore::new(units))
 }
 
-/// `times` each, `threads` threads.
+/// Run `threads` threads, each of which does the work `times` times.
 fn repeated(
     threads: usize,
     times: usize,
@@ -59,10 +59,10 @@ fn repeated(
         .collect()
 }
 
-/// Those who give never wait, so takers fall asleep and are woken in all possible ways; a unit that
-/// got lost would leave one of them asleep.
+/// Givers never wait, so takers fall asleep and are woken in all possible ways. A lost unit would
+/// leave one of them asleep.
 #[test]
-fn what_is_given_is_taken() {
+fn every_unit_that_is_given_is_taken() {
     for (givers, takers) in [(1, 1), (2, 2), (3, 3), (1, 4), (4, 1)] {
         let units = Arc::new(Semaphore::new(0));
         let each = 30_000;
@@ -95,9 +95,9 @@ fn neither_side_gets_ahead() {
     }
 }
 
-/// No more are inside than there are units.
+/// No more threads are inside than there are units.
 #[test]
-fn no_more_than_there_are_units() {
+fn no_more_threads_are_inside_than_there_are_units() {
     for limit in [1, 2, 3] {
         let units = Arc::new(Semaphore::new(limit));
         let (inside, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));

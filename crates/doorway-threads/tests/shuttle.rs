@@ -16,21 +16,22 @@ mod memory;
 
 use memory::{Registers, Visitor};
 
-/// The order in which steps are taken depends on nothing else.
+/// The seed, on which alone the order of steps depends.
 const SEED: u64 = 1986;
 
-/// How often each process enters.
+/// The number of entries of each process.
 const ROUNDS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Schedules {
-    /// Any process at any time.
+    /// Any process may take the next step.
     Random,
-    /// The first by rank, and the ranks change so many times.
+    /// The process with the first rank takes the next step, and the ranks change this number of
+    /// times.
     Ranked(usize),
 }
 
-/// So many processes on so many schedules.
+/// A number of processes on a number of schedules.
 struct Run {
     n: usize,
     schedules: Schedules,
@@ -38,14 +39,14 @@ struct Run {
 }
 
 impl Task for Run {
-    /// Was it true all the time that at most one is inside?
+    /// Whether at most one process was inside all the time.
     type Output = bool;
 
     fn run<A: Algorithm>(self) -> bool {
         let mut config = Config::new();
         config.failure_persistence = FailurePersistence::None;
-        // A schedule that always prefers one who waits is left at some point; nothing that was
-        // seen until then is wrong for that.
+        // A schedule that always prefers a waiting process is abandoned at some point. What was
+        // seen until then is still valid.
         config.max_steps = MaxSteps::ContinueAfter(20_000);
         let scheduler: Box<dyn Scheduler + Send> = match self.schedules {
             Schedules::Random => Box::new(RandomScheduler::new_from_seed(SEED, self.count)),
@@ -83,7 +84,7 @@ fn processes<A: Algorithm>(n: usize) {
     }
 }
 
-/// Does at most one enter at a time, on all of these schedules?
+/// Whether at most one process is inside at a time, on all of these schedules.
 fn excludes(entry: &Entry, n: usize, schedules: Schedules, count: usize) -> bool {
     with(entry.info.name, Run { n, schedules, count }).expect("the name is from the list")
 }

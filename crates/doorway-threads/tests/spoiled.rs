@@ -1,5 +1,5 @@
-//! Texts that differ from that of an algorithm in one place, and registers that are too small:
-//! what goes wrong then shows what the place is good for.
+//! Algorithms with one change, and registers that are too small: what goes wrong then shows what
+//! the changed place is needed for.
 
 mod found;
 
@@ -14,8 +14,8 @@ use doorway_threads::check::{Check, Report};
 use doorway_threads::{Algorithm, Info, Memory, Process, Register, Shared, Word};
 use found::{BROKEN, EVER, Found, LIVELOCKS, UNFAIR, by, found};
 
-/// Declare an algorithm that has everything from another but its steps, and whose numbers go around
-/// the end.
+/// Declare an algorithm that has everything from another one except its steps, and whose numbers
+/// wrap around.
 macro_rules! spoiled {
     (
         $(#[$doc:meta])*
@@ -43,7 +43,7 @@ macro_rules! spoiled {
 }
 
 spoiled! {
-    /// Who leaves begins to seek at the second after it.
+    /// A process that leaves begins to seek at the second process after it.
     SeeksTooLate from EisenbergMcGuire: |at, me, memory| {
         let at = match at {
             Self::At::Inside => Self::At::Seek { j: me.after(me.after(me.i)) },
@@ -92,7 +92,7 @@ spoiled! {
 }
 
 spoiled! {
-    /// Wherever it would look, it takes.
+    /// Where the algorithm would look, this one takes.
     TakesBlindly from ReplaceAdd: |at, me, memory| {
         let at = if let Self::At::Outside | Self::At::Look = at { Self::At::Take } else { at };
         ReplaceAdd::step(at, me, memory)
@@ -100,7 +100,7 @@ spoiled! {
 }
 
 spoiled! {
-    /// No registers tell who is choosing a number.
+    /// No register tells which processes are choosing a number.
     ChoosesUnseen from Bakery: |mut at, me, memory| {
         let mut poor = Poor { memory, choosing: false, accessed: false };
         while !poor.accessed {
@@ -117,7 +117,7 @@ spoiled! {
     }
 }
 
-/// The other accesses of memory, which no algorithm of reads and writes makes.
+/// The other accesses to memory, which an algorithm of loads and stores never makes.
 macro_rules! no_other_access {
     () => {
         fn swap(&mut self, _: Register, _: Word) -> Word {
@@ -142,11 +142,12 @@ macro_rules! no_other_access {
     };
 }
 
-/// The bakery's registers, with seven bits each, and perhaps none that tell who is choosing.
+/// The bakery's registers, with seven bits each, and perhaps none that tell which processes are
+/// choosing.
 struct Poor<'m, M> {
     memory: &'m mut M,
     choosing: bool,
-    /// Was a register accessed that exists?
+    /// Whether the register exists.
     accessed: bool,
 }
 
@@ -186,8 +187,8 @@ fn explore<A: Algorithm>(n: usize) -> (Info, Report) {
     (A::INFO, Check::<A>::new(n).run())
 }
 
-/// What is explored, of how many processes, and what is found: the states, the verdicts, the
-/// overtaking, and how many steps lead to what is wrong and are then repeated.
+/// The algorithm, the number of processes, and what is found: the states, the verdicts, the
+/// overtaking, and the steps that lead to a violation and are then repeated.
 type Row = (fn(usize) -> (Info, Report), usize, Found);
 
 #[rustfmt::skip]
@@ -204,7 +205,7 @@ const TABLE: &[Row] = &[
 ];
 
 #[test]
-fn what_is_spoiled_is_refuted() {
+fn changed_algorithms_are_refuted() {
     for (explore, n, expected) in TABLE {
         let (info, report) = explore(*n);
         assert_eq!(found(&report), *expected, "{} of {n}", info.name);

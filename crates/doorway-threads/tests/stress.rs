@@ -1,4 +1,4 @@
-//! Every lock on real threads, and what comes of leaving out fences there.
+//! Every lock on real threads, and what happens there without fences.
 
 use std as tool;
 use std::hint::spin_loop;
@@ -17,25 +17,26 @@ mod watched;
 use memory::{Registers, Visitor};
 use watched::Watched;
 
-/// So many threads enter again and again for a while.
+/// This number of threads enter again and again for a while.
 struct Visits {
     threads: usize,
     time: Duration,
 }
 
 impl LockTask for Visits {
-    /// How many entries the threads have counted each for itself, and how many all in one place.
+    /// The number of entries that the threads have counted each for itself, and that all have
+    /// counted in one place.
     type Output = (usize, usize);
 
     fn run<A: Exclusive>(self) -> (usize, usize) {
         let mut room: Room<A, Watched> =
-            Room::new(self.threads, Watched::new()).expect("the lock serves so many");
+            Room::new(self.threads, Watched::new()).expect("the lock serves this number");
         let (together, enough) = (&Barrier::new(self.threads + 1), &AtomicBool::new(false));
         let counted = thread::scope(|scope| {
             let visitors = room.seats().enumerate().map(|(i, mut seat)| {
                 scope.spawn(move || {
                     together.wait();
-                    // Everyone comes at least once.
+                    // Every thread enters at least once.
                     let (mut entries, mut again) = (0, true);
                     while again {
                         again = !enough.load(Ordering::Relaxed);
@@ -68,7 +69,7 @@ fn every_lock_lets_one_in_at_a_time() {
     }
 }
 
-/// Two threads count their entries without an atomic addition: how many were lost?
+/// Two threads count their entries without an atomic addition. Returns how many entries were lost.
 fn lost(dropped: &str, rounds: usize) -> usize {
     let (registers, entries) = (&Registers::new::<Peterson>(2), &AtomicUsize::new(0));
     let together = &Barrier::new(2);
@@ -79,7 +80,8 @@ fn lost(dropped: &str, rounds: usize) -> usize {
                 let me = Process { i, n: 2 };
                 let mut visitor = Visitor::<Peterson>::new(me, registers, dropped, usize::MAX);
                 for round in 0..rounds {
-                    // Who always waits for the other never comes at the same time.
+                    // Two threads that always wait for each other would never enter at the same
+                    // time.
                     (0..round * (i + 7) % 64).for_each(|_| spin_loop());
                     visitor.visit(|| {
                         let found = entries.load(Ordering::Relaxed);
@@ -93,8 +95,8 @@ fn lost(dropped: &str, rounds: usize) -> usize {
     2 * rounds - entries.load(Ordering::Relaxed)
 }
 
-/// That fences matter can be seen on most machines within a moment, but no machine has to show it:
-/// only the twin with its fences is asserted.
+/// On most machines lost entries show within a moment that fences matter, but no machine has to
+/// show it. So only the variant with fences is asserted.
 #[test]
 fn without_fences_petersons_algorithm_may_lose_entries() {
     let (rounds, begin) = (20_000, Instant::now());
@@ -118,7 +120,7 @@ fn without_fences_petersons_algorithm_may_lose_entries() {
 struct Alone(usize);
 
 impl LockTask for Alone {
-    /// Was everyone let in, in a few steps?
+    /// Whether every process was let in, in a few steps.
     type Output = bool;
 
     fn run<A: Exclusive>(self) -> bool {
@@ -129,9 +131,9 @@ impl LockTask for Alone {
     }
 }
 
-/// What trying to lock relies on, and what an entry that meets nobody should cost.
+/// `try_lock` relies on this, and an entry without contention should cost no more.
 #[test]
-fn whoever_is_alone_enters_without_waiting() {
+fn a_process_that_is_alone_enters_without_waiting() {
     for entry in ALL.iter().filter(|entry| entry.lock) {
         for n in (2..=5).filter(|n| entry.info.serves(*n)) {
             assert_eq!(with_lock(entry.info.name, Alone(n)), Some(true), "{}", entry.info.name);

@@ -1,4 +1,4 @@
-//! What the explorer finds of every algorithm: one table, whose rows are what is claimed, no more
+//! What the explorer finds of every algorithm, as one table. Exactly what is claimed holds, no more
 //! and no less.
 #![cfg(target_pointer_width = "64")]
 
@@ -9,20 +9,20 @@ use doorway_threads::check::{Check, Report};
 use doorway_threads::{Algorithm, Info};
 use found::{BROKEN, EVER, FIFO, Found, LIVELOCKS, LOCKOUT_FREE, NONE, UNFAIR, by, found};
 
-/// Under which rules an algorithm is explored.
+/// The rules under which an algorithm is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rules {
-    /// Those under which it makes its claims.
+    /// The rules under which it makes its claims.
     Plain,
-    /// What is given to a semaphore may be snatched.
+    /// A unit of a semaphore may be taken by a process that did not wait for it.
     Barging,
-    /// Numbers go around the end of a byte.
+    /// Numbers wrap around as bytes do.
     Wrapping,
 }
 use Rules::{Barging, Plain, Wrapping};
 
-/// What is explored, under which rules, and what is found: the states, the verdicts, the
-/// overtaking, and how many steps lead to what is wrong and are then repeated.
+/// The algorithm, the rules, and what is found: the states, the verdicts, the overtaking, and the
+/// steps that lead to a violation and are then repeated.
 type Row = (&'static str, Rules, Found);
 
 #[rustfmt::skip]
@@ -133,7 +133,7 @@ const FOUR: &[Row] = &[
     ("increment-undo",      Plain,    (    189, LIVELOCKS,    EVER,     [4, 4])),
 ];
 
-/// Explore so many processes.
+/// Explore this number of processes.
 struct Explore(usize, Rules);
 
 impl Task for Explore {
@@ -193,7 +193,18 @@ fn every_algorithm_has_its_rows() {
     }
 }
 
-/// A lock may be made of what no row refutes, and of nothing else.
+/// What every algorithm has to state itself is not left at the empty default.
+#[test]
+fn every_algorithm_states_name_origin_and_registers() {
+    for info in ALL.iter().map(|entry| entry.info) {
+        let said = [info.name, info.origin, info.registers];
+        assert!(said.iter().all(|text| !text.is_empty()), "{info:?}");
+        assert!(info.year().is_some_and(|year| (1960..2030).contains(&year)), "{info:?}");
+        assert_eq!(ALL.iter().filter(|entry| entry.info.name == info.name).count(), 1, "{info:?}");
+    }
+}
+
+/// A lock can be made of an algorithm if and only if no row refutes it.
 #[test]
 fn models_are_those_that_are_refuted() {
     for entry in ALL {

@@ -1,22 +1,22 @@
-//! A token ring on threads finds into order from every contents of its registers.
+//! A token ring on threads stabilises from any contents of its registers.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use doorway_threads::ring::{RingError, Station, TokenRing};
 
-/// Every contents of `n` registers with states below `k`.
+/// All contents of `n` registers with states below `k`.
 fn contents(n: u32, k: usize) -> impl Iterator<Item = Vec<usize>> {
     (0..k.pow(n)).map(move |number| (0..n).map(|i| number / k.pow(i) % k).collect())
 }
 
-/// Poll all stations before any moves, then let all move at once; so many were privileged.
+/// Poll all stations before any of them moves, then let all move. Returns how many were privileged.
 fn move_together(stations: &mut [Station<'_>]) -> usize {
     stations.iter_mut().filter_map(Station::poll).collect::<Vec<_>>().len()
 }
 
 #[test]
-fn all_moving_at_once() {
+fn a_ring_stabilises_if_all_stations_move_at_once() {
     let mut disordered = 0;
     for words in contents(4, 7) {
         let mut ring = TokenRing::holding(&words).unwrap();
@@ -35,14 +35,15 @@ fn all_moving_at_once() {
 #[derive(Default)]
 struct Watch {
     privileged: AtomicUsize,
-    /// Is the ring in order by now, whatever it was before?
+    /// Whether the ring has stabilised by now.
     settled: AtomicBool,
     done: AtomicBool,
     two_at_once: AtomicUsize,
 }
 
 impl Watch {
-    /// Pass on the privilege whenever it comes by; so often it did after the ring had settled.
+    /// Pass on the privilege whenever it comes. Returns how often it came after the ring had
+    /// stabilised.
     fn run(&self, mut station: Station<'_>, until: impl Fn(&Self, usize)) -> usize {
         let (mut times, mut times_settled) = (0, 0);
         while !self.done.load(Ordering::SeqCst) {
@@ -86,19 +87,19 @@ fn run(words: &[usize], laps: usize) {
             .collect();
         for thread in threads {
             let turns = thread.join().expect("no station panics");
-            assert!(turns >= laps, "{words:?}: everyone has its turn in each lap");
+            assert!(turns >= laps, "{words:?}: each station has its turn in each lap");
         }
     });
     assert_eq!(watch.two_at_once.into_inner(), 0, "{words:?}");
 }
 
 #[test]
-fn on_threads_from_every_contents() {
+fn a_ring_on_threads_stabilises_from_every_state() {
     contents(3, 5).for_each(|words| run(&words, 5));
 }
 
 #[test]
-fn on_threads_from_any_words() {
+fn a_ring_on_threads_stabilises_from_any_words() {
     run(&[usize::MAX, 12_345, 678, 9, 0], 1000);
     run(&[usize::MAX], 1000);
     run(&[3, 3], 1000);
@@ -135,7 +136,7 @@ fn stations_can_be_sent_to_threads() {
 }
 
 #[test]
-fn rings_that_cannot_be() {
+fn impossible_rings_are_refused() {
     assert_eq!(TokenRing::new(0).unwrap_err(), RingError::NoStations);
     assert_eq!(TokenRing::holding(&[]).unwrap_err(), RingError::NoStations);
     let most = doorway_threads::MOST;

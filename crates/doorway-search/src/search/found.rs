@@ -1,4 +1,4 @@
-//! What a round of a search finds: first by chunks, then by shards.
+//! What a round of a search finds, first by chunks of states, then by shards of the table.
 
 use std::hint::black_box;
 
@@ -6,10 +6,11 @@ use super::layer::Part;
 use crate::model::{Tag, Wrong};
 use crate::table::Table;
 
-/// So many unknown states are looked up at once before they are put in.
+/// The number of unknown states whose slots are touched before they are put in, so that the memory
+/// is waited for once.
 const AHEAD: usize = 128;
 
-/// What the expansion of one chunk gave.
+/// What the expansion of one chunk has found.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) steps: u64,
@@ -17,26 +18,26 @@ pub(super) struct Batch {
     pub(super) targets: Vec<u32>,
     pub(super) tags: Vec<Tag>,
     pub(super) unknown: Vec<Unknown>,
-    /// What is wrong, and at which state.
+    /// The nearest violation, and the state at which it is.
     pub(super) wrong: Option<(Wrong, u32)>,
 }
 
-/// Successors in one shard that were unknown when their round began.
+/// Successors in one shard that were unknown when the round began.
 #[derive(Default)]
 pub(super) struct Unknown {
     pub(super) rows: Vec<u32>,
     pub(super) prints: Vec<u64>,
     pub(super) sources: Vec<u32>,
-    /// Which step of the batch leads there.
+    /// The step of the batch that leads to each.
     pub(super) edges: Vec<usize>,
 }
 
-/// The states that a shard had not seen before this round.
+/// The states of a shard that are new in this round.
 pub(super) struct Fresh {
     pub(super) part: Part,
     pub(super) sources: Vec<u32>,
     pub(super) places: Vec<usize>,
-    /// For each unknown successor in turn, which of them it is.
+    /// For each unknown successor in turn, which of these states it is.
     pub(super) which: Vec<u32>,
 }
 

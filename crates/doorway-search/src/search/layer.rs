@@ -1,4 +1,4 @@
-//! The states of a search that are equally far from the first.
+//! A layer of a search: the states that are equally far from the first one.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use super::GROUP;
 /// States that are equally far from the first, in the order of their numbers.
 #[derive(Default)]
 pub(super) struct Layer {
-    /// What each shard found in each round: so much that it is not copied together.
+    /// What each shard has found in each round. It is too much to be copied into one piece.
     pub(super) parts: Vec<Part>,
 }
 
-/// States whose numbers follow one another, as rows and fingerprints.
+/// States with consecutive numbers, as rows and fingerprints.
 #[derive(Default)]
 pub(super) struct Part {
     pub(super) begin: u32,
@@ -31,7 +31,8 @@ impl Layer {
         begin..self.parts.last().map_or(begin, Part::end)
     }
 
-    /// The states of these numbers in groups: the first number, the rows and the fingerprints.
+    /// The states with these numbers in groups, each as its first number, its rows and its
+    /// fingerprints.
     pub(super) fn groups(
         &self,
         width: usize,

@@ -1,17 +1,18 @@
-//! Work shared among threads, with results that do not tell who did what.
+//! Work shared among threads, with results that do not depend on which thread did what.
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// So many threads that stay for the whole search: one round is over in milliseconds, and to start
-/// threads for each would take a good part of that. None if one is enough, or no more are given.
-pub(super) fn crew(threads: usize) -> Option<ThreadPool> {
+/// Start the threads of a search, which stay until its end: a round takes milliseconds, and
+/// starting threads for each round would take a good part of that. `None` if one thread is enough,
+/// or if no more can be started.
+pub(super) fn thread_pool(threads: usize) -> Option<ThreadPool> {
     let pool = || ThreadPoolBuilder::new().num_threads(threads).build().ok();
     (threads > 1).then(pool).flatten()
 }
 
-/// Do the same to every item, shared among the crew whose thread this is unless `alone`; the
-/// results come in the order of the items.
+/// Do `work` on every item and return the results in the order of the items. Unless `alone`, the
+/// items are shared among the threads of the pool that this thread belongs to.
 pub(super) fn share<T: Send, R: Send>(
     alone: bool,
     items: Vec<T>,

@@ -1,11 +1,12 @@
-//! The number of threads changes nothing: not the counts, not the numbers, not the way.
+//! The number of threads changes neither the counts, nor the numbers of states, nor the path to a
+//! violation.
 
 use super::*;
 use crate::{Deed, Tag};
 
 /// Numbers below `SIZE`, each leading to three others. Layers grow to many chunks.
 struct Web {
-    /// The multiples of this are wrong.
+    /// States that are multiples of this are broken.
     wrong: Option<u32>,
 }
 
@@ -36,7 +37,7 @@ impl Model for Web {
     }
 }
 
-/// How it ended, what was counted, from where each state was reached, and every step.
+/// How the search ended, what it counted, from where each state was reached, and every step.
 type Outcome = (End, Progress, Vec<u32>, Vec<(u32, Tag)>);
 
 fn outcome(wrong: Option<u32>, threads: usize) -> Outcome {
@@ -58,7 +59,7 @@ fn any_number_of_threads_finds_the_same() {
 }
 
 #[test]
-fn any_number_of_threads_goes_the_same_way() {
+fn any_number_of_threads_finds_the_same_path() {
     // The nearest multiples of this number are in a layer of many chunks.
     let wrong = Some(9_973);
     let alone = outcome(wrong, 1);

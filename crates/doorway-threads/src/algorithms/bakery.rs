@@ -1,27 +1,32 @@
 //! Lamport, "A New Solution of Dijkstra's Concurrent Programming Problem", Communications of the
 //! ACM 17(8), 1974: the bakery.
 //!
-//! Who wants to enter looks at the numbers of all others and takes one that is greater, as in a
-//! bakery where the customers write the tickets themselves. Two may take the same: then the lower
-//! process goes first. Who waits looks at the others one after another, and passes by those who
-//! have no number or a later one; but not by one who is still choosing, for that one may have
-//! looked long ago and come up with a number that goes first. Each register has a single writer.
+//! A process that wants to enter looks at the numbers of all others and takes a greater one, as in
+//! a bakery where the customers write the tickets themselves. Two processes may take the same
+//! number: then the one with the lower index goes first. A waiting process looks at the others one
+//! after another, and passes by each that has no number or a later one. It does not pass by a
+//! process that is still choosing, because that one may have looked long ago and may come up with a
+//! number that goes first. Each register has a single writer.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to three processes with numbers of up to seven:
 //! exclusion, no deadlock, no lockout, first come, first served after the doorway, and no process
-//! enters twice before one that has passed it. Not true of it: a bound for the numbers. They grow
-//! as long as the bakery is never empty, and the lock panics rather than begin again at zero.
+//! enters twice before one that has passed the doorway. Does not hold: a bound on the numbers. They
+//! grow as long as the bakery is never empty, and the lock panics rather than begin again at zero.
 //!
-//! For any number, exclusion holds because who is inside has found each other process not choosing,
-//! and then without a number or with a later one: who begins to choose after that sees the number
-//! and takes a later one.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. The process inside has found each other process not
+//! choosing, and then without a number or with a later one. A process that begins to choose after
+//! that sees the number and takes a later one.
 
 use super::prelude::*;
 
 shared! {
-    /// Who is about to take a number.
+    /// 1 while the process chooses a number.
     CHOOSING: choosing[n] = 0;
-    /// The numbers; 0 is none.
+    /// The number of each process; 0 is none.
     NUMBER: number[n] = 0;
 }
 
@@ -53,14 +58,11 @@ impl Algorithm for Bakery {
     const INFO: Info = Info {
         name: "bakery",
         origin: "Lamport 1974",
-        year: 1974,
-        fewest: 2,
-        most: MOST,
         registers: "n bits, n unbounded numbers",
-        primitive: Primitive::ReadWrite,
         fences: "ac",
         bound: Some(7),
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -114,8 +116,8 @@ impl Algorithm for Bakery {
     }
 }
 
-/// The number after all that were seen. There is none after the last word, and to begin again at
-/// zero would let two in.
+/// The number after all that were seen. There is none after the largest word: to begin again at
+/// zero would let two processes in.
 fn take(most: Word) -> At {
     At::Take { ticket: most.checked_add(1).expect("the bakery has numbers left") }
 }

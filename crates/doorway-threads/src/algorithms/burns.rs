@@ -1,31 +1,37 @@
 //! After Burns, "Symmetry in Systems of Asynchronous Processes", FOCS, 1981: n bits and one number,
 //! and all processes alike.
 //!
-//! Who wants to enter raises its flag and takes the turn. As long as nobody takes the turn from it,
-//! it waits until all other flags are down, and enters. Who has lost the turn lowers its flag, and
-//! waits until the flag of whoever has the turn is down, while the turn stays the same. It is here
-//! that this text leaves the one that is passed around, in which the loser waits for all flags,
-//! one after another: that one, see [`burns_printed`](super::burns_printed), does not always let
-//! anyone in.
+//! A process that wants to enter raises its flag and takes the turn. As long as no other process
+//! takes the turn from it, it waits until all other flags are down, and enters. A process that has
+//! lost the turn lowers its flag. It waits until the flag of the process that has the turn is down
+//! while the turn stays the same, and starts again. Here this text differs from the one that is
+//! passed around, in which the loser waits for all flags, one after another. That one, see
+//! [`burns_printed`](super::burns_printed), does not always let a process in.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Five were
-//! explored once, which the tests do not repeat, with the same outcome. Not true of it: that
-//! everyone gets in.
+//! explored once with the same outcome, which the tests do not repeat. Does not hold: that every
+//! process gets in.
 //!
-//! For any number, two who are inside would each have looked at the other's flag before it was
-//! raised, and so before raising its own, which cannot be. And if nobody entered any more, then
-//! from some time on nobody would come either, and the turn would only name processes that wait.
-//! A loser that goes on has found the flag of process t down, and before and after that the turn
-//! with t: so t has meanwhile lost the turn, lowered its flag, and taken the turn again, for which
-//! it went on itself as a loser, all within that time. Within its time another did so, and so on
-//! without end: so nobody goes on, the turn stays with one process, and this one enters.
+//! # For any number of processes
+//!
+//! Exclusion: two processes inside would each have looked at the other's flag before it was raised,
+//! and so before raising its own, which is impossible.
+//!
+//! No deadlock: suppose that no process entered any more. Then from some time on no process would
+//! come either, and the turn would only name processes that wait. A loser that goes on has found
+//! the flag of process t down, and the turn with t before and after that. So within that time t has
+//! lost the turn, lowered its flag, and taken the turn again, for which it went on as a loser
+//! itself. Within its time another process did so, and so on without end, which is impossible. So
+//! no loser goes on, the turn stays with one process, and this one enters.
 
 use super::prelude::*;
 
 shared! {
-    /// Who wants to enter.
+    /// 1 while the process wants to enter.
     FLAG: flag[n] = 0;
-    /// Who came last.
+    /// The process that came last.
     TURN: turn = 0;
 }
 
@@ -59,14 +65,10 @@ impl Algorithm for Burns {
     const INFO: Info = Info {
         name: "burns",
         origin: "after Burns 1981",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "n bits, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

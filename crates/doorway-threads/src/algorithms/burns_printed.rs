@@ -1,21 +1,25 @@
 //! Burns, "Symmetry in Systems of Asynchronous Processes", FOCS, 1981, in the text that is passed
 //! around, which is wrong and is kept as a warning: a model, not a lock.
 //!
-//! Who wants to enter raises its flag and takes the turn. As long as nobody takes the turn from it,
-//! it waits until all other flags are down, and enters. Who has lost the turn lowers its flag, and
-//! looks at all other flags one by one; when it has seen each of them down, it starts again. But
-//! what it saw first may be long past when it looks at the last.
+//! A process that wants to enter raises its flag and takes the turn. As long as no other process
+//! takes the turn from it, it waits until all other flags are down, and enters. A process that has
+//! lost the turn lowers its flag and looks at all other flags one by one. When it has seen each of
+//! them down, it starts again. But by the time it looks at the last flag, the first may be up
+//! again.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion. Refuted: that there is no
-//! deadlock. Two or three always get on, but four can keep each other out for ever, each moving
-//! again and again. [`burns`](super::burns) is a text in which they cannot.
+//! deadlock. Among two or three processes one always gets in, but four can keep each other out for
+//! ever while each takes steps again and again. [`burns`](super::burns) is a text in which they
+//! cannot.
 
 use super::prelude::*;
 
 shared! {
-    /// Who wants to enter.
+    /// 1 while the process wants to enter.
     FLAG: flag[n] = 0;
-    /// Who came last.
+    /// The process that came last.
     TURN: turn = 0;
 }
 
@@ -25,14 +29,14 @@ places! {
     inside: Inside;
 }
 
-/// Burns's algorithm as it is passed around. It cannot be made a lock:
+/// Burns's algorithm as it is passed around. No lock can be made of it:
 ///
 /// ```compile_fail,E0277
 /// # use doorway_threads::{Room, algorithms::burns_printed::BurnsPrinted};
 /// let room: Room<BurnsPrinted, u32> = Room::new(2, 0).unwrap();
 /// ```
 ///
-/// The explorer shows the round in which four keep each other out:
+/// The explorer shows the cycle in which four processes keep each other out:
 ///
 /// ```
 /// use doorway_threads::{algorithms::burns_printed::BurnsPrinted, check::Check};
@@ -51,14 +55,10 @@ impl Algorithm for BurnsPrinted {
     const INFO: Info = Info {
         name: "burns-printed",
         origin: "Burns 1981, as passed around",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "n bits, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

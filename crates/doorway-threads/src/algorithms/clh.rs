@@ -1,28 +1,33 @@
 //! Craig, "Building FIFO and Priority-Queuing Spin Locks from Atomic Swap", University of
 //! Washington, 1993; and Magnusson, Landin & Hagersten, "Queue Locks on Cache Coherent
-//! Multiprocessors", IPPS, 1994: each waits at the node of the one before.
+//! Multiprocessors", IPPS, 1994: each process waits at the node of the one before.
 //!
-//! Every process has a node. It marks it as busy and exchanges it for the last one of the queue,
-//! whose mark it then waits to see gone; leaving is removing the own mark. The one behind may not
-//! have seen that yet, so who leaves does not take its own node along but the one it waited at,
-//! which nobody else looks at any more. One node more than there are processes lies in the empty
-//! queue.
+//! Every process has a node. It marks the node as busy and exchanges it for the last node of the
+//! queue; then it waits until the mark of that node is gone. To leave, it removes its own mark. The
+//! process behind may not have seen that yet. So the process that leaves does not keep its own node
+//! but takes the one that it waited at, which no other process looks at any more. There is one node
+//! more than there are processes: it lies in the empty queue.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! first come, first served after the doorway, and from then on each other process enters at most
-//! once before. Not true of it: such a bound from the first step on, for who has not joined the
-//! queue yet is not seen by anyone.
+//! once before. Does not hold: such a bound from the first step on, because a process that has not
+//! joined the queue yet is not seen by any other.
 //!
-//! For any number, exclusion holds because the exchange gives each process one predecessor, and no
-//! two the same: it enters when the mark of that one is gone, which is when that one has left, and
-//! with it all before. A node is marked again only by who waited at it, when nobody else does.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. The exchange gives each process one predecessor,
+//! and no two the same one. A process enters when the mark of its predecessor is gone, which is
+//! when the predecessor has left, and with it all before. A node is marked again only by the
+//! process that waited at it, when no other does.
 
 use super::prelude::*;
 
 shared! {
     /// The last node of the queue.
     TAIL: tail = 0;
-    /// Whose node it is waits or is inside.
+    /// 1 while the process whose node it is waits or is inside.
     BUSY: busy[n + 1] = 0;
 }
 
@@ -57,14 +62,10 @@ impl Algorithm for Clh {
     const INFO: Info = Info {
         name: "clh",
         origin: "Craig 1993, Landin and Hagersten 1994",
-        year: 1993,
-        fewest: 2,
-        most: MOST,
         registers: "1 word, n + 1 bits of nodes",
         primitive: Primitive::Exchange,
-        fences: "",
-        bound: None,
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

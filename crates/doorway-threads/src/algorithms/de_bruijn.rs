@@ -1,17 +1,22 @@
 //! De Bruijn, "Additional Comments on a Problem in Concurrent Programming Control", Communications
-//! of the ACM 10(3), 1967: Knuth's algorithm, with a turn that waits for whoever has it.
+//! of the ACM 10(3), 1967: Knuth's algorithm, with a turn that waits for its holder.
 //!
-//! The way in is Knuth's: wait until nobody wants in from the turn `k` downwards to oneself, say
-//! that one goes in, and start again if anyone else says the same. But the turn is not taken, and
-//! who leaves moves it on by one only if it is its own or if the process that has it is away: so
-//! nobody is overtaken again and again by those whom the turn has just left.
+//! The way in is Knuth's: wait until no process wants in from the turn `k` downwards to oneself,
+//! announce to go in, and start again if any other process announces that too. But a process that
+//! enters does not take the turn. A process that leaves moves the turn on by one, and only if the
+//! turn is its own or belongs to a process that is away. So no process is overtaken again and again
+//! by those that the turn has just left.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
-//! and that one is overtaken at most n (n - 1) / 2 times, at most n - 1 times by the same process.
-//! Not true of it: first come, first served.
+//! and that a process is overtaken at most n (n - 1) / 2 times, at most n - 1 times by the same
+//! process. Does not hold: first come, first served.
 //!
-//! For any number, exclusion holds because who enters has said that it goes in before it looked at
-//! the others: of two who are inside, the later to say so would have seen the other.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. A process announces to go in before it looks at the
+//! others and enters. Of two processes inside, the later to announce would have seen the other.
 
 use super::prelude::*;
 
@@ -53,14 +58,10 @@ impl Algorithm for DeBruijn {
     const INFO: Info = Info {
         name: "de-bruijn",
         origin: "de Bruijn 1967",
-        year: 1967,
-        fewest: 2,
-        most: MOST,
         registers: "n ternary numbers, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims { bypass, ..Claims::LOCKOUT_FREE },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -110,7 +111,7 @@ impl Algorithm for DeBruijn {
     }
 }
 
-/// Ask process `j` whether it wants in, unless it is the one who asks.
+/// Ask process `j` whether it wants in, unless it is the asking process itself.
 fn ask(j: Word, me: Process) -> At {
     if j == me.i { At::GoIn } else { At::Ask { j } }
 }

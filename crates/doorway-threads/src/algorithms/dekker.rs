@@ -1,20 +1,22 @@
 //! Dekker, as described in Dijkstra, "Cooperating Sequential Processes", Technological University
 //! Eindhoven, 1965: the first solution for two processes.
 //!
-//! Each process raises a flag and looks at the other's. If both are up, the turn decides who may
-//! insist: the other one lowers its flag and waits until the turn is given to it by the one who
-//! leaves.
+//! Each process raises a flag and looks at the other's. If both flags are up, the turn decides
+//! which process may insist. The other one lowers its flag and waits until the process that leaves
+//! gives it the turn.
 //!
-//! Proved by exploring every schedule: exclusion, no deadlock, no lockout. Not true of it: a bound
-//! on overtaking, for who has withdrawn may be slow to notice that the turn has come, while the
-//! other enters again and again.
+//! # What holds
+//!
+//! Proved by exploring every schedule: exclusion, no deadlock, no lockout. Does not hold: a bound
+//! on overtaking, because a process that has lowered its flag may be slow to notice that it has the
+//! turn, while the other enters again and again.
 
 use super::prelude::*;
 
 shared! {
-    /// Who wants to enter.
+    /// 1 while the process wants to enter.
     FLAG: flag[n] = 0;
-    /// Who may insist if both do.
+    /// The process that may insist if both want to enter.
     TURN: turn = 0;
 }
 
@@ -45,14 +47,11 @@ impl Algorithm for Dekker {
     const INFO: Info = Info {
         name: "dekker",
         origin: "Dekker 1965",
-        year: 1965,
-        fewest: 2,
         most: 2,
         registers: "2 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
         fences: "ac",
-        bound: None,
         claims: Claims::LOCKOUT_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

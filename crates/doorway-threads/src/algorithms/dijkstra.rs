@@ -1,24 +1,29 @@
 //! Dijkstra, "Solution of a Problem in Concurrent Programming Control", Communications of the ACM
 //! 8(9), 1965: the first for any number of processes.
 //!
-//! One of them at a time has the turn `k`, and takes it from whoever does not want to enter. Having
-//! it is not enough, since two may believe so for a moment: who thinks that it has the turn says so
-//! in `c`, and looks whether anyone else says the same.
+//! One process at a time has the turn `k`. A process takes it from a holder that does not want to
+//! enter. Having the turn is not enough, since two processes may believe for a moment that they
+//! have it. So a process that believes it says so in `c`, and looks whether any other says the
+//! same.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in, for the others may take the turn again and again.
+//! # What holds
 //!
-//! For any number, two who are inside would each have looked at the other's `c` before it was
-//! cleared, and so before clearing their own, which cannot be.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Does not
+//! hold: that every process gets in, because the others may take the turn again and again.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. Two processes inside would each have looked at the
+//! other's `c` before it was cleared, and so before clearing its own, which is impossible.
 
 use super::prelude::*;
 
 shared! {
-    /// Cleared by who wants to enter.
+    /// 0 while the process wants to enter.
     B: b[n] = 1;
-    /// Cleared by who thinks that it has the turn.
+    /// 0 while the process thinks that it has the turn.
     C: c[n] = 1;
-    /// The turn.
+    /// The process that has the turn.
     K: k = 0;
 }
 
@@ -51,14 +56,10 @@ impl Algorithm for Dijkstra {
     const INFO: Info = Info {
         name: "dijkstra",
         origin: "Dijkstra 1965",
-        year: 1965,
-        fewest: 2,
-        most: MOST,
         registers: "2n bits, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "d",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -1,19 +1,21 @@
 //! Doran & Thomas, "Variants of the Software Solution to Mutual Exclusion", Information Processing
 //! Letters 10(4/5), 1980, the first of two: Dekker's algorithm without its outer loop.
 //!
-//! Each process raises a flag and looks at the other's. If both are up, who does not have the turn
-//! lowers its flag until the turn is given to it. From then on nobody has to look at the turn
-//! again: who has it needs only to wait until the other's flag is down.
+//! Each process raises a flag and looks at the other's. If both flags are up, the process that does
+//! not have the turn lowers its flag until it is given the turn. From then on no process has to
+//! look at the turn again: the one that has it only waits until the other's flag is down.
 //!
-//! Proved by exploring every schedule: exclusion, no deadlock, no lockout. Not true of it, as of
-//! Dekker's: a bound on overtaking.
+//! # What holds
+//!
+//! Proved by exploring every schedule: exclusion, no deadlock, no lockout. Does not hold, as for
+//! Dekker's algorithm: a bound on overtaking.
 
 use super::prelude::*;
 
 shared! {
-    /// Who wants to enter.
+    /// 1 while the process wants to enter.
     FLAG: flag[n] = 0;
-    /// Who may insist if both do.
+    /// The process that may insist if both want to enter.
     TURN: turn = 0;
 }
 
@@ -44,14 +46,11 @@ impl Algorithm for DoranThomas1 {
     const INFO: Info = Info {
         name: "doran-thomas-1",
         origin: "Doran and Thomas 1980",
-        year: 1980,
-        fewest: 2,
         most: 2,
         registers: "2 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
         fences: "ac",
-        bound: None,
         claims: Claims::LOCKOUT_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -1,21 +1,24 @@
 //! Doran & Thomas, "Variants of the Software Solution to Mutual Exclusion", Information Processing
 //! Letters 10(4/5), 1980, the second of two: after you, but without stepping back.
 //!
-//! Each process raises a flag and looks at the other's. If both are up, each says "after you", and
-//! who has the turn waits only until the other has said it too, while the other waits until the
-//! first has left. Since no flag is lowered before its owner was inside, nobody is overtaken twice.
+//! Each process raises a flag and looks at the other's. If both flags are up, each process says
+//! "after you". The one that has the turn waits only until the other has said it too, while the
+//! other waits until the first has left. Since no flag is lowered before its owner was inside, no
+//! process is overtaken twice.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule: exclusion, no deadlock, no lockout, at most one overtaking.
-//! Not true of it: first come, first served.
+//! Does not hold: first come, first served.
 
 use super::prelude::*;
 
 shared! {
-    /// Who wants to enter.
+    /// 1 while the process wants to enter.
     FLAG: flag[n] = 0;
-    /// Who has said "after you".
+    /// 1 while the process says "after you".
     AFTER: after[n] = 0;
-    /// Who goes first if both have.
+    /// The process that goes first if both say so.
     TURN: turn = 0;
 }
 
@@ -48,14 +51,11 @@ impl Algorithm for DoranThomas2 {
     const INFO: Info = Info {
         name: "doran-thomas-2",
         origin: "Doran and Thomas 1980",
-        year: 1980,
-        fewest: 2,
         most: 2,
         registers: "4 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
         fences: "a",
-        bound: None,
         claims: Claims { fifo: |_| false, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

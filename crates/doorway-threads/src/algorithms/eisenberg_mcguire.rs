@@ -1,17 +1,22 @@
 //! Eisenberg & `McGuire`, "Further Comments on Dijkstra's Concurrent Programming Control Problem",
-//! Communications of the ACM 15(11), 1972: nobody is overtaken twice by the same one.
+//! Communications of the ACM 15(11), 1972: no process is overtaken twice by the same one.
 //!
-//! As Knuth's, it has a turn `k`, and who wants to enter waits until nobody wants in from the turn
-//! upwards to itself, around the end. Who goes in and finds itself alone in that asks once more
-//! whether the turn is its own or belongs to a process that is away, and takes it. Who leaves gives
-//! it to the next process that wants in, so that it goes around among those who wait.
+//! As in Knuth's algorithm there is a turn `k`, and a process that wants to enter waits until no
+//! process wants in from the turn upwards to itself, around the end. It then announces to go in. If
+//! no other process announces that, it asks once more whether the turn is its own or belongs to a
+//! process that is away, and takes it. A process that leaves gives the turn to the next process
+//! that wants in, so that the turn goes around among those that wait.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
-//! and that each other process enters at most once before. Not true of it: first come, first
-//! served, since the turn goes around by numbers.
+//! and that each other process enters at most once before. Does not hold: first come, first served,
+//! since the turn goes around by numbers.
 //!
-//! For any number, exclusion holds because who enters has said that it goes in before it looked at
-//! the others: of two who are inside, the later to say so would have seen the other.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. A process announces to go in before it looks at the
+//! others and enters. Of two processes inside, the later to announce would have seen the other.
 
 use super::prelude::*;
 
@@ -57,14 +62,10 @@ impl Algorithm for EisenbergMcGuire {
     const INFO: Info = Info {
         name: "eisenberg-mcguire",
         origin: "Eisenberg and McGuire 1972",
-        year: 1972,
-        fewest: 2,
-        most: MOST,
         registers: "n ternary numbers, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims { fifo: |_| false, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -123,12 +124,12 @@ impl Algorithm for EisenbergMcGuire {
     }
 }
 
-/// Ask process `j` whether it wants in, unless it is the one who asks.
+/// Ask process `j` whether it wants in, unless it is the asking process itself.
 fn ask(j: Word, me: Process) -> At {
     if j == me.i { At::GoIn } else { At::Ask { j } }
 }
 
-/// Look at the next of the others from `j` on; after the last one, see to the turn.
+/// Look at the next of the others from `j` on; after the last one, ask for the turn again.
 fn scan(j: Word, me: Process) -> At {
     match me.others_from(j) {
         Some(j) => At::Scan { j },

@@ -1,20 +1,24 @@
 //! A lock by exchange, folklore (in Raynal, "Algorithms for Mutual Exclusion", MIT Press, 1986,
-//! chapter 3): one token for all, and who holds it is inside.
+//! chapter 3): one token for all, and the process that holds it is inside.
 //!
-//! The token lies in a register. Who wants to enter exchanges an empty hand for what lies there, in
-//! one access that nothing comes between, until it is the token; who leaves puts it back.
+//! The token lies in a register. A process that wants to enter exchanges an empty hand for what
+//! lies there, in one atomic access, until it gets the token. To leave, it puts the token back.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in, for others may have the token again and again.
+//! # What holds
 //!
-//! For any number, exclusion holds because the token is neither doubled nor lost: the exchange that
-//! yields it takes it away, and only who has it puts it back. And one gets in because, while nobody
-//! is inside, the token lies there for whoever exchanges next.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Does not
+//! hold: that every process gets in, because others may get the token again and again.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes because the token is neither doubled nor lost: the
+//! exchange that yields it takes it away, and only the process that has it puts it back. One
+//! process gets in because, while none is inside, the token lies there for the next exchange.
 
 use super::prelude::*;
 
 shared! {
-    /// Does the token lie here?
+    /// 1 while the token lies here.
     TOKEN: token = 1;
 }
 
@@ -45,14 +49,10 @@ impl Algorithm for Exchange {
     const INFO: Info = Info {
         name: "exchange",
         origin: "folklore, in Raynal 1986",
-        year: 1986,
-        fewest: 2,
-        most: MOST,
         registers: "1 bit",
         primitive: Primitive::Exchange,
-        fences: "",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -76,10 +76,10 @@ impl Algorithm for Exchange {
     }
 }
 
-#[allow(unsafe_code, reason = "what is undone here is all that was done")]
-// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+#[allow(unsafe_code, reason = "a lock goes on from where this leads")]
+// SAFETY: a process that waits here has changed nothing that others could see.
 unsafe impl Withdraws for Exchange {
-    /// Nothing was changed, so nothing is to be undone.
+    /// Go outside: nothing was changed, so nothing has to be undone.
     fn withdraw(_: At) -> At {
         At::Outside
     }

@@ -2,18 +2,23 @@
 //! 1981: the bakery with numbers alone.
 //!
 //! Lamport's bakery asks two things of each rival: is it choosing, and what is its number? Here one
-//! number answers both. It is infinite while a process does not want to enter, so that everyone
-//! goes before it, and zero while it chooses, so that everyone waits for it. Who has chosen waits
-//! for each of the others until its own number is the lower one.
+//! number answers both. It is infinite while a process does not want to enter, so that every other
+//! goes before it. It is zero while the process chooses, so that every other waits for it. A
+//! process that has chosen waits for each of the others until its own number is the lower one.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to three processes with numbers of up to seven:
 //! exclusion, no deadlock, no lockout, first come, first served after the doorway, and no process
-//! enters twice before one that has passed it. Not true of it: a bound for the numbers. They grow
-//! as long as somebody always wants to enter, and the lock panics before one becomes infinite.
+//! enters twice before one that has passed the doorway. Does not hold: a bound on the numbers. They
+//! grow as long as some process always wants to enter, and the lock panics before a number becomes
+//! infinite.
 //!
-//! For any number, exclusion holds because who is inside has found the number of each other process
-//! later than its own, so that it was not choosing: who begins to choose after that sees the number
-//! and takes a later one.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. The process inside has found the number of each
+//! other process later than its own, so that the other was not choosing. A process that begins to
+//! choose after that sees the number and takes a later one.
 
 use super::prelude::*;
 
@@ -21,7 +26,7 @@ use super::prelude::*;
 const INFINITE: Word = Word::MAX;
 
 shared! {
-    /// The numbers; 0 is one that is being chosen.
+    /// The number of each process; 0 while it chooses one.
     NUMBER: number[n] = INFINITE;
 }
 
@@ -52,14 +57,11 @@ impl Algorithm for HehnerShyamasundar {
     const INFO: Info = Info {
         name: "hehner-shyamasundar",
         origin: "Hehner and Shyamasundar 1981",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "n unbounded numbers",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
         bound: Some(7),
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -101,7 +103,8 @@ impl Algorithm for HehnerShyamasundar {
     }
 }
 
-/// The number after all that were seen. An infinite one would be passed by, and let two in.
+/// The number after all that were seen. An infinite one would be passed by, and would let two
+/// processes in.
 fn take(most: Word) -> At {
     let ticket = most + 1;
     assert!(ticket < INFINITE, "the bakery has numbers left");

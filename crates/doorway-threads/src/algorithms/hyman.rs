@@ -1,17 +1,19 @@
 //! Hyman, "Comments on a Problem in Concurrent Programming Control", Communications of the ACM
 //! 9(1), 1966, which is wrong and is kept as a warning: a model, not a lock.
 //!
-//! Who wants to enter waits until the other does not, and takes the turn. Between the look at the
-//! other's flag and the taking of the turn, the other may come and enter.
+//! A process that wants to enter waits until the other does not, and takes the turn. Between its
+//! look at the other's flag and its taking of the turn, the other process may come and enter.
+//!
+//! # What holds
 //!
 //! Refuted by exploring every schedule of its two processes: both are inside after seven steps.
 
 use super::prelude::*;
 
 shared! {
-    /// Cleared by who wants to enter.
+    /// 0 while the process wants to enter.
     B: b[n] = 1;
-    /// The turn.
+    /// The process that has the turn.
     K: k = 0;
 }
 
@@ -28,7 +30,7 @@ places! {
 /// let room: Room<Hyman, u32> = Room::new(2, 0).unwrap();
 /// ```
 ///
-/// The explorer shows how both come to be inside:
+/// The explorer shows how both processes get inside:
 ///
 /// ```
 /// use doorway_threads::{algorithms::hyman::Hyman, check::Check};
@@ -47,14 +49,10 @@ impl Algorithm for Hyman {
     const INFO: Info = Info {
         name: "hyman",
         origin: "Hyman 1966",
-        year: 1966,
-        fewest: 2,
         most: 2,
         registers: "2 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
-        fences: "",
-        bound: None,
         claims: Claims::LOCKOUT_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -1,23 +1,28 @@
 //! A lock by increment, folklore (in Raynal, "Algorithms for Mutual Exclusion", MIT Press, 1986,
 //! chapter 3): it looks before it counts, and undoes what it counted in vain.
 //!
-//! Who wants to enter waits until the count is zero, and adds one. If the count was zero before,
-//! it is inside; if not, it takes the one away and waits again. Without the look, two could hinder
-//! each other for ever ([`increment_undo`](super::increment_undo)); with it, who undid its one
-//! lets the others finish before it tries again.
+//! A process that wants to enter waits until the count is zero, and adds one. If the count was zero
+//! before, the process is inside. If not, it takes the one away and waits again. Without the look
+//! at the count, two processes could hinder each other for ever
+//! ([`increment_undo`](super::increment_undo)). With the look, a process that has undone its
+//! addition lets the others finish before it tries again.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in.
+//! # What holds
 //!
-//! For any number, exclusion holds because who is inside takes its one away only when it leaves:
-//! until then the count is above zero, and no addition lets in. And one gets in: if nobody is
-//! inside, the count comes down to zero when those who failed have undone their ones, and the first
-//! addition after that finds it there.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Does not
+//! hold: that every process gets in.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. The process inside takes its one away only when it
+//! leaves: until then the count is above zero, and no addition lets another in. One process gets
+//! in: if none is inside, the count comes down to zero when those that failed have undone their
+//! additions, and the first addition after that finds it there.
 
 use super::prelude::*;
 
 shared! {
-    /// How many are inside or have asked in vain.
+    /// How many processes are inside or have added in vain.
     COUNT: count = 0;
 }
 
@@ -48,14 +53,10 @@ impl Algorithm for IncrementAwait {
     const INFO: Info = Info {
         name: "increment-await",
         origin: "folklore, in Raynal 1986",
-        year: 1986,
-        fewest: 2,
-        most: MOST,
         registers: "1 word",
         primitive: Primitive::Add,
-        fences: "",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -85,10 +86,10 @@ impl Algorithm for IncrementAwait {
     }
 }
 
-#[allow(unsafe_code, reason = "what is undone here is all that was done")]
-// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+#[allow(unsafe_code, reason = "a lock goes on from where this leads")]
+// SAFETY: a process that waits here has changed nothing that others could see.
 unsafe impl Withdraws for IncrementAwait {
-    /// Nothing was changed, so nothing is to be undone.
+    /// Go outside: nothing was changed, so nothing has to be undone.
     fn withdraw(_: At) -> At {
         At::Outside
     }

@@ -1,24 +1,28 @@
 //! A lock by increment in its simplest form, folklore (in Raynal, "Algorithms for Mutual
-//! Exclusion", MIT Press, 1986, chapter 3): who counts from zero to one is inside.
+//! Exclusion", MIT Press, 1986, chapter 3): the process that counts from zero to one is inside.
 //!
-//! Who wants to enter adds one, in one access that nothing comes between, until the count was zero
-//! before; who leaves sets it back to zero. Those who wait make the count grow, so this is
-//! exclusive only while it does not go around the end, which with eight bits takes 257 accesses
-//! and with 64 bits some centuries: on processors with shorter words there is no such lock.
+//! A process that wants to enter adds one, in one atomic access, until the count was zero before.
+//! To leave, it sets the count back to zero. Waiting processes make the count grow, so this is
+//! exclusive only while the count does not wrap around. With eight bits that takes 257 accesses,
+//! with 64 bits some centuries: on processors with shorter words there is no such lock.
 //!
-//! Waiting is adding here, and no access of it merely looks: a thread that waits lets no other run
-//! of its own accord. [`increment_await`](super::increment_await) looks first, and does.
+//! Waiting means adding here, and no access of it merely looks: a waiting thread does not let other
+//! threads run. [`increment_await`](super::increment_await) looks first, and does.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes, as far as the count is at most nine:
-//! exclusion and no deadlock. Not true of it: that everyone gets in.
+//! exclusion and no deadlock. Does not hold: that every process gets in.
 //!
-//! For any number, exclusion holds, as long as the count does not go around, because only who is
-//! inside sets it to zero, and from one time to the next a single addition finds it there.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes as long as the count does not wrap around. Only the
+//! process inside sets it to zero, and from one time to the next a single addition finds it there.
 
 use super::prelude::*;
 
 shared! {
-    /// How often someone has asked since the last one left.
+    /// How often processes have added since the last one left.
     COUNT: count = 0;
 }
 
@@ -28,7 +32,7 @@ places! {
     inside: Inside;
 }
 
-/// A lock by increment that is reset by who leaves.
+/// A lock by increment whose count is reset on leaving.
 ///
 /// ```
 /// # use doorway_threads::{Room, algorithms::increment_reset::IncrementReset};
@@ -52,14 +56,11 @@ impl Algorithm for IncrementReset {
     const INFO: Info = Info {
         name: "increment-reset",
         origin: "folklore, in Raynal 1986",
-        year: 1986,
-        fewest: 2,
-        most: MOST,
         registers: "1 word",
         primitive: Primitive::Add,
-        fences: "",
         bound: Some(9),
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -1,17 +1,20 @@
 //! A lock by increment whose failed attempts are undone, folklore (in Raynal, "Algorithms for
 //! Mutual Exclusion", MIT Press, 1986, chapter 3): a model only, since it can livelock.
 //!
-//! Who wants to enter adds one. If the count was zero before, it is inside; if not, it takes the
-//! one away and tries again. Nothing grows, but those who fail hinder each other.
+//! A process that wants to enter adds one. If the count was zero before, the process is inside. If
+//! not, it takes the one away and tries again. Nothing grows, but processes that fail hinder each
+//! other.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion. Refuted: two processes,
-//! neither of them inside, add and undo in turns for ever, in a round of four accesses.
-//! [`increment_await`](super::increment_await) repairs it.
+//! # What holds
+//!
+//! Proved by exploring every schedule of up to four processes: exclusion. Refuted: that there is no
+//! deadlock. Two processes, neither of them inside, add and undo in turns for ever, in a cycle of
+//! four accesses. [`increment_await`](super::increment_await) repairs it.
 
 use super::prelude::*;
 
 shared! {
-    /// How many are inside or have asked in vain.
+    /// How many processes are inside or have added in vain.
     COUNT: count = 0;
 }
 
@@ -21,14 +24,14 @@ places! {
     inside: Inside;
 }
 
-/// A lock by increment whose failed attempts are undone; there is no room with it.
+/// A lock by increment whose failed attempts are undone. No lock can be made of it:
 ///
 /// ```compile_fail,E0277
 /// # use doorway_threads::{Room, algorithms::increment_undo::IncrementUndo};
 /// let room: Room<IncrementUndo, u32> = Room::new(2, 0).unwrap();
 /// ```
 ///
-/// The explorer shows the round in which nobody enters:
+/// The explorer shows the cycle in which no process enters:
 ///
 /// ```
 /// use doorway_threads::{algorithms::increment_undo::IncrementUndo, check::Check};
@@ -47,15 +50,11 @@ impl Algorithm for IncrementUndo {
     const INFO: Info = Info {
         name: "increment-undo",
         origin: "folklore, in Raynal 1986",
-        year: 1986,
-        fewest: 2,
-        most: MOST,
         registers: "1 word",
         primitive: Primitive::Add,
-        fences: "",
-        bound: None,
-        // As one would think, and wrongly.
+        // What one would expect, and what is refuted.
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

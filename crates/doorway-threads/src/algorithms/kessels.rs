@@ -2,22 +2,24 @@
 //! processes: Peterson's algorithm, with no register of two writers.
 //!
 //! The turn is split into two bits, one of each process: equal bits let process 0 wait, different
-//! ones process 1. Who wants to enter raises its flag, looks at the other's bit, and sets its own
-//! such that it is itself who waits. Of two who come together, the one that looked last at a bit
-//! which does not change any more is the one that waits.
+//! ones process 1. A process that wants to enter raises its flag, looks at the other's bit, and
+//! sets its own such that it is itself the one that waits. If both come together, the one waits
+//! that was the last to look at a bit which does not change any more.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule: exclusion, no deadlock, no lockout, at most one overtaking,
-//! and first come, first served after the doorway. Whoever waits may give up: exclusion stays, and
-//! the other one, if it goes on waiting, gets in, overtaken twice at most. Not true of it: that
-//! order from the first step on, for who has raised its flag but not set its half yet can be
-//! overtaken by one that comes later.
+//! and first come, first served after the doorway. A waiting process may give up: exclusion stays,
+//! and the other one, if it goes on waiting, gets in, overtaken at most twice. Does not hold: that
+//! order from the first step on, because a process that has raised its flag but has not set its bit
+//! yet can be overtaken by one that comes later.
 
 use super::prelude::*;
 
 shared! {
-    /// Who wants to enter.
+    /// 1 while the process wants to enter.
     FLAG: flag[n] = 0;
-    /// The two halves of the turn.
+    /// The half of the turn that each process writes.
     HALF: half[n] = 0;
 }
 
@@ -50,14 +52,11 @@ impl Algorithm for Kessels {
     const INFO: Info = Info {
         name: "kessels",
         origin: "Kessels 1982",
-        year: 1982,
-        fewest: 2,
         most: 2,
         registers: "4 bits",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims::FIFO,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -95,8 +94,8 @@ impl Algorithm for Kessels {
     }
 }
 
-#[allow(unsafe_code, reason = "what is undone here is all that was done")]
-// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+#[allow(unsafe_code, reason = "a lock goes on from where this leads")]
+// SAFETY: the flag is lowered as by a process that leaves.
 unsafe impl Withdraws for Kessels {
     /// Lower the flag, as if leaving.
     fn withdraw(_: At) -> At {

@@ -2,27 +2,36 @@
 //! number of processes: a tournament of matches of two.
 //!
 //! The nodes of a binary tree are numbered from 1, the root, such that `x / 2` is above `x`, and
-//! process `i` begins at the leaf `n + i`. At each node that it comes to it plays the algorithm for
-//! two against whoever comes to the sibling; the winner goes up, and who has won at both children
-//! of the root enters. Who leaves lowers its flags in the reverse order, the topmost first. An
-//! entry that meets nobody takes a number of steps that grows with the logarithm of `n`.
+//! process `i` begins at the leaf `n + i`. At each node that a process comes to, it plays the
+//! algorithm for two against the process that comes to the sibling. The winner goes up, and the
+//! winner of the match between the children of the root enters. A process that leaves lowers its
+//! flags in the reverse order, the topmost first. An entry that meets no other process takes a
+//! number of steps that grows with the logarithm of `n`.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
-//! and for two processes at most one overtaking. Not true of it for three and more: a bound on
-//! overtaking, for who is slow in its first match is passed again and again by those of the other
-//! half. No order is claimed, not even for two, where it is [`kessels`](super::kessels) step by
-//! step: the places of the first match, which would be the doorway, are those of all matches, so no
-//! doorway is declared, and from the first step on there is no order.
+//! and for two processes at most one overtaking. Does not hold for three or more: a bound on
+//! overtaking, because a process that is slow in its first match is passed again and again by those
+//! of the other half.
 //!
-//! For any number, exclusion holds because only who has won a match, and has not lowered its flag
-//! there yet, plays in the next: so each match has one player on either side at most.
+//! No order is claimed, not even for two processes, where the algorithm is
+//! [`kessels`](super::kessels) step by step. The doorway would be the places of the first match.
+//! These are the places of all matches, so no doorway is declared, and from the first step on there
+//! is no order.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. Only a process that has won a match, and has not
+//! lowered its flag there yet, plays in the next: so each match has at most one player on either
+//! side.
 
 use super::prelude::*;
 
 shared! {
-    /// Who wants to win, by the node that it comes from.
+    /// 1 while a process wants to win its match, by the node that it comes from.
     FLAG: flag[2 * n] = 0;
-    /// The two halves of the turn of each match, by the nodes that the players come from.
+    /// The half of a match's turn that a player writes, by the node that it comes from.
     HALF: half[2 * n] = 0;
 }
 
@@ -60,13 +69,8 @@ impl Algorithm for KesselsTree {
     const INFO: Info = Info {
         name: "kessels-tree",
         origin: "Kessels 1982",
-        year: 1982,
-        fewest: 2,
-        most: MOST,
         registers: "4(n-1) bits",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims {
             bypass: |n| match n {
                 2 => Bypass::AtMost { all: 1, one: 1 },
@@ -74,6 +78,7 @@ impl Algorithm for KesselsTree {
             },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -112,17 +117,17 @@ impl Algorithm for KesselsTree {
     }
 }
 
-/// Where a process comes from to its match at a level; the leaves are at level 0.
+/// The node from which a process comes to its match at a level; the leaves are at level 0.
 fn node(level: Word, me: Process) -> usize {
     (me.n + me.i) >> level
 }
 
-/// Where its rival comes from.
+/// The node from which its rival comes.
 fn rival(level: Word, me: Process) -> usize {
     node(level, me) ^ 1
 }
 
-/// Which of the two it is.
+/// Which of the two players of its match the process is.
 fn side(level: Word, me: Process) -> Word {
     node(level, me) & 1
 }
@@ -144,7 +149,8 @@ fn win(level: Word, me: Process) -> At {
     if level == last(me) { At::Inside } else { At::Raise { level: level + 1 } }
 }
 
-/// Let the rival of a level go up, and then those below.
+/// Lower the flag at a level, so that the rival there can go up, and then those at the levels
+/// below.
 fn lower(level: Word, me: Process, memory: &mut impl Memory) -> At {
     memory.write(FLAG.of(node(level, me)), 0);
     if level == 0 { At::Outside } else { At::Lower { level: level - 1 } }

@@ -1,24 +1,28 @@
 //! Knuth, "Additional Comments on a Problem in Concurrent Programming Control", Communications of
-//! the ACM 9(5), 1966: the first in which everyone gets in, for any number of processes.
+//! the ACM 9(5), 1966: the first in which every process gets in, for any number of processes.
 //!
-//! Who wants to enter waits until nobody wants in from the turn `k` downwards to itself, around the
-//! end. Several may find that at once: each of them says that it goes in, and looks whether anyone
-//! else says the same; if so, it starts again. Who leaves gives the turn to the process before it,
-//! so that sooner or later it comes to everyone.
+//! A process that wants to enter waits until no process wants in from the turn `k` downwards to
+//! itself, around the end. Several processes may find that at once. Each of them announces to go
+//! in, and starts again if it sees another announce that. A process that leaves gives the turn to
+//! the process before it, so that sooner or later the turn comes to every process.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
-//! and that one is overtaken at most 2^(n-1) - 1 times, at most 2^(n-2) times by the same process.
-//! Not true of it: first come, first served.
+//! and that a process is overtaken at most 2^(n-1) - 1 times, at most 2^(n-2) times by the same
+//! process. Does not hold: first come, first served.
 //!
-//! For any number, exclusion holds because who enters has said that it goes in before it looked at
-//! the others: of two who are inside, the later to say so would have seen the other.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. A process announces to go in before it looks at the
+//! others and enters. Of two processes inside, the later to announce would have seen the other.
 
 use super::prelude::*;
 
 shared! {
     /// What each process does: it is away, it wants to enter, or it goes in.
     CONTROL: control[n] = AWAY;
-    /// The turn.
+    /// The process that has the turn.
     K: k = 0;
 }
 
@@ -55,14 +59,10 @@ impl Algorithm for Knuth {
     const INFO: Info = Info {
         name: "knuth",
         origin: "Knuth 1966",
-        year: 1966,
-        fewest: 2,
-        most: MOST,
         registers: "n ternary numbers, 1 shared number",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims { bypass, ..Claims::LOCKOUT_FREE },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -110,7 +110,7 @@ impl Algorithm for Knuth {
     }
 }
 
-/// Ask process `j` whether it wants in, unless it is the one who asks.
+/// Ask process `j` whether it wants in, unless it is the asking process itself.
 fn ask(j: Word, me: Process) -> At {
     if j == me.i { At::GoIn } else { At::Ask { j } }
 }
@@ -123,7 +123,7 @@ fn scan(j: Word, me: Process) -> At {
     }
 }
 
-/// It doubles with each process, and from 33 of them on it is more than a number here can hold.
+/// The bound doubles with each process. From 33 processes on it does not fit into 32 bits.
 fn bypass(n: usize) -> Bypass {
     match 1_u32.checked_shl(n as u32 - 1) {
         Some(power) => Bypass::AtMost { all: power - 1, one: power / 2 },

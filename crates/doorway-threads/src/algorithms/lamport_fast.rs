@@ -1,28 +1,30 @@
-//! Lamport, "A Fast Mutual Exclusion Algorithm", ACM Transactions on Computer Systems 5(1), 1987:
-//! who meets nobody enters with five accesses and leaves with two, however many processes there
-//! are.
+//! Lamport, "A Fast Mutual Exclusion Algorithm", ACM Transactions on Computer Systems 5(1), 1987: a
+//! process that meets no other enters with five accesses and leaves with two, for any number of
+//! processes.
 //!
-//! Who wants to enter puts its name into `x`, looks whether somebody holds `y`, and puts its name
-//! there too. If `x` still has its name, nobody else can come this far before it has left. If not,
-//! it waits until all who were on their way have decided, which they tell with a bit each; then the
-//! one whose name was left in `y` enters.
+//! A process that wants to enter puts its name into `x`, looks whether another holds `y`, and puts
+//! its name there too. If `x` still has its name, no other process can come this far before it has
+//! left. If not, it waits until all processes that were on their way have decided, which each tells
+//! with a bit. Then the one whose name was left in `y` enters.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Exclusion
 //! was explored once with five too, which the tests do not repeat; for any number it rests on the
-//! proof that Lamport gave with it. Not true of it: that everyone gets in, for the fast may come
-//! again before the slow has looked.
+//! proof that Lamport gave with the algorithm. Does not hold: that every process gets in, because a
+//! fast one may come again before a slow one has looked.
 
 use super::prelude::*;
 
-/// Where no name is.
+/// The value of a register that holds no name.
 const NOBODY: Word = Word::MAX;
 
 shared! {
-    /// Who is on its way.
+    /// 1 while the process is on its way in.
     BUSY: busy[n] = 0;
-    /// The last one that came.
+    /// The process that came last.
     X: x = NOBODY;
-    /// The last one that found nobody before it.
+    /// The last process that found `y` free.
     Y: y = NOBODY;
 }
 
@@ -64,14 +66,10 @@ impl Algorithm for LamportFast {
     const INFO: Info = Info {
         name: "lamport-fast",
         origin: "Lamport 1987",
-        year: 1987,
-        fewest: 2,
-        most: MOST,
         registers: "n bits, 2 shared numbers",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -133,7 +131,7 @@ impl Algorithm for LamportFast {
     }
 }
 
-/// Wait for the next of the others from `j` on; after the last one, see who is left in `y`.
+/// Wait for the next of the others from `j` on; after the last one, see which name is left in `y`.
 fn await_others(j: Word, me: Process) -> At {
     match me.others_from(j) {
         Some(j) => At::AwaitOthers { j },

@@ -1,30 +1,35 @@
 //! Mellor-Crummey & Scott, "Algorithms for Scalable Synchronization on Shared-Memory
-//! Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991: each waits at a register of
-//! its own.
+//! Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991: each process waits at a
+//! register of its own.
 //!
-//! Every process has a node, and one exchange puts it at the end of a queue. Who was last before
-//! learns of its heir by a link, and tells it when leaving. Between the exchange and the link
-//! the heir is not known yet: who leaves just then takes its node out of the queue if it is still
-//! the last, and waits for the link if it is not.
+//! Every process has a node, and one exchange puts it at the end of a queue. The process that was
+//! last before learns of its successor by a link, and tells it when it leaves. Between the exchange
+//! and the link the successor is not known yet. A process that leaves just then takes its node out
+//! of the queue if the node is still the last, and waits for the link if it is not.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! first come, first served after the doorway, and from then on each other process enters at most
-//! once before. Not true of it: such a bound from the first step on, for who has not joined the
-//! queue yet is not seen by anyone; nor that leaving never waits, for the link of the heir may be
-//! still to come.
+//! once before. Does not hold: such a bound from the first step on, because a process that has not
+//! joined the queue yet is not seen by any other; nor that leaving never waits, because the link of
+//! the successor may still be missing.
 //!
-//! For any number, exclusion holds because the exchange gives each process one predecessor, and no
-//! two the same: who found the queue empty enters at once, everyone else when its predecessor
-//! leaves and tells it, and the queue is emptied only by one who leaves and has nobody behind it.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. The exchange gives each process one predecessor,
+//! and no two the same one. A process that found the queue empty enters at once, every other when
+//! its predecessor leaves and tells it. The queue is emptied only by a process that leaves and has
+//! no successor.
 
 use super::prelude::*;
 
 shared! {
     /// The last node of the queue: that of process `i` is `i + 1`, and 0 is none.
     TAIL: tail = 0;
-    /// The node behind that of each process.
+    /// The node behind that of each process; 0 is none.
     NEXT: next[n] = 0;
-    /// Who has been told to wait.
+    /// 1 while the process has to wait.
     LOCKED: locked[n] = 0;
 }
 
@@ -60,14 +65,10 @@ impl Algorithm for Mcs {
     const INFO: Info = Info {
         name: "mcs",
         origin: "Mellor-Crummey and Scott 1991",
-        year: 1991,
-        fewest: 2,
-        most: MOST,
         registers: "1 word, 2n words of nodes",
         primitive: Primitive::Exchange,
-        fences: "",
-        bound: None,
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -1,7 +1,7 @@
 //! The algorithms, and the one list of them.
 //!
-//! A newcomer writes a file beside this one and adds a line to the list; everything else (command
-//! line, tests, tables) goes through [`ALL`], [`with`] and [`with_lock`].
+//! To add an algorithm, write a file beside this one and add a line to the list. Everything else
+//! (command line, tests, tables) goes through [`ALL`], [`with`] and [`with_lock`].
 
 use crate::{Algorithm, Exclusive, Info};
 
@@ -13,32 +13,32 @@ pub mod prelude {
     };
 }
 
-/// Something to do with an algorithm whose name is known only at run time.
+/// A task for an algorithm whose name is known only at run time.
 pub trait Task {
-    /// What comes of it.
+    /// The result of the task.
     type Output;
 
-    /// Do it.
+    /// Run the task.
     fn run<A: Algorithm>(self) -> Self::Output;
 }
 
-/// Something to do with a lock whose name is known only at run time.
+/// A task for a lock whose name is known only at run time.
 pub trait LockTask {
-    /// What comes of it.
+    /// The result of the task.
     type Output;
 
-    /// Do it.
+    /// Run the task.
     fn run<A: Exclusive>(self) -> Self::Output;
 }
 
 /// An algorithm of the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What it declares.
+    /// What the algorithm declares.
     pub info: Info,
-    /// Is it a lock, or a model only?
+    /// Whether a lock can be made of it. If not, it is a model that can only be explored.
     pub lock: bool,
-    /// Its file, whose opening comment is its explanation.
+    /// The text of its file, whose opening comment explains the algorithm.
     pub source: &'static str,
 }
 
@@ -52,10 +52,11 @@ macro_rules! algorithms {
 
         $(
             $(#[$cfg])*
-            #[allow(unsafe_code, reason = "this is where algorithms are vouched for")]
-            // SAFETY: the crate's tests go through every schedule of small numbers of processes,
-            // and with few switches through what the memory model of the language lets happen
-            // between two (tests/loom.rs); the algorithm's file says what is known of any number.
+            #[allow(unsafe_code, reason = "this asserts that the algorithms exclude")]
+            // SAFETY: the crate's tests go through every schedule of a few processes. For two
+            // processes they also go through what the memory model of the language allows, with few
+            // switches between the processes (tests/loom.rs). The algorithm's file says what is
+            // known for any number.
             unsafe impl Exclusive for $lock_module::$lock {}
         )+
 
@@ -94,7 +95,7 @@ macro_rules! algorithms {
             None
         }
 
-        /// Run `task` with the lock called `name`; there is none of a refuted algorithm.
+        /// Run `task` with the lock called `name`. A refuted algorithm has no lock.
         pub fn with_lock<T: LockTask>(name: &str, task: T) -> Option<T::Output> {
             $(
                 $(#[$cfg])*

@@ -1,33 +1,40 @@
 //! Morris, "A Starvation-Free Solution to the Mutual Exclusion Problem", Information Processing
-//! Letters 8(2), 1979: nobody starves, though every semaphore in it lets sleepers starve.
+//! Letters 8(2), 1979: no process starves, though every semaphore in it lets sleepers starve.
 //!
-//! There are two gates, `a` and `m`, of which one at most is open. Those who come gather between
-//! the gates, one after another through `a`, and whoever is the last of them shuts it and opens
-//! `m`. Through that they enter one after another, and the last of them opens `a` again. Who comes
-//! later waits before `a`, so it cannot overtake those in between again and again. How many are
-//! before the first gate and how many between is counted, the first under the semaphore `b`.
+//! There are two gates, `a` and `m`, of which at most one is open. Processes that come gather
+//! between the gates, one after another through `a`, and the last of them shuts it and opens `m`.
+//! Through `m` they enter one after another, and the last of them opens `a` again. A process that
+//! comes later waits before `a`, so it cannot overtake those between the gates again and again. Two
+//! counters tell how many processes are before the first gate and how many between the gates; the
+//! first is guarded by the semaphore `b`.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes over weak semaphores: exclusion, no
-//! deadlock, no lockout, each other process enters at most twice before. Not true of it: first
-//! come, first served; nor that everyone gets in where what is given to a semaphore may be taken by
-//! a passer-by, for one may then starve at `b`; [`morris_atomic`](super::morris_atomic) has no such
-//! semaphore.
+//! deadlock, no lockout, each other process enters at most twice before. Does not hold: first come,
+//! first served; nor that every process gets in if a unit of a semaphore may be taken by a process
+//! that did not wait for it, because one may then starve at `b`.
+//! [`morris_atomic`](super::morris_atomic) has no such semaphore.
 //!
-//! For any number, exclusion holds because the two gates have one unit between them: who takes it
-//! at either keeps it until it opens one of them, and who is inside has it.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes because the two gates have one unit between them. A
+//! process that takes it at either gate keeps it until it opens one of them, and the process inside
+//! has it.
 
 use super::prelude::*;
 
 shared! {
-    /// The gate to where those gather who enter next.
+    /// The gate to where the processes gather that enter next.
     A: a = 1;
     /// The gate to the inside.
     M: m = 0;
-    /// Whoever has it may count those before `a`.
+    /// Held by the process that changes `na`.
     B: b = 1;
-    /// How many are before `a`.
+    /// How many processes are before gate `a`.
     NA: na = 0;
-    /// How many are between the gates. Only who came through one and has opened none counts them.
+    /// How many processes are between the gates. Only a process that has come through a gate and
+    /// has opened none changes it.
     NM: nm = 0;
 }
 
@@ -66,17 +73,13 @@ impl Algorithm for Morris {
     const INFO: Info = Info {
         name: "morris",
         origin: "Morris 1979",
-        year: 1979,
-        fewest: 2,
-        most: MOST,
         registers: "3 semaphores, 2 counters",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims {
             bypass: |n| Bypass::AtMost { all: 2 * (n as u32 - 1), one: 2 },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

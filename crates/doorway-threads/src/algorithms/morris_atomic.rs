@@ -1,31 +1,37 @@
 //! After Morris, "A Starvation-Free Solution to the Mutual Exclusion Problem", Information
-//! Processing Letters 8(2), 1979, with an atomic counter: nobody starves, whatever the semaphores
-//! let happen.
+//! Processing Letters 8(2), 1979, with an atomic counter: no process starves, whatever the
+//! semaphores allow.
 //!
-//! As in [`morris`](super::morris), those who come gather between the gates `a` and `m`, of which
-//! one at most is open, and enter from there. How many are before the first gate is counted by
-//! additions that nothing comes between, so the third semaphore is gone, and with it the only
-//! place where a process could starve if a passer-by may take what is given to a semaphore: two
-//! words to sleep at and two counters are a small lock that is fair.
+//! As in [`morris`](super::morris), processes that come gather between the gates `a` and `m`, of
+//! which at most one is open, and enter from there. The number of processes before the first gate
+//! is counted by atomic additions. So the third semaphore is gone, and with it the only place where
+//! a process could starve if a unit of a semaphore may be taken by a process that did not wait for
+//! it. Two words to sleep at and two counters are a small lock that is fair.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes, over weak semaphores and over ones
 //! that let others barge in: exclusion, no deadlock, no lockout, each other process enters at most
-//! twice before. Not true of it: first come, first served, since those between the gates enter in
+//! twice before. Does not hold: first come, first served, since those between the gates enter in
 //! any order.
 //!
-//! For any number, exclusion holds as for Morris: the two gates have one unit between them, who
-//! takes it at either keeps it until it opens one of them, and who is inside has it.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes as for Morris's algorithm: the two gates have one
+//! unit between them. A process that takes it at either gate keeps it until it opens one of them,
+//! and the process inside has it.
 
 use super::prelude::*;
 
 shared! {
-    /// The gate to where those gather who enter next.
+    /// The gate to where the processes gather that enter next.
     A: a = 1;
     /// The gate to the inside.
     M: m = 0;
-    /// How many are before `a`.
+    /// How many processes are before gate `a`.
     NA: na = 0;
-    /// How many are between the gates. Only who came through one and has opened none counts them.
+    /// How many processes are between the gates. Only a process that has come through a gate and
+    /// has opened none changes it.
     NM: nm = 0;
 }
 
@@ -61,17 +67,13 @@ impl Algorithm for MorrisAtomic {
     const INFO: Info = Info {
         name: "morris-atomic",
         origin: "after Morris 1979",
-        year: 1979,
-        fewest: 2,
-        most: MOST,
         registers: "2 semaphores, 2 counters",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims {
             bypass: |n| Bypass::AtMost { all: 2 * (n as u32 - 1), one: 2 },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

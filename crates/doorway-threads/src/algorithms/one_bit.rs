@@ -2,21 +2,27 @@
 //! in the form of Lamport, "The Mutual Exclusion Problem", Journal of the ACM 33(2), 1986: one bit
 //! a process.
 //!
-//! One bit for each process is the least that will do. Who wants to enter raises it and looks at
-//! all others. It steps back for those below it: it lowers its bit, waits until theirs is down, and
-//! begins again. Then it waits for those above it, without stepping back.
+//! One bit for each process is the least that is enough. A process that wants to enter raises its
+//! bit and looks at all others. It steps back for a process with a lower number: it lowers its bit,
+//! waits until that one's bit is down, and begins again. Then it waits for the processes with
+//! higher numbers, without stepping back.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in, for whoever is above another may have to step back again and
-//! again; only process 0 never does.
+//! # What holds
 //!
-//! For any number, exclusion holds because who enters has raised its bit, and kept it up, before it
-//! looked at the others: of two who are inside, the later to raise it would have seen the other.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Does not
+//! hold: that every process gets in, because a process may have to step back for lower ones again
+//! and again; only process 0 never does.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. A process that enters has raised its bit, and kept
+//! it up, before it looked at the others. Of two processes inside, the later to raise its bit would
+//! have seen the other.
 
 use super::prelude::*;
 
 shared! {
-    /// Who wants to enter.
+    /// 1 while the process wants to enter.
     BIT: bit[n] = 0;
 }
 
@@ -46,14 +52,10 @@ impl Algorithm for OneBit {
     const INFO: Info = Info {
         name: "one-bit",
         origin: "Burns and Lynch 1980, Lamport 1986",
-        year: 1980,
-        fewest: 2,
-        most: MOST,
         registers: "n bits",
-        primitive: Primitive::ReadWrite,
         fences: "a",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

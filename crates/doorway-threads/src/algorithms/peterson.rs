@@ -1,22 +1,26 @@
 //! Peterson, "Myths about the Mutual Exclusion Problem", Information Processing Letters 12(3),
 //! 1981, for two processes.
 //!
-//! Who wants to enter raises its flag and then gives the turn away. It waits while the other wants
-//! to enter too and has not given the turn back: of two who come together, the later writer of the
-//! turn waits.
+//! A process that wants to enter raises its flag and then gives the turn away. It waits while the
+//! other wants to enter too and has not given the turn back. If both come together, the one that
+//! writes the turn later waits.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule: exclusion, no deadlock, no lockout, at most one overtaking,
-//! and first come, first served after the doorway. Not true of it: that order from the first step
-//! on, for who has raised its flag but not given the turn away yet can be overtaken by one that
-//! comes later. The fence between the two writes is not needed on x86, but by the memory model of
-//! the language.
+//! and first come, first served after the doorway. Does not hold: that order from the first step
+//! on, because a process that has raised its flag but not given the turn away yet can be overtaken
+//! by one that comes later.
+//!
+//! Fence `a`, between the two writes, is not needed on x86, whose store buffers keep writes in
+//! order. The memory model of the language needs it.
 
 use super::prelude::*;
 
 shared! {
-    /// Who wants to enter.
+    /// 1 while the process wants to enter.
     FLAG: flag[n] = 0;
-    /// Who goes first if both do.
+    /// The process that goes first if both want to enter.
     TURN: turn = 0;
 }
 
@@ -50,14 +54,12 @@ impl Algorithm for Peterson {
     const INFO: Info = Info {
         name: "peterson",
         origin: "Peterson 1981",
-        year: 1981,
-        fewest: 2,
         most: 2,
         registers: "2 bits, 1 shared bit",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
+        fences_beyond_tso: "a",
         claims: Claims::FIFO,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -94,8 +96,8 @@ impl Algorithm for Peterson {
     }
 }
 
-#[allow(unsafe_code, reason = "what is undone here is all that was done")]
-// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+#[allow(unsafe_code, reason = "a lock goes on from where this leads")]
+// SAFETY: the flag is lowered as by a process that leaves.
 unsafe impl Withdraws for Peterson {
     /// Lower the flag, as if leaving.
     fn withdraw(_: At) -> At {

@@ -4,26 +4,28 @@
 //! Each process has one register of three values, which only it writes: idle, or one of two
 //! colours. Process 0 takes the colour that it sees at the other, process 1 the opposite one, and
 //! each does so twice before it waits: process 0 while the colours are equal, process 1 while they
-//! differ. Looking twice is what settles it if both look before either has written.
+//! differ. The second look decides if both processes look before either has written.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule: exclusion, no deadlock, no lockout, first come, first served
-//! after the doorway, and at most one overtaking from there on. Not true of it: a bound from the
-//! first step on, which is only a look: until a colour is shown, the other may enter again and
-//! again. Since an entry begins with a look, the write of who leaves has to be seen by all before
-//! it comes again, which takes a fence there.
+//! after the doorway, and at most one overtaking from there on. Does not hold: a bound from the
+//! first step on. That step is only a look: until a process shows a colour, the other may enter
+//! again and again. Since an entry begins with a look, the write of a process that leaves has to be
+//! seen by all before the process comes again, which takes fence `c`.
 //!
-//! Peterson's algorithm of 1983, which does with four values for any number of processes, is not
+//! Peterson's algorithm of 1983, which has four values and serves any number of processes, is not
 //! here: no text of it that can be trusted is known, and a guess should not bear the name.
 
 use super::prelude::*;
 
-/// It does not want to enter.
+/// The value of a process that does not want to enter.
 const IDLE: Word = 0;
 /// The colour to take if the other has none; the other colour is 1.
 const COLOUR: Word = 2;
 
 shared! {
-    /// The colours.
+    /// The colour of each process, or idle.
     Q: q[n] = IDLE;
 }
 
@@ -56,14 +58,11 @@ impl Algorithm for PetersonFischer {
     const INFO: Info = Info {
         name: "peterson-fischer",
         origin: "Peterson and Fischer 1977",
-        year: 1977,
-        fewest: 2,
         most: 2,
         registers: "2 of 3 values",
-        primitive: Primitive::ReadWrite,
         fences: "abc",
-        bound: None,
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

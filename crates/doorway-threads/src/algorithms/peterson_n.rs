@@ -1,26 +1,32 @@
 //! Peterson, "Myths about the Mutual Exclusion Problem", Information Processing Letters 12(3),
 //! 1981, for n processes: also known as the filter.
 //!
-//! There are n - 1 levels, and each keeps one process back: who comes to a level signs there, and
-//! may go on when nobody else is on this level or higher, or when another has signed after it. So
-//! at most n - 1 get past the first level, and only one past the last.
+//! There are n - 1 levels, and each keeps one process back. A process that comes to a level signs
+//! there. It may go on when no other process is on this level or higher, or when another has signed
+//! after it. So at most n - 1 get past the first level, and only one past the last.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
-//! and for two processes at most one overtaking and first come, first served. Not true of it for
-//! three or more, though often said: a bound on overtaking, for who has yet to notice that another
-//! has signed can be passed again and again by two who push each other on.
+//! and for two processes at most one overtaking and first come, first served. Does not hold for
+//! three or more, though often claimed: a bound on overtaking. A process that has yet to notice
+//! that another has signed can be passed again and again by two others that push each other on.
 //!
-//! For any number, exclusion holds because of two or more who are at a level or above, the last to
-//! sign there cannot go on before the others are gone: so each level has at least one less above it
-//! than it has let come. Even alone, an entry takes about n² reads. The fence between the two
-//! writes is not needed on x86, but by the memory model of the language.
+//! Even alone, an entry takes about n² reads. Fence `a`, between the two writes, is not needed on
+//! x86, whose store buffers keep writes in order. The memory model of the language needs it.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. Of two or more processes that are at a level or
+//! above it, the last to sign there cannot go on before the others are gone. So each level lets at
+//! least one process less pass than have come to it.
 
 use super::prelude::*;
 
 shared! {
-    /// The level of each process, from 1 on.
+    /// The level of each process, from 1 on; 0 while it is outside.
     LEVEL: level[n] = 0;
-    /// Who was the last to come to each level. There is no level 0.
+    /// The process that came to each level last. There is no level 0.
     LAST: last[n] = 0;
 }
 
@@ -53,14 +59,11 @@ impl Algorithm for PetersonN {
     const INFO: Info = Info {
         name: "peterson-n",
         origin: "Peterson 1981",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "n numbers, n - 1 shared numbers",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
+        fences_beyond_tso: "a",
         claims: Claims { fifo: |n| n == 2, bypass, ..Claims::LOCKOUT_FREE },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

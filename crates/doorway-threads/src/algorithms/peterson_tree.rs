@@ -2,23 +2,30 @@
 //! 1981: the algorithm for two, played by n processes in a tree.
 //!
 //! Each process starts at a leaf, and at every node on its way to the root it plays Peterson's
-//! algorithm against whoever comes up on the other side. Who wins at the root is inside. The nodes
-//! are numbered as in a heap: the parent of `c` is `c / 2`, the root is 1, and the leaf of process
-//! `i` is `n + i`, so that n need not be a power of two.
+//! algorithm against the process that comes up on the other side. The winner at the root is inside.
+//! The nodes are numbered as in a heap: the parent of `c` is `c / 2`, the root is 1, and the leaf
+//! of process `i` is `n + i`, so that n need not be a power of two.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! and for two processes, where it is Peterson's own algorithm, at most one overtaking and first
-//! come, first served. Not true of it for three or more: a bound on overtaking, for who has not
-//! won its first node yet can be passed again and again from the other half.
+//! come, first served. Does not hold for three or more: a bound on overtaking, because a process
+//! that has not won its first node yet can be passed again and again from the other half.
 //!
-//! For any number, exclusion holds because only who has won a node, and has not left yet, plays at
-//! its parent: so at each node there is one on either side at most, as Peterson's algorithm asks.
-//! The fence between the two writes is not needed on x86, but by the memory model of the language.
+//! Fence `a`, between the two writes, is not needed on x86, whose store buffers keep writes in
+//! order. The memory model of the language needs it.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. Only a process that has won a node, and has not
+//! left yet, plays at its parent: so at each node there is at most one process on either side, as
+//! Peterson's algorithm requires.
 
 use super::prelude::*;
 
 shared! {
-    /// At which nodes, the root excepted, somebody wants to go on to the parent.
+    /// 1 while a process at this node wants to go on to the parent. The root has none.
     FLAG: flag[2 * n] = 0;
     /// Which child of each inner node goes first if both do: 0 the left one, 1 the right one.
     TURN: turn[n] = 0;
@@ -54,14 +61,11 @@ impl Algorithm for PetersonTree {
     const INFO: Info = Info {
         name: "peterson-tree",
         origin: "Peterson 1981, as a tree",
-        year: 1981,
-        fewest: 2,
-        most: MOST,
         registers: "2 bits and 1 shared bit a node",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
+        fences_beyond_tso: "a",
         claims: Claims { fifo: |n| n == 2, bypass, ..Claims::LOCKOUT_FREE },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -126,8 +130,8 @@ fn rise(c: Word) -> At {
     if c / 2 == ROOT { At::Inside } else { At::Raise { c: c / 2 } }
 }
 
-/// Lower the flags from the root downwards: whoever was let pass at a lower node before would use
-/// the flags above it, and find them lowered.
+/// Lower the flags from the root downwards. A process that was let pass at a lower node before that
+/// would use the flags above it, and would then find them lowered.
 fn lower(c: Word, me: Process, memory: &mut impl Memory) -> At {
     memory.write(FLAG.of(c), 0);
     if c == leaf(me) { At::Outside } else { At::Lower { c: below(c, me) } }

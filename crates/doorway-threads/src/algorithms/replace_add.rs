@@ -1,27 +1,31 @@
 //! Gottlieb, Lubachevsky & Rudolph, "Basic Techniques for the Efficient Coordination of Very Large
 //! Numbers of Cooperating Sequential Processors", ACM TOPLAS 5(2), 1983: a lock by replace-add, the
-//! addition that tells what came of it, by testing, taking and undoing.
+//! addition that returns its result, by testing, taking and undoing.
 //!
-//! One unit lies in a register. Who sees it there takes one away; if there was none left because
-//! another was faster, it puts back what it took and looks again. The register may fall below zero
-//! meanwhile.
+//! One unit lies in a register. A process that sees it there takes one away. If there was none left
+//! because another was faster, the process puts back what it took and looks again. The register may
+//! fall below zero meanwhile.
 //!
-//! The look before the taking is what makes it work: without it, two may take in vain and put back
+//! The look before the taking is necessary: without it, two processes may take in vain and put back
 //! in turns for ever, as the crate's tests show.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in.
+//! # What holds
 //!
-//! For any number, exclusion holds because nobody puts back what it has not taken, so the register
-//! never rises above one, and who is inside keeps the unit: until it leaves, the register holds
-//! zero at most, and no taking finds one. And one gets in: if nobody is inside, the register comes
-//! up to one when those who were too late have put back theirs, and the first taking after that
-//! finds it.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Does not
+//! hold: that every process gets in.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. No process puts back what it has not taken, so the
+//! register never rises above one, and the process inside keeps the unit: until it leaves, the
+//! register holds at most zero, and no taking finds a unit. One process gets in: if none is inside,
+//! the register comes up to one when those that were too late have put back theirs, and the first
+//! taking after that finds it.
 
 use super::prelude::*;
 
 shared! {
-    /// One, less what those inside and those who were too late have taken.
+    /// One, less what the process inside and the processes that were too late have taken.
     UNITS: units = 1;
 }
 
@@ -52,14 +56,10 @@ impl Algorithm for ReplaceAdd {
     const INFO: Info = Info {
         name: "replace-add",
         origin: "Gottlieb, Lubachevsky and Rudolph 1983",
-        year: 1983,
-        fewest: 2,
-        most: MOST,
         registers: "1 word",
         primitive: Primitive::Add,
-        fences: "",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -89,10 +89,10 @@ impl Algorithm for ReplaceAdd {
     }
 }
 
-#[allow(unsafe_code, reason = "what is undone here is all that was done")]
-// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+#[allow(unsafe_code, reason = "a lock goes on from where this leads")]
+// SAFETY: a process that waits here has changed nothing that others could see.
 unsafe impl Withdraws for ReplaceAdd {
-    /// Nothing was changed, so nothing is to be undone.
+    /// Go outside: nothing was changed, so nothing has to be undone.
     fn withdraw(_: At) -> At {
         At::Outside
     }

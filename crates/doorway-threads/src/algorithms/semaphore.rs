@@ -1,22 +1,26 @@
 //! Dijkstra, "Cooperating Sequential Processes", Technological University Eindhoven, 1965: the
-//! semaphore with one unit, the lock that lets those who wait sleep.
+//! semaphore with one unit, the lock whose waiting processes sleep.
 //!
-//! Who wants to enter takes the unit, or sleeps until it is given one; who leaves gives it back,
-//! to one of those who sleep if there are any. Nothing is said about which of them: a semaphore of
-//! this kind is called weak.
+//! A process that wants to enter takes the unit, or sleeps until it is given one. A process that
+//! leaves gives the unit back, to one that sleeps if there is any. Nothing is said about which of
+//! them: a semaphore of this kind is called weak.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion and no deadlock, and for
-//! two processes no lockout and first come, first served. Not true of it: that everyone gets in
-//! where there are three, for two of them may give the unit to each other for ever.
+//! two processes no lockout and first come, first served. Does not hold among three or more: that
+//! every process gets in, because two of them may give the unit to each other for ever.
 //!
-//! For any number, exclusion holds because there is one unit, which goes to one process at a time,
-//! and who is inside has it. And one gets in because a unit that is given back while somebody
-//! sleeps is given to a sleeper.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes because there is one unit, which goes to one process
+//! at a time, and the process inside has it. One process gets in because a unit that is given back
+//! while a process sleeps is given to a sleeper.
 
 use super::prelude::*;
 
 shared! {
-    /// The unit.
+    /// The unit of the process inside.
     UNIT: unit = 1;
 }
 
@@ -50,13 +54,8 @@ impl Algorithm for OneSemaphore {
     const INFO: Info = Info {
         name: "semaphore",
         origin: "Dijkstra 1965",
-        year: 1965,
-        fewest: 2,
-        most: MOST,
         registers: "1 semaphore",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims {
             lockout_free: |n| n == 2,
             fifo: |n| n == 2,
@@ -66,6 +65,7 @@ impl Algorithm for OneSemaphore {
             },
             ..Claims::DEADLOCK_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

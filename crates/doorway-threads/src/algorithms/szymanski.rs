@@ -1,34 +1,36 @@
 //! Szymanski, "A Simple Solution to Lamport's Concurrent Programming Problem with Linear Wait",
 //! ICS, 1988: a waiting room with two doors.
 //!
-//! Who wants to enter comes in through the first door, which is open while nobody is past it for
-//! good. If others are on their way in, it waits for them; the last one in, who sees nobody more,
-//! shuts the first door and opens the second. Those in the room then enter in the order of their
-//! numbers, and who leaves last opens the first door again. One register of five values for each
-//! process, with a single writer, holds all of that.
+//! A process that wants to enter comes in through the first door, which is open while no process is
+//! past it for good. If others are on their way in, it waits for them. The last one in, which sees
+//! no more of them, shuts the first door and opens the second. The processes in the room then enter
+//! in the order of their numbers, and the last to leave opens the first door again. One register of
+//! five values for each process, with a single writer, holds all of that.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,
 //! and no other process enters more than twice before one that wants in. Exclusion was explored
 //! once with five and six too, which the tests do not repeat; for any number it rests on the proof
-//! that Szymanski gave with it. Leaving waits too, until all others in the room know that the
-//! second door is open. Not true of it: first come, first served after the first write.
+//! that Szymanski gave with the algorithm. Leaving waits too, until all others in the room know
+//! that the second door is open. Does not hold: first come, first served after the first write.
 
 use super::prelude::*;
 
 shared! {
-    /// Where each process is: in one of the states below.
+    /// Where each process is, as one of five values.
     STATE: state[n] = IDLE;
 }
 
-/// It does not want to enter.
+/// The process does not want to enter.
 const IDLE: Word = 0;
-/// It wants in, and stands before the first door.
+/// The process wants in, and stands before the first door.
 const ASKS: Word = 1;
-/// It is in the room, and waits for those who still come in.
+/// The process is in the room, and waits for those that still come in.
 const WAITS: Word = 2;
-/// It is in the first door.
+/// The process is in the first door.
 const COMES_IN: Word = 3;
-/// It knows that the first door is shut and the second open.
+/// The process knows that the first door is shut and the second open.
 const GOES_ON: Word = 4;
 
 places! {
@@ -67,17 +69,13 @@ impl Algorithm for Szymanski {
     const INFO: Info = Info {
         name: "szymanski",
         origin: "Szymanski 1988",
-        year: 1988,
-        fewest: 2,
-        most: MOST,
         registers: "n of 5 values",
-        primitive: Primitive::ReadWrite,
         fences: "ab",
-        bound: None,
         claims: Claims {
             bypass: |n| Bypass::AtMost { all: 2 * (n as u32 - 1), one: 2 },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -133,7 +131,7 @@ fn await_door(j: Word, me: Process) -> At {
     me.others_from(j).map_or(At::ComeIn, |j| At::AwaitDoor { j })
 }
 
-/// Look whether the next of the others from `j` on is on its way in; if nobody is, go on.
+/// Look whether the next of the others from `j` on is on its way in; if none is, go on.
 fn look_back(j: Word, me: Process) -> At {
     me.others_from(j).map_or(At::GoOn, |j| At::LookBack { j })
 }
@@ -143,12 +141,13 @@ fn await_opening(j: Word, me: Process) -> At {
     At::AwaitOpening { j: me.others_from(j).unwrap_or(usize::from(me.i == 0)) }
 }
 
-/// Let those below go first from `j` on; after the last one, enter.
+/// Let the processes with lower numbers go first from `j` on; after the last one, enter.
 fn await_lower(j: Word, me: Process) -> At {
     if j < me.i { At::AwaitLower { j } } else { At::Inside }
 }
 
-/// Wait until those above, from `j` on, know that the second door is open; then be gone.
+/// Wait until the processes with higher numbers, from `j` on, know that the second door is open;
+/// then leave.
 fn leave(j: Word, me: Process, memory: &mut impl Memory) -> At {
     if j == me.n {
         memory.write(STATE.of(me.i), IDLE);

@@ -1,23 +1,27 @@
-//! Test-and-set, an instruction of the IBM System/360 of 1964: mark the lock as taken, and see in
+//! Test-and-set, an instruction of the IBM System/360 of 1964: mark the lock as taken, and learn in
 //! the same access whether it was free.
 //!
-//! Whoever finds that its mark was the first is inside, and removes it to leave. Everyone else
-//! marks again, which changes nothing.
+//! A process that finds that its mark was the first is inside, and removes the mark to leave. Every
+//! other process marks again, which changes nothing.
 //!
-//! A lock instruction, which waits in the processor until the mark is gone and then sets it, is
-//! the same with the loop inside the instruction: what others see is the one access that succeeds,
-//! so what is said here is true of it too.
+//! A lock instruction, which waits in the processor until the mark is gone and then sets it, has
+//! the loop inside the instruction. Other processes see only the one access that succeeds, so what
+//! is said here is true of it too.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in.
+//! # What holds
 //!
-//! For any number, exclusion holds because only who is inside removes the mark, and from one
-//! removal to the next a single access finds it missing: the first that sets it again.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Does not
+//! hold: that every process gets in.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. Only the process inside removes the mark, and from
+//! one removal to the next a single access finds it missing: the first that sets it again.
 
 use super::prelude::*;
 
 shared! {
-    /// Is somebody inside?
+    /// 1 while a process is inside.
     LOCK: lock = 0;
 }
 
@@ -48,14 +52,10 @@ impl Algorithm for TestAndSet {
     const INFO: Info = Info {
         name: "tas",
         origin: "IBM System/360, 1964",
-        year: 1964,
-        fewest: 2,
-        most: MOST,
         registers: "1 bit",
         primitive: Primitive::Exchange,
-        fences: "",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -79,10 +79,10 @@ impl Algorithm for TestAndSet {
     }
 }
 
-#[allow(unsafe_code, reason = "what is undone here is all that was done")]
-// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+#[allow(unsafe_code, reason = "a lock goes on from where this leads")]
+// SAFETY: a process that waits here has changed nothing that others could see.
 unsafe impl Withdraws for TestAndSet {
-    /// Nothing was changed, so nothing is to be undone.
+    /// Go outside: nothing was changed, so nothing has to be undone.
     fn withdraw(_: At) -> At {
         At::Outside
     }

@@ -1,28 +1,32 @@
 //! Lamport, "The Mutual Exclusion Problem", Journal of the ACM 33(2), 1986, with three bits a
-//! process: everyone gets in, and each register is a bit of one writer.
+//! process: every process gets in, and each register is a bit of one writer.
 //!
 //! With `y` a process says that it wants to enter, with `x` that it thinks it may. The bits `z`
-//! pass a token around among those who want to enter, as in a ring that the others have left: each
-//! who leaves turns its `z`, which gives the token to one after it. Who wants to enter finds the
-//! first of them with a token, steps back if anyone from there to itself wants to enter, and
-//! otherwise waits until nobody else thinks that it may.
+//! pass a token around among the processes that want to enter, as in a ring that the others have
+//! left: a process that leaves turns its `z`, which gives the token to one after it. A process that
+//! wants to enter finds the first of them with a token. It steps back if any process from there to
+//! itself wants to enter. Otherwise it waits until no other thinks that it may enter.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to three processes: exclusion, no deadlock, no lockout,
-//! and that one is overtaken twice at most among two, eight times among three (six by one other).
-//! Not proved here: how often among more.
+//! and that a process is overtaken at most twice among two, eight times among three (six times by
+//! one other). Not known here: how often among more.
 //!
-//! For any number, exclusion holds because who enters has raised its `x` before it looked at the
-//! others, and found of each that it has no `x`, or no `y` and therefore no `x`: of two who are
-//! inside, the later to raise it would have seen the other.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. A process that enters has raised its `x` before it
+//! looked at the others, and has found of each that it has no `x`, or no `y` and therefore no `x`.
+//! Of two processes inside, the later to raise its `x` would have seen the other.
 
 use super::prelude::*;
 
 shared! {
-    /// Who thinks that it may enter.
+    /// 1 while the process thinks that it may enter.
     X: x[n] = 0;
-    /// Who wants to enter.
+    /// 1 while the process wants to enter.
     Y: y[n] = 0;
-    /// Where the token is.
+    /// The bits that together tell where the token is.
     Z: z[n] = 0;
 }
 
@@ -59,14 +63,10 @@ impl Algorithm for ThreeBit {
     const INFO: Info = Info {
         name: "three-bit",
         origin: "Lamport 1986",
-        year: 1986,
-        fewest: 2,
-        // A process remembers a bit of each other one.
+        // A process remembers one bit of each other process, in a word.
         most: Word::BITS as usize,
         registers: "3n bits",
-        primitive: Primitive::ReadWrite,
         fences: "b",
-        bound: None,
         claims: Claims {
             bypass: |n| match n {
                 2 => Bypass::AtMost { all: 2, one: 2 },
@@ -75,6 +75,7 @@ impl Algorithm for ThreeBit {
             },
             ..Claims::LOCKOUT_FREE
         },
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -139,7 +140,7 @@ impl Algorithm for ThreeBit {
     }
 }
 
-/// Begin to look who wants to enter; `up` tells whether the own `x` is.
+/// Begin to look which processes want to enter; `up` tells whether the own `x` is raised.
 fn scan(up: Word, me: Process) -> At {
     scan_wishes(up, 0, 1 << me.i, me)
 }
@@ -152,7 +153,8 @@ fn scan_wishes(up: Word, j: Word, wish: Word, me: Process) -> At {
     }
 }
 
-/// Ask the next of those who want to enter, from `j` on; then see who stands in between.
+/// Ask the next of the processes that want to enter, from `j` on; then see which of them stand in
+/// between.
 fn scan_tokens(up: Word, j: Word, wish: Word, turned: Word, me: Process) -> At {
     if let Some(j) = (j..me.n).find(|j| has(wish, *j)) {
         return At::ScanTokens { up, j, wish, turned };
@@ -161,21 +163,22 @@ fn scan_tokens(up: Word, j: Word, wish: Word, turned: Word, me: Process) -> At {
     look_before(up, first, first, me)
 }
 
-/// Is a process in a set?
+/// Whether a process is in a set.
 fn has(set: Word, j: usize) -> bool {
     set >> j & 1 == 1
 }
 
-/// The first of those who want to enter that has a token. The least of them has one if its bit is
-/// that of the last one, and any other if its bit is not that of the one before: so the first is
-/// whose bit is that of the last one.
+/// The first of the processes that want to enter that has a token. The lowest of them has one if
+/// its bit equals that of the last one, and any other has one if its bit differs from that of the
+/// one before. So it is the first whose bit equals that of the last one.
 fn first_token(wish: Word, turned: Word, me: Process) -> usize {
     let mut wanting = (0..me.n).filter(|j| has(wish, *j));
     let last = wanting.clone().next_back().unwrap_or(me.i);
     wanting.find(|j| has(turned, *j) == has(turned, last)).unwrap_or(last)
 }
 
-/// Look at the processes from `j` up to this one, around the end; then dare it, or go on.
+/// Look at the processes from `j` up to this one, around the end; then raise `x`, or go on if it is
+/// raised.
 fn look_before(up: Word, j: Word, first: Word, me: Process) -> At {
     match up {
         _ if j != me.i => At::LookBefore { up, j, first },

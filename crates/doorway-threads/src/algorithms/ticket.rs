@@ -1,18 +1,22 @@
 //! The ticket lock, after Reed & Kanodia, "Synchronization with Eventcounts and Sequencers",
 //! Communications of the ACM 22(2), 1979: draw a number, and wait until it is called.
 //!
-//! One addition that nothing comes between gives every process a number of its own, and whoever
-//! leaves calls the next one. Both counters may go around the end, as long as fewer wait than there
-//! are numbers.
+//! One atomic addition gives every process a number of its own, and a process that leaves calls the
+//! next number. Both counters may wrap around, as long as fewer processes wait than there are
+//! numbers.
+//!
+//! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes with counters of eight bits:
 //! exclusion, no deadlock, no lockout, each other process enters at most once before, first come,
-//! first served. Not true of it: that one who waits could give up, for its number would be called,
-//! and nobody would come.
+//! first served. Does not hold: that a waiting process may give up, because its number would be
+//! called, and no process would come.
 //!
-//! For any number, exclusion holds because all who wait or are inside have different numbers, one
-//! of which is called at a time, and only who is inside calls the next. Everyone gets in because
-//! the numbers are called in the order in which they were drawn, and none is left out.
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes. All that wait or are inside have different numbers,
+//! one of which is called at a time, and only the process inside calls the next. Every process gets
+//! in because the numbers are called in the order in which they were drawn, and none is left out.
 
 use super::prelude::*;
 
@@ -53,14 +57,10 @@ impl Algorithm for Ticket {
     const INFO: Info = Info {
         name: "ticket",
         origin: "Reed and Kanodia 1979",
-        year: 1979,
-        fewest: 2,
-        most: MOST,
         registers: "2 words",
         primitive: Primitive::Add,
-        fences: "",
-        bound: None,
         claims: Claims::FIFO,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

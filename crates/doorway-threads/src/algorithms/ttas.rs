@@ -1,19 +1,24 @@
 //! Rudolph & Segall, "Dynamic Decentralized Cache Schemes for MIMD Parallel Processors", ISCA,
 //! 1984: test, and test-and-set. Look first, and exchange only what looks free.
 //!
-//! Waiting reads a copy in the own cache, and only a release makes all of them exchange, where
-//! plain test-and-set would take the line from its holder with every turn of the loop.
+//! A waiting process reads a copy in its own cache, and only a release makes all of them exchange.
+//! Plain test-and-set would take the cache line from its holder in every iteration of the loop.
 //!
-//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Not true
-//! of it: that everyone gets in.
+//! # What holds
 //!
-//! For any number, exclusion holds because nobody enters by looking: it takes an exchange that
-//! finds the lock free, and from one release to the next only the first exchange does.
+//! Proved by exploring every schedule of up to four processes: exclusion and no deadlock. Does not
+//! hold: that every process gets in.
+//!
+//! # For any number of processes
+//!
+//! Exclusion holds for any number of processes because no process enters by looking: it takes an
+//! exchange that finds the lock free, and from one release to the next only the first exchange
+//! does.
 
 use super::prelude::*;
 
 shared! {
-    /// Is somebody inside?
+    /// 1 while a process is inside.
     LOCK: lock = 0;
 }
 
@@ -45,14 +50,10 @@ impl Algorithm for TestAndTestAndSet {
     const INFO: Info = Info {
         name: "ttas",
         origin: "Rudolph and Segall 1984",
-        year: 1984,
-        fewest: 2,
-        most: MOST,
         registers: "1 bit",
         primitive: Primitive::Exchange,
-        fences: "",
-        bound: None,
         claims: Claims::DEADLOCK_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 
@@ -78,10 +79,10 @@ impl Algorithm for TestAndTestAndSet {
     }
 }
 
-#[allow(unsafe_code, reason = "what is undone here is all that was done")]
-// SAFETY: what was raised is lowered as by one who leaves, or nothing was changed at all.
+#[allow(unsafe_code, reason = "a lock goes on from where this leads")]
+// SAFETY: a process that waits here has changed nothing that others could see.
 unsafe impl Withdraws for TestAndTestAndSet {
-    /// Nothing was changed, so nothing is to be undone.
+    /// Go outside: nothing was changed, so nothing has to be undone.
     fn withdraw(_: At) -> At {
         At::Outside
     }

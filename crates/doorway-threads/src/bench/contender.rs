@@ -1,4 +1,4 @@
-//! Who is measured.
+//! The locks that are measured.
 
 use std::sync::Mutex;
 use std::vec::Vec;
@@ -13,7 +13,7 @@ use crate::{Exclusive, Info, Room};
 /// A lock of this crate, or one of others.
 #[derive(Clone, Copy, Debug)]
 pub enum Contender {
-    /// Ours.
+    /// A lock of this crate.
     Own(&'static Info),
     /// `std::sync::Mutex`.
     Std,
@@ -25,7 +25,7 @@ pub enum Contender {
     SpinTicket,
 }
 
-/// Something to measure of any lock.
+/// A measurement that can be made with any lock.
 pub(super) trait Measure {
     type Output;
 
@@ -33,7 +33,7 @@ pub(super) trait Measure {
 }
 
 impl Contender {
-    /// Those of others.
+    /// The locks of other crates.
     pub const OTHERS: [Self; 4] = [Self::Std, Self::ParkingLot, Self::Spin, Self::SpinTicket];
 
     /// Every lock of this crate, and those of others.
@@ -42,7 +42,7 @@ impl Contender {
         own.chain(Self::OTHERS).collect()
     }
 
-    /// Its name.
+    /// The name of the lock.
     pub fn name(self) -> &'static str {
         match self {
             Self::Own(info) => info.name,
@@ -53,7 +53,7 @@ impl Contender {
         }
     }
 
-    /// What it declares, if it is ours.
+    /// What the lock declares, if it is one of this crate.
     pub fn info(self) -> Option<&'static Info> {
         match self {
             Self::Own(info) => Some(info),
@@ -61,7 +61,7 @@ impl Contender {
         }
     }
 
-    /// Can so many threads compete for it? One alone always can.
+    /// Whether this number of threads can compete for it. A single thread always can.
     pub fn serves(self, threads: usize) -> bool {
         self.info().is_none_or(|info| threads <= info.most)
     }

@@ -1,4 +1,4 @@
-//! Locks as they are measured: those of this crate, and those of others.
+//! The interface through which locks are measured: those of this crate, and those of others.
 
 use std::sync::{self, Mutex, PoisonError};
 use std::vec::Vec;
@@ -11,10 +11,10 @@ pub(super) trait Lock: Sync {
     where
         Self: 'l;
 
-    /// For so many threads.
+    /// Make a lock for this number of threads.
     fn new(threads: usize) -> Self;
 
-    /// A seat for each of so many threads.
+    /// A seat for each thread.
     fn seats(&mut self, threads: usize) -> Vec<Self::Seat<'_>>;
 }
 
@@ -27,8 +27,8 @@ pub(super) trait Seat: Send {
 
     fn lock(&mut self) -> Self::Guard<'_>;
 
-    /// The same, and say when others that enter begin to count as overtaking. Of a lock that cannot
-    /// be looked into, all that is known is when it was called.
+    /// Lock, and call the function at the moment from which entries of others count as overtaking.
+    /// For a lock whose steps cannot be observed, that is the moment of the call.
     fn lock_watched(&mut self, asked: impl FnOnce()) -> Self::Guard<'_> {
         asked();
         self.lock()
@@ -60,7 +60,7 @@ impl<A: Exclusive> Seat for crate::Seat<&Room<A, ()>, A> {
 
     fn lock_watched(&mut self, asked: impl FnOnce()) -> Self::Guard<'_> {
         if A::INFO.primitive == Primitive::Semaphore {
-            // Its first step may sleep, and cannot be looked into.
+            // Its first step may sleep, so the steps cannot be observed one by one.
             asked();
             return Self::lock(self);
         }
@@ -77,7 +77,7 @@ impl<A: Exclusive> Seat for crate::Seat<&Room<A, ()>, A> {
     }
 }
 
-/// Locks of which every thread needs but a reference.
+/// A lock of another crate, of which every thread needs only a reference.
 macro_rules! mutexes {
     ($($mutex:ty, $guard:ty, |$lock:ident| $locked:expr;)+) => {$(
         impl Lock for $mutex {

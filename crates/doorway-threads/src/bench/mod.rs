@@ -1,8 +1,8 @@
-//! What the locks cost, beside those of others, in one run.
+//! Measurements of the locks, beside the locks of other crates in the same run.
 //!
-//! The runs of all locks are shuffled, so that whatever else the machine does meets all of them
-//! alike, and every figure is made of several runs. Whether two are inside at once is looked at in
-//! every entry among competing threads, and ends the whole.
+//! The runs of all locks are shuffled, so that other load of the machine affects all of them alike,
+//! and every figure comes from several runs. Every entry among competing threads checks that no
+//! other thread is inside. If one is, the measurement ends with an error.
 
 mod contender;
 mod lock;
@@ -23,11 +23,12 @@ pub use samples::{Samples, Spread};
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The locks.
+    /// The locks to measure.
     pub contenders: Vec<Contender>,
-    /// The numbers of threads that compete; a lock that does not serve so many has no figures.
+    /// The numbers of threads that compete. A lock that does not serve a number has no figures for
+    /// it.
     pub crowds: Vec<usize>,
-    /// How often everything is measured.
+    /// The number of runs of each measurement.
     pub runs: usize,
     /// How long each run takes.
     pub length: Duration,
@@ -36,39 +37,40 @@ pub struct Plan {
 /// The figures of one lock.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The lock.
+    /// The lock that was measured.
     pub contender: Contender,
-    /// Nanoseconds to enter and leave, if nobody else ever does.
+    /// Nanoseconds to enter and leave without contention.
     pub alone: Samples,
-    /// What happened among competing threads.
+    /// The figures among competing threads.
     pub crowds: Vec<Crowd>,
 }
 
-/// The figures of one lock among so many threads, who do nothing but enter and leave.
+/// The figures of one lock among a number of threads that do nothing but enter and leave.
 #[derive(Clone, Debug, Default)]
 pub struct Crowd {
-    /// How many threads there were.
+    /// The number of threads.
     pub threads: usize,
-    /// Entries a second.
+    /// Entries per second.
     pub throughput: Samples,
     /// Jain's index of the threads' entries: 1 if all had the same share, 1/n if one had all.
     pub jain: Samples,
-    /// Half of the waits were shorter, in nanoseconds.
+    /// The median wait, in nanoseconds.
     pub p50: Samples,
-    /// So long, or longer, were 1 in 100.
+    /// The 99th percentile of the waits, in nanoseconds.
     pub p99: Samples,
-    /// So long, or longer, were 1 in 1000.
+    /// The 99.9th percentile of the waits, in nanoseconds.
     pub p999: Samples,
-    /// How often one who waited was overtaken, at least, in the worst case of all runs.
+    /// The most overtakings of a waiting thread that were seen in any run. There may have been
+    /// more.
     pub overtaken: u64,
 }
 
-/// Two were inside at once.
+/// The error that two threads were inside at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// The lock that let them in.
     pub lock: &'static str,
-    /// How many threads there were.
+    /// The number of threads.
     pub threads: usize,
 }
 
@@ -81,7 +83,7 @@ impl fmt::Display for Broken {
 
 impl Error for Broken {}
 
-/// A run to be made; those of a crowd say which of them it is.
+/// A run to be made. A run among competing threads has the position of its number of threads.
 #[derive(Clone, Copy)]
 enum Work {
     Alone,
@@ -90,12 +92,13 @@ enum Work {
 }
 
 impl Plan {
-    /// How many runs there are in all.
+    /// The number of all runs.
     pub fn total(&self) -> usize {
         self.runs * works(&self.rows()).len()
     }
 
-    /// Measure everything. Before each run `goes_on` hears how many are done, and may end it all.
+    /// Measure everything. Before each run `goes_on` is told how many are done; if it returns
+    /// `false`, the measurement ends.
     pub fn run(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<Vec<Row>, Broken> {
         let mut rows = self.rows();
         let mut works = works(&rows);
@@ -111,7 +114,7 @@ impl Plan {
         Ok(rows)
     }
 
-    /// Rows without figures.
+    /// Rows that have no figures yet.
     fn rows(&self) -> Vec<Row> {
         let crowds = |contender: &Contender| {
             let served = self.crowds.iter().filter(|threads| contender.serves(**threads));
@@ -126,13 +129,13 @@ impl Plan {
     }
 }
 
-/// What is to be done once for each of these rows.
+/// The runs that are to be made once for each of these rows.
 fn works(rows: &[Row]) -> Vec<(usize, Work)> {
     let of_row = |(nth, row): (usize, &Row)| {
         let mut works = std::vec![(nth, Work::Alone)];
         for (crowd, Crowd { threads, .. }) in row.crowds.iter().enumerate() {
             works.push((nth, Work::Compete(crowd)));
-            // One alone never waits.
+            // A single thread never waits.
             works.extend((*threads > 1).then_some((nth, Work::Watch(crowd))));
         }
         works
@@ -195,7 +198,11 @@ mod tests {
                 let jain = crowd.jain.spread().unwrap();
                 assert!(0.333 < jain.least && jain.most < 1.001, "{name}: {jain:?}");
                 let (half, rare) = (crowd.p50.spread(), crowd.p999.spread());
-                assert_eq!(half.is_some(), crowd.threads > 1, "{name}: who is alone never waits");
+                assert_eq!(
+                    half.is_some(),
+                    crowd.threads > 1,
+                    "{name}: a single thread never waits"
+                );
                 let median = |spread: Option<Spread>| spread.map(|spread| spread.median);
                 assert!(median(half) <= median(rare), "{name}: {half:?} {rare:?}");
             }

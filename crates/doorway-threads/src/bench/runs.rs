@@ -1,4 +1,4 @@
-//! The runs: one thread alone, threads that compete, and threads that are watched competing.
+//! The runs: one thread alone, competing threads, and competing threads whose waits are observed.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
@@ -12,12 +12,12 @@ use super::contender::Measure;
 use super::lock::{Lock, Seat};
 use super::tally::Tally;
 
-/// Nanoseconds to enter and leave, where there is one other seat that nobody uses.
+/// Nanoseconds to enter and leave for one thread, with one other seat that is not used.
 pub(super) struct Alone {
     pub(super) length: Duration,
 }
 
-/// So many entries are made between two looks at the clock.
+/// The number of entries between two readings of the clock.
 const BATCH: u32 = 1000;
 
 impl Measure for Alone {
@@ -47,14 +47,14 @@ trait Visitor: Default + Send {
     fn visit(&mut self, me: usize, seat: &mut impl Seat, tally: &Tally);
 }
 
-/// What came of threads that competed.
+/// The result of a run among competing threads.
 pub(super) struct Race<V> {
     entries: Vec<u64>,
     seconds: f64,
     visitors: Vec<V>,
 }
 
-/// Let so many threads compete; `None` if two of them were inside at once.
+/// Let threads compete for a lock. `None` if two of them were inside at once.
 fn race<L: Lock, V: Visitor>(threads: usize, length: Duration) -> Option<Race<V>> {
     let mut lock = L::new(threads);
     let seats = lock.seats(threads);
@@ -87,12 +87,12 @@ fn race<L: Lock, V: Visitor>(threads: usize, length: Duration) -> Option<Race<V>
 }
 
 impl<V> Race<V> {
-    /// Entries a second.
+    /// Entries per second.
     pub(super) fn throughput(&self) -> f64 {
         self.entries.iter().sum::<u64>() as f64 / self.seconds
     }
 
-    /// Jain's index of fairness. Where nobody got in, nobody was treated worse.
+    /// Jain's index of fairness. It is 1 if no thread got in.
     pub(super) fn jain(&self) -> f64 {
         let sum = |of: fn(f64) -> f64| self.entries.iter().map(|entries| of(*entries as f64)).sum();
         let (all, squares): (f64, f64) = (sum(|entries| entries), sum(|entries| entries * entries));
@@ -125,13 +125,13 @@ impl Measure for Compete {
     }
 }
 
-/// Threads that are watched while they compete.
+/// Threads that compete while their waits are observed.
 pub(super) struct Watch {
     pub(super) threads: usize,
     pub(super) length: Duration,
 }
 
-/// How long threads waited, the reading of the clock included, and how often they were overtaken
+/// How long threads waited, including the time to read the clock, and how often they were overtaken
 /// meanwhile.
 pub(super) struct Waits {
     nanoseconds: Histogram<u64>,
@@ -159,7 +159,7 @@ impl Visitor for Waits {
 }
 
 impl Waits {
-    /// The wait that such a part of all did not exceed, in nanoseconds.
+    /// The wait that this fraction of all waits did not exceed, in nanoseconds.
     pub(super) fn quantile(&self, part: f64) -> f64 {
         self.nanoseconds.value_at_quantile(part) as f64
     }
@@ -196,7 +196,7 @@ mod tests {
         assert!((race(&[1, 9]).throughput() - 5.0).abs() < 1e-9);
     }
 
-    /// Lets everyone in.
+    /// A lock that lets every thread in.
     struct Open;
 
     impl Lock for Open {
@@ -220,7 +220,7 @@ mod tests {
         fn lock(&mut self) {}
     }
 
-    /// Enters, and stays until the other one is there too.
+    /// Enters, and stays until the other thread is inside too.
     #[derive(Default)]
     struct Sociable;
 
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_lock_that_lets_everyone_in_is_caught() {
-        // A busy machine may let one of them sleep through it all.
+        // On a busy machine one of the threads may not run during the whole run.
         let is_caught = |_| race::<Open, Sociable>(2, Duration::from_millis(20)).is_none();
         assert!((0..100).any(is_caught));
         assert!(race::<Open, Sociable>(1, Duration::from_millis(2)).is_some());

@@ -8,14 +8,14 @@ use std::vec::Vec;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples(Vec<f64>);
 
-/// The middle of some figures, and their ends.
+/// The median of some figures, the least and the greatest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// Half of them are less.
+    /// The median.
     pub median: f64,
-    /// None is less.
+    /// The least.
     pub least: f64,
-    /// None is more.
+    /// The greatest.
     pub most: f64,
 }
 
@@ -24,7 +24,7 @@ impl Samples {
         self.0.push(figure);
     }
 
-    /// How they are spread, if there are any.
+    /// The spread of the figures, if there are any.
     pub fn spread(&self) -> Option<Spread> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -34,7 +34,7 @@ impl Samples {
     }
 }
 
-/// Put things into an order that differs from time to time.
+/// Shuffle the items, differently each time.
 pub(super) fn shuffle<T>(things: &mut [T]) {
     let dice = RandomState::new();
     for end in (1..things.len()).rev() {

@@ -1,24 +1,24 @@
-//! What is done inside: enough to see whether anyone else is there.
+//! The critical section of the measurements, which notices if another thread is inside.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-/// What the threads of a run leave behind inside. Everything is loaded and stored and nothing is
-/// exchanged, so without exclusion entries are lost; and a lock that fails is seen to fail without
-/// undefined behaviour.
+/// The counters that the threads of a run change inside. They are loaded and stored, never
+/// exchanged, so without exclusion entries are lost. A lock that fails is noticed without undefined
+/// behaviour.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Tally {
-    /// Who is inside, from 1; 0 if nobody is.
+    /// The thread that is inside, from 1; 0 if none is.
     inside: AtomicUsize,
-    /// How often somebody has entered.
+    /// The number of entries.
     entered: AtomicU64,
-    /// How often somebody has left.
+    /// The number of exits.
     left: AtomicU64,
-    /// How often somebody was not alone.
+    /// How often a thread was not alone inside.
     met: AtomicU64,
 }
 
-/// What one who has just asked sees.
+/// What a thread has seen just after it asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     entered: u64,
@@ -40,24 +40,27 @@ impl Tally {
         self.left.store(entered, Ordering::Release);
     }
 
-    /// Was everyone alone, all of these entries long?
+    /// Whether every thread was alone inside during all of these entries.
     pub(super) fn is_sound(&self, entries: u64) -> bool {
         self.met.load(Ordering::Relaxed) == 0 && self.entered.load(Ordering::Relaxed) == entries
     }
 
-    /// Look around, after having asked.
+    /// Look at the counters, just after having asked.
     pub(super) fn look(&self) -> Look {
-        // What the lock wrote for the asking is seen by others before this is read.
+        // Others see what the lock has written for this thread before this thread reads the
+        // counters.
         fence(Ordering::SeqCst);
         let entered = self.entered.load(Ordering::Acquire);
         let left = self.left.load(Ordering::Acquire);
         Look { entered, occupied: entered == left + 1 }
     }
 
-    /// How many have entered since, at least. The lock must be held, and the visit not begun.
+    /// The least number of threads that have entered since the look. The lock must be held, and the
+    /// visit not begun.
     ///
-    /// Whoever was inside when the look was taken has entered before it. If nobody was to be seen
-    /// there, one may have been about to count himself, who is not counted then.
+    /// The thread that was inside at the time of the look has entered before it, so it does not
+    /// count. If none was seen inside, one may have been about to count itself; it is not counted
+    /// then either.
     pub(super) fn overtaken_since(&self, look: Look) -> u64 {
         let entered = self.entered.load(Ordering::Relaxed) - look.entered;
         if look.occupied { entered } else { entered.saturating_sub(1) }

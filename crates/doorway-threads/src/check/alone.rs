@@ -1,4 +1,4 @@
-//! What it costs to enter and leave while nobody else wants to: exact, since nothing is measured.
+//! The cost of entering and leaving without contention, counted in accesses and not measured.
 
 use std::vec::Vec;
 
@@ -11,21 +11,21 @@ pub struct Alone {
     pub reads: u32,
     /// Stores.
     pub writes: u32,
-    /// Accesses that read and write at once, those to semaphores among them.
+    /// Atomic accesses that read and write, including those to semaphores.
     pub exchanges: u32,
     /// Fences.
     pub fences: u32,
 }
 
-/// What the last of `n` processes does alone, in its second round: what its first one leaves
-/// behind, such as a turn that stays with it, has settled by then.
+/// Count what the last of `n` processes does alone in its second round. What its first round
+/// changes for good, such as a turn that stays with it, does not count.
 ///
 /// # Panics
 ///
-/// If it does not get in: that would be a deadlock of one.
+/// If the process has to wait: that would be a deadlock of a single process.
 pub fn alone<A: Algorithm>(n: usize) -> Alone {
     let registers = |shared: &crate::Shared| std::vec![shared.first; shared.length.of(n)];
-    let mut memory = Counting {
+    let mut memory = CountingMemory {
         registers: A::SHARED.iter().map(registers).collect(),
         counts: Alone::default(),
         waited: false,
@@ -37,25 +37,25 @@ pub fn alone<A: Algorithm>(n: usize) -> Alone {
     memory.counts
 }
 
-/// From outside to outside, where a process may remember something.
-fn round<A: Algorithm>(mut at: A::At, me: Process, memory: &mut Counting) -> A::At {
+/// Go from outside to outside. A process may remember something there, so the place is returned.
+fn round<A: Algorithm>(mut at: A::At, me: Process, memory: &mut CountingMemory) -> A::At {
     loop {
         at = A::step(at, me, memory);
-        assert!(!memory.waited, "{} waits for nobody", A::INFO.name);
+        assert!(!memory.waited, "{} waits although it is alone", A::INFO.name);
         if at.section() == Section::Outside {
             return at;
         }
     }
 }
 
-/// Memory that one process has to itself.
-struct Counting {
+/// A memory that one process has to itself, which counts accesses.
+struct CountingMemory {
     registers: Vec<Vec<Word>>,
     counts: Alone,
     waited: bool,
 }
 
-impl Counting {
+impl CountingMemory {
     fn at(&mut self, register: Register) -> &mut Word {
         &mut self.registers[register.array][register.index]
     }
@@ -66,7 +66,7 @@ impl Counting {
     }
 }
 
-impl Memory for Counting {
+impl Memory for CountingMemory {
     fn read(&mut self, register: Register) -> Word {
         self.counts.reads += 1;
         *self.at(register)

@@ -1,4 +1,4 @@
-//! Memory as the explorer has it: a row of words, in which every process finds its place too.
+//! The memory of the explorer: a row of bytes with the registers and the place of every process.
 
 use std::format;
 use std::string::String;
@@ -8,9 +8,9 @@ use super::Rules;
 use crate::place::{byte, word};
 use crate::{Algorithm, Length, Memory, Place, Primitive, Process, Register, Shared, Word};
 
-/// So many writes of a process may be on their way to memory.
+/// The most writes of a process in its store buffer.
 pub(super) const BUFFERED: usize = 4;
-/// So many bytes a buffered write takes: which register, from 1, and what.
+/// The bytes of a buffered write: the register, from 1, and the value.
 const WRITE: usize = 2;
 
 /// Where everything is in a row.
@@ -18,21 +18,21 @@ const WRITE: usize = 2;
 pub(super) struct Layout {
     pub(super) n: usize,
     shared: &'static [Shared],
-    /// How many bytes a place takes.
+    /// The bytes of a place.
     place: usize,
     /// Where each array begins.
     arrays: Vec<usize>,
-    /// Where it says for each process at which semaphore it sleeps, if there are semaphores.
+    /// Where the row says for each process at which semaphore it sleeps, if there are semaphores.
     asleep: usize,
-    /// Where those who sleep are, each counted from 1, in the order in which they fell asleep, if
-    /// it matters.
+    /// Where the sleeping processes are listed, counted from 1, in the order in which they fell
+    /// asleep, if the order matters.
     queue: usize,
-    /// Where the writes on their way are, if there are any.
+    /// Where the store buffers are, if there are any.
     buffers: usize,
     bytes: usize,
 }
 
-/// A process that sleeps, and has been given what it waits for.
+/// Marks a sleeping process that has been given a unit.
 const GIVEN: u8 = u8::MAX;
 
 impl Layout {
@@ -51,12 +51,12 @@ impl Layout {
         Self { n, shared: A::SHARED, place, arrays, asleep, queue, buffers, bytes }
     }
 
-    /// Is a row large enough for it?
+    /// Whether the state fits into a row.
     pub(super) fn fits(&self) -> bool {
         self.bytes <= BYTES
     }
 
-    /// How many words a row has.
+    /// The number of words of a row.
     pub(super) fn width(&self) -> usize {
         self.bytes.div_ceil(4)
     }
@@ -73,7 +73,7 @@ impl Layout {
         row
     }
 
-    /// Where a process is.
+    /// The place of a process.
     pub(super) fn at<P: Place>(&self, row: &Row, i: usize) -> P {
         let mut number = [0; 8];
         number[..self.place].copy_from_slice(&row.0[i * self.place..][..self.place]);
@@ -90,7 +90,7 @@ impl Layout {
         self.arrays[register.array] + register.index
     }
 
-    /// A byte that stands for a register, and is not 0.
+    /// The code of a register in a byte, from 1.
     fn code(&self, register: Register) -> u8 {
         (self.register(register) - self.arrays[0] + 1) as u8
     }
@@ -127,30 +127,30 @@ impl Default for Row {
 /// Why a step cannot be taken, or is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Not before another process moves.
+    /// It cannot be taken before another process moves.
     Blocked,
-    /// A number grows beyond what is looked at.
+    /// A number grows beyond the bound.
     Beyond,
 }
 
 /// The memory as one process sees it during one step.
-pub(super) struct Modelled<'a> {
+pub(super) struct ModelMemory<'a> {
     pub(super) layout: &'a Layout,
     pub(super) rules: &'a Rules,
     pub(super) row: &'a mut Row,
     pub(super) i: usize,
-    /// Which of those who sleep is given what the step gives back.
+    /// Which of the sleeping processes gets the unit that the step gives.
     pub(super) heir: usize,
-    /// How many of them there are to choose from.
+    /// The number of sleeping processes to choose from.
     pub(super) heirs: usize,
-    /// Did the step only wait?
+    /// Whether the step only waited.
     pub(super) waited: bool,
     pub(super) stop: Option<Stop>,
-    /// What was done, in words, if anyone wants to know.
+    /// What was done, in words, if that was asked for.
     pub(super) log: Option<String>,
 }
 
-impl Modelled<'_> {
+impl ModelMemory<'_> {
     fn note(&mut self, what: impl FnOnce(&Layout) -> String) {
         let layout = self.layout;
         if let Some(log) = &mut self.log {
@@ -165,13 +165,13 @@ impl Modelled<'_> {
         self.layout.buffers + i * BUFFERED * WRITE
     }
 
-    /// How many writes are on their way.
+    /// The number of writes in the buffer of the process.
     fn buffered(&self) -> usize {
         let begin = self.buffer(self.i);
         (0..BUFFERED).take_while(|nth| self.row.0[begin + nth * WRITE] != 0).count()
     }
 
-    /// Where the newest write to a register is, if the process has any on its way.
+    /// The newest buffered write of the process to a register, if there is one.
     fn on_its_way(&self, register: Register) -> Option<usize> {
         if !self.rules.buffers {
             return None;
@@ -181,7 +181,7 @@ impl Modelled<'_> {
         writes.filter(|write| self.row.0[*write] == code).map(|write| write + 1).next()
     }
 
-    /// Let the oldest write on its way reach the memory, if there is one.
+    /// Let the oldest buffered write reach the memory, if there is one.
     pub(super) fn flush(&mut self) -> bool {
         if !self.rules.buffers {
             return false;
@@ -208,7 +208,7 @@ impl Modelled<'_> {
         self.log = log;
     }
 
-    /// Put a byte into memory, and have what was there.
+    /// Write a byte to memory at once, and return what was there before.
     fn exchange(&mut self, register: Register, new: impl FnOnce(u8) -> u8) -> u8 {
         self.drain();
         let at = self.layout.register(register);
@@ -225,7 +225,7 @@ impl Modelled<'_> {
         }
     }
 
-    /// Fall asleep behind all who sleep.
+    /// Fall asleep, as the last of the sleeping processes.
     fn sleep(&mut self, semaphore: Register) {
         self.row.0[self.layout.asleep + self.i] = self.layout.code(semaphore);
         let queue = &mut self.row.0[self.layout.queue..self.layout.buffers];
@@ -234,7 +234,8 @@ impl Modelled<'_> {
         }
     }
 
-    /// Choose the one of those who sleep at a semaphore to whom a unit of it goes, if any sleeps.
+    /// Choose the process that gets a unit of a semaphore among those that sleep there, if any
+    /// does.
     fn choose(&mut self, semaphore: Register) -> Option<usize> {
         if self.rules.barging {
             return None;
@@ -256,7 +257,7 @@ impl Modelled<'_> {
         Some(heir)
     }
 
-    /// The processes that sleep at a semaphore and have not been given what they wait for.
+    /// The processes that sleep at a semaphore and have not been given a unit.
     fn sleepers(&self, semaphore: Register) -> impl Iterator<Item = usize> + Clone {
         let asleep = &self.row.0[self.layout.asleep..][..self.layout.n];
         let code = self.layout.code(semaphore);
@@ -264,7 +265,7 @@ impl Modelled<'_> {
     }
 }
 
-impl Memory for Modelled<'_> {
+impl Memory for ModelMemory<'_> {
     fn read(&mut self, register: Register) -> Word {
         let at = self.layout.register(register);
         let found = self.row.0[self.on_its_way(register).unwrap_or(at)];
@@ -366,7 +367,7 @@ impl Memory for Modelled<'_> {
     }
 }
 
-/// A byte as it stands for a word.
+/// The word that a byte stands for, as text.
 fn shown(byte: u8) -> String {
     match byte {
         u8::MAX => "none".into(),

@@ -1,14 +1,14 @@
-//! The explorer: every schedule of so many processes, on the very steps that the locks take.
+//! The explorer: every schedule of a few processes, on the same steps that the locks take.
 //!
-//! A state is where all processes are and what the registers hold; a step is one access of one
-//! process. Everything that can be reached is looked at, breadth first, so a schedule that lets
-//! two in is a shortest one. What is said about waiting for ever assumes weak fairness: whoever is
-//! not outside keeps taking steps, if it can. States are told apart by 64-bit fingerprints;
-//! [`Report::mix_up`] says how likely it is that two were taken for one.
+//! A state consists of the places of all processes and the values of the registers. A step is one
+//! access of one process. Every state that can be reached is visited, breadth first, so a schedule
+//! that lets two processes in is a shortest one. The answers about waiting for ever assume weak
+//! fairness: every process that is not outside keeps taking steps, if it can. States are told apart
+//! by 64-bit fingerprints; [`Report::mix_up`] tells how likely it is that two were taken for one.
 
 mod alone;
-mod machine;
 mod memory;
+mod model;
 mod order;
 mod schedule;
 mod verdicts;
@@ -21,71 +21,74 @@ use doorway_search::{End, Scope, Search};
 
 use crate::{Algorithm, Bypass, Claims, Withdraws};
 pub use alone::{Alone, alone};
-use machine::{Machine, Withdraw};
 use memory::Layout;
-pub use schedule::Line;
+use model::{ProcessModel, Withdraw};
+pub use schedule::{Line, PlacedLine, alone_steps};
 
 /// The most processes that can be explored.
 pub const MAX_PROCESSES: usize = 8;
 
-/// What memory does, and what is left out.
+/// How memory and semaphores behave, and what is left out.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// Writes wait in a buffer, four at most, before others see them: total store order, as on x86.
+    /// Writes wait in a buffer of at most four before others see them: total store order, as on
+    /// x86.
     pub buffers: bool,
-    /// The fences that are left out, by their names.
+    /// The letters of the fences that are left out.
     pub dropped: String,
-    /// What is given to a semaphore may be taken by anyone, also by one who did not sleep.
+    /// A unit of a semaphore may be taken by any process, even by one that did not sleep.
     pub barging: bool,
-    /// What is given to a semaphore goes to the one who has slept longest, not to any who sleeps.
+    /// A unit of a semaphore goes to the process that has slept longest, not to any that sleeps.
     pub queued: bool,
-    /// Nothing beyond this number is looked at; without it, numbers go around the end of a byte.
+    /// No state with a greater number than this is visited. Without a bound, numbers wrap around as
+    /// bytes do.
     pub bound: Option<usize>,
 }
 
-/// A check to be made.
+/// A check of an algorithm: what to explore.
 pub struct Check<A: Algorithm> {
-    /// How many processes there are.
+    /// The number of processes.
     pub n: usize,
-    /// What memory does.
+    /// How memory and semaphores behave.
     pub rules: Rules,
-    /// Is waiting looked into? It takes the memory of all steps. Never where writes are buffered.
+    /// Whether to answer questions about waiting, for which the graph of all steps is kept. They
+    /// are never answered with store buffers.
     pub waiting: bool,
-    /// Give up beyond so many states.
+    /// Give up if there are more states than this.
     pub limit: u64,
-    /// How many threads work.
+    /// The number of threads.
     pub threads: usize,
     withdraw: Option<Withdraw<A::At>>,
 }
 
-/// What was found. Nothing is said of a property that could not be decided.
+/// What a check has found. A property that was not decided is `None`.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How many states and steps there are, how deep, and how much memory they took.
+    /// The number of states and steps, the depth, and the memory that the search took.
     pub progress: Progress,
-    /// Was every state looked at, or as many as needed to refute something?
+    /// Whether every state was visited, or as many as needed to refute exclusion.
     pub exhausted: bool,
-    /// The largest number that was looked at, if there is a limit.
+    /// The bound on numbers, if there is one.
     pub bound: Option<usize>,
-    /// Is at most one inside, or none but those who may be together?
+    /// Whether never two processes are inside that may not be inside together.
     pub exclusion: Option<bool>,
-    /// Does one get in if some want in?
+    /// Whether one process gets in if some want in.
     pub deadlock_free: Option<bool>,
-    /// Does everyone get in who wants in?
+    /// Whether each process that wants in gets in.
     pub lockout_free: Option<bool>,
-    /// How often is one overtaken?
+    /// How often a waiting process is overtaken.
     pub bypass: Option<Bypass>,
-    /// Is it first come, first served after the doorway?
+    /// Whether it is first come, first served after the doorway.
     pub fifo: Option<bool>,
-    /// How it comes to what is wrong: two inside, nobody entering, or one locked out that should
-    /// not be.
+    /// A schedule that leads to a violation: two processes inside, none that ever enters, or one
+    /// locked out that should not be.
     pub schedule: Vec<Line>,
-    /// What then happens again and again.
+    /// The steps that are then repeated for ever.
     pub cycle: Vec<Line>,
 }
 
 impl Report {
-    /// Is everything true that is claimed, as far as it was decided?
+    /// Whether every claim holds, as far as it was decided.
     pub fn meets(&self, claims: &Claims, n: usize) -> bool {
         let met = |found: Option<bool>, claimed: bool| !claimed || found != Some(false);
         let bypass = match (self.bypass, (claims.bypass)(n)) {
@@ -102,7 +105,7 @@ impl Report {
             && bypass
     }
 
-    /// About how likely it is that two states had the same fingerprint.
+    /// The approximate probability that two states had the same fingerprint.
     pub fn mix_up(&self) -> f64 {
         let states = self.progress.states as f64;
         states * states / 2.0 / 2f64.powi(64)
@@ -110,20 +113,20 @@ impl Report {
 }
 
 impl<A: Algorithm> Check<A> {
-    /// Everything is looked into, on memory that keeps order, for so many processes.
+    /// Check everything for `n` processes, on memory that is sequentially consistent.
     pub fn new(n: usize) -> Self {
         let rules = Rules { bound: A::INFO.bound, ..Rules::default() };
         Self { n, rules, waiting: true, limit: u64::MAX, threads: 1, withdraw: None }
     }
 
-    /// Writes are buffered, and these fences are left out. Only exclusion is decided.
+    /// Check exclusion for `n` processes with store buffers and without these fences.
     pub fn buffered(n: usize, dropped: &str) -> Self {
         let check = Self::new(n);
         let rules = Rules { buffers: true, dropped: dropped.into(), ..check.rules };
         Self { rules, waiting: false, ..check }
     }
 
-    /// Whoever waits may give up at any time.
+    /// Let every waiting process give up at any time.
     pub fn giving_up(self) -> Self
     where
         A: Withdraws,
@@ -131,29 +134,30 @@ impl<A: Algorithm> Check<A> {
         Self { withdraw: Some(A::withdraw), ..self }
     }
 
-    /// Does the algorithm serve so many, and are they few enough for a state to fit into its row?
+    /// Whether the algorithm serves this number of processes, and a state of them fits into a row.
     pub fn fits(&self) -> bool {
         A::INFO.serves(self.n)
             && (1..=MAX_PROCESSES).contains(&self.n)
             && Layout::new::<A>(self.n, &self.rules).fits()
     }
 
-    /// Make it.
+    /// Run the check.
     ///
     /// # Panics
     ///
-    /// If it does not [fit](Self::fits).
+    /// If the check does not [fit](Self::fits).
     pub fn run(&self) -> Report {
         self.run_watched(&mut |_| true)
     }
 
-    /// Make it, telling `watch` now and then how it stands, until it says `false`.
+    /// Run the check, and tell `watch` the progress now and then. If it returns `false`, the check
+    /// stops.
     pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
         assert!(self.fits(), "a state of {} processes does not fit", self.n);
-        let machine = Machine::<A>::new(self.n, &self.rules, self.withdraw);
+        let model = ProcessModel::<A>::new(self.n, &self.rules, self.withdraw);
         let waiting = self.waiting && !self.rules.buffers;
         let scope = Scope { limit: self.limit, threads: self.threads, record: waiting };
-        let mut search = Search::new(&machine, scope);
+        let mut search = Search::new(&model, scope);
         let end = search.run(watch);
         let mut report = Report {
             progress: search.progress(),
@@ -171,12 +175,12 @@ impl<A: Algorithm> Check<A> {
             End::Limit | End::Stopped => {}
             End::Wrong(steps) => {
                 report.exclusion = Some(false);
-                report.schedule = machine.schedule(&machine.first_row(), &steps).0;
+                report.schedule = model.schedule(&model.first_row(), &steps).0;
             }
             End::Exhausted => {
                 report.exclusion = Some(true);
                 if waiting {
-                    machine.look_into_waiting(&search, &mut report);
+                    model.look_into_waiting(&search, &mut report);
                 }
             }
         }

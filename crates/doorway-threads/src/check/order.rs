@@ -1,4 +1,5 @@
-//! First come, first served: who has passed the doorway before another begins enters before him.
+//! First come, first served: a process that has passed the doorway before another begins enters
+//! before that other one.
 
 use std::vec::Vec;
 
@@ -7,14 +8,15 @@ use doorway_search::{Deed, Graph, Tag};
 use super::verdicts::Sections;
 use crate::Section;
 
-/// Is that so for each two?
+/// Whether that holds for each two processes.
 pub(super) fn fifo(graph: &Graph, sections: &Sections, n: usize) -> bool {
     let others =
         |first| (0..n).filter(move |later| *later != first).map(move |later| (first, later));
     (0..n).flat_map(others).all(|(first, later)| !is_overtaken(graph, sections, first, later))
 }
 
-/// Can `later`, having begun when `first` had passed the doorway, enter while `first` waits?
+/// Whether `later` can begin when `first` has passed the doorway, and enter while `first` still
+/// waits.
 fn is_overtaken(graph: &Graph, sections: &Sections, first: usize, later: usize) -> bool {
     let waits = |state| sections.is(state, first, Section::Waiting);
     let begins = |tag: Tag| {

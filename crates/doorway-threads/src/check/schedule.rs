@@ -1,21 +1,23 @@
-//! A schedule as a person reads it: one line for each step.
+//! A schedule as text: one line for each step.
 
 use core::fmt;
+use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::machine::Machine;
+use super::Rules;
 use super::memory::Row;
+use super::model::ProcessModel;
 use crate::{Algorithm, Section};
 
 /// A step of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Who takes it, from 0.
+    /// The process that takes it, from 0.
     pub process: usize,
     /// What it does.
     pub what: String,
-    /// Does it enter with this step?
+    /// Whether the process enters with this step.
     pub enters: bool,
 }
 
@@ -26,13 +28,13 @@ impl fmt::Display for Line {
     }
 }
 
-impl<A: Algorithm> Machine<'_, A> {
-    /// The state in the beginning.
+impl<A: Algorithm> ProcessModel<'_, A> {
+    /// The first state.
     pub(super) fn first_row(&self) -> Row {
         self.layout.first::<A>()
     }
 
-    /// The steps with these numbers, in words, and where they lead.
+    /// The steps with these positions as lines, and the state that they lead to.
     pub(super) fn schedule(&self, from: &Row, steps: &[u32]) -> (Vec<Line>, Row) {
         let mut row = *from;
         let mut lines = Vec::new();
@@ -45,4 +47,62 @@ impl<A: Algorithm> Machine<'_, A> {
         }
         (lines, row)
     }
+
+    /// The steps of process `i` from outside to outside, while all others stay outside.
+    fn round_alone(&self, from: &Row, i: usize) -> (Vec<PlacedLine>, Row) {
+        let mut row = *from;
+        let mut lines = Vec::new();
+        loop {
+            let mut taken = None;
+            self.steps(&row, true, |step| {
+                if step.process == i {
+                    taken = Some((step.said, *step.next.unwrap_or(&row)));
+                }
+            });
+            let (what, next) = taken.expect("a process that is alone can go on");
+            let enters = self.section(&next, i) == Section::Inside
+                && self.section(&row, i) != Section::Inside;
+            let place = format!("{:?}", self.layout.at::<A::At>(&row, i));
+            lines.push(PlacedLine { place, line: Line { process: i, what, enters } });
+            row = next;
+            if self.section(&row, i) == Section::Outside {
+                return (lines, row);
+            }
+        }
+    }
+}
+
+/// A step of a schedule, and where the process is when it takes the step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedLine {
+    /// The place, with what the process remembers there.
+    pub place: String,
+    /// The step.
+    pub line: Line,
+}
+
+/// The steps by which the last of `n` processes enters and leaves in its second round, while all
+/// others stay outside: those that [`alone`](super::alone) counts.
+///
+/// ```
+/// use doorway_threads::{algorithms::peterson::Peterson, check::alone_steps};
+///
+/// let steps = alone_steps::<Peterson>(2);
+/// let texts: Vec<String> =
+///     steps.iter().map(|step| format!("{}: {}", step.place, step.line.what)).collect();
+/// assert_eq!(
+///     texts,
+///     [
+///         "Outside: flag[1] := 1, fence a",
+///         "GiveTurn: turn := 0, fence b",
+///         "Look: reads flag[0] = 0",
+///         "Inside: flag[1] := 0",
+///     ]
+/// );
+/// ```
+pub fn alone_steps<A: Algorithm>(n: usize) -> Vec<PlacedLine> {
+    let rules = Rules::default();
+    let model = ProcessModel::<A>::new(n, &rules, None);
+    let (_, row) = model.round_alone(&model.first_row(), n - 1);
+    model.round_alone(&row, n - 1).0
 }

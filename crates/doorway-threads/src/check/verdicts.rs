@@ -1,26 +1,25 @@
-//! What the graph of all steps says about waiting.
+//! The answers about waiting, from the graph of all steps.
 
 use std::vec::Vec;
 
 use doorway_search::{Graph, Lasso, NOWHERE, Search, Waits, fair_round};
 
 use super::Report;
-use super::machine::Machine;
+use super::model::ProcessModel;
 use super::order::fifo;
 use crate::{Algorithm, Bypass, Section, Since};
 
-/// In which section each process is, for each state.
+/// For each state, the section that each process is in.
 pub(super) struct Sections(Vec<u32>);
 
 const BITS: usize = 3;
 
 impl Sections {
-    fn of<A: Algorithm>(machine: &Machine<'_, A>, search: &Search<'_>) -> Self {
+    fn of<A: Algorithm>(model: &ProcessModel<'_, A>, search: &Search<'_>) -> Self {
         let mut sections = std::vec![0; search.graph().states() as usize];
         search.revisit(&mut |state, words| {
-            let row = Machine::<A>::row(words);
-            let of_all =
-                (0..machine.layout.n).map(|i| (machine.section(&row, i) as u32) << (BITS * i));
+            let row = ProcessModel::<A>::row(words);
+            let of_all = (0..model.layout.n).map(|i| (model.section(&row, i) as u32) << (BITS * i));
             sections[state as usize] = of_all.sum();
         });
         Self(sections)
@@ -34,14 +33,14 @@ impl Sections {
         self.is(state, i, Section::Doorway) || self.is(state, i, Section::Waiting)
     }
 
-    /// Is it on its way in or out?
+    /// Whether the process is on its way in or out.
     fn is_busy(&self, state: u32, i: usize) -> bool {
         self.wants_in(state, i) || self.is(state, i, Section::Leaving)
     }
 }
 
-impl<A: Algorithm> Machine<'_, A> {
-    /// Decide all that can be decided from the graph.
+impl<A: Algorithm> ProcessModel<'_, A> {
+    /// Decide deadlock, lockout, overtaking and order, and report them.
     pub(super) fn look_into_waiting(&self, search: &Search<'_>, report: &mut Report) {
         let (graph, n) = (search.graph(), self.layout.n);
         let sections = Sections::of(self, search);
@@ -82,8 +81,9 @@ impl<A: Algorithm> Machine<'_, A> {
         }
     }
 
-    /// Where one of these processes is busy for ever, though all do what they can: in one of the
-    /// rounds, or where nobody who is not outside can do anything.
+    /// Find a run in which one of these processes is on its way in or out for ever although all
+    /// processes keep taking steps: in one of the cycles, or in a state in which only processes
+    /// that are outside can take a step.
     fn endless(
         &self,
         search: &Search<'_>,
@@ -109,7 +109,7 @@ impl<A: Algorithm> Machine<'_, A> {
     }
 }
 
-/// Can nobody move but those who are outside, and need not?
+/// Whether only processes that are outside can take a step, which they need not.
 fn is_still(graph: &Graph, sections: &Sections, state: u32) -> bool {
     (0..graph.degree(state)).all(|ordinal| {
         let (target, tag) = graph.step(state, ordinal);

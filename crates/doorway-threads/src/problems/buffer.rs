@@ -1,5 +1,5 @@
 //! A bounded buffer between threads that produce and threads that consume.
-#![allow(unsafe_code, reason = "each slot is lent out to whoever is at it")]
+#![allow(unsafe_code, reason = "each slot is lent out to the one thread at it")]
 
 #[cfg(feature = "check")]
 mod delivery;
@@ -16,7 +16,7 @@ use crate::{Patient, Semaphore};
 pub use delivery::Delivery;
 use protocol::{At, RECEIVER, REGISTERS, SENDER, awaited, declared, step};
 
-/// Why there is no buffer.
+/// Why a buffer could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BufferError {
@@ -24,7 +24,7 @@ pub enum BufferError {
     NoSlots,
     /// More slots were asked for than fit into memory.
     TooManySlots {
-        /// So many were asked for.
+        /// The number that was asked for.
         asked: usize,
     },
 }
@@ -40,13 +40,12 @@ impl fmt::Display for BufferError {
 
 impl core::error::Error for BufferError {}
 
-/// A buffer of so many slots: who sends waits for a free one, who receives waits for an item, and
-/// items come out in the order in which they went in. Items that nobody receives are dropped with
-/// the buffer.
+/// A bounded buffer: a sender waits for a free slot, a receiver waits for an item, and items come
+/// out in the order in which they went in. Items that are not received are dropped with the buffer.
 ///
 /// Proved by exploring every schedule of up to four senders and receivers and three slots: no item
-/// is lost, doubled, overwritten or overtaken, no two are at the same slot, and while some send and
-/// some receive nobody waits for ever.
+/// is lost, doubled, overwritten or overtaken, no two threads are at the same slot, and while some
+/// threads send and some receive none waits for ever.
 ///
 /// ```
 /// use doorway_threads::problems::Buffer;
@@ -60,7 +59,7 @@ impl core::error::Error for BufferError {}
 /// # Ok::<(), doorway_threads::problems::BufferError>(())
 /// ```
 ///
-/// What may not go to another thread may not be sent:
+/// An item that may not go to another thread may not be sent:
 ///
 /// ```compile_fail,E0277
 /// # use doorway_threads::problems::Buffer;
@@ -74,14 +73,14 @@ pub struct Buffer<T> {
     slots: Box<[UnsafeCell<Option<T>>]>,
 }
 
-// SAFETY: threads reach a slot only while they are at it, which the protocol allows one of them at
-// a time, so sharing a buffer moves items between threads and never shares them. Both sides leave a
-// slot before they let the next of their side go on, and that before they give a unit to the other
-// side, so whoever comes to a slot has seen what was done there.
+// SAFETY: a thread reaches a slot only while it is at it, which the protocol allows to one thread
+// at a time, so sharing a buffer moves items between threads and never shares them. A thread leaves
+// a slot before it lets the next of its side go on, and that before it gives a unit to the other
+// side, so a thread that comes to a slot has seen what was done there.
 unsafe impl<T: Send> Sync for Buffer<T> {}
 
 impl<T> Buffer<T> {
-    /// A buffer with so many slots.
+    /// Make a buffer with this number of slots.
     pub fn new(slots: usize) -> Result<Self, BufferError> {
         let too_many = BufferError::TooManySlots { asked: slots };
         match slots {
@@ -96,18 +95,18 @@ impl<T> Buffer<T> {
         Ok(Self { registers, slots: empty.into_boxed_slice() })
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Put an item in; wait until there is a slot for it.
+    /// Send an item. Wait until there is a free slot.
     pub fn send(&self, item: T) {
         self.at_slot(At::Outside { side: SENDER }, |slot| *slot = Some(item));
     }
 
-    /// Put an item in if there is a slot for it, or have it back. This waits for no receiver, but
-    /// perhaps a moment for another sender.
+    /// Send an item if there is a free slot; otherwise return it. This does not wait for a
+    /// receiver, but may wait a moment for another sender.
     pub fn try_send(&self, item: T) -> Result<(), T> {
         if !self.registers.try_down(awaited(SENDER)) {
             return Err(item);
@@ -116,13 +115,13 @@ impl<T> Buffer<T> {
         Ok(())
     }
 
-    /// Take the oldest item out; wait until there is one.
+    /// Receive the oldest item. Wait until there is one.
     pub fn receive(&self) -> T {
         self.at_slot(At::Outside { side: RECEIVER }, Option::take).expect("an item at this slot")
     }
 
-    /// Take the oldest item out if there is one. This waits for no sender, but perhaps a moment for
-    /// another receiver.
+    /// Receive the oldest item if there is one. This does not wait for a sender, but may wait a
+    /// moment for another receiver.
     pub fn try_receive(&self) -> Option<T> {
         if !self.registers.try_down(awaited(RECEIVER)) {
             return None;
@@ -140,8 +139,8 @@ impl<T> Buffer<T> {
                 break slot;
             }
         };
-        // SAFETY: who is inside is alone at its slot, and neither of the acts above can panic or
-        // come back here, so the reference is gone before the slot is left.
+        // SAFETY: a thread that is inside is alone at its slot. The acts above can neither panic
+        // nor come back here, so the reference is gone before the thread leaves the slot.
         let outcome = act(unsafe { &mut *self.slots[slot].get() });
         while !matches!(at, At::Outside { .. }) {
             at = step(at);

@@ -1,8 +1,9 @@
-//! Two further problems of control, on the crate's own semaphores: a bounded buffer between those
-//! who produce and those who consume, and a value that many may read or one may write.
+//! Two classic problems of synchronisation besides mutual exclusion, solved with the crate's own
+//! semaphores: a bounded buffer between producers and consumers ([`Buffer`]), and a value that many
+//! threads may read or one may write ([`ReadersWriters`]).
 //!
-//! As with the locks, what threads run is what the explorer goes through: each protocol is one step
-//! function over [`Memory`](crate::Memory).
+//! As with the locks, threads run what the explorer checks: each protocol is one step function over
+//! [`Memory`](crate::Memory).
 
 mod buffer;
 mod readers_writers;

@@ -1,5 +1,5 @@
-//! A value that many may read, or one may write.
-#![allow(unsafe_code, reason = "the value is lent out to whoever is inside")]
+//! A value that many threads may read, or one may write.
+#![allow(unsafe_code, reason = "a guard lends out the value")]
 
 mod protocol;
 
@@ -15,13 +15,14 @@ pub use protocol::Turnstile;
 
 /// A value that any number of threads may read together, or one may write alone.
 ///
-/// First come, first served: whoever wants in goes through a turnstile, so neither readers nor
-/// writers starve, and readers that come one after another are in together. A thread that reads
-/// must therefore not ask to read once more: if a writer has come in between, both wait for ever.
-/// Nothing is poisoned by a panic, and a guard that is forgotten stays inside.
+/// First come, first served: every thread goes through a turnstile, so neither readers nor writers
+/// starve, and readers that come one after another are inside together. A thread that reads must
+/// therefore not ask to read once more: if a writer has come in between, both wait for ever. A
+/// panic does not poison the value. If a guard is forgotten, its thread stays inside.
 ///
-/// Proved by exploring every schedule of up to five readers and writers: no writer is inside with
-/// anyone else, nobody waits for ever, nobody is overtaken by one who came later.
+/// Proved by exploring every schedule of up to five readers and writers: no writer is inside
+/// together with another process, no process waits for ever, and none is overtaken by one that came
+/// later.
 ///
 /// ```
 /// use doorway_threads::problems::ReadersWriters;
@@ -35,7 +36,7 @@ pub use protocol::Turnstile;
 /// assert_eq!(words.into_inner(), ["one", "two"]);
 /// ```
 ///
-/// What threads may not share they may not read together:
+/// A value that threads may not share cannot be read together:
 ///
 /// ```compile_fail,E0277
 /// # use doorway_threads::problems::ReadersWriters;
@@ -50,43 +51,43 @@ pub struct ReadersWriters<T: ?Sized> {
 }
 
 // SAFETY: threads reach the value only through guards. Those that read share it, which `T: Sync`
-// allows; one that writes is alone with it by the protocol, so it moves between threads, which
-// `T: Send` allows. The room is given and taken for each change between writing and reading, and
-// readers count themselves in and out with a semaphore that orders them all, so whoever enters has
-// seen what those before have done.
+// allows; one that writes is alone with it by the protocol, so it moves between threads, which `T:
+// Send` allows. The room is given and taken for each change between writing and reading, and
+// readers count themselves in and out with a semaphore that orders them all, so a thread that
+// enters has seen what those before it have done.
 unsafe impl<T: ?Sized + Send + Sync> Sync for ReadersWriters<T> {}
 
-/// The protocol as threads run it. They need no numbers: each says where it begins.
+/// The protocol as threads run it. They need no process numbers: each call says where it begins.
 type Rules = Turnstile<0>;
 
 const ANYONE: Process = Process { i: 0, n: 1 };
 
 impl<T> ReadersWriters<T> {
-    /// A value that nobody has reached yet.
+    /// Make a value that threads can read and write.
     pub fn new(value: T) -> Self {
         Self { registers: Registers::new::<Rules>(1), value: UnsafeCell::new(value) }
     }
 
-    /// The value, now that nobody can reach it any more.
+    /// Unwrap the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> ReadersWriters<T> {
-    /// Wait until nobody writes, and all who came before are in; then read.
+    /// Wait until no thread writes and all that came before are inside; then read.
     pub fn read(&self) -> ReadGuard<'_, T> {
         self.walk(At::Reader, Section::Inside);
         ReadGuard { of: self, lent: PhantomData }
     }
 
-    /// Wait until nobody else is inside, and all who came before have been; then write.
+    /// Wait until no other thread is inside and all that came before have been; then write.
     pub fn write(&self) -> WriteGuard<'_, T> {
         self.walk(At::Writer, Section::Inside);
         WriteGuard { of: self, lent: PhantomData }
     }
 
-    /// The value: nobody else can reach it now.
+    /// Borrow the value without locking: the mutable borrow shows that no guard exists.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -106,11 +107,11 @@ impl<T: ?Sized> fmt::Debug for ReadersWriters<T> {
     }
 }
 
-/// Whoever has it reads, perhaps with others, and leaves when it is dropped.
-#[must_use = "nobody writes only as long as the guard lives"]
+/// Shared access to the value, together with other readers. Dropping it releases the access.
+#[must_use = "writers are kept out only as long as the guard lives"]
 pub struct ReadGuard<'l, T: ?Sized> {
     of: &'l ReadersWriters<T>,
-    /// A guard is as good as the reference that it lends.
+    /// The guard is `Send` and `Sync` only if the reference that it lends is.
     lent: PhantomData<&'l T>,
 }
 
@@ -118,7 +119,7 @@ impl<T: ?Sized> Deref for ReadGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: guards to read are made inside only, where the protocol lets no writer be, and
+        // SAFETY: a guard to read is made only inside, where the protocol lets no writer be, and
         // the reference lives no longer than the guard.
         unsafe { &*self.of.value.get() }
     }
@@ -130,11 +131,11 @@ impl<T: ?Sized> Drop for ReadGuard<'_, T> {
     }
 }
 
-/// Whoever has it is alone inside, and leaves when it is dropped.
+/// Exclusive access to the value. Dropping it releases the access.
 #[must_use = "others are kept out only as long as the guard lives"]
 pub struct WriteGuard<'l, T: ?Sized> {
     of: &'l ReadersWriters<T>,
-    /// A guard is as good as the reference that it lends.
+    /// The guard is `Send` and `Sync` only if the reference that it lends is.
     lent: PhantomData<&'l mut T>,
 }
 
@@ -142,8 +143,8 @@ impl<T: ?Sized> Deref for WriteGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: guards to write are made inside only, where the protocol lets nobody else be, and
-        // this one is borrowed for as long as the reference lives.
+        // SAFETY: a guard to write is made only inside, where the protocol lets no other thread be,
+        // and this one is borrowed for as long as the reference lives.
         unsafe { &*self.of.value.get() }
     }
 }

@@ -1,5 +1,5 @@
-//! All states of a ring, under each of three ways to choose who moves: does it stabilise from every
-//! one of them, and how many moves can that take?
+//! The explorer of rings: does a ring stabilise from every state, and how many moves can that take?
+//! There are three ways to choose which machines move.
 
 use std::vec::Vec;
 
@@ -11,33 +11,34 @@ use crate::{Process, Word};
 /// How moves are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Daemon {
-    /// One privileged machine at a time, whichever is chosen, looks and moves at once.
+    /// One privileged machine at a time looks and moves in one step; any of them may be chosen.
     Central,
-    /// Any number of privileged machines look and move at once.
+    /// Any number of privileged machines look and move in the same step.
     Distributed,
-    /// Reads and writes are steps of their own, as in real memory: when a machine moves, what it
-    /// has seen may be past. Every machine keeps taking steps.
+    /// Reads and writes are separate steps, as in real memory: when a machine moves, what it has
+    /// seen may be outdated. Every machine keeps taking steps.
     ReadWrite,
 }
 
-/// What is known after all states have been looked at.
+/// What is known after all states have been explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// How many states there are.
+    /// The number of states.
     pub states: u32,
-    /// In so many of them, and in all that can follow, one machine at most is privileged.
+    /// The number of legitimate states: in these, and in all states that can follow, at most one
+    /// machine is privileged.
     pub legitimate: u32,
-    /// Is one of those reached from every state, and is every machine privileged again and again
-    /// from then on?
+    /// Whether a legitimate state is reached from every state, and from then on every machine is
+    /// privileged again and again.
     pub stabilises: bool,
-    /// The most moves that it takes, if it stabilises and each step is a move.
+    /// The most moves that this takes, if the ring stabilises and each step is a move.
     pub moves: Option<u32>,
 }
 
-/// The most states that are looked at.
+/// The most states that are explored.
 pub const MOST_STATES: u32 = 1 << 24;
 
-/// Look at all states of a ring of `n` machines; nothing if there are more than [`MOST_STATES`].
+/// Explore all states of a ring of `n` machines. `None` if there are more than [`MOST_STATES`].
 ///
 /// ```
 /// use doorway_threads::ring::{KState, explore::{Daemon, explore}};
@@ -56,7 +57,7 @@ pub fn explore<R: Rule>(rule: R, n: usize, daemon: Daemon) -> Option<Verdict> {
     let mut moves = std::vec![0; states];
     let mut stabilises = true;
     let all = |_| true;
-    // Each component comes after all that can follow it.
+    // Each component comes after all that can be reached from it.
     components(&graph, all, |members| {
         rounds.mark(members);
         let follow = || members.iter().flat_map(|state| graph.steps(*state)).map(|(_, to, _)| to);
@@ -87,10 +88,10 @@ pub fn explore<R: Rule>(rule: R, n: usize, daemon: Daemon) -> Option<Verdict> {
     })
 }
 
-/// Which states can be gone round.
+/// The strongly connected components, as far as they are known.
 struct Rounds<'g> {
     graph: &'g Graph,
-    /// The component of each state, as far as they are known: one of its members, from 1.
+    /// The component of each state: one of its members, counted from 1; 0 if it is not known yet.
     component: Vec<u32>,
     n: usize,
     daemon: Daemon,
@@ -107,7 +108,8 @@ impl Rounds<'_> {
         self.component[state as usize] == self.component[other as usize]
     }
 
-    /// Can it go on for ever in this component, everyone taking steps who must?
+    /// Whether a run can stay in this component for ever, with every machine taking steps that has
+    /// to.
     fn go_on(&self, members: &[u32]) -> bool {
         let mut moved = std::vec![false; self.n];
         for state in members {
@@ -125,11 +127,11 @@ impl Rounds<'_> {
 /// What a machine is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mind {
-    /// To look.
+    /// It is about to look.
     Fresh,
-    /// It has seen its left neighbour, and is to look at the right one.
+    /// It has seen its left neighbour, and is about to look at the right one.
     Saw(Word),
-    /// To move, and so to have this state.
+    /// It is about to move to this state.
     Decided(Word),
 }
 
@@ -145,9 +147,9 @@ struct Ring<R> {
     rule: R,
     n: usize,
     daemon: Daemon,
-    /// What each machine can be, by its digit.
+    /// Everything that each machine can be, by its digit.
     digits: Vec<Vec<Machine>>,
-    /// What each digit is worth, and after the last one how many states there are.
+    /// The value of each digit; after the last one, the number of states.
     worth: Vec<u32>,
 }
 
@@ -194,10 +196,11 @@ impl<R: Rule> Ring<R> {
         }
     }
 
-    /// Is one machine privileged, or at least no second one?
+    /// Whether exactly one machine is privileged, or with separate reads and writes at most one.
     fn is_right(&self, state: u32) -> bool {
         match (0..self.n).filter(|i| self.is_privileged(state, *i)).count() {
-            // A machine that has yet to look does not know that it is privileged.
+            // With separate reads and writes, a machine that has not looked yet does not know that
+            // it is privileged.
             0 => self.daemon == Daemon::ReadWrite,
             privileged => privileged == 1,
         }
@@ -228,7 +231,7 @@ impl<R: Rule> Ring<R> {
         }
     }
 
-    /// Every choice of machines and moves but that of nobody.
+    /// Every choice of machines and moves, except the empty one.
     fn distributed(&self, state: u32, found: &mut impl FnMut(usize, u32)) {
         let mut after = std::vec![state];
         for i in 0..self.n {
@@ -241,7 +244,7 @@ impl<R: Rule> Ring<R> {
         after[1..].iter().for_each(|target| found(0, *target));
     }
 
-    /// The one access that a machine makes next.
+    /// The next access of a machine.
     fn step(&self, state: u32, i: usize, found: &mut impl FnMut(usize, u32)) {
         let Machine { own, mind } = self.machine(state, i);
         let view = self.view(state, i);
@@ -260,7 +263,7 @@ impl<R: Rule> Ring<R> {
     }
 }
 
-/// Everything that a machine can be. What it has decided, it can have come to by its rule.
+/// Everything that a machine can be. A decision is one that the rule allows.
 fn digits<R: Rule>(rule: R, me: Process, daemon: Daemon) -> Vec<Machine> {
     let states = || 0..rule.states();
     let mut digits = Vec::new();

@@ -1,15 +1,16 @@
 //! Dijkstra, "Self-stabilizing Systems in Spite of Distributed Control", Communications of the ACM
 //! 17(11), 1974, with four states a machine: a bit that travels up from the bottom machine and is
-//! reflected at the top, and a second bit that says in which of both directions a machine looks.
+//! reflected at the top, and a second bit that says in which of the two directions a machine looks.
 
 use super::{Looks, Rule, View, is_bottom, is_top};
 use crate::{Process, Word};
 
-/// A ring whose machines have four states: twice the bit that travels, and one if it looks up.
+/// A ring whose machines have four states. A state is twice the bit that travels, plus one if the
+/// machine looks up.
 ///
 /// Proved by exploring all states: it stabilises where one machine moves at a time (rings of three
-/// to six) and where any number of them move at once (three and four). Refuted: that it does where
-/// reads and writes are apart, as between threads. Not proved: any of that for larger rings.
+/// to six) and where any number of them move at once (three and four). Refuted: that it stabilises
+/// where reads and writes are separate steps, as between threads. Larger rings were not explored.
 ///
 /// ```
 /// use doorway_threads::ring::{FourState, explore::{Daemon, explore}};
@@ -21,7 +22,7 @@ use crate::{Process, Word};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FourState;
 
-/// A state taken apart.
+/// The two bits of a state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Bits {
     x: bool,

@@ -1,10 +1,10 @@
 //! Dijkstra, "Self-stabilizing Systems in Spite of Distributed Control", Communications of the ACM
-//! 17(11), 1974, with `K` states a machine: all copy their left neighbour, but for the bottom one,
-//! which goes ahead when it finds its own state come around.
+//! 17(11), 1974, with `K` states a machine: all copy their left neighbour except the bottom one,
+//! which takes the next state when it sees its own state at its left neighbour.
 //!
-//! Some state is missing among the machines if `K` is large enough. The bottom machine comes to it
-//! some day; it then travels around the ring, and wipes out everything else before the bottom
-//! machine can move again.
+//! If `K` is large enough, no machine has some of the states. The bottom machine comes to one of
+//! these at some time. That state then travels around the ring and replaces all others before the
+//! bottom machine can move again.
 
 use super::{Looks, Rule, View, is_bottom};
 use crate::{Process, Word};
@@ -13,8 +13,8 @@ use crate::{Process, Word};
 ///
 /// Proved by exploring all states: it stabilises with `k >= n - 1` and with no fewer where one
 /// machine moves at a time (`n` = 3 to 6), `k >= n` where any number of them move at once (3 and
-/// 4), and `k >= 2n - 1` where reads and writes are apart (2 to 4). Not proved: any of that for
-/// larger rings, or for many more states.
+/// 4), and `k >= 2n - 1` where reads and writes are separate steps (2 to 4). Larger rings, or many
+/// more states, were not explored.
 ///
 /// ```
 /// use doorway_threads::ring::{KState, explore::{Daemon, explore}};
@@ -25,7 +25,7 @@ use crate::{Process, Word};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KState {
-    /// How many.
+    /// The number of states of a machine.
     pub k: usize,
 }
 

@@ -1,12 +1,12 @@
 //! Dijkstra, "Self-stabilizing Systems in Spite of Distributed Control", Communications of the ACM
 //! 17(11), 1974: rings of machines. Whatever the registers hold in the beginning, after finitely
-//! many moves one privilege goes around, and never again more than one.
+//! many moves exactly one privilege goes around the ring, and never again more than one.
 //!
 //! A ring has `n` machines. Each sees its own state and those of its two neighbours, and is
 //! *privileged* if a [`Rule`] lets it move; the move passes the privilege on. There are three
 //! kinds: with `K` states a machine ([`KState`]), with four ([`FourState`]), with three
-//! ([`ThreeState`]). How they behave depends on who chooses the moves, which the explorer
-//! (feature `check`) decides over all states of small rings:
+//! ([`ThreeState`]). How they behave depends on how the moves are chosen. The explorer (feature
+//! `check`) decides it over all states of small rings:
 //!
 //! | moves | `K` states | four | three |
 //! |---|---|---|---|
@@ -17,8 +17,9 @@
 //! On threads only the last row counts, so the ring that can be used, [`TokenRing`], has `K` states
 //! with `K = 2n - 1`.
 //!
-//! It is no lock. Machines that want nothing must pass the privilege on all the same, and before
-//! the ring has stabilised two may be privileged, so it protects no value.
+//! A token ring is not a lock. A machine that wants nothing must pass the privilege on all the
+//! same, and before the ring has stabilised two machines may be privileged, so it protects no
+//! value.
 
 #[cfg(feature = "check")]
 pub mod explore;
@@ -39,7 +40,7 @@ use crate::{Process, Word};
 pub struct View {
     /// The state of the left neighbour, the machine before.
     pub left: Word,
-    /// Its own.
+    /// The own state.
     pub own: Word,
     /// The state of the right neighbour, the machine after.
     pub right: Word,
@@ -58,27 +59,27 @@ pub enum Looks {
 
 /// The moves of the machines of one kind of ring.
 pub trait Rule: Copy {
-    /// The states that a machine can have: those below.
+    /// The number of states of a machine: it can have those below this number.
     fn states(self) -> usize;
 
-    /// Can this machine have this state?
+    /// Whether this machine can have this state.
     fn admits(self, _me: Process, _state: Word) -> bool {
         true
     }
 
-    /// Which neighbours it looks at.
+    /// Which neighbours this machine looks at.
     fn looks(self, me: Process) -> Looks;
 
     /// The state after each move that the machine may make. It is privileged if there is any.
     fn moves(self, me: Process, view: View) -> [Option<Word>; 2];
 }
 
-/// Is it the first machine, which the rules call the bottom one?
+/// Whether it is the first machine, which the rules call the bottom one.
 const fn is_bottom(me: Process) -> bool {
     me.i == 0
 }
 
-/// Is it the last machine, which the rules call the top one?
+/// Whether it is the last machine, which the rules call the top one.
 const fn is_top(me: Process) -> bool {
     me.i + 1 == me.n
 }

@@ -8,8 +8,8 @@ use crate::{Process, Word};
 /// A ring whose machines have three states.
 ///
 /// Proved by exploring all states: it stabilises where one machine moves at a time (rings of three
-/// to six) and where any number of them move at once (three and four). Refuted: that it does where
-/// reads and writes are apart, as between threads. Not proved: any of that for larger rings.
+/// to six) and where any number of them move at once (three and four). Refuted: that it stabilises
+/// where reads and writes are separate steps, as between threads. Larger rings were not explored.
 ///
 /// ```
 /// use doorway_threads::ring::{ThreeState, explore::{Daemon, explore}};

@@ -1,4 +1,4 @@
-//! A token ring on real memory, which finds into order from whatever its registers hold.
+//! A token ring on real memory, which stabilises from any contents of its registers.
 
 use core::fmt;
 
@@ -7,11 +7,11 @@ use crate::atomics::{Atomics, Registers};
 use crate::{MOST, Memory, Process, Spin, Word, shared};
 
 shared! {
-    /// The state of each machine, written by its station only.
+    /// The state of each machine, written only by its station.
     STATE: state[n] = 0;
 }
 
-/// Why there is no ring.
+/// Why a ring could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RingError {
@@ -19,9 +19,9 @@ pub enum RingError {
     NoStations,
     /// More stations were asked for than a ring may have.
     TooManyStations {
-        /// So many were asked for.
+        /// The number that was asked for.
         asked: usize,
-        /// So many there can be.
+        /// The most stations of a ring.
         most: usize,
     },
 }
@@ -39,12 +39,12 @@ impl fmt::Display for RingError {
 
 impl core::error::Error for RingError {}
 
-/// A ring of stations around which a privilege goes: Dijkstra's ring of `K` states with
-/// `K = 2n - 1`, as few as loads and stores allow.
+/// A ring of stations around which a privilege goes: Dijkstra's ring of `K` states with `K = 2n -
+/// 1`, the fewest with which it stabilises on loads and stores.
 ///
-/// The registers may hold anything in the beginning, and anything may happen to them. From then on
-/// the first station is privileged at most `K + 1` times until one privilege is left for good. It
-/// takes nothing but loads and stores, and no fence.
+/// The registers may hold anything in the beginning, and a fault may change them at any time. After
+/// the last fault the first station is privileged at most `K + 1` times until exactly one privilege
+/// is left for good. The ring uses only loads and stores, and no fence.
 ///
 /// ```
 /// use doorway_threads::ring::TokenRing;
@@ -52,7 +52,7 @@ impl core::error::Error for RingError {}
 /// let mut ring = TokenRing::holding(&[42, 7, 1])?;
 /// let mut stations: Vec<_> = ring.stations().collect();
 /// for _ in 0..20 {
-///     // Whoever is privileged passes it on when it drops the privilege.
+///     // A station passes the privilege on when it drops it.
 ///     stations.iter_mut().for_each(|station| drop(station.poll()));
 /// }
 /// let privileged: Vec<_> = stations.iter_mut().filter_map(|station| station.poll()).collect();
@@ -66,7 +66,7 @@ pub struct TokenRing {
 }
 
 impl TokenRing {
-    /// A ring of so many stations, of which the first is privileged.
+    /// Make a ring of this number of stations, of which the first is privileged.
     pub fn new(stations: usize) -> Result<Self, RingError> {
         match stations {
             0 => Err(RingError::NoStations),
@@ -75,7 +75,7 @@ impl TokenRing {
         }
     }
 
-    /// A ring whose registers hold any words, one for each station.
+    /// Make a ring whose registers hold these words, one for each station.
     pub fn holding(words: &[Word]) -> Result<Self, RingError> {
         let mut ring = Self::new(words.len())?;
         for (mut station, word) in ring.stations().zip(words) {
@@ -84,13 +84,13 @@ impl TokenRing {
         Ok(ring)
     }
 
-    /// All stations, for one participant each. The registers stay as they are.
+    /// Borrow all stations, one for each participant. The registers stay as they are.
     pub fn stations(&mut self) -> impl ExactSizeIterator<Item = Station<'_>> {
         let ring = &*self;
         (0..ring.n).map(|i| Station { ring, me: Process { i, n: ring.n } })
     }
 
-    /// How many states a machine has.
+    /// The number of states of a machine.
     pub fn states(&self) -> usize {
         self.rule().k
     }
@@ -104,10 +104,10 @@ impl TokenRing {
     }
 }
 
-/// The place of one participant in a ring.
+/// The station of one participant in a ring.
 ///
-/// It must be polled again and again, also while its owner wants nothing: a privilege that nobody
-/// fetches and drops stays where it is, and all others wait.
+/// It must be polled again and again, even while its owner wants nothing: a privilege that is not
+/// fetched and dropped stays where it is, and all others wait.
 #[derive(Debug)]
 pub struct Station<'r> {
     ring: &'r TokenRing,
@@ -115,11 +115,11 @@ pub struct Station<'r> {
 }
 
 impl Station<'_> {
-    /// The privilege, if it is here.
+    /// Fetch the privilege, if it is at this station.
     #[inline]
     pub fn poll(&mut self) -> Option<Privilege<'_>> {
         let (rule, mut memory) = (self.ring.rule(), self.ring.memory());
-        // What is no state of a machine stands for one all the same.
+        // A word that is not a state of a machine stands for one, by its remainder.
         let mut state = |i| memory.read(STATE.of(i)) % rule.k;
         let (own, left) = (state(self.me.i), state(self.me.before(self.me.i)));
         // The rule looks to the left only.
@@ -133,10 +133,10 @@ impl Station<'_> {
     }
 }
 
-/// Whoever has it is privileged, and passes it on by dropping it. One that is forgotten is here
-/// again at the next poll.
+/// The privilege of a station. Dropping it passes it on. If it is forgotten, the next poll finds it
+/// again.
 ///
-/// While the ring has not yet stabilised, others may have one too.
+/// Before the ring has stabilised, other stations may have one too.
 #[must_use = "the privilege is passed on as soon as it is dropped"]
 #[derive(Debug)]
 pub struct Privilege<'s> {

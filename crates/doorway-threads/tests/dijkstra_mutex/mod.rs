@@ -7,11 +7,11 @@
 
 use doorway_search::{Deed, Model, Successors, Tag};
 
-/// The specification for so many processes, at most four.
+/// The specification for a number of processes, at most four.
 pub(crate) struct DijkstraMutex {
-    /// How many there are.
+    /// The number of processes.
     pub n: usize,
-    /// Does a process look at the others before it enters, as it must?
+    /// Whether a process looks at the others before it enters, as it must.
     pub looks: bool,
 }
 

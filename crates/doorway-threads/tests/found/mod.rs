@@ -1,4 +1,4 @@
-//! What the explorer finds, as the cells of a table.
+//! What the explorer finds, as cells of a table.
 #![allow(dead_code, reason = "no table needs all of them")]
 
 use doorway_threads::Bypass;
@@ -13,22 +13,22 @@ pub(crate) const UNFAIR: Verdicts = [Some(true), Some(true), Some(false), Some(f
 pub(crate) const LIVELOCKS: Verdicts = [Some(true), Some(false), Some(false), Some(false)];
 pub(crate) const BROKEN: Verdicts = [Some(false), None, None, None];
 
-/// Overtaken without end.
+/// There is no bound on overtaking.
 pub(crate) const EVER: Option<Bypass> = Some(Bypass::Unbounded);
 
-/// Overtaken so often by all others together, and by any one of them.
+/// Overtaken at most this often, by all others together and by any single one of them.
 #[allow(clippy::unnecessary_wraps, reason = "a cell of the table")]
 pub(crate) const fn by(all: u32, one: u32) -> Option<Bypass> {
     Some(Bypass::AtMost { all, one })
 }
 
-/// How many steps lead to what is wrong, and how many are then repeated.
+/// The number of steps that lead to a violation, and the number that are then repeated.
 pub(crate) type Lengths = [usize; 2];
 
-/// Nothing is wrong.
+/// There is no violation.
 pub(crate) const NONE: Lengths = [0, 0];
 
-/// The states, the verdicts, the overtaking, and the schedule of what is wrong.
+/// The states, the verdicts, the overtaking, and the lengths of the schedule of a violation.
 pub(crate) type Found = (u64, Verdicts, Option<Bypass>, Lengths);
 
 pub(crate) fn found(report: &Report) -> Found {

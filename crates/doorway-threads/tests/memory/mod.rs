@@ -1,5 +1,5 @@
-//! An algorithm on the atomics of whichever tool a test runs on: `crate::tool` is the standard
-//! library or something that stands in for it.
+//! An algorithm on the atomics of the tool that a test uses: `crate::tool` is the standard library
+//! or a replacement of it.
 
 use crate::tool::sync::atomic::{AtomicUsize, fence};
 use crate::tool::thread::yield_now;
@@ -31,14 +31,14 @@ impl Registers {
 pub(crate) struct Visitor<'r, A: Algorithm> {
     me: Process,
     at: A::At,
-    /// How many it will still take.
+    /// The number of steps that it will still take.
     steps: usize,
     memory: Atomics<'r>,
 }
 
 impl<'r, A: Algorithm> Visitor<'r, A> {
-    /// It leaves out these fences. After so many steps it stops where it is, which no other can
-    /// tell from being slow: what may not happen, may not happen then either.
+    /// A process that leaves out these fences, and stops after this number of steps. Other
+    /// processes cannot tell that from being slow, so exclusion must hold then too.
     pub(crate) fn new(
         me: Process,
         registers: &'r Registers,
@@ -48,7 +48,7 @@ impl<'r, A: Algorithm> Visitor<'r, A> {
         Self { me, at: A::outside(me), steps, memory: Atomics { registers, dropped } }
     }
 
-    /// Enter, do something, and leave. Says whether there were enough steps.
+    /// Enter, do something, and leave. Returns whether there were enough steps.
     pub(crate) fn visit(&mut self, inside: impl FnOnce()) -> bool {
         if !self.walk(Section::Inside) {
             return false;
@@ -97,9 +97,10 @@ impl Memory for Atomics<'_> {
         yield_now();
     }
 
-    /// An exchange of a word for itself is no more than a look. Loom may take what such an exchange
-    /// writes for later than a store that in truth came after it, and then let two in where no
-    /// memory would; who only looks sees no less than who exchanges, and hides nothing.
+    /// If an exchange would not change the word, only read it. Loom may order what such an exchange
+    /// writes after a store that in truth came later, and then let two processes in where no memory
+    /// would. A process that only reads sees no less than one that exchanges, and hides no
+    /// violation.
     fn swap(&mut self, register: Register, word: Word) -> Word {
         loop {
             let found = self.read(register);
@@ -118,7 +119,7 @@ impl Memory for Atomics<'_> {
         register.compare_exchange(old, new, orderings::EXCHANGE, orderings::READ).is_ok()
     }
 
-    /// Nobody sleeps here: who finds nothing asks again with its next step.
+    /// No process sleeps here: one that finds no unit asks again with its next step.
     fn down(&mut self, semaphore: Register) -> bool {
         let units = self.read(semaphore);
         let taken = units > 0 && self.replace(semaphore, units, units - 1);

@@ -1,9 +1,9 @@
-//! What a lock protects in a test on real threads.
+//! The value that a lock protects in a test on real threads.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// It is so made that two who are inside at once are noticed by both.
+/// If two threads are inside at once, both notice it.
 pub(crate) struct Watched {
     owner: AtomicUsize,
     entries: usize,
@@ -16,7 +16,7 @@ impl Watched {
         Self { owner: AtomicUsize::new(Self::NOBODY), entries: 0 }
     }
 
-    /// To be called by who is inside.
+    /// Visit the value. The lock must be held.
     pub(crate) fn visit(&mut self, i: usize) {
         assert_eq!(self.owner.swap(i, Ordering::Relaxed), Self::NOBODY, "two are inside");
         let entries = self.entries;
@@ -25,7 +25,7 @@ impl Watched {
         assert_eq!(self.owner.swap(Self::NOBODY, Ordering::Relaxed), i, "two are inside");
     }
 
-    /// How many visits there were.
+    /// The number of visits.
     pub(crate) fn entries(&self) -> usize {
         self.entries
     }

@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// A part of the page: a heading, and its text set in.
-fn part(out: &mut dyn Write, title: &str, text: &str) -> io::Result<()> {
+pub(crate) fn part(out: &mut dyn Write, title: &str, text: &str) -> io::Result<()> {
     heading(out, title)?;
     for line in text.lines() {
         writeln!(out, "{}", format!("  {line}").trim_end())?;
@@ -111,7 +111,7 @@ fn part(out: &mut dyn Write, title: &str, text: &str) -> io::Result<()> {
 }
 
 /// A title, bold where a person reads it.
-fn heading(out: &mut dyn Write, title: &str) -> io::Result<()> {
+pub(crate) fn heading(out: &mut dyn Write, title: &str) -> io::Result<()> {
     let (on, off) = if io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     writeln!(out, "{on}{title}{off}")
 }

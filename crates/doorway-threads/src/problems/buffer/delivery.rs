@@ -1,4 +1,5 @@
-//! The protocol of the buffer with items that tell whether they are delivered as they should.
+//! The protocol of the buffer with numbered items, so that the explorer sees whether they are
+//! delivered in order.
 
 use super::protocol::{self, At, RECEIVER, REGISTERS, SENDER, declared};
 use crate::algorithms::prelude::*;
@@ -13,24 +14,33 @@ const DUE: Array = Array(REGISTERS + 2);
 
 /// No item.
 const EMPTY: Word = 0;
-/// Where one is who has found something wrong.
+/// The slot of a process that has found something wrong.
 const NOWHERE: Word = Word::MAX;
 
-/// A buffer of so many slots, into which `SENDERS` processes send for ever, and from which all
-/// others receive for ever. Items are numbered around a circle; a sender that finds a slot taken
-/// and a receiver that does not find the item that is due are as wrong as two at one slot.
+/// A buffer of `SLOTS` slots, into which `SENDERS` processes send for ever, and from which all
+/// others receive for ever. Items are numbered, and the numbers repeat. A sender that finds its
+/// slot taken, and a receiver that does not find the item that is due, count as violations, like
+/// two processes at one slot.
 #[derive(Clone, Copy, Debug)]
 pub enum Delivery<const SLOTS: usize, const SENDERS: usize> {}
 
 impl<const SLOTS: usize, const SENDERS: usize> Delivery<SLOTS, SENDERS> {
-    /// More than can be under way, so that one too many or too few is noticed.
+    /// More numbers than items can be under way, so that one too many or too few is noticed.
     const NUMBERS: Word = 2 * SLOTS + 1;
 
     const DECLARED: [Shared; REGISTERS + 3] = {
         let mut declared = declared::<{ REGISTERS + 3 }>(SLOTS);
-        declared[REGISTERS] = Shared { name: "slot", length: Length::Fixed(SLOTS), first: EMPTY };
-        declared[REGISTERS + 1] = Shared { name: "sent", length: Length::One, first: 1 };
-        declared[REGISTERS + 2] = Shared { name: "due", length: Length::One, first: 1 };
+        let more = [
+            ("slot", Length::Fixed(SLOTS), EMPTY, "The items in the slots."),
+            ("sent", Length::One, 1, "The number of the item that is sent next."),
+            ("due", Length::One, 1, "The number of the item that is to be received next."),
+        ];
+        let mut nth = 0;
+        while nth < more.len() {
+            let (name, length, first, about) = more[nth];
+            declared[REGISTERS + nth] = Shared { name, length, first, about };
+            nth += 1;
+        }
         declared
     };
 
@@ -41,7 +51,7 @@ impl<const SLOTS: usize, const SENDERS: usize> Delivery<SLOTS, SENDERS> {
         number
     }
 
-    /// Put an item into a slot or take one out of it, and say whether all is well.
+    /// Put an item into a slot or take one out of it, and return whether that was right.
     fn handle(side: Word, slot: Word, memory: &mut impl Memory) -> bool {
         if side == SENDER {
             let item = Self::number(SENT, memory);
@@ -58,14 +68,10 @@ impl<const SLOTS: usize, const SENDERS: usize> Algorithm for Delivery<SLOTS, SEN
     const INFO: Info = Info {
         name: "bounded-buffer",
         origin: "after Dijkstra 1965",
-        year: 1965,
-        fewest: 2,
-        most: MOST,
         registers: "4 semaphores, 2 numbers",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims::LOCKOUT_FREE,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = &Self::DECLARED;
 
@@ -84,7 +90,8 @@ impl<const SLOTS: usize, const SENDERS: usize> Algorithm for Delivery<SLOTS, SEN
         }
     }
 
-    /// What is seen of items and slots is only seen here, so it may come with another access.
+    /// Items and slots exist only for the explorer, so they may be accessed in the same step as a
+    /// register.
     fn step(at: At, _: Process, memory: &mut impl Memory) -> At {
         if let At::Handle { side, slot } = at
             && (slot == NOWHERE || !Self::handle(side, slot, memory))

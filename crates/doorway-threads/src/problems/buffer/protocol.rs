@@ -1,4 +1,4 @@
-//! Who waits for whom, between those who send and those who receive.
+//! The protocol of the buffer: which thread waits for which, between senders and receivers.
 //!
 //! Receivers do to items what senders do to free slots: each waits for one, goes alone to the next
 //! slot, and gives the other side what it leaves there. Slots are used round and round.
@@ -8,9 +8,9 @@ use crate::Register;
 use crate::algorithms::prelude::*;
 
 shared! {
-    /// How many slots are free: all of them in the beginning, so many as there are.
+    /// The number of free slots: all of them in the beginning.
     FREE: free = 0;
-    /// How many slots have an item in them.
+    /// The number of slots with an item in them.
     FULL: full = 0;
     /// Taken by the sender at a slot.
     SENDER_ALONE: sender_alone = 1;
@@ -47,15 +47,15 @@ const SIDES: [Side; 2] = [
     Side { takes: FULL, alone: RECEIVER_ALONE, next: NEXT_OUT, gives: FREE },
 ];
 
-/// What one of a side waits for first.
+/// The semaphore that a process of a side waits for first.
 pub(super) const fn awaited(side: Word) -> Register {
     SIDES[side].takes
 }
 
-/// The registers of the protocol.
+/// The number of declarations of the protocol.
 pub(super) const REGISTERS: usize = SHARED.len();
 
-/// The registers, and room to declare more behind them, for so many slots.
+/// The declarations of the protocol for this number of slots, with room for more behind them.
 pub(super) const fn declared<const N: usize>(slots: usize) -> [Shared; N] {
     let mut declared = [SHARED[FREE.array]; N];
     let mut nth = 0;
@@ -67,7 +67,7 @@ pub(super) const fn declared<const N: usize>(slots: usize) -> [Shared; N] {
     declared
 }
 
-/// Make the one access that comes next, and say where the process is then.
+/// Take one step: make the next access, and return the place where the process is then.
 pub(super) fn step(at: At, slots: usize, memory: &mut impl Memory) -> At {
     match at {
         At::Outside { side } | At::Await { side } if memory.down(SIDES[side].takes) => {

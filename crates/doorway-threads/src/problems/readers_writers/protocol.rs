@@ -1,20 +1,20 @@
-//! Who waits for whom, when many may read and one may write.
+//! The protocol of readers and writers: which thread waits for which.
 //!
-//! Whoever wants in goes through a turnstile, in the order in which they come, and holds it until
-//! it is in. The first reader takes the room for all readers, and the last one gives it back; a
-//! writer takes it for itself. So readers that come one after another are in together, and nobody
-//! overtakes a writer that waits.
+//! Every process goes through a turnstile, in the order in which they come, and holds it until it
+//! is inside. The first reader takes the room for all readers, and the last one gives it back; a
+//! writer takes it for itself. So readers that come one after another are inside together, and no
+//! process overtakes a waiting writer.
 
 use crate::algorithms::prelude::*;
 
 shared! {
-    /// Passed by one at a time on the way in.
+    /// Passed by one process at a time on the way in.
     TURNSTILE: turnstile = 1;
     /// Taken by a writer, or by the first reader.
     ROOM: room = 1;
-    /// Taken by whoever changes the number of readers.
+    /// Taken by the process that changes the number of readers.
     COUNTING: counting = 1;
-    /// How many readers are in.
+    /// The number of readers inside.
     READERS: readers = 0;
 }
 
@@ -36,14 +36,11 @@ impl<const WRITERS: usize> Algorithm for Turnstile<WRITERS> {
     const INFO: Info = Info {
         name: "readers-writers",
         origin: "after Courtois, Heymans and Parnas 1971",
-        year: 1971,
         fewest: 1,
-        most: MOST,
         registers: "3 semaphores, 1 number",
         primitive: Primitive::Semaphore,
-        fences: "",
-        bound: None,
         claims: Claims::FIFO,
+        ..Info::LOCK
     };
     const SHARED: &'static [Shared] = SHARED;
 

@@ -1,4 +1,4 @@
-//! `doorway threads bench`: what the locks cost, beside those of others in the same run.
+//! `doorway threads bench`: measures the locks, beside the locks of other crates in the same run.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -22,14 +22,14 @@ use crate::table::Table;
 /// Measure the locks, beside those of std and of other crates in the same run
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The locks [default: all]
+    /// Measure these locks [default: all]
     #[arg(value_name = "NAME", value_parser = names::thread_algorithms())]
     #[arg(hide_possible_values = true)]
     locks: Vec<&'static Entry>,
-    /// About how long all of it takes together
+    /// Take about this number of seconds in all
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = parse_seconds)]
     seconds: u64,
-    /// Take a few seconds, to see that everything works
+    /// Take a few seconds only, to see that everything works
     #[arg(long, conflicts_with = "seconds")]
     quick: bool,
     /// Print JSON
@@ -37,13 +37,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// How often everything is measured.
+/// The number of runs of each measurement.
 const RUNS: usize = 5;
-/// How many threads compete.
+/// The numbers of threads that compete.
 const CROWDS: [usize; 3] = [1, 2, 4];
-/// In seconds.
+/// The seconds of a measurement by default, and of a quick one.
 const QUICK: u64 = 3;
-/// A shorter run would measure how threads begin and end.
+/// The shortest run. A shorter one would measure how threads begin and end.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 fn parse_seconds(text: &str) -> Result<u64, String> {
@@ -51,7 +51,8 @@ fn parse_seconds(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "say 1 to 86400 seconds".to_owned())
 }
 
-/// Measure and print; a lock that lets two in is a failure, and so is a broken claim.
+/// Measure and print. It is a failure if a lock lets two threads in at once, or breaks its claim on
+/// overtaking.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let plan = args.plan()?;
     let interrupt = Interrupt::listen()?;
@@ -82,7 +83,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 impl Args {
     fn plan(&self) -> Result<Plan, Usage> {
         if let Some(model) = self.locks.iter().find(|entry| !entry.lock) {
-            return Err(Usage(format!("{} is refuted, so there is no lock", model.info.name)));
+            return Err(Usage(format!(
+                "{} is refuted, so there is no lock of it to measure",
+                model.info.name
+            )));
         }
         let chosen = self.locks.iter().map(|entry| Contender::Own(&entry.info));
         let contenders = match self.locks.as_slice() {
@@ -97,18 +101,20 @@ impl Args {
     }
 }
 
-/// What is declared of a lock that can be looked into, so that overtaking is counted exactly.
+/// What a lock declares whose steps can be observed, so that overtaking is counted from the right
+/// step on.
 fn watched(row: &Row) -> Option<&'static Info> {
     row.contender.info().filter(|info| info.primitive != Primitive::Semaphore)
 }
 
-/// How often one may be overtaken, by all others together.
+/// The claimed bound on overtaking, by all others together.
 fn bound(row: &Row, crowd: &Crowd) -> Option<Bypass> {
     let claims = watched(row)?.claims;
     (crowd.threads > 1).then(|| (claims.bypass)(crowd.threads))
 }
 
-/// Was one overtaken more often than is claimed? What was seen is never more than what happened.
+/// Whether a thread was overtaken more often than claimed. What was seen is never more than what
+/// happened.
 fn exceeding(row: &Row, crowd: &Crowd) -> Option<String> {
     let Some(Bypass::AtMost { all, .. }) = bound(row, crowd) else { return None };
     let (name, overtaken, threads) = (row.contender.name(), crowd.overtaken, crowd.threads);
@@ -118,19 +124,19 @@ fn exceeding(row: &Row, crowd: &Crowd) -> Option<String> {
     })
 }
 
-/// From when on overtaking was counted.
+/// The moment from which overtaking was counted.
 fn since(row: &Row) -> &'static str {
     watched(row).map_or("call", |info| info.claims.since.name())
 }
 
-/// What the processor calls itself, where the system tells.
+/// The name of the processor, if the system tells it.
 fn processor() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(": ")?.1.to_owned())
 }
 
-/// Was this program built to be fast?
+/// Whether this program was built with optimisation.
 const OPTIMISED: bool = !cfg!(debug_assertions);
 
 fn record(plan: &Plan, rows: &[Row]) -> Value {
@@ -177,7 +183,7 @@ fn record_of(row: &Row) -> Value {
     })
 }
 
-/// A number with three digits that count.
+/// A number with three significant digits.
 fn digits(figure: f64) -> String {
     let decimals = match figure {
         100.0.. => 0,
@@ -188,7 +194,7 @@ fn digits(figure: f64) -> String {
     format!("{figure:.decimals$}")
 }
 
-/// A median with its spread, in such a unit.
+/// A median with its spread, in a unit.
 fn cell(samples: &Samples, unit: f64) -> String {
     samples.spread().map_or_else(
         || "-".to_owned(),
@@ -200,8 +206,9 @@ fn cell(samples: &Samples, unit: f64) -> String {
 }
 
 const LEGEND: &str = "
-Waits include the reading of the clock. Overtaken: entries of others while one waited, never more
-than there were; counted from the call on where the lock belongs to another crate.
+Waits include the time to read the clock. Overtaken: the most entries of others that were seen
+while a thread waited; there may have been more. For locks of other crates they are counted from
+the call on.
 ";
 
 fn print(out: &mut dyn Write, plan: &Plan, rows: &[Row]) -> io::Result<()> {
@@ -213,9 +220,9 @@ fn print(out: &mut dyn Write, plan: &Plan, rows: &[Row]) -> io::Result<()> {
         "The medians of {runs} runs of {length:.1} ms each (from the least to the most)."
     )?;
     if !OPTIMISED {
-        writeln!(out, "Built without optimisation: these figures say nothing.")?;
+        writeln!(out, "Built without optimisation: these figures mean nothing.")?;
     }
-    writeln!(out, "\nNanoseconds to enter and leave alone, and million entries a second\n")?;
+    writeln!(out, "\nNanoseconds to enter and leave alone, and million entries per second\n")?;
     let crowds = plan.crowds.iter().map(|threads| match threads {
         1 => "1 thread".to_owned(),
         many => format!("{many} threads"),

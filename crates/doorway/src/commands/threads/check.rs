@@ -1,4 +1,5 @@
-//! `doorway threads check`: every schedule of an algorithm, and what holds in all of them.
+//! `doorway threads check`: explores every schedule of an algorithm, and tells what holds in all of
+//! them.
 
 use std::io::Write;
 
@@ -20,24 +21,25 @@ use crate::progress::Meter;
 /// Check every schedule of an algorithm: exclusion, deadlock, lockout, overtaking
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The algorithm
+    /// The algorithm (`doorway threads list` shows them all)
     #[arg(value_name = "NAME", value_parser = names::thread_algorithms())]
     #[arg(hide_possible_values = true, required_unless_present = "table")]
     algorithm: Option<&'static Entry>,
-    /// How many processes there are [default: 2, or as many as it needs]
+    /// Check this number of processes, at most 8 [default: 2, or as many as the algorithm needs]
     #[arg(short = 'n', value_name = "N", value_parser = parse_processes)]
     processes: Option<usize>,
-    /// Writes are seen at once (sc), or wait in a buffer as on x86 (tso), where only exclusion is
-    /// decided [default: sc, or tso if a fence is left out]
+    /// Choose how memory behaves: writes are seen at once (sc), or wait in a buffer as on x86
+    /// (tso), where only exclusion is decided [default: sc, or tso if a fence is left out]
     #[arg(long, value_name = "MODEL")]
     memory: Option<Memory>,
-    /// Leave out these fences, as in a,b
+    /// Leave out these fences, by their letters, as in a,b
     #[arg(long, value_name = "LETTERS", value_delimiter = ',')]
     drop_fence: Vec<char>,
-    /// Give up beyond so many different states: a check that does so has shown nothing
+    /// Give up if there are more than this number of different states; a check that gives up has
+    /// shown nothing
     #[arg(long, value_name = "STATES", default_value_t = 20_000_000, value_parser = parse_limit)]
     limit: u64,
-    /// How many threads work [default: one for each core]
+    /// Use this number of threads [default: one for each core]
     #[arg(long, value_name = "T", value_parser = parse_threads)]
     threads: Option<usize>,
     /// Check every algorithm for two and three processes, and print the page docs/threads.md
@@ -48,7 +50,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What memory does: sequential consistency, or total store order.
+/// How memory behaves: sequential consistency, or total store order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Memory {
     Sc,
@@ -62,7 +64,7 @@ fn parse_processes(text: &str) -> Result<usize, String> {
 
 fn parse_limit(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| (1..=MOST_WORLDS).contains(number));
-    number.ok_or_else(|| format!("say 1 to {MOST_WORLDS} states"))
+    number.ok_or_else(|| format!("the limit is 1 to {MOST_WORLDS} states"))
 }
 
 /// What is asked about one algorithm.
@@ -76,7 +78,7 @@ pub(super) struct Question {
     pub(super) threads: usize,
 }
 
-/// The answer, what it took, and why it is none.
+/// The answer, the time it took, and why the check gave up if it did.
 pub(super) struct Answer {
     pub(super) report: Report,
     pub(super) seconds: f64,
@@ -84,18 +86,18 @@ pub(super) struct Answer {
 }
 
 impl Question {
-    /// About so many processes, where memory keeps order.
+    /// A question about `n` processes on sequentially consistent memory.
     pub(super) fn new(info: &'static Info, n: usize, limit: u64) -> Self {
         let (memory, dropped, threads) = (Memory::Sc, String::new(), cores());
         Self { info, n, memory, dropped, limit, threads }
     }
 
-    /// Answer it, unless there are too many processes for a state to be kept.
+    /// Run the check. It is a usage error if a state of that many processes does not fit.
     pub(super) fn answer(&self, interrupt: &Interrupt) -> Result<Answer, Usage> {
         let answer = with(self.info.name, Run(self, interrupt)).expect("a name of the list");
         answer.ok_or_else(|| {
             let (name, n) = (self.info.name, self.n);
-            Usage(format!("{n} processes of {name} are too many for a check; try fewer"))
+            Usage(format!("a state of {n} processes of {name} is too large for a check; try fewer"))
         })
     }
 }
@@ -130,7 +132,8 @@ impl Task for Run<'_> {
     }
 }
 
-/// Check it; what is claimed and not so is a failure, and so is a check without an end.
+/// Run the check and print the result. A claim that does not hold is a failure, and so is a check
+/// that gave up.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let Some(entry) = args.algorithm else {
         return page::print(out, &Interrupt::listen()?);
@@ -149,7 +152,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// Refuse what cannot be asked about this algorithm.
+    /// The question, or an error if it cannot be asked about this algorithm.
     fn question(&self, info: &'static Info) -> Result<Question, Usage> {
         let (name, n) = (info.name, self.processes.unwrap_or(info.fewest.max(2)));
         if !info.serves(n) {
@@ -168,7 +171,7 @@ impl Args {
         }
         let memory = match (self.memory, self.drop_fence.is_empty()) {
             (Some(Memory::Sc), false) => {
-                let reason = "without buffers no fence does anything; say --memory tso";
+                let reason = "fences matter only with store buffers; say --memory tso";
                 return Err(Usage(reason.to_owned()));
             }
             (None, false) => Memory::Tso,

@@ -1,4 +1,4 @@
-//! What a check of threads found, for a person and as JSON.
+//! What a check has found, as text and as JSON.
 
 use std::io::{self, Write};
 
@@ -9,18 +9,18 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::check::{Answer, Memory, Question};
-use super::{Claimed, bypass_text, bypass_values, letters};
+use super::{ClaimRecord, bypass_text, bypass_values, letters};
 use crate::checking::Stop;
 use crate::finding::above;
 use crate::table::Table;
 
-/// What was asked, and what came of it.
+/// A question and its answer.
 pub(super) struct Finding<'a> {
     question: &'a Question,
     answer: Answer,
 }
 
-/// The figures under the names that scripts rely on.
+/// The answer as JSON, under names that scripts rely on.
 #[derive(Serialize)]
 pub(super) struct Record {
     name: &'static str,
@@ -37,7 +37,7 @@ pub(super) struct Record {
     cycle: Vec<String>,
     verdict: &'static str,
     violated: Option<&'static str>,
-    claimed: Claimed,
+    claimed: ClaimRecord,
     bypass_since: &'static str,
     dropped_fences: String,
     bound: Option<usize>,
@@ -57,27 +57,27 @@ impl<'a> Finding<'a> {
         &self.question.info.claims
     }
 
-    /// What is not as it must be: exclusion and the absence of deadlock in any case, and everything
-    /// else that is claimed.
+    /// What is violated: exclusion or the absence of deadlock in any case, or anything else that is
+    /// claimed.
     pub(super) fn violated(&self) -> Option<&'static str> {
         let (report, claims, n) = (&self.answer.report, self.claims(), self.question.n);
         let refuted = |found: Option<bool>| found == Some(false);
         if refuted(report.exclusion) {
-            Some("exclusion: two are inside at once")
+            Some("exclusion: two processes are inside at once")
         } else if refuted(report.deadlock_free) {
-            Some("deadlock freedom: some want in, and nobody ever gets in")
+            Some("deadlock freedom: some processes want in, and none ever gets in")
         } else if refuted(report.lockout_free) && (claims.lockout_free)(n) {
-            Some("lockout freedom: one wants in and never gets in")
+            Some("lockout freedom: a process wants in and never gets in")
         } else if refuted(report.fifo) && (claims.fifo)(n) {
             Some("first come, first served")
         } else if !report.meets(claims, n) {
-            Some("bypass: one is overtaken more often than is claimed")
+            Some("bypass: a process is overtaken more often than is claimed")
         } else {
             None
         }
     }
 
-    /// Why it came to no end.
+    /// Why the check gave up.
     pub(super) fn stop(&self) -> Option<String> {
         let limit = self.question.limit;
         Some(match self.answer.stop? {
@@ -89,7 +89,7 @@ impl<'a> Finding<'a> {
         })
     }
 
-    /// In a word.
+    /// The verdict in a word.
     fn verdict(&self) -> &'static str {
         match (self.violated(), self.answer.stop) {
             (Some(_), _) => "violated",
@@ -121,7 +121,7 @@ impl<'a> Finding<'a> {
             cycle: told(&report.cycle),
             verdict: self.verdict(),
             violated: self.violated(),
-            claimed: Claimed::new(self.claims(), question.n),
+            claimed: ClaimRecord::new(self.claims(), question.n),
             bypass_since: self.claims().since.name(),
             dropped_fences: question.dropped.clone(),
             bound: report.bound,
@@ -133,7 +133,7 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// Print what was found, beside what is claimed, and how it comes to the worst of it.
+    /// Print what was found beside what is claimed, and a schedule that shows the worst of it.
     pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}: {}", self.verdict(), self.subject())?;
         self.properties().print(out, 2)?;
@@ -145,23 +145,31 @@ impl<'a> Finding<'a> {
                 writeln!(out)?;
             }
             if nth == schedule.len() {
-                writeln!(out, "and again and again:")?;
+                writeln!(out, "and then for ever:")?;
             }
             writeln!(out, "  {:>4}  {line}", nth + 1)?;
         }
         if self.is_standstill() {
-            writeln!(out, "and now nobody who is not outside can do anything.")?;
+            writeln!(out, "and now no process that is not outside can take a step.")?;
         }
         Ok(())
     }
 
-    /// Does the schedule end where nothing can happen?
+    /// Whether the schedule ends in a state in which no process can go on.
     fn is_standstill(&self) -> bool {
         let Report { exclusion, schedule, cycle, .. } = &self.answer.report;
         *exclusion == Some(true) && !schedule.is_empty() && cycle.is_empty()
     }
 
-    /// Who was checked, and on which memory.
+    /// The fences that were left out without harm because store buffers do not need them.
+    fn spare_fences(&self) -> Option<String> {
+        let Question { info, dropped, .. } = self.question;
+        let spare = |fence: &char| info.fences_beyond_tso.contains(*fence);
+        let spare: String = dropped.chars().filter(spare).collect();
+        (self.answer.report.exclusion == Some(true) && !spare.is_empty()).then_some(spare)
+    }
+
+    /// What was checked, and on which memory.
     fn subject(&self) -> String {
         let Question { info, n, memory, dropped, .. } = self.question;
         let memory = match memory {
@@ -172,7 +180,7 @@ impl<'a> Finding<'a> {
         format!("{}, {n} processes, {memory}", info.name)
     }
 
-    /// What was found of each property, beside what is claimed.
+    /// A table of what was found of each property, beside what is claimed.
     fn properties(&self) -> Table {
         let (report, claims, n) = (&self.answer.report, self.claims(), self.question.n);
         let found = |found: Option<bool>| match found {
@@ -203,7 +211,7 @@ impl<'a> Finding<'a> {
         table
     }
 
-    /// What it took.
+    /// A table of the size and duration of the check.
     fn figures(&self) -> Table {
         let Answer { report, seconds, .. } = &self.answer;
         let progress = report.progress;
@@ -225,6 +233,12 @@ impl<'a> Finding<'a> {
                 format!("{told}; two were taken for one with a chance below {chance}"),
             );
         }
+        if let Some(spare) = self.spare_fences() {
+            let fences = if spare.len() == 1 { "fence" } else { "fences" };
+            let why = "store buffers keep writes in order";
+            row("note", format!("{why}, so x86 does not need {fences} {}", letters(&spare)));
+            row("", "Rust promises less than x86 does, so the locks keep it".to_owned());
+        }
         if let Some(stop) = self.stop() {
             row("no answer", format!("{stop}; this shows nothing"));
         }
@@ -240,7 +254,7 @@ mod tests {
     use super::*;
     use doorway_threads::algorithms::ALL;
 
-    /// What is printed of a check that found this.
+    /// The text that is printed for this report.
     fn printed(report: Report) -> String {
         let question = Question::new(&ALL[0].info, 2, 1000);
         let finding = Finding::new(&question, Answer { report, seconds: 1.0, stop: None });
@@ -269,21 +283,21 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_for_ever_is_told() {
+    fn a_cycle_is_printed() {
         let text = printed(report(2, 1));
         let told =
-            "\n\n     1  P0 x := 0\n     2  P1 x := 1\nand again and again:\n     3  P0 x := 0\n";
+            "\n\n     1  P0 x := 0\n     2  P1 x := 1\nand then for ever:\n     3  P0 x := 0\n";
         assert!(text.ends_with(told), "{text}");
         assert!(text.starts_with("violated: ") && text.contains("deadlock freedom: "), "{text}");
         assert!(text.contains("at most 4 by all, 2 by one") && text.contains("up to 7"), "{text}");
         let text = printed(report(0, 1));
-        assert!(text.ends_with("\n\nand again and again:\n     1  P0 x := 0\n"), "{text}");
+        assert!(text.ends_with("\n\nand then for ever:\n     1  P0 x := 0\n"), "{text}");
     }
 
     #[test]
-    fn a_standstill_is_told() {
+    fn a_standstill_is_printed() {
         let text = printed(report(1, 0));
-        let end = "     1  P0 x := 0\nand now nobody who is not outside can do anything.\n";
+        let end = "     1  P0 x := 0\nand now no process that is not outside can take a step.\n";
         assert!(text.ends_with(end), "{text}");
     }
 }

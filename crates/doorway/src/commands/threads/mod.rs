@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod check;
+mod explain;
 mod finding;
 pub(crate) mod list;
 mod page;
@@ -13,7 +14,7 @@ use doorway_threads::{Bypass, Claims};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Threads in one memory: list the algorithms, check every schedule, measure the locks
+/// Algorithms and locks between threads: list, explain, check every schedule, measure
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -23,23 +24,25 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Command {
     List(list::Args),
+    Explain(explain::Args),
     Check(check::Args),
     Bench(bench::Args),
 }
 
-/// Do what was asked.
+/// Run the subcommand.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     match &args.command {
         Command::List(args) => list::run(args, out),
+        Command::Explain(args) => explain::run(args, out),
         Command::Check(args) => check::run(args, out),
         Command::Bench(args) => bench::run(args, out),
     }
 }
 
-/// What is claimed of an algorithm for so many processes, under the names that scripts rely on.
+/// What is claimed of an algorithm for `n` processes, under names that scripts rely on.
 #[derive(Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "these are the fields of a JSON object")]
-struct Claimed {
+struct ClaimRecord {
     n: usize,
     exclusion: bool,
     deadlock_free: bool,
@@ -49,7 +52,7 @@ struct Claimed {
     fifo: bool,
 }
 
-impl Claimed {
+impl ClaimRecord {
     fn new(claims: &Claims, n: usize) -> Self {
         let (bypass_all, bypass_one) = bypass_values(Some((claims.bypass)(n)));
         Self {
@@ -64,7 +67,7 @@ impl Claimed {
     }
 }
 
-/// How often one is overtaken by all others and by one of them, as JSON.
+/// How often a waiting process is overtaken, by all others and by a single one, as JSON.
 fn bypass_values(bypass: Option<Bypass>) -> (Value, Value) {
     match bypass {
         None => (Value::Null, Value::Null),
@@ -78,12 +81,12 @@ fn letters(fences: &str) -> String {
     fences.chars().map(String::from).collect::<Vec<_>>().join(", ")
 }
 
-/// The same for a table, where nothing would look forgotten.
+/// The letters of fences for a table, or a dash if there are none.
 fn letters_or_dash(fences: &str) -> String {
     if fences.is_empty() { "-".to_owned() } else { letters(fences) }
 }
 
-/// How often one is overtaken, for a person.
+/// How often a waiting process is overtaken, as text.
 fn bypass_text(bypass: Bypass) -> String {
     match bypass {
         Bypass::Unbounded => "unbounded".to_owned(),

@@ -4,41 +4,57 @@ use std::io::Write;
 
 use doorway_threads::algorithms::{ALL, Entry, Task, with};
 use doorway_threads::check::{Alone, Report, alone};
-use doorway_threads::{Algorithm, Bypass, Since};
+use doorway_threads::{Algorithm, Bypass, Info, Since};
 use indicatif::HumanCount;
 
 use super::check::Question;
-use super::letters_or_dash;
 use super::list::served;
 use crate::checking::Interrupt;
 use crate::failure::NotExhausted;
 
-/// The numbers of processes that locks are checked for; what is refuted may need more to show it.
+/// The numbers of processes that locks are checked for. A refuted algorithm may need more to show
+/// it.
 const SIZES: &[usize] = &[2, 3];
 const REFUTING_SIZES: &[usize] = &[2, 3, 4];
 
-/// How many states a check may have.
+/// The most states of a check.
 const LIMIT: u64 = 2_000_000;
 
 const OPENING: &str = "\
 # What is known of the algorithms between threads
 
-Written by `doorway threads check --table`, which goes through every schedule of two processes,
-and of three where the algorithm serves so many; of what is refuted, also of four. Where they
-differ, the answers for each number are given in turn.
+This page is written by `doorway threads check --table`, which explores every schedule of two
+processes, of three if the algorithm serves three, and of four if the algorithm is refuted. Answers
+that differ by the number of processes are given in that order, with semicolons between them.
 
-*Registers*: those of one writer, and those that all write, which are called shared. *Needs*: what
-the processor has to offer. *Fences*: the places where what was written must be seen by others
-before anything else is read, by their letters in the text; without any one of them, two get in.
-*Exclusion*: no two are inside at once. *Deadlock*: if some want in, one gets in. *Lockout*:
-whoever wants in gets in. *Order*: who has passed the doorway before another begins gets in before
-him. *Overtaken*: how often, at most, others enter while one waits, all of them together / any one
-of them, counted from its first step, or from the end of its doorway (d). What is said of waiting
-assumes that whoever is not outside keeps taking steps. *Alone*: the reads (r), writes (w),
-exchanges (x) and fences (f) of an entry and exit that meet nobody. Where something breaks, the
-number is the length of a schedule that shows it, the shortest where two get in; nothing else is
-decided then (-). Where numbers grow, no schedule is followed beyond the one given with the
-states.
+- **algorithm**: the name that the commands take. An algorithm marked as refuted does not do what
+  was claimed of it; it can be explored, and there is no lock of it.
+- **n**: the number of processes that it serves. A plain n stands for any number up to 1024.
+- **registers**: the memory that the processes share. In an algorithm that only loads and stores, a
+  register that is called shared is written by all processes. Any other is written by one process,
+  or in a tree by the processes on one side of a node.
+- **needs**: what the processor or the operating system has to offer.
+- **fences**: the places where a process makes its earlier writes visible to all others before it
+  reads again, by their letters in the text of the algorithm. Where writes wait in a store buffer
+  (total store order, as on x86), two processes can be inside at once without any one of these
+  fences, except those in parentheses. Those in parentheses are needed only by the memory model of
+  Rust, which is weaker.
+- **exclusion**: no two processes are inside at once.
+- **deadlock**: yes if there is none, so that one process gets in whenever some want in.
+- **lockout**: yes if there is none, so that each process that wants in gets in.
+- **order**: first come, first served. A process that has passed the doorway before another begins
+  gets in before that other one.
+- **overtaken**: how often, at most, others get in while one process waits: all others together /
+  any single one of them. This is counted from the first step of the waiting process, or from the
+  end of its doorway (d).
+- **alone**: the reads (r), writes (w), exchanges (x) and fences (f) of an entry and exit while no
+  other process wants in.
+- **states**: how many different states were explored. With a limit in parentheses, the numbers of
+  the algorithm grow without end, and no schedule is followed beyond that number.
+
+The answers on deadlock, lockout and overtaking assume that every process that is not outside keeps
+taking steps. The number after a **no** is the length of a schedule that shows it; for exclusion it
+is a shortest one. If exclusion fails, nothing else is decided (-).
 
 ";
 
@@ -147,8 +163,23 @@ fn verdict(found: Option<bool>) -> String {
     .to_owned()
 }
 
+/// The letters of the fences; those that store buffers do not need are in parentheses.
+fn fences(info: &Info) -> String {
+    let shown = |fence: char| {
+        if info.fences_beyond_tso.contains(fence) {
+            format!("({fence})")
+        } else {
+            fence.to_string()
+        }
+    };
+    match info.fences {
+        "" => "-".to_owned(),
+        fences => fences.chars().map(shown).collect::<Vec<_>>().join(", "),
+    }
+}
+
 fn row(Entry { info, lock, .. }: &Entry, found: &[Found]) -> Vec<String> {
-    // One answer, if all sizes give the same.
+    // One answer is enough if all sizes give the same.
     let cell = |of: &dyn Fn(&Found) -> String| {
         let mut answers: Vec<String> = found.iter().map(of).collect();
         if answers.iter().all(|answer| *answer == answers[0]) {
@@ -167,7 +198,7 @@ fn row(Entry { info, lock, .. }: &Entry, found: &[Found]) -> Vec<String> {
         served(info),
         info.registers.to_owned(),
         info.primitive.name().to_owned(),
-        letters_or_dash(info.fences),
+        fences(info),
         cell(&Found::exclusion),
         cell(&Found::deadlock_free),
         cell(&|found| verdict(found.report.lockout_free)),
@@ -176,4 +207,23 @@ fn row(Entry { info, lock, .. }: &Entry, found: &[Found]) -> Vec<String> {
         cell(&Found::alone),
         cell(&Found::states) + &bound,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page says of each fence that store buffers need it, or that only the language does. That
+    /// this is true of every algorithm is tested in the crate doorway-threads (fences, loom).
+    #[test]
+    fn fences_that_store_buffers_do_not_need_are_in_parentheses() {
+        let cell = |name: &str| {
+            let entry = ALL.iter().find(|entry| entry.info.name == name);
+            fences(&entry.expect("a name of the list").info)
+        };
+        assert_eq!(["peterson", "dekker", "ticket"].map(cell), ["(a), b", "a, c", "-"]);
+        let spare = ALL.iter().filter(|entry| fences(&entry.info).contains('('));
+        let spare: Vec<_> = spare.map(|entry| entry.info.name).collect();
+        assert_eq!(spare, ["peterson", "peterson-n", "peterson-tree"]);
+    }
 }

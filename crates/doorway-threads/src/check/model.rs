@@ -1,42 +1,42 @@
-//! An algorithm as a system of states and steps, for the search.
+//! An algorithm as a model for the search: its states, and the steps between them.
 
 use std::string::String;
 use std::vec::Vec;
 
-use doorway_search::{Deed, Model, Successors, Tag};
+use doorway_search::{Deed, Model, Successors, Tag, fingerprint};
 
-use super::memory::{Layout, Modelled, Row, Stop, WORDS};
+use super::memory::{Layout, ModelMemory, Row, Stop, WORDS};
 use super::{MAX_PROCESSES, Rules};
 use crate::{Algorithm, Place, Process, Section};
 
-/// Gives up waiting, where an algorithm can.
+/// How a process gives up waiting, if the algorithm allows it.
 pub(super) type Withdraw<P> = fn(P) -> P;
 
-/// So many processes under these rules.
-pub(super) struct Machine<'a, A: Algorithm> {
+/// An algorithm for a number of processes, under these rules.
+pub(super) struct ProcessModel<'a, A: Algorithm> {
     pub(super) layout: Layout,
     rules: &'a Rules,
     withdraw: Option<Withdraw<A::At>>,
 }
 
-/// A step that can be taken: who takes it, and where it leads.
+/// A step that can be taken.
 pub(super) struct Step<'s> {
     pub(super) process: usize,
-    /// `None` if it leads beyond what is looked at.
+    /// The state that it leads to; `None` if that is beyond the bound.
     pub(super) next: Option<&'s Row>,
     deed: Deed,
-    /// Must it be taken some day, if it stays possible?
+    /// Whether weak fairness demands that it is taken if it stays possible.
     pub(super) due: bool,
-    /// What it does, if anyone wants to know.
+    /// What it does, in words, if that was asked for.
     pub(super) said: String,
 }
 
-impl<'a, A: Algorithm> Machine<'a, A> {
+impl<'a, A: Algorithm> ProcessModel<'a, A> {
     pub(super) fn new(n: usize, rules: &'a Rules, withdraw: Option<Withdraw<A::At>>) -> Self {
         Self { layout: Layout::new::<A>(n, rules), rules, withdraw }
     }
 
-    /// The state of a row of the search.
+    /// The state that a row of the search stands for.
     pub(super) fn row(words: &[u32]) -> Row {
         let mut row = Row::default();
         for (bytes, word) in row.0.chunks_exact_mut(4).zip(words) {
@@ -45,7 +45,7 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         row
     }
 
-    /// The part of a row that the search is to keep.
+    /// The words of a row that the search keeps.
     fn words(&self, row: &Row) -> [u32; WORDS] {
         let mut words = [0; WORDS];
         let bytes = row.0.as_chunks().0;
@@ -55,12 +55,12 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         words
     }
 
-    /// In which part of the algorithm a process is.
+    /// The section that a process is in.
     pub(super) fn section(&self, row: &Row, i: usize) -> Section {
         self.layout.at::<A::At>(row, i).section()
     }
 
-    /// May all be inside together that are?
+    /// Whether all processes that are inside may be inside together.
     fn is_right(&self, row: &Row) -> bool {
         let mut inside = [A::outside(Process { i: 0, n: self.layout.n }); MAX_PROCESSES];
         let places = (0..self.layout.n).map(|i| self.layout.at::<A::At>(row, i));
@@ -72,8 +72,8 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         A::together(&inside[..count])
     }
 
-    /// Take the step with a number among those that can be taken: who took it, what it did, and
-    /// where it leads.
+    /// Take the step with this position among those that can be taken. Returns the process, what it
+    /// did, and the next state.
     pub(super) fn take(&self, row: &Row, ordinal: u32) -> (usize, String, Row) {
         let (mut steps, mut taken) = (0, None);
         self.steps(row, true, |step| {
@@ -85,7 +85,7 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         taken.expect("a step of the search")
     }
 
-    /// Give `found` every step that can be taken, in an order that depends on nothing but the row.
+    /// Call `found` with every step that can be taken, in an order that depends only on the row.
     pub(super) fn steps(&self, row: &Row, telling: bool, mut found: impl FnMut(Step<'_>)) {
         let used = 4 * self.layout.width();
         let mut next = *row;
@@ -110,7 +110,7 @@ impl<'a, A: Algorithm> Machine<'a, A> {
     }
 
     /// Take the step of the process that sees this memory.
-    fn step(&self, memory: &mut Modelled<'_>, found: &mut impl FnMut(Step<'_>)) {
+    fn step(&self, memory: &mut ModelMemory<'_>, found: &mut impl FnMut(Step<'_>)) {
         let me = Process { i: memory.i, n: self.layout.n };
         let before = self.layout.at::<A::At>(memory.row, me.i);
         let after = A::step(before, me, memory);
@@ -139,21 +139,21 @@ impl<'a, A: Algorithm> Machine<'a, A> {
         i: usize,
         heir: usize,
         telling: bool,
-    ) -> Modelled<'m> {
+    ) -> ModelMemory<'m> {
         let (layout, rules, log) = (&self.layout, self.rules, telling.then(String::new));
         let (heirs, waited, stop) = (0, false, None);
-        Modelled { layout, rules, row, i, heir, heirs, waited, stop, log }
+        ModelMemory { layout, rules, row, i, heir, heirs, waited, stop, log }
     }
 }
 
-impl<A: Algorithm> Model for Machine<'_, A> {
+impl<A: Algorithm> Model for ProcessModel<'_, A> {
     fn width(&self) -> usize {
         self.layout.width()
     }
 
     fn first(&self) -> (Vec<u32>, u64) {
         let words = self.words(&self.layout.first::<A>())[..self.width()].to_vec();
-        let print = print(&words);
+        let print = fingerprint(&words);
         (words, print)
     }
 
@@ -167,13 +167,13 @@ impl<A: Algorithm> Model for Machine<'_, A> {
             Some(next) => {
                 let words = self.words(next);
                 let words = &words[..self.layout.width()];
-                out.push(words, print(words), Tag::new(step.process, step.deed, 0));
+                out.push(words, fingerprint(words), Tag::new(step.process, step.deed, 0));
             }
         });
     }
 }
 
-/// What a step from one section to another means to others.
+/// What a step from one section to another means for the statistics of waiting.
 fn deed(before: Section, after: Section) -> Deed {
     match (before, after) {
         (Section::Outside, Section::Inside) => Deed::AskedAndEntered,
@@ -181,20 +181,4 @@ fn deed(before: Section, after: Section) -> Deed {
         (Section::Doorway | Section::Waiting, Section::Inside) => Deed::Entered,
         _ => Deed::None,
     }
-}
-
-/// A fingerprint of a row: two words at a time are folded in by a product of which both halves
-/// count.
-fn print(words: &[u32]) -> u64 {
-    let fold = |print: u64, word: u64| {
-        let product = u128::from(print ^ word) * u128::from(0xa076_1d64_78bd_642f_u64);
-        (product >> 64) as u64 ^ product as u64
-    };
-    let pairs = words.chunks(2).map(|pair| match *pair {
-        [low, high] => u64::from(high) << 32 | u64::from(low),
-        [low] => u64::from(low),
-        _ => 0,
-    });
-    let print = pairs.fold(0x9e37_79b9_7f4a_7c15, fold);
-    fold(print, 0x8ebc_6af0_9c88_c6e3)
 }

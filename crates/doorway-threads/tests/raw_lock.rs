@@ -1,4 +1,4 @@
-//! Locks without seats to hold: `Seated` under a `lock_api::Mutex`.
+//! Locks without seats to hold: `RawLock` in a `lock_api::Mutex`.
 #![cfg(feature = "lock_api")]
 
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use doorway_threads::algorithms::peterson::Peterson;
 use doorway_threads::algorithms::ticket::Ticket;
 use doorway_threads::algorithms::{ALL, LockTask, with_lock};
 use doorway_threads::{
-    Algorithm, Exclusive, Info, Memory, Place, Process, Relax, Seated, Section, Shared,
+    Algorithm, Exclusive, Info, Memory, Place, Process, RawLock, Relax, Section, Shared,
 };
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
@@ -25,7 +25,7 @@ thread_local! {
     static HAS_WAITED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets others run, and remembers it.
+/// Yields to other threads, and remembers that it did.
 #[derive(Default)]
 struct Telling;
 
@@ -36,15 +36,15 @@ impl Relax for Telling {
     }
 }
 
-/// Some of six threads lock, and the others only try, until it has been enough.
+/// Some of six threads lock, and the others only try, until the time is up.
 fn crowd<A: Exclusive, const SEATS: usize>(lockers: usize) {
     let (name, enough) = (A::INFO.name, &AtomicBool::new(false));
     let (mutex, counted) =
-        (&Mutex::<Seated<A, SEATS, Telling>, _>::new(Watched::new()), &AtomicUsize::new(0));
+        (&Mutex::<RawLock<A, SEATS, Telling>, _>::new(Watched::new()), &AtomicUsize::new(0));
     thread::scope(|scope| {
         for i in 0..6 {
             scope.spawn(move || {
-                // Everyone comes at least once.
+                // Every thread enters at least once.
                 let mut again = true;
                 while again {
                     again = !enough.load(Ordering::Relaxed);
@@ -54,14 +54,17 @@ fn crowd<A: Exclusive, const SEATS: usize>(lockers: usize) {
                         counted.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-                assert!(i < lockers || !HAS_WAITED.get(), "{name}: who only tries has waited");
+                assert!(
+                    i < lockers || !HAS_WAITED.get(),
+                    "{name}: a thread that only tries has waited"
+                );
             });
         }
         thread::sleep(Duration::from_millis(30));
         enough.store(true, Ordering::Relaxed);
     });
-    assert!(!mutex.is_locked(), "{name}: everyone has left");
-    let entries = mutex.try_lock().expect("everyone has left").entries();
+    assert!(!mutex.is_locked(), "{name}: all threads have left");
+    let entries = mutex.try_lock().expect("all threads have left").entries();
     assert_eq!(entries, counted.load(Ordering::Relaxed), "{name}");
 }
 
@@ -89,11 +92,11 @@ fn there_may_be_any_number_of_seats() {
 }
 
 #[test]
-fn who_tries_never_waits() {
-    let mutex: &Mutex<Seated<Dekker, 2>, u32> = &Mutex::new(0);
+fn try_lock_never_waits() {
+    let mutex: &Mutex<RawLock<Dekker, 2>, u32> = &Mutex::new(0);
     thread::scope(|scope| {
         let guard = mutex.lock();
-        // One takes the second seat and waits there, and one waits for a seat.
+        // One thread takes the second seat and waits there, and another waits for a seat.
         let waiting = [0; 2].map(|_| scope.spawn(|| *mutex.lock() += 1));
         for _ in 0..1_000 {
             assert!(mutex.try_lock().is_none());
@@ -107,7 +110,7 @@ fn who_tries_never_waits() {
     assert_eq!(mutex.try_lock().as_deref(), Some(&2));
 }
 
-/// The ticket lock, if the first process takes its time to draw a number.
+/// The ticket lock, with a first process that is slow to draw a number.
 enum Slow {}
 
 impl Algorithm for Slow {
@@ -132,8 +135,8 @@ impl Algorithm for Slow {
 unsafe impl Exclusive for Slow {}
 
 #[test]
-fn nobody_comes_between_who_tries_and_the_lock() {
-    let mutex: &Mutex<Seated<Slow, 2, Telling>, ()> = &Mutex::new(());
+fn no_thread_comes_between_try_lock_and_the_lock() {
+    let mutex: &Mutex<RawLock<Slow, 2, Telling>, ()> = &Mutex::new(());
     thread::scope(|scope| {
         let slow = scope.spawn(|| (mutex.try_lock().is_some(), HAS_WAITED.get()));
         while !mutex.is_locked() && !slow.is_finished() {
@@ -146,10 +149,10 @@ fn nobody_comes_between_who_tries_and_the_lock() {
     });
 }
 
-/// Who only tries lets each other pass: with nobody else there, one of them gets in.
+/// Threads that only try do not keep each other out: if there are no others, one of them gets in.
 #[test]
-fn those_who_try_do_not_keep_each_other_out_for_ever() {
-    let mutex: &Mutex<Seated<Peterson, 2>, usize> = &Mutex::new(0);
+fn threads_that_try_do_not_keep_each_other_out_for_ever() {
+    let mutex: &Mutex<RawLock<Peterson, 2>, usize> = &Mutex::new(0);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -167,8 +170,8 @@ fn those_who_try_do_not_keep_each_other_out_for_ever() {
 }
 
 #[test]
-fn a_forgotten_guard_leaves_it_held_and_nothing_worse() {
-    let mut mutex: Mutex<Seated<Dekker, 2>, Vec<u32>> = Mutex::new(vec![1]);
+fn a_forgotten_guard_leaves_the_lock_held_and_nothing_worse() {
+    let mut mutex: Mutex<RawLock<Dekker, 2>, Vec<u32>> = Mutex::new(vec![1]);
     forget(mutex.lock());
     assert!(mutex.is_locked());
     assert!(mutex.try_lock().is_none());
@@ -183,16 +186,16 @@ fn a_guard_may_be_dropped_by_another_thread() {
     fn send<T: Send>(value: T) -> T {
         value
     }
-    let mutex: Mutex<Seated<Ticket, 4>, u32> = Mutex::new(0);
+    let mutex: Mutex<RawLock<Ticket, 4>, u32> = Mutex::new(0);
     let mut guard: MutexGuard<'_, _, _> = send(mutex.lock());
     thread::scope(|scope| scope.spawn(move || *guard += 1).join()).unwrap();
     assert_eq!(*mutex.lock(), 1);
 }
 
 #[test]
-fn it_tells_what_it_is() {
-    let seated = Seated::<Dekker, 2>::default();
-    assert_eq!(format!("{seated:?}"), "Seated { algorithm: \"dekker\", seats: 2, taken: 0, .. }");
-    let _inside = RawMutex::lock(&seated);
-    assert!(format!("{seated:?}").contains("taken: 1"));
+fn debug_output_names_the_algorithm() {
+    let lock = RawLock::<Dekker, 2>::default();
+    assert_eq!(format!("{lock:?}"), "RawLock { algorithm: \"dekker\", seats: 2, taken: 0, .. }");
+    let _inside = RawMutex::lock(&lock);
+    assert!(format!("{lock:?}").contains("taken: 1"));
 }
