@@ -22,7 +22,7 @@ use doorway_search::{End, Scope, Search};
 use crate::{Algorithm, Bypass, Claims, Withdraws};
 pub use alone::{Alone, alone};
 use memory::Layout;
-use model::{ProcessModel, Withdraw};
+use model::{Explored, ProcessModel, Withdraw};
 pub use schedule::{Line, PlacedLine, alone_steps};
 
 /// The most processes that can be explored.
@@ -157,33 +157,44 @@ impl<A: Algorithm> Check<A> {
         let model = ProcessModel::<A>::new(self.n, &self.rules, self.withdraw);
         let waiting = self.waiting && !self.rules.buffers;
         let scope = Scope { limit: self.limit, threads: self.threads, record: waiting };
-        let mut search = Search::new(&model, scope);
-        let end = search.run(watch);
-        let mut report = Report {
-            progress: search.progress(),
-            exhausted: !matches!(end, End::Limit | End::Stopped),
-            bound: self.rules.bound,
-            exclusion: None,
-            deadlock_free: None,
-            lockout_free: None,
-            bypass: None,
-            fifo: None,
-            schedule: Vec::new(),
-            cycle: Vec::new(),
-        };
-        match end {
-            End::Limit | End::Stopped => {}
-            End::Wrong(steps) => {
-                report.exclusion = Some(false);
-                report.schedule = model.schedule(&model.first_row(), &steps).0;
-            }
-            End::Exhausted => {
-                report.exclusion = Some(true);
-                if waiting {
-                    model.look_into_waiting(&search, &mut report);
-                }
+        explore(&model, scope, self.rules.bound, watch)
+    }
+}
+
+/// Search every state of a model. If the steps are recorded, waiting is looked into.
+fn explore(
+    model: &dyn Explored,
+    scope: Scope,
+    bound: Option<usize>,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Report {
+    let waiting = scope.record;
+    let mut search = Search::new(model, scope);
+    let end = search.run(watch);
+    let mut report = Report {
+        progress: search.progress(),
+        exhausted: !matches!(end, End::Limit | End::Stopped),
+        bound,
+        exclusion: None,
+        deadlock_free: None,
+        lockout_free: None,
+        bypass: None,
+        fifo: None,
+        schedule: Vec::new(),
+        cycle: Vec::new(),
+    };
+    match end {
+        End::Limit | End::Stopped => {}
+        End::Wrong(steps) => {
+            report.exclusion = Some(false);
+            report.schedule = schedule::schedule(model, &model.first_row(), &steps).0;
+        }
+        End::Exhausted => {
+            report.exclusion = Some(true);
+            if waiting {
+                verdicts::look_into_waiting(model, &search, &mut report);
             }
         }
-        report
     }
+    report
 }

@@ -1,5 +1,6 @@
 //! An algorithm as a model for the search: its states, and the steps between them.
 
+use std::format;
 use std::string::String;
 use std::vec::Vec;
 
@@ -7,42 +8,94 @@ use doorway_search::{Deed, Model, Successors, Tag, fingerprint};
 
 use super::memory::{Layout, ModelMemory, Row, Stop, WORDS};
 use super::{MAX_PROCESSES, Rules};
-use crate::{Algorithm, Place, Process, Section};
+use crate::{Algorithm, Info, Place, Process, Section};
 
 /// How a process gives up waiting, if the algorithm allows it.
 pub(super) type Withdraw<P> = fn(P) -> P;
 
 /// An algorithm for a number of processes, under these rules.
 pub(super) struct ProcessModel<'a, A: Algorithm> {
-    pub(super) layout: Layout,
+    layout: Layout,
     rules: &'a Rules,
     withdraw: Option<Withdraw<A::At>>,
 }
 
+/// A [`ProcessModel`] without the algorithm's type. Only the search itself is compiled for each
+/// algorithm; what is asked about its result goes through here.
+pub(super) trait Explored: Model {
+    /// What the algorithm declares.
+    fn info(&self) -> &'static Info;
+
+    /// The number of processes.
+    fn n(&self) -> usize;
+
+    /// The first state.
+    fn first_row(&self) -> Row;
+
+    /// The section that a process is in.
+    fn section(&self, row: &Row, i: usize) -> Section;
+
+    /// The place that a process is at, as text.
+    fn place(&self, row: &Row, i: usize) -> String;
+
+    /// For each step that can be taken, its process if weak fairness demands the step.
+    fn duties(&self, row: &Row) -> Vec<Option<usize>>;
+
+    /// Every step that can be taken: its process, what it does, and the next state.
+    fn told(&self, row: &Row) -> Vec<(usize, String, Row)>;
+}
+
+impl<A: Algorithm> Explored for ProcessModel<'_, A> {
+    fn info(&self) -> &'static Info {
+        const { &A::INFO }
+    }
+
+    fn n(&self) -> usize {
+        self.layout.n
+    }
+
+    fn first_row(&self) -> Row {
+        self.layout.first::<A>()
+    }
+
+    fn section(&self, row: &Row, i: usize) -> Section {
+        self.layout.at::<A::At>(row, i).section()
+    }
+
+    fn place(&self, row: &Row, i: usize) -> String {
+        format!("{:?}", self.layout.at::<A::At>(row, i))
+    }
+
+    fn duties(&self, row: &Row) -> Vec<Option<usize>> {
+        let mut duties = Vec::new();
+        self.steps(row, false, |step| duties.push(step.due.then_some(step.process)));
+        duties
+    }
+
+    fn told(&self, row: &Row) -> Vec<(usize, String, Row)> {
+        let mut told = Vec::new();
+        self.steps(row, true, |step| {
+            told.push((step.process, step.said, *step.next.unwrap_or(row)));
+        });
+        told
+    }
+}
+
 /// A step that can be taken.
-pub(super) struct Step<'s> {
-    pub(super) process: usize,
+struct Step<'s> {
+    process: usize,
     /// The state that it leads to; `None` if that is beyond the bound.
-    pub(super) next: Option<&'s Row>,
+    next: Option<&'s Row>,
     deed: Deed,
     /// Whether weak fairness demands that it is taken if it stays possible.
-    pub(super) due: bool,
+    due: bool,
     /// What it does, in words, if that was asked for.
-    pub(super) said: String,
+    said: String,
 }
 
 impl<'a, A: Algorithm> ProcessModel<'a, A> {
     pub(super) fn new(n: usize, rules: &'a Rules, withdraw: Option<Withdraw<A::At>>) -> Self {
         Self { layout: Layout::new::<A>(n, rules), rules, withdraw }
-    }
-
-    /// The state that a row of the search stands for.
-    pub(super) fn row(words: &[u32]) -> Row {
-        let mut row = Row::default();
-        for (bytes, word) in row.0.chunks_exact_mut(4).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        row
     }
 
     /// The words of a row that the search keeps.
@@ -53,11 +106,6 @@ impl<'a, A: Algorithm> ProcessModel<'a, A> {
             *word = u32::from_le_bytes(*bytes);
         }
         words
-    }
-
-    /// The section that a process is in.
-    pub(super) fn section(&self, row: &Row, i: usize) -> Section {
-        self.layout.at::<A::At>(row, i).section()
     }
 
     /// Whether all processes that are inside may be inside together.
@@ -72,21 +120,8 @@ impl<'a, A: Algorithm> ProcessModel<'a, A> {
         A::together(&inside[..count])
     }
 
-    /// Take the step with this position among those that can be taken. Returns the process, what it
-    /// did, and the next state.
-    pub(super) fn take(&self, row: &Row, ordinal: u32) -> (usize, String, Row) {
-        let (mut steps, mut taken) = (0, None);
-        self.steps(row, true, |step| {
-            if steps == ordinal {
-                taken = Some((step.process, step.said, *step.next.unwrap_or(row)));
-            }
-            steps += 1;
-        });
-        taken.expect("a step of the search")
-    }
-
     /// Call `found` with every step that can be taken, in an order that depends only on the row.
-    pub(super) fn steps(&self, row: &Row, telling: bool, mut found: impl FnMut(Step<'_>)) {
+    fn steps(&self, row: &Row, telling: bool, mut found: impl FnMut(Step<'_>)) {
         let used = 4 * self.layout.width();
         let mut next = *row;
         for i in 0..self.layout.n {
@@ -158,7 +193,7 @@ impl<A: Algorithm> Model for ProcessModel<'_, A> {
     }
 
     fn expand(&self, row: &[u32], _print: u64, out: &mut Successors) {
-        let row = Self::row(row);
+        let row = unpack(row);
         if !self.is_right(&row) {
             out.is_broken();
         }
@@ -171,6 +206,15 @@ impl<A: Algorithm> Model for ProcessModel<'_, A> {
             }
         });
     }
+}
+
+/// The state that a row of the search stands for.
+pub(super) fn unpack(words: &[u32]) -> Row {
+    let mut row = Row::default();
+    for (bytes, word) in row.0.chunks_exact_mut(4).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    row
 }
 
 /// What a step from one section to another means for the statistics of waiting.

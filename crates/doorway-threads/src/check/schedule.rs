@@ -1,13 +1,12 @@
 //! A schedule as text: one line for each step.
 
 use core::fmt;
-use std::format;
 use std::string::String;
 use std::vec::Vec;
 
 use super::Rules;
 use super::memory::Row;
-use super::model::ProcessModel;
+use super::model::{Explored, ProcessModel};
 use crate::{Algorithm, Section};
 
 /// A step of a schedule.
@@ -28,48 +27,42 @@ impl fmt::Display for Line {
     }
 }
 
-impl<A: Algorithm> ProcessModel<'_, A> {
-    /// The first state.
-    pub(super) fn first_row(&self) -> Row {
-        self.layout.first::<A>()
+/// The steps with these positions as lines, and the state that they lead to.
+pub(super) fn schedule(model: &dyn Explored, from: &Row, steps: &[u32]) -> (Vec<Line>, Row) {
+    let mut row = *from;
+    let mut lines = Vec::new();
+    for ordinal in steps {
+        let step = model.told(&row).swap_remove(*ordinal as usize);
+        let (line, next) = line(model, &row, step);
+        lines.push(line);
+        row = next;
     }
+    (lines, row)
+}
 
-    /// The steps with these positions as lines, and the state that they lead to.
-    pub(super) fn schedule(&self, from: &Row, steps: &[u32]) -> (Vec<Line>, Row) {
-        let mut row = *from;
-        let mut lines = Vec::new();
-        for ordinal in steps {
-            let (process, what, next) = self.take(&row, *ordinal);
-            let inside = |row: &Row| self.section(row, process) == Section::Inside;
-            let enters = !inside(&row) && inside(&next);
-            lines.push(Line { process, what, enters });
-            row = next;
-        }
-        (lines, row)
-    }
-
-    /// The steps of process `i` from outside to outside, while all others stay outside.
-    fn round_alone(&self, from: &Row, i: usize) -> (Vec<PlacedLine>, Row) {
-        let mut row = *from;
-        let mut lines = Vec::new();
-        loop {
-            let mut taken = None;
-            self.steps(&row, true, |step| {
-                if step.process == i {
-                    taken = Some((step.said, *step.next.unwrap_or(&row)));
-                }
-            });
-            let (what, next) = taken.expect("a process that is alone can go on");
-            let enters = self.section(&next, i) == Section::Inside
-                && self.section(&row, i) != Section::Inside;
-            let place = format!("{:?}", self.layout.at::<A::At>(&row, i));
-            lines.push(PlacedLine { place, line: Line { process: i, what, enters } });
-            row = next;
-            if self.section(&row, i) == Section::Outside {
-                return (lines, row);
-            }
+/// The steps of process `i` from outside to outside, while all others stay outside.
+fn round_alone(model: &dyn Explored, from: &Row, i: usize) -> (Vec<PlacedLine>, Row) {
+    let mut row = *from;
+    let mut lines = Vec::new();
+    loop {
+        let step = model.told(&row).into_iter().find(|(process, ..)| *process == i);
+        let (line, next) = line(model, &row, step.expect("a process that is alone can go on"));
+        lines.push(PlacedLine { place: model.place(&row, i), line });
+        row = next;
+        if model.section(&row, i) == Section::Outside {
+            return (lines, row);
         }
     }
+}
+
+fn line(
+    model: &dyn Explored,
+    row: &Row,
+    (process, what, next): (usize, String, Row),
+) -> (Line, Row) {
+    let inside = |row: &Row| model.section(row, process) == Section::Inside;
+    let enters = !inside(row) && inside(&next);
+    (Line { process, what, enters }, next)
 }
 
 /// A step of a schedule, and where the process is when it takes the step.
@@ -103,6 +96,6 @@ pub struct PlacedLine {
 pub fn alone_steps<A: Algorithm>(n: usize) -> Vec<PlacedLine> {
     let rules = Rules::default();
     let model = ProcessModel::<A>::new(n, &rules, None);
-    let (_, row) = model.round_alone(&model.first_row(), n - 1);
-    model.round_alone(&row, n - 1).0
+    let (_, row) = round_alone(&model, &model.first_row(), n - 1);
+    round_alone(&model, &row, n - 1).0
 }

@@ -5,9 +5,10 @@ use std::vec::Vec;
 use doorway_search::{Graph, Lasso, NOWHERE, Search, Waits, fair_round};
 
 use super::Report;
-use super::model::ProcessModel;
+use super::model::{Explored, unpack};
 use super::order::fifo;
-use crate::{Algorithm, Bypass, Section, Since};
+use super::schedule::schedule;
+use crate::{Bypass, Section, Since};
 
 /// For each state, the section that each process is in.
 pub(super) struct Sections(Vec<u32>);
@@ -15,11 +16,11 @@ pub(super) struct Sections(Vec<u32>);
 const BITS: usize = 3;
 
 impl Sections {
-    fn of<A: Algorithm>(model: &ProcessModel<'_, A>, search: &Search<'_>) -> Self {
+    fn of(model: &dyn Explored, search: &Search<'_>) -> Self {
         let mut sections = std::vec![0; search.graph().states() as usize];
         search.revisit(&mut |state, words| {
-            let row = ProcessModel::<A>::row(words);
-            let of_all = (0..model.layout.n).map(|i| (model.section(&row, i) as u32) << (BITS * i));
+            let row = unpack(words);
+            let of_all = (0..model.n()).map(|i| (model.section(&row, i) as u32) << (BITS * i));
             sections[state as usize] = of_all.sum();
         });
         Self(sections)
@@ -39,74 +40,66 @@ impl Sections {
     }
 }
 
-impl<A: Algorithm> ProcessModel<'_, A> {
-    /// Decide deadlock, lockout, overtaking and order, and report them.
-    pub(super) fn look_into_waiting(&self, search: &Search<'_>, report: &mut Report) {
-        let (graph, n) = (search.graph(), self.layout.n);
-        let sections = Sections::of(self, search);
+/// Decide deadlock, lockout, overtaking and order, and report them.
+pub(super) fn look_into_waiting(model: &dyn Explored, search: &Search<'_>, report: &mut Report) {
+    let (graph, n, claims) = (search.graph(), model.n(), model.info().claims);
+    let sections = Sections::of(model, search);
 
-        let everyone: Vec<usize> = (0..n).collect();
-        let nobody_inside = |state| (0..n).all(|i| !sections.is(state, i, Section::Inside));
-        let somebody_busy = |state| (0..n).any(|i| sections.is_busy(state, i));
-        let no_entry =
-            Waits::of(graph, |state| nobody_inside(state) && somebody_busy(state), |_| false);
-        let deadlock = self.endless(search, &sections, &everyone, no_entry.rounds);
-        report.deadlock_free = Some(deadlock.is_none());
+    let everyone: Vec<usize> = (0..n).collect();
+    let nobody_inside = |state| (0..n).all(|i| !sections.is(state, i, Section::Inside));
+    let somebody_busy = |state| (0..n).any(|i| sections.is_busy(state, i));
+    let no_entry =
+        Waits::of(graph, |state| nobody_inside(state) && somebody_busy(state), |_| false);
+    let deadlock = endless(model, search, &sections, &everyone, no_entry.rounds);
+    report.deadlock_free = Some(deadlock.is_none());
 
-        let mut lockout = None;
-        let mut bypass = Bypass::AtMost { all: 0, one: 0 };
-        for i in 0..n {
-            let waits = |state| match A::INFO.claims.since {
-                Since::FirstStep => sections.wants_in(state, i),
-                Since::Doorway => sections.is(state, i, Section::Waiting),
-            };
-            let by_all = Waits::of(graph, waits, |tag| tag.entered() && tag.actor() != i);
-            let by_one = (0..n).filter(|j| *j != i).map(|j| {
-                Waits::of(graph, waits, |tag| tag.entered() && tag.actor() == j).overtaken
-            });
-            bypass = worse(bypass, by_all.overtaken, by_one);
-            if lockout.is_none() {
-                let busy = Waits::of(graph, |state| sections.is_busy(state, i), |_| false);
-                lockout = self.endless(search, &sections, &[i], busy.rounds);
-            }
-        }
-        report.lockout_free = Some(lockout.is_none());
-        report.bypass = Some(bypass);
-        report.fifo = Some(fifo(graph, &sections, n));
-        let claims = A::INFO.claims;
-        if let Some(lasso) = deadlock.or(lockout.filter(|_| (claims.lockout_free)(n))) {
-            let (stem, row) = self.schedule(&self.first_row(), &search.way(lasso.state));
-            report.schedule = stem;
-            report.cycle = self.schedule(&row, &lasso.round).0;
+    let mut lockout = None;
+    let mut bypass = Bypass::AtMost { all: 0, one: 0 };
+    for i in 0..n {
+        let waits = |state| match claims.since {
+            Since::FirstStep => sections.wants_in(state, i),
+            Since::Doorway => sections.is(state, i, Section::Waiting),
+        };
+        let by_all = Waits::of(graph, waits, |tag| tag.entered() && tag.actor() != i);
+        let by_one = (0..n)
+            .filter(|j| *j != i)
+            .map(|j| Waits::of(graph, waits, |tag| tag.entered() && tag.actor() == j).overtaken);
+        bypass = worse(bypass, by_all.overtaken, by_one);
+        if lockout.is_none() {
+            let busy = Waits::of(graph, |state| sections.is_busy(state, i), |_| false);
+            lockout = endless(model, search, &sections, &[i], busy.rounds);
         }
     }
-
-    /// Find a run in which one of these processes is on its way in or out for ever although all
-    /// processes keep taking steps: in one of the cycles, or in a state in which only processes
-    /// that are outside can take a step.
-    fn endless(
-        &self,
-        search: &Search<'_>,
-        sections: &Sections,
-        whose: &[usize],
-        rounds: Vec<Vec<u32>>,
-    ) -> Option<Lasso> {
-        let graph = search.graph();
-        let stuck = |state: &u32| {
-            whose.iter().any(|i| sections.is_busy(*state, *i)) && is_still(graph, sections, *state)
-        };
-        let node = whose[0];
-        if let Some(state) = (0..graph.states()).find(stuck) {
-            return Some(Lasso { node, state, round: Vec::new() });
-        }
-        let duties = |words: &[u32]| {
-            let mut duties = Vec::new();
-            let row = Self::row(words);
-            self.steps(&row, false, |step| duties.push(step.due.then_some(step.process)));
-            duties
-        };
-        fair_round(search, &duties, rounds.into_iter().map(|round| (node, round)).collect())
+    report.lockout_free = Some(lockout.is_none());
+    report.bypass = Some(bypass);
+    report.fifo = Some(fifo(graph, &sections, n));
+    if let Some(lasso) = deadlock.or(lockout.filter(|_| (claims.lockout_free)(n))) {
+        let (stem, row) = schedule(model, &model.first_row(), &search.way(lasso.state));
+        report.schedule = stem;
+        report.cycle = schedule(model, &row, &lasso.round).0;
     }
+}
+
+/// Find a run in which one of these processes is on its way in or out for ever although all
+/// processes keep taking steps: in one of the cycles, or in a state in which only processes
+/// that are outside can take a step.
+fn endless(
+    model: &dyn Explored,
+    search: &Search<'_>,
+    sections: &Sections,
+    whose: &[usize],
+    rounds: Vec<Vec<u32>>,
+) -> Option<Lasso> {
+    let graph = search.graph();
+    let stuck = |state: &u32| {
+        whose.iter().any(|i| sections.is_busy(*state, *i)) && is_still(graph, sections, *state)
+    };
+    let node = whose[0];
+    if let Some(state) = (0..graph.states()).find(stuck) {
+        return Some(Lasso { node, state, round: Vec::new() });
+    }
+    let duties = |words: &[u32]| model.duties(&unpack(words));
+    fair_round(search, &duties, rounds.into_iter().map(|round| (node, round)).collect())
 }
 
 /// Whether only processes that are outside can take a step, which they need not.
