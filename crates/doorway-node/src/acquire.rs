@@ -12,9 +12,9 @@ use tokio::task::coop;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::error::AcquireError;
-use crate::guard::Held;
+use crate::guard::LockGuard;
 use crate::handle::{Handle, Session};
-use crate::locks::{Ask, ClientId, Ended};
+use crate::locks::{ClientEnd, ClientId, LockRequest};
 use crate::wait_span::WaitSpan;
 
 /// A request for a lock. It is made when first polled; dropping it at any moment withdraws it.
@@ -28,11 +28,11 @@ pub struct Acquire<H: Borrow<Handle>> {
     mode: Mode,
     session: Session,
     deadline: Option<Instant>,
-    waiting: Option<Waiting>,
+    waiting: Option<QueuedClient>,
 }
 
 /// A client in the queue.
-struct Waiting {
+struct QueuedClient {
     client: ClientId,
     /// Present if there is a deadline: made only when there is something to wait for.
     timer: Option<Pin<Box<Sleep>>>,
@@ -80,20 +80,20 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
     }
 
     /// Enter this very moment, if that takes no message and nobody waits, or not at all.
-    pub fn try_now(mut self) -> Result<Option<Held<H>>, AcquireError> {
+    pub fn try_now(mut self) -> Result<Option<LockGuard<H>>, AcquireError> {
         self.enter_now()
     }
 
-    fn enter_now(&mut self) -> Result<Option<Held<H>>, AcquireError> {
+    fn enter_now(&mut self) -> Result<Option<LockGuard<H>>, AcquireError> {
         let (handle, ask) = self.ask()?;
-        let entered = handle.node().step(handle.shard(), |shard, now, out| {
+        let entered = handle.node().with_shard(handle.shard(), |shard, now, out| {
             shard.try_acquire(handle.slot(), ask(now), out)
         })?;
         Ok(entered.map(|(client, fence)| self.held(client, fence)))
     }
 
     /// The handle, and what to ask of its lock; or why that makes no sense.
-    fn ask(&self) -> Result<(&Handle, impl Fn(Duration) -> Ask + use<H>), AcquireError> {
+    fn ask(&self) -> Result<(&Handle, impl Fn(Duration) -> LockRequest + use<H>), AcquireError> {
         let handle = self.handle.as_ref().map_err(Clone::clone)?;
         let handle: &Handle = handle.as_ref().expect("a future is not polled again").borrow();
         let info = handle.node().rule(handle.rule()).info;
@@ -102,16 +102,16 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
             return Err(AcquireError::NotShared { name, algorithm: info.name });
         }
         let (mode, session) = (self.mode, self.session.number());
-        Ok((handle, move |now| Ask { mode, session, now }))
+        Ok((handle, move |now| LockRequest { mode, session, now }))
     }
 
-    fn held(&mut self, client: ClientId, fence: Fence) -> Held<H> {
+    fn held(&mut self, client: ClientId, fence: Fence) -> LockGuard<H> {
         let handle = self.handle.as_mut().ok().and_then(Option::take);
-        Held::new(handle.expect("only a request with a handle gets this far"), client, fence)
+        LockGuard::new(handle.expect("only a request with a handle gets this far"), client, fence)
     }
 
     /// Make the request.
-    fn begin(&mut self, context: &mut Context<'_>) -> Poll<Result<Held<H>, AcquireError>> {
+    fn request(&mut self, context: &mut Context<'_>) -> Poll<Result<LockGuard<H>, AcquireError>> {
         let (handle, ask) = self.ask()?;
         let node = handle.node();
         if let Err(full) = node.may_wait() {
@@ -119,7 +119,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
             // even when it is withdrawn at once.
             return Poll::Ready(self.enter_now()?.ok_or(full));
         }
-        let (client, polled) = node.step(handle.shard(), |shard, now, out| {
+        let (client, polled) = node.with_shard(handle.shard(), |shard, now, out| {
             let (client, fence) = shard.acquire(handle.slot(), ask(now), out);
             match fence {
                 Some(fence) => (client, Poll::Ready(Ok(fence))),
@@ -134,7 +134,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         let span = WaitSpan::begin(handle, self.mode, self.session);
         // The timer comes last, for there is none outside of a runtime, and a panic must not leave
         // a client in the queue.
-        self.waiting = Some(Waiting { client, timer: None, span });
+        self.waiting = Some(QueuedClient { client, timer: None, span });
         if let (Some(waiting), Some(deadline)) = (&mut self.waiting, self.deadline) {
             waiting.timer = Some(Box::pin(sleep_until(deadline)));
         }
@@ -144,8 +144,8 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
     fn entered(
         &mut self,
         client: ClientId,
-        result: Result<Fence, Ended>,
-    ) -> Result<Held<H>, AcquireError> {
+        result: Result<Fence, ClientEnd>,
+    ) -> Result<LockGuard<H>, AcquireError> {
         match result {
             Ok(fence) => Ok(self.held(client, fence)),
             Err(ended) => {
@@ -156,7 +156,10 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         }
     }
 
-    fn check_deadline(&mut self, context: &mut Context<'_>) -> Poll<Result<Held<H>, AcquireError>> {
+    fn check_deadline(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<LockGuard<H>, AcquireError>> {
         let timer = self.waiting.as_mut().and_then(|waiting| waiting.timer.as_mut());
         let Some(timer) = timer else { return Poll::Pending };
         ready!(timer.as_mut().poll(context));
@@ -168,7 +171,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
 impl<H: Borrow<Handle>> Acquire<H> {
     /// Leave the queue, or what was granted unseen.
     fn withdraw(&mut self) {
-        let Some(Waiting { client, span, .. }) = self.waiting.take() else { return };
+        let Some(QueuedClient { client, span, .. }) = self.waiting.take() else { return };
         span.inspect(|span| span.end("withdrawn"));
         if let Ok(Some(handle)) = &self.handle {
             let handle: &Handle = handle.borrow();
@@ -179,20 +182,20 @@ impl<H: Borrow<Handle>> Acquire<H> {
 }
 
 impl<H: Borrow<Handle> + Unpin> Future for Acquire<H> {
-    type Output = Result<Held<H>, AcquireError>;
+    type Output = Result<LockGuard<H>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let Some(&Waiting { client, .. }) = this.waiting.as_ref() else {
+        let Some(&QueuedClient { client, .. }) = this.waiting.as_ref() else {
             // A loop that enters over and over never waits, and would keep its thread from all
             // else: also from the links by which other nodes ask for the lock.
             ready!(coop::poll_proceed(context)).made_progress();
-            return this.begin(context);
+            return this.request(context);
         };
         let (handle, _) = this.ask()?;
         let polled = handle
             .node()
-            .step(handle.shard(), |shard, _, out| shard.poll(client, context.waker(), out));
+            .with_shard(handle.shard(), |shard, _, out| shard.poll(client, context.waker(), out));
         match polled {
             Poll::Ready(result) => {
                 handle.node().end_wait();

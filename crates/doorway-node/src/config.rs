@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorway_protocol::Name;
 
-use crate::clients::{Describe, OnLost};
+use crate::lock_clients::{Describe, OnLost};
 use crate::locks::{Rule, RuleError};
 use crate::patterns::{Pattern, Patterns};
 use crate::views::{Fixed, StoreError, ViewStore, Volatile};
@@ -181,7 +181,7 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 /// A configuration that has been found good.
-pub(crate) struct Checked {
+pub(crate) struct ValidConfig {
     pub(crate) patterns: Patterns,
     pub(crate) rules: Vec<Rule>,
 }
@@ -195,7 +195,7 @@ impl Config {
     }
 
     /// Check everything and report every mistake at once.
-    pub(crate) fn check(&self) -> Result<Checked, ConfigError> {
+    pub(crate) fn check(&self) -> Result<ValidConfig, ConfigError> {
         let mut mistakes = Vec::new();
         self.check_members(&mut mistakes);
         let patterns = self.patterns(&mut mistakes);
@@ -210,7 +210,7 @@ impl Config {
             mistakes.push(Mistake::Impatient);
         }
         if mistakes.is_empty() {
-            Ok(Checked { patterns, rules })
+            Ok(ValidConfig { patterns, rules })
         } else {
             Err(ConfigError(mistakes))
         }

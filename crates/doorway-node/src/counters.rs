@@ -1,6 +1,6 @@
 //! What a node has counted, as plain values: there is no registry to share.
 
-use crate::locks::Counters;
+use crate::locks::LockCounters;
 use crate::net::LinkReport;
 
 /// What a node has done since it started, and what it is doing.
@@ -25,5 +25,5 @@ pub struct RuleCounters {
     /// The algorithm.
     pub algorithm: &'static str,
     /// The counts.
-    pub counts: Counters,
+    pub counts: LockCounters,
 }

@@ -3,7 +3,7 @@
 use doorway_protocol::NameError;
 
 use crate::config::ConfigError;
-use crate::locks::{Ended, Fault};
+use crate::locks::{ClientEnd, Fault};
 
 /// Why a lock could not be had. In every case nothing has changed: the request is withdrawn, no
 /// lock is held, and asking again is safe.
@@ -43,11 +43,11 @@ pub enum AcquireError {
     Broken(Fault),
 }
 
-impl From<Ended> for AcquireError {
-    fn from(ended: Ended) -> Self {
+impl From<ClientEnd> for AcquireError {
+    fn from(ended: ClientEnd) -> Self {
         match ended {
-            Ended::Lost => Self::Stopped,
-            Ended::Broken(fault) => Self::Broken(fault),
+            ClientEnd::Lost => Self::Stopped,
+            ClientEnd::Broken(fault) => Self::Broken(fault),
         }
     }
 }

@@ -8,23 +8,23 @@ use doorway_protocol::Fence;
 
 use crate::error::Lost;
 use crate::handle::Handle;
-use crate::locks::{ClientId, Out, Shard};
+use crate::locks::{ClientId, Shard, ShardEffects};
 
 /// A lock that is held. Dropping it releases the lock.
 #[must_use = "a guard that is dropped at once protects nothing"]
-pub struct Held<H: Borrow<Handle>> {
+pub struct LockGuard<H: Borrow<Handle>> {
     handle: H,
     client: ClientId,
     fence: Fence,
 }
 
 /// A guard that borrows the handle it came from.
-pub type Guard<'a> = Held<&'a Handle>;
+pub type Guard<'a> = LockGuard<&'a Handle>;
 
 /// A guard that goes where it likes.
-pub type OwnedGuard = Held<Handle>;
+pub type OwnedGuard = LockGuard<Handle>;
 
-impl<H: Borrow<Handle>> Held<H> {
+impl<H: Borrow<Handle>> LockGuard<H> {
     pub(crate) fn new(handle: H, client: ClientId, fence: Fence) -> Self {
         Self { handle, client, fence }
     }
@@ -52,10 +52,10 @@ impl<H: Borrow<Handle>> Held<H> {
     pub async fn lost(&self) {
         let handle = self.handle();
         poll_fn(|context| {
-            let watch = |shard: &mut Shard, _, out: &mut Out| {
+            let watch = |shard: &mut Shard, _, out: &mut ShardEffects| {
                 shard.poll_lost(self.client, context.waker(), out)
             };
-            handle.node().step(handle.shard(), watch).map(drop)
+            handle.node().with_shard(handle.shard(), watch).map(drop)
         })
         .await;
     }
@@ -67,14 +67,14 @@ impl<H: Borrow<Handle>> Held<H> {
     }
 }
 
-impl<H: Borrow<Handle>> Drop for Held<H> {
+impl<H: Borrow<Handle>> Drop for LockGuard<H> {
     fn drop(&mut self) {
         let handle = self.handle.borrow();
         handle.node().leave(handle.shard(), self.client);
     }
 }
 
-impl<H: Borrow<Handle>> fmt::Debug for Held<H> {
+impl<H: Borrow<Handle>> fmt::Debug for LockGuard<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
             .field("lock", self.handle().name())

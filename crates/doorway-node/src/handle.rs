@@ -10,8 +10,8 @@ use crate::error::AcquireError;
 use crate::guard::{Guard, OwnedGuard};
 use crate::inner::Inner;
 use crate::locks::Slot;
-use crate::running::Running;
-use crate::why::Why;
+use crate::runtime::NodeRuntime;
+use crate::wait_report::WaitReport;
 
 /// A lock of a node, looked up once. Copies share it; the node remembers the lock at least as long
 /// as one of them lives.
@@ -20,7 +20,7 @@ pub struct Handle(Arc<Pinned>);
 
 /// Numbers are kept small, for there is one of these for each lock that is held.
 struct Pinned {
-    node: Arc<Running>,
+    node: Arc<NodeRuntime>,
     name: Name,
     rule: u32,
     shard: u32,
@@ -34,7 +34,7 @@ impl Drop for Pinned {
 }
 
 impl Handle {
-    pub(crate) fn new(node: Arc<Running>, name: Name) -> Self {
+    pub(crate) fn new(node: Arc<NodeRuntime>, name: Name) -> Self {
         let (shard, rule) = (node.inner.shard_of(&name), node.inner.rule_of(&name));
         let slot = node.inner.shard(shard).open(&name, rule);
         let (rule, shard) = (rule as u32, shard as u32);
@@ -82,7 +82,7 @@ impl Handle {
 
     /// Why does anyone wait for this lock? Asks the other members, which have half a second to
     /// answer, and goes on to the locks for which those inside wait.
-    pub async fn why(&self) -> Why {
+    pub async fn why(&self) -> WaitReport {
         self.node().why(self.name()).await
     }
 

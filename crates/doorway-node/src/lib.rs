@@ -158,7 +158,7 @@
 //!   that nothing is held.
 //! - A lock can be lost: when its node or the runtime in which it was started is stopped, when
 //!   another process takes the place of the node, or when the lock breaks because a member does
-//!   what its algorithm forbids. Then [`Held::lost`] returns. No lock, this one included, undoes
+//!   what its algorithm forbids. Then [`LockGuard::lost`] returns. No lock, this one included, undoes
 //!   what a paused holder does later.
 //!
 //! # Recording
@@ -173,12 +173,11 @@
 //!
 //! The minimum Rust version is 1.95; raising it is no breaking change but is said in the changelog.
 //! Versions follow semantic versioning for all that can be named from the root of the crate;
-//! [`link`], [`locks`], [`net`], [`views`] and [`wire`] are open so that they can be tested and
+//! [`link`], [`locks`], [`net`], [`views`] and [`messages`] are open so that they can be tested and
 //! studied, and what else they hold may change in any release. Nodes agree on a version of the
 //! protocol when they meet, so that a group can be upgraded node by node.
 
 mod acquire;
-mod clients;
 mod config;
 mod counters;
 mod error;
@@ -186,7 +185,9 @@ mod guard;
 mod handle;
 mod inner;
 pub mod link;
+mod lock_clients;
 pub mod locks;
+pub mod messages;
 pub mod net;
 mod node;
 mod patterns;
@@ -196,26 +197,25 @@ mod questions;
 mod readme {}
 mod reclaim;
 mod recorder;
-mod running;
+mod runtime;
 mod turnover;
 mod upper;
 pub mod views;
+mod wait_report;
 mod wait_span;
-mod why;
-pub mod wire;
 
 pub use acquire::Acquire;
-pub use clients::{Describe, LockClients, OnLost};
 pub use config::{Config, ConfigError, MemberConfig, Mistake, RuleConfig, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
 pub use doorway_core::Mode;
 pub use doorway_protocol::{Fence, Name, NameError};
 pub use error::{AcquireError, Lost, StartError};
-pub use guard::{Guard, Held, OwnedGuard};
+pub use guard::{Guard, LockGuard, OwnedGuard};
 pub use handle::{Handle, Session};
-pub use locks::{Counters, Fault, RuleError, served};
+pub use lock_clients::{Describe, LockClients, OnLost};
+pub use locks::{Fault, LockCounters, RuleError, served};
 pub use net::{IdentityError, LinkReport, Network, Traffic};
 pub use node::Node;
 pub use reclaim::ReclaimError;
 pub use views::StoreError;
-pub use why::{Waiter, Who, Why};
+pub use wait_report::{ClientInfo, WaitReport, Waiter};

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::Acquire;
-use crate::clients::LockClients;
 use crate::config::{Config, TlsConfig};
 use crate::counters::NodeCounters;
 use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::inner::Inner;
+use crate::lock_clients::LockClients;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::reclaim::{ReclaimError, reclaim};
-use crate::running::{Links, Running};
+use crate::runtime::{LinkTask, NodeRuntime};
 use crate::views::Volatile;
-use crate::why::Why;
+use crate::wait_report::WaitReport;
 use doorway_core::Mode;
 use doorway_protocol::{Fence, Name, NameError};
 
@@ -35,7 +35,7 @@ use doorway_protocol::{Fence, Name, NameError};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Node(Arc<Running>);
+pub struct Node(Arc<NodeRuntime>);
 
 impl Node {
     /// A node without peers: no configuration, no certificate, no port. Its fences grow while the
@@ -46,7 +46,7 @@ impl Node {
         let store = Box::new(Volatile::new(config.me.clone()));
         let inner = Inner::new(&config, checked, store, 0, false);
         let inner = Arc::new(inner.expect("an epoch in memory can be raised"));
-        Self(Arc::new(Running { inner, links: Links::default() }))
+        Self(Arc::new(NodeRuntime { inner, links: LinkTask::default() }))
     }
 
     /// Start a node. It serves as soon as it has met all other members; requests made before wait.
@@ -56,7 +56,7 @@ impl Node {
 
     /// Start a node on a network of your own, such as a simulated one.
     pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
-        Self::begin(network, config, false).await
+        Self::launch(network, config, false).await
     }
 
     /// Start a node whose process was killed, not stopped, while clients that live on in other
@@ -64,7 +64,7 @@ impl Node {
     /// view, and they can [`reclaim`](Self::reclaim) what they hold. Meanwhile requests wait, and
     /// the other members go on as if this one were away.
     pub async fn start_reclaiming(config: Config) -> Result<Self, StartError> {
-        Self::begin(Tcp, config, true).await
+        Self::launch(Tcp, config, true).await
     }
 
     /// The same on a network of your own.
@@ -72,10 +72,10 @@ impl Node {
         network: N,
         config: Config,
     ) -> Result<Self, StartError> {
-        Self::begin(network, config, true).await
+        Self::launch(network, config, true).await
     }
 
-    async fn begin<N: Network>(
+    async fn launch<N: Network>(
         network: N,
         config: Config,
         reclaiming: bool,
@@ -91,10 +91,10 @@ impl Node {
         };
         let inner = Arc::new(Inner::new(&config, checked, config.store()?, seed, reclaiming)?);
         let links = match identity {
-            Some(identity) => Links::start(network, &config, identity, &inner, seed).await?,
-            None => Links::default(),
+            Some(identity) => LinkTask::start(network, &config, identity, &inner, seed).await?,
+            None => LinkTask::default(),
         };
-        Ok(Self(Arc::new(Running { inner, links })))
+        Ok(Self(Arc::new(NodeRuntime { inner, links })))
     }
 
     /// Hold a lock again that was held, under this fence, when the process before this one ended.
@@ -167,7 +167,7 @@ impl Node {
     }
 
     /// Why does anyone wait for this lock? See [`Handle::why`].
-    pub async fn why(&self, name: &str) -> Result<Why, NameError> {
+    pub async fn why(&self, name: &str) -> Result<WaitReport, NameError> {
         Ok(self.0.inner.why(&Name::new(name)?).await)
     }
 

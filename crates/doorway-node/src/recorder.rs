@@ -19,7 +19,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::locks::{Did, Record, Rule, Setup};
+use crate::locks::{LockEvent, Record, Rule, Setup};
 
 /// How many steps of locks may be on their way to the file.
 const QUEUE: usize = 1 << 16;
@@ -172,10 +172,10 @@ impl Writer {
 }
 
 /// Something that happened, as it is written.
-fn tell<'a>(names: &'a [String], rule: &Rule, did: &'a Did) -> Told<'a> {
+fn tell<'a>(names: &'a [String], rule: &Rule, did: &'a LockEvent) -> Told<'a> {
     let name = |node: NodeId| names[node.index()].as_str();
     match did {
-        Did::Begin(start) => {
+        LockEvent::Begin(start) => {
             let holder = |holder: &Holder| {
                 let Holder { node, mode, permits } = *holder;
                 ToldHolder { node: name(node), mode, permits }
@@ -184,13 +184,13 @@ fn tell<'a>(names: &'a [String], rule: &Rule, did: &'a Did) -> Told<'a> {
             let (algorithm, permits) = (rule.info.name, rule.group.permits());
             Told::Begin { algorithm, permits, holders, floor: start.floor }
         }
-        Did::Acquire(mode) => Told::Acquire { mode: *mode },
-        Did::Enter => Told::Enter,
-        Did::Release => Told::Release,
-        Did::Send { to, message } => Told::Send { to: name(*to), message },
-        Did::Receive { from } => Told::Receive { from: name(*from) },
-        Did::Refuse(fault) => Told::Refuse { why: fault.to_string() },
-        Did::Break(fault) => Told::Break { why: fault.to_string() },
+        LockEvent::Acquire(mode) => Told::Acquire { mode: *mode },
+        LockEvent::Enter => Told::Enter,
+        LockEvent::Release => Told::Release,
+        LockEvent::Send { to, message } => Told::Send { to: name(*to), message },
+        LockEvent::Receive { from } => Told::Receive { from: name(*from) },
+        LockEvent::Refuse(fault) => Told::Refuse { why: fault.to_string() },
+        LockEvent::Break(fault) => Told::Break { why: fault.to_string() },
     }
 }
 

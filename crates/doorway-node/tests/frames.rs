@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use doorway_core::Mode;
-use doorway_node::link::{Decoder, Frame, FrameError, Hello, Incarnation, Received, Versions};
-use doorway_node::wire::{Answer, ClientReport, Flush, Held, Message, Question, Stand, Step};
+use doorway_node::link::{Decoder, Frame, FrameError, Hello, Incarnation, ReceivedCount, Versions};
+use doorway_node::messages::{
+    AlgorithmMessage, Answer, ClientReport, ClientStatus, Flush, HeldLock, Message, Question,
+};
 use doorway_node::{Fence, Name};
 use proptest::prelude::*;
 
@@ -17,7 +19,7 @@ fn hello() -> Hello {
         config: 0x0123_4567_89ab_cdef,
         incarnation: Incarnation(77),
         epochs: vec![1, 0, 300],
-        received: Received { of: Incarnation(99), count: 12 },
+        received: ReceivedCount { of: Incarnation(99), count: 12 },
     }
 }
 
@@ -25,14 +27,15 @@ fn hello() -> Hello {
 fn samples() -> Vec<(&'static str, Vec<u8>)> {
     let lock = Name::new("orders").expect("a name");
     let fence = Fence::new(3, 5);
-    let held = Held { lock: lock.clone(), mode: Mode::Shared, permits: 2 };
-    let report = |stand| {
+    let held = HeldLock { lock: lock.clone(), mode: Mode::Shared, permits: 2 };
+    let report = |status| {
         let mode = Mode::Exclusive;
-        let client = matches!(stand, Stand::Inside(_)).then(|| "ada".to_owned());
-        ClientReport { lock: lock.clone(), session: 8, mode, stand, since_ms: 1500, client }
+        let client = matches!(status, ClientStatus::Inside(_)).then(|| "ada".to_owned());
+        ClientReport { lock: lock.clone(), session: 8, mode, status, since_ms: 1500, client }
     };
-    let reports = vec![report(Stand::Inside(fence)), report(Stand::Waiting(4))];
-    let step = Step { view: 3, clock: 500, lock: lock.clone(), payload: vec![1, 2, 255] };
+    let reports = vec![report(ClientStatus::Inside(fence)), report(ClientStatus::Waiting(4))];
+    let step =
+        AlgorithmMessage { view: 3, clock: 500, lock: lock.clone(), payload: vec![1, 2, 255] };
     let flush = Flush { epochs: vec![1, 2], part: 0, parts: 1, held: vec![held] };
     let frame = |frame: Frame<'_>| {
         let mut bytes = Vec::new();
@@ -45,7 +48,7 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
         ("frame data", frame(Frame::Data { number: 300, received: 2, message: &[7, 8] })),
         ("frame ack", frame(Frame::Ack(1 << 40))),
         ("frame bye", frame(Frame::Bye("wrong group"))),
-        ("message step", message(Message::Step(step))),
+        ("message step", message(Message::Algorithm(step))),
         ("message flush", message(Message::Flush(flush))),
         ("message epochs", message(Message::Epochs(vec![0, 1, 1 << 20]))),
         ("message ask clients", message(Message::Ask(6, Question::Clients(lock.clone())))),
@@ -162,7 +165,7 @@ fn any_frame() -> impl Strategy<Value = Owned> {
     let numbers = (any::<[u16; 2]>(), any::<[u64; 4]>(), prop::collection::vec(any::<u64>(), 0..9));
     let hello = (words, numbers).prop_map(|((group, node), ([min, max], numbers, epochs))| {
         let [config, incarnation, of, count] = numbers;
-        let received = Received { of: Incarnation(of), count };
+        let received = ReceivedCount { of: Incarnation(of), count };
         let versions = Versions { min, max };
         let incarnation = Incarnation(incarnation);
         Owned::Hello(Hello { versions, group, node, config, incarnation, epochs, received })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use doorway_node::locks::{Counters, served};
+use doorway_node::locks::{LockCounters, served};
 use doorway_node::{AcquireError, Config, Handle, Node, RuleConfig};
 use parking_lot::Mutex;
 use rand_chacha::ChaCha8Rng;
@@ -130,8 +130,8 @@ async fn crowd(nodes: &[Node], names: &[String], clients: u64, requests: u32) {
 }
 
 /// The counts of all algorithms at one node.
-fn counts(node: &Node) -> Counters {
-    let mut sum = Counters::default();
+fn counts(node: &Node) -> LockCounters {
+    let mut sum = LockCounters::default();
     node.counters().rules.into_iter().for_each(|rule| sum += rule.counts);
     sum
 }
@@ -139,7 +139,7 @@ fn counts(node: &Node) -> Counters {
 /// Wait until nothing is on its way: as much has arrived as was sent.
 async fn settle(nodes: &[Node]) {
     let under_way = || {
-        let total = |count: fn(&Counters) -> u64| -> u64 {
+        let total = |count: fn(&LockCounters) -> u64| -> u64 {
             nodes.iter().map(|node| count(&counts(node))).sum()
         };
         total(|counts| counts.sent) != total(|counts| counts.received)

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use doorway_core::algorithms::ALL;
-use doorway_node::{Config, Counters, Node, RuleConfig};
+use doorway_node::{Config, LockCounters, Node, RuleConfig};
 
 mod common;
 
@@ -19,7 +19,7 @@ fn rules() -> Vec<RuleConfig> {
 
 /// The messages of one algorithm that all nodes have sent so far.
 fn sent(nodes: &[Node], algorithm: &str) -> u64 {
-    let counts = |node: &Node| -> Counters {
+    let counts = |node: &Node| -> LockCounters {
         let rules = node.counters().rules;
         let rule = rules.into_iter().find(|rule| rule.algorithm == algorithm);
         rule.expect("every served algorithm has a rule").counts
@@ -46,7 +46,7 @@ async fn serving(configs: &[Config]) -> Vec<Node> {
 /// Wait until nothing is on its way: as much has arrived as was sent.
 async fn settle(nodes: &[Node]) {
     loop {
-        let total = |count: fn(&Counters) -> u64| -> u64 {
+        let total = |count: fn(&LockCounters) -> u64| -> u64 {
             let rules = nodes.iter().flat_map(|node| node.counters().rules);
             rules.map(|rule| count(&rule.counts)).sum()
         };

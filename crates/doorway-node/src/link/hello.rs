@@ -21,12 +21,12 @@ pub struct Hello {
     /// The epochs of all members, as far as it knows them.
     pub epochs: Vec<u64>,
     /// What it has received of the other side.
-    pub received: Received,
+    pub received: ReceivedCount,
 }
 
 /// What a node has received of another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Received {
+pub struct ReceivedCount {
     /// In which of the other's lives.
     pub of: Incarnation,
     /// How many messages.

@@ -1,6 +1,6 @@
 //! The receiving half of a link: which message is the next.
 
-use super::{Incarnation, Received};
+use super::{Incarnation, ReceivedCount};
 
 /// What has been received of a peer, and on which connection more may come.
 ///
@@ -9,7 +9,7 @@ use super::{Incarnation, Received};
 /// read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Inbox {
-    received: Received,
+    received: ReceivedCount,
     /// The newest connection.
     connection: u64,
     /// Has it been resumed?
@@ -32,7 +32,7 @@ pub enum Verdict {
 impl Inbox {
     /// Begin a connection: its number, and what to say that has been received. No earlier
     /// connection delivers any more.
-    pub fn greet(&mut self) -> (u64, Received) {
+    pub fn greet(&mut self) -> (u64, ReceivedCount) {
         self.connection += 1;
         self.open = false;
         (self.connection, self.received)
@@ -49,7 +49,7 @@ impl Inbox {
         }
         self.open = true;
         if self.received.of != peer {
-            self.received = Received { of: peer, count: 0 };
+            self.received = ReceivedCount { of: peer, count: 0 };
         }
         true
     }

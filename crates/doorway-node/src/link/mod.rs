@@ -9,9 +9,9 @@ mod inbox;
 mod outbox;
 
 pub use frame::{Decoder, Frame, FrameError, Kind, MESSAGE_MAX};
-pub use hello::{Hello, Received, Refusal, Versions};
+pub use hello::{Hello, ReceivedCount, Refusal, Versions};
 pub use inbox::{Inbox, Verdict};
-pub use outbox::{Breach, Outbox};
+pub use outbox::{AckError, Outbox};
 
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::frame::Frame;
-use super::{Incarnation, Received};
+use super::{Incarnation, ReceivedCount};
 
 /// Messages for a peer, from when they are sent until it says that it has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -21,12 +21,12 @@ pub struct Outbox {
     /// How many messages of the peer are here, to be told at the next opportunity.
     received: u64,
     /// How many the peer has been told of on this connection.
-    told: u64,
+    ack_sent: u64,
 }
 
 /// A peer says what cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Breach {
+pub enum AckError {
     /// It acknowledges what it was never sent.
     #[error("it acknowledges {count} messages, and was sent {sent}")]
     NeverSent {
@@ -64,14 +64,14 @@ impl Outbox {
         connection: u64,
         me: Incarnation,
         peer: Incarnation,
-        has: Received,
-    ) -> Result<(), Breach> {
+        has: ReceivedCount,
+    ) -> Result<(), AckError> {
         if self.peer == Some(peer) {
             // A peer that does not know this life of ours has received nothing of it.
             let count = if has.of == me { has.count } else { 0 };
             if count < self.acknowledged {
                 let acknowledged = self.acknowledged;
-                return Err(Breach::Forgotten { count, acknowledged });
+                return Err(AckError::Forgotten { count, acknowledged });
             }
             self.acknowledge(count)?;
             self.written = count;
@@ -80,14 +80,14 @@ impl Outbox {
         }
         self.connection = connection;
         // The hello has told it.
-        self.told = self.received;
+        self.ack_sent = self.received;
         Ok(())
     }
 
     /// The peer has so many messages.
-    pub fn acknowledge(&mut self, count: u64) -> Result<(), Breach> {
+    pub fn acknowledge(&mut self, count: u64) -> Result<(), AckError> {
         if count > self.written {
-            return Err(Breach::NeverSent { count, sent: self.written });
+            return Err(AckError::NeverSent { count, sent: self.written });
         }
         // An older word may come after a newer one.
         let news = count.saturating_sub(self.acknowledged);
@@ -97,9 +97,9 @@ impl Outbox {
     }
 
     /// So many messages of the peer have been delivered here. Is it time to tell it?
-    pub fn note(&mut self, received: u64) -> bool {
+    pub fn set_received(&mut self, received: u64) -> bool {
         self.received = received;
-        self.owes()
+        self.ack_due()
     }
 
     /// Append what is to be written on this connection: until `limit` bytes are there, for nobody
@@ -114,33 +114,33 @@ impl Outbox {
                 break;
             }
             self.written += 1;
-            self.told = self.received;
+            self.ack_sent = self.received;
             let (number, received) = (self.written, self.received);
             Frame::Data { number, received, message }.encode(out);
         }
-        if self.owes() {
-            self.tell(out);
+        if self.ack_due() {
+            self.write_ack(out);
         }
         true
     }
 
     /// Append a sign of life. `false` if the connection has been replaced.
-    pub fn beat(&mut self, connection: u64, out: &mut Vec<u8>) -> bool {
+    pub fn heartbeat(&mut self, connection: u64, out: &mut Vec<u8>) -> bool {
         let current = self.connection == connection;
         if current {
-            self.tell(out);
+            self.write_ack(out);
         }
         current
     }
 
-    fn tell(&mut self, out: &mut Vec<u8>) {
-        self.told = self.received;
+    fn write_ack(&mut self, out: &mut Vec<u8>) {
+        self.ack_sent = self.received;
         Frame::Ack(self.received).encode(out);
     }
 
     /// Has so much come that the peer should hear of it, though there is no message to tell it by?
-    fn owes(&self) -> bool {
-        self.received.saturating_sub(self.told) >= Self::ACK_AFTER
+    fn ack_due(&self) -> bool {
+        self.received.saturating_sub(self.ack_sent) >= Self::ACK_AFTER
     }
 
     /// How many messages the peer has not acknowledged.

@@ -7,13 +7,13 @@ use doorway_protocol::{Fence, Name};
 use slab::Slab;
 use smallvec::SmallVec;
 
+use super::effects::{LostGrant, ShardEffects};
 use super::lock::ClientId;
 use super::machine::Fault;
-use super::shard::{LostBy, Out};
 
 /// Why a client that was inside is so no more, or why one that waits will never be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum ClientEnd {
     /// The node has stopped.
     #[error("the node has stopped")]
     Lost,
@@ -48,7 +48,7 @@ enum State {
     Waiting,
     Inside(Fence),
     /// Kept small: few ever get here. The fence is that of a client that was inside.
-    Ended(Box<(Ended, Option<Fence>)>),
+    Ended(Box<(ClientEnd, Option<Fence>)>),
 }
 
 impl Client {
@@ -84,9 +84,9 @@ impl Clients {
     }
 
     /// Somebody has left: the lock that it was a client of comes back.
-    pub(super) fn remove(&mut self, client: ClientId, out: &mut Out) -> Option<u32> {
+    pub(super) fn remove(&mut self, client: ClientId, out: &mut ShardEffects) -> Option<u32> {
         let gone = self.0.try_remove(client.0 as usize)?;
-        out.spent.extend(gone.wakers);
+        out.discarded.extend(gone.wakers);
         if self.0.is_empty() && self.0.capacity() > SPARE {
             self.0 = Slab::new(); // What many of them needed is given back.
         }
@@ -108,14 +108,20 @@ impl Clients {
     }
 
     /// A client will never be inside, or is so no more.
-    pub(super) fn end(&mut self, client: ClientId, why: Ended, wakers: &mut Vec<Waker>) {
+    pub(super) fn end(&mut self, client: ClientId, why: ClientEnd, wakers: &mut Vec<Waker>) {
         if let Some(client) = self.0.get_mut(client.0 as usize) {
             client.end(why, wakers);
         }
     }
 
     /// A client that is inside of this lock is so no more.
-    pub(super) fn lose(&mut self, client: ClientId, lock: &Name, why: Ended, out: &mut Out) {
+    pub(super) fn lose(
+        &mut self,
+        client: ClientId,
+        lock: &Name,
+        why: ClientEnd,
+        out: &mut ShardEffects,
+    ) {
         if let Some(client) = self.0.get_mut(client.0 as usize) {
             client.lose(lock, why, out);
         }
@@ -125,8 +131,8 @@ impl Clients {
     pub(super) fn end_all<'a>(
         &mut self,
         name: impl Fn(u32) -> &'a Name,
-        why: Ended,
-        out: &mut Out,
+        why: ClientEnd,
+        out: &mut ShardEffects,
     ) {
         for (_, client) in &mut self.0 {
             client.lose(name(client.lock), why, out);
@@ -138,15 +144,15 @@ impl Clients {
         &mut self,
         client: ClientId,
         waker: &Waker,
-        out: &mut Out,
-    ) -> Poll<Result<Fence, Ended>> {
+        out: &mut ShardEffects,
+    ) -> Poll<Result<Fence, ClientEnd>> {
         let Some(client) = self.0.get_mut(client.0 as usize) else {
-            return Poll::Ready(Err(Ended::Lost));
+            return Poll::Ready(Err(ClientEnd::Lost));
         };
         match &client.state {
             State::Waiting => {
                 if !client.knows(waker) {
-                    out.spent.extend(client.wakers.drain(..));
+                    out.discarded.extend(client.wakers.drain(..));
                     client.wakers.push(waker.clone());
                 }
                 Poll::Pending
@@ -161,10 +167,10 @@ impl Clients {
         &mut self,
         client: ClientId,
         waker: &Waker,
-        out: &mut Out,
-    ) -> Poll<Ended> {
+        out: &mut ShardEffects,
+    ) -> Poll<ClientEnd> {
         let Some(client) = self.0.get_mut(client.0 as usize) else {
-            return Poll::Ready(Ended::Lost);
+            return Poll::Ready(ClientEnd::Lost);
         };
         if let State::Ended(ended) = &client.state {
             return Poll::Ready(ended.0);
@@ -189,14 +195,14 @@ impl Client {
         self.wakers.iter().any(|known| known.will_wake(waker))
     }
 
-    fn lose(&mut self, lock: &Name, why: Ended, out: &mut Out) {
+    fn lose(&mut self, lock: &Name, why: ClientEnd, out: &mut ShardEffects) {
         if let State::Inside(fence) = self.state {
-            out.lost.push(LostBy { session: self.session, lock: lock.clone(), fence });
+            out.lost.push(LostGrant { session: self.session, lock: lock.clone(), fence });
         }
         self.end(why, &mut out.wakers);
     }
 
-    fn end(&mut self, why: Ended, wakers: &mut Vec<Waker>) {
+    fn end(&mut self, why: ClientEnd, wakers: &mut Vec<Waker>) {
         if !self.is_ended() {
             self.state = State::Ended(Box::new((why, self.fence())));
             wakers.extend(self.wakers.drain(..));

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 /// What happened under one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counters {
+pub struct LockCounters {
     /// Clients that went inside.
     pub grants: u64,
     /// Clients that had to wait first, whether they went inside later or gave up.
@@ -26,7 +26,7 @@ pub struct Counters {
     pub kept: u64,
 }
 
-impl AddAssign for Counters {
+impl AddAssign for LockCounters {
     /// Put the counts of two shards together.
     fn add_assign(&mut self, other: Self) {
         self.grants += other.grants;

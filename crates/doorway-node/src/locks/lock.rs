@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use doorway_core::{Mode, NodeId, NodeSet};
 use smallvec::SmallVec;
 
+use super::event::LockEvent;
 use super::machine::{Fault, Machine, Sends};
-use super::record::Did;
 use super::rule::Rule;
 
 /// A client of this node, from when it asks until it leaves.
@@ -19,7 +19,7 @@ pub struct ClientId(pub u32);
 
 /// What came of a step: messages to send, and clients that are now inside, both in order.
 #[derive(Clone, Debug, Default)]
-pub struct Moves {
+pub struct LockEffects {
     /// The messages.
     pub sends: Sends,
     /// The clients.
@@ -27,10 +27,10 @@ pub struct Moves {
     /// How often the algorithm let the node in for them; all other grants passed between clients.
     pub entries: u32,
     /// What the machine did, if that is to be written down.
-    pub record: Option<Vec<Did>>,
+    pub record: Option<Vec<LockEvent>>,
 }
 
-impl Moves {
+impl LockEffects {
     /// Forget what was to be done, keeping the buffers; what happened has happened.
     pub fn clear(&mut self) {
         self.sends.clear();
@@ -67,7 +67,12 @@ impl<M: ?Sized> Default for Lock<M> {
 
 impl<M: Machine + ?Sized> Lock<M> {
     /// A view begins. Whoever left since the last one is released now, whoever waits asks again.
-    pub fn start(&mut self, rule: &Rule, machine: Box<M>, out: &mut Moves) -> Result<(), Fault> {
+    pub fn start(
+        &mut self,
+        rule: &Rule,
+        machine: Box<M>,
+        out: &mut LockEffects,
+    ) -> Result<(), Fault> {
         self.machine = Some(machine);
         self.turns = 0;
         if let Some(wait) = &mut self.wait {
@@ -109,7 +114,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         rule: &Rule,
         client: ClientId,
         mode: Mode,
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> Result<(), Fault> {
         if self.waiters() == 0 && self.enter_at_once(rule, client, mode, out)? {
             return Ok(());
@@ -124,7 +129,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         rule: &Rule,
         client: ClientId,
         mode: Mode,
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> Result<bool, Fault> {
         let Some(machine) = self.machine.as_mut() else { return Ok(false) };
         if machine.may_acquire(&rule.group, mode) {
@@ -134,8 +139,8 @@ impl<M: Machine + ?Sized> Lock<M> {
                 self.turns = 0;
                 out.entries += 1;
             }
-            self.note_sends(sent, out);
-            self.record(|| Did::Acquire(mode), entered, sent, out);
+            self.track_unheard(sent, out);
+            self.record(|| LockEvent::Acquire(mode), entered, sent, out);
         }
         Ok(self.admit_if_room(rule, client, mode, out))
     }
@@ -146,7 +151,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         rule: &Rule,
         client: ClientId,
         mode: Mode,
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> Result<(), Fault> {
         if self.waiters() > 0 {
             return Ok(());
@@ -155,14 +160,19 @@ impl<M: Machine + ?Sized> Lock<M> {
         if machine.may_acquire(&rule.group, mode) && machine.try_acquire(&rule.group, mode)? {
             self.turns = 0;
             out.entries += 1;
-            self.record(|| Did::Acquire(mode), true, out.sends.len(), out);
+            self.record(|| LockEvent::Acquire(mode), true, out.sends.len(), out);
         }
         self.admit_if_room(rule, client, mode, out);
         Ok(())
     }
 
     /// A client leaves: it was inside, or it gives up. Whether it was here at all comes back.
-    pub fn leave(&mut self, rule: &Rule, client: ClientId, out: &mut Moves) -> Result<bool, Fault> {
+    pub fn leave(
+        &mut self,
+        rule: &Rule,
+        client: ClientId,
+        out: &mut LockEffects,
+    ) -> Result<bool, Fault> {
         if let Some(at) = self.inside.iter().position(|(inside, _)| *inside == client) {
             self.inside.remove(at);
         } else if let (Some(at), Some(wait)) = (self.place(client), &mut self.wait) {
@@ -180,7 +190,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         rule: &Rule,
         from: NodeId,
         payload: &[u8],
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> Result<(), Fault> {
         let Some(machine) = self.machine.as_mut() else { return Ok(()) };
         let sent = out.sends.len();
@@ -188,14 +198,14 @@ impl<M: Machine + ?Sized> Lock<M> {
         if let Some(wait) = &mut self.wait {
             wait.unheard.remove(from);
         }
-        self.note(entered, sent, out);
-        self.record(|| Did::Receive { from }, entered, sent, out);
+        self.account(entered, sent, out);
+        self.record(|| LockEvent::Receive { from }, entered, sent, out);
         self.settle(rule, out)
     }
 
     /// The one place where it is decided what to do next: let a client in, give back what nobody
     /// can use, or ask.
-    fn settle(&mut self, rule: &Rule, out: &mut Moves) -> Result<(), Fault> {
+    fn settle(&mut self, rule: &Rule, out: &mut LockEffects) -> Result<(), Fault> {
         loop {
             while let Some((client, mode)) = self.first()
                 && self.admit_if_room(rule, client, mode, out)
@@ -208,15 +218,15 @@ impl<M: Machine + ?Sized> Lock<M> {
             let Some(machine) = self.machine.as_mut() else { return Ok(()) };
             let sent = out.sends.len();
             let (entered, did) = if spare {
-                (machine.release(&rule.group, &mut out.sends)?, Did::Release)
+                (machine.release(&rule.group, &mut out.sends)?, LockEvent::Release)
             } else if let Some(mode) = next
                 && machine.may_acquire(&rule.group, mode)
             {
-                (machine.acquire(&rule.group, mode, &mut out.sends)?, Did::Acquire(mode))
+                (machine.acquire(&rule.group, mode, &mut out.sends)?, LockEvent::Acquire(mode))
             } else {
                 return Ok(());
             };
-            self.note(entered, sent, out);
+            self.account(entered, sent, out);
             self.record(|| did, entered, sent, out);
         }
     }
@@ -243,7 +253,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         rule: &Rule,
         client: ClientId,
         mode: Mode,
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> bool {
         let admits = self.admits(rule, mode);
         if admits {
@@ -256,7 +266,7 @@ impl<M: Machine + ?Sized> Lock<M> {
     }
 
     /// Remember what the machine did: whether it entered, and what it sent after the first `sent`.
-    fn note(&mut self, entered: bool, sent: usize, out: &mut Moves) {
+    fn account(&mut self, entered: bool, sent: usize, out: &mut LockEffects) {
         if entered {
             out.entries += 1;
             // An entry that nobody uses is given back, and is no turn for those who hold permits.
@@ -264,20 +274,26 @@ impl<M: Machine + ?Sized> Lock<M> {
                 self.turns = 0;
             }
         }
-        self.note_sends(sent, out);
+        self.track_unheard(sent, out);
     }
 
     /// Write down a step of the machine, if that is wanted: what happened to it, and what it did.
-    fn record(&self, what: impl FnOnce() -> Did, entered: bool, sent: usize, out: &mut Moves) {
+    fn record(
+        &self,
+        what: impl FnOnce() -> LockEvent,
+        entered: bool,
+        sent: usize,
+        out: &mut LockEffects,
+    ) {
         let (Some(record), Some(machine)) = (&mut out.record, &self.machine) else { return };
         record.push(what());
-        record.extend(entered.then_some(Did::Enter));
+        record.extend(entered.then_some(LockEvent::Enter));
         for (to, payload) in &out.sends[sent..] {
-            record.push(Did::Send { to: *to, message: machine.show(payload) });
+            record.push(LockEvent::Send { to: *to, message: machine.show(payload) });
         }
     }
 
-    fn note_sends(&mut self, sent: usize, out: &Moves) {
+    fn track_unheard(&mut self, sent: usize, out: &LockEffects) {
         if self.machine.as_ref().is_some_and(|machine| machine.waiting().is_some()) {
             let unheard = &mut self.wait.get_or_insert_default().unheard;
             for (to, _) in &out.sends[sent..] {
@@ -323,13 +339,13 @@ impl<M: Machine + ?Sized> Lock<M> {
     }
 
     /// Has this node no client here?
-    pub fn idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.inside.is_empty() && self.waiters() == 0
     }
 
     /// If the lock may be forgotten: from where it must start again.
     pub fn floor(&self) -> Option<u64> {
-        if !self.idle() {
+        if !self.is_idle() {
             return None;
         }
         self.machine.as_ref().map_or(Some(0), |machine| machine.floor())

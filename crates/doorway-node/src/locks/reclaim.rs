@@ -9,16 +9,16 @@ use std::time::Duration;
 use doorway_core::Mode;
 use doorway_protocol::Fence;
 
-use super::clients::{Client, Ended};
+use super::clients::{Client, ClientEnd};
+use super::effects::ShardEffects;
 use super::lock::{ClientId, Lock};
 use super::machine::Machine;
-use super::shard::{Out, Shard};
+use super::shard::{Shard, ShardState};
 use super::table::Slot;
-use super::view::Run;
 
 /// Why a client is not inside again. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unclaimed {
+pub enum ReclaimRefusal {
     /// The shard has stopped for a view, whose start is said to be without this client.
     TooLate,
     /// Others are inside who cannot have been there with it.
@@ -34,9 +34,9 @@ impl Shard {
         fence: Fence,
         session: u64,
         now: Duration,
-    ) -> Result<ClientId, Unclaimed> {
-        if self.run != Run::Stopped || self.target > 0 {
-            return Err(Unclaimed::TooLate);
+    ) -> Result<ClientId, ReclaimRefusal> {
+        if self.state != ShardState::Stopped || self.target > 0 {
+            return Err(ReclaimRefusal::TooLate);
         }
         let entry = self.table.get_mut(slot.0);
         let rule = &self.setup.rules[entry.rule as usize];
@@ -45,29 +45,29 @@ impl Shard {
         // A node never gives the same fence twice, whatever the lock.
         let fence_of = |client| clients.get(client).and_then(Client::fence);
         if inside(&entry.lock).into_iter().any(|client| fence_of(client) == Some(fence)) {
-            return Err(Unclaimed::Taken);
+            return Err(ReclaimRefusal::Taken);
         }
         let client = clients.add(slot.0, session, now);
         if entry.lock.reclaim(rule, client, mode) {
             clients.enter(client, fence, now, &mut Vec::new());
             Ok(client)
         } else {
-            clients.remove(client, &mut Out::default());
-            Err(Unclaimed::Taken)
+            clients.remove(client, &mut ShardEffects::default());
+            Err(ReclaimRefusal::Taken)
         }
     }
 
     /// Nobody can have been inside under a fence of a view that has not begun: those who said so
     /// have lost what they said they hold.
-    pub fn disown(&mut self, view: u64, out: &mut Out) {
+    pub fn disown(&mut self, view: u64, out: &mut ShardEffects) {
         for entry in self.table.iter_mut() {
             let rule = &self.setup.rules[entry.rule as usize];
             for client in inside(&entry.lock) {
                 let fence = self.clients.get(client).and_then(Client::fence);
                 if fence.is_some_and(|fence| fence.view() >= view) {
                     // Without a machine nothing can go wrong, and nothing comes of it.
-                    let _ = entry.lock.leave(rule, client, &mut self.moves);
-                    self.clients.lose(client, &entry.name, Ended::Lost, out);
+                    let _ = entry.lock.leave(rule, client, &mut self.effects);
+                    self.clients.lose(client, &entry.name, ClientEnd::Lost, out);
                 }
             }
         }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use doorway_core::{Mode, NodeId};
 use doorway_protocol::Name;
 
-use super::counters::Counters;
+use super::counters::LockCounters;
 use super::lock::ClientId;
 use super::machine::Machine;
 use super::shard::Shard;
 use super::table::{Entry, Slot};
-use crate::wire::{ClientReport, Stand};
+use crate::messages::{ClientReport, ClientStatus};
 
 impl Shard {
     /// The clients of one lock; or of all locks for which somebody waits, here or elsewhere.
@@ -33,7 +33,7 @@ impl Shard {
 
     /// The names of all locks with clients here.
     pub fn busy(&self) -> impl Iterator<Item = &Name> {
-        self.table.iter().filter(|entry| !entry.lock.idle()).map(|entry| &entry.name)
+        self.table.iter().filter(|entry| !entry.lock.is_idle()).map(|entry| &entry.name)
     }
 
     /// How many clients wait for one lock.
@@ -49,7 +49,7 @@ impl Shard {
                 lock: entry.name.clone(),
                 session: client.session,
                 mode,
-                stand: client.fence().map_or(Stand::Waiting(place), Stand::Inside),
+                status: client.fence().map_or(ClientStatus::Waiting(place), ClientStatus::Inside),
                 since_ms: u64::try_from(since).unwrap_or(u64::MAX),
                 client: None, // A shard knows sessions by their numbers.
             });
@@ -65,7 +65,7 @@ impl Shard {
     }
 
     /// What was counted under each rule.
-    pub fn counters(&self) -> Vec<Counters> {
+    pub fn counters(&self) -> Vec<LockCounters> {
         let mut counters = self.counters.clone();
         for entry in self.table.iter() {
             counters[entry.rule as usize].kept += 1;

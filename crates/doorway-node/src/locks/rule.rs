@@ -14,7 +14,7 @@ pub struct Rule {
     pub group: Group,
     /// How often the lock may pass between clients of one node while another node waits.
     pub handovers: u32,
-    begin: fn(NodeId, &Group, &Start) -> Box<dyn Machine>,
+    new_machine: fn(NodeId, &Group, &Start) -> Box<dyn Machine>,
 }
 
 /// Why there is no such rule.
@@ -40,8 +40,8 @@ impl Rule {
         permits: u32,
         handovers: u32,
     ) -> Result<Self, RuleError> {
-        let found = algorithms::with(algorithm, Begin);
-        let (info, begin) = found.ok_or_else(|| RuleError::Unknown(algorithm.to_owned()))?;
+        let found = algorithms::with(algorithm, MachineConstructor);
+        let (info, new_machine) = found.ok_or_else(|| RuleError::Unknown(algorithm.to_owned()))?;
         if !info.served {
             return Err(RuleError::NotServed(algorithm.to_owned()));
         }
@@ -49,17 +49,17 @@ impl Rule {
         let several = (permits != 1).then_some(permits);
         let shape = Shape { permits: several, seats: several, ..Shape::default() };
         let group = info.group(size, &shape).map_err(RuleError::Group)?;
-        Ok(Self { info, group, handovers, begin })
+        Ok(Self { info, group, handovers, new_machine })
     }
 
     /// Node `me` as a lock begins; a start that cannot be is refused.
-    pub fn begin(
+    pub fn new_machine(
         &self,
         me: NodeId,
         start: &Start,
     ) -> Result<Box<dyn Machine>, doorway_core::GroupError> {
         start.check(&self.info, &self.group)?;
-        Ok((self.begin)(me, &self.group, start))
+        Ok((self.new_machine)(me, &self.group, start))
     }
 }
 
@@ -69,9 +69,9 @@ pub fn served() -> Vec<&'static str> {
     served.map(|entry| entry.info.name).collect()
 }
 
-struct Begin;
+struct MachineConstructor;
 
-impl Task for Begin {
+impl Task for MachineConstructor {
     type Output = (Info, fn(NodeId, &Group, &Start) -> Box<dyn Machine>);
 
     fn run<A: Algorithm + 'static>(self) -> Self::Output {

@@ -1,27 +1,27 @@
 //! A shard: many named locks of one node, under one clock and in one view.
 //!
 //! Everything that happens to a shard is a call, and what is to be done about it is put into an
-//! [`Out`]. Between two views clients queue and leave, and nobody enters.
+//! [`ShardEffects`]. Between two views clients queue and leave, and nobody enters.
 
 use std::mem::take;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use doorway_core::{Holder, Mode, NodeId};
+use doorway_core::{Holder, Mode, NodeId, Start};
 use doorway_protocol::{Fence, Name};
 use rustc_hash::FxHashMap;
 
-use super::clients::{Client, Clients, Ended};
-use super::counters::Counters;
-use super::kept::Kept;
-use super::lock::{ClientId, Lock, Moves};
+use super::clients::{Client, ClientEnd, Clients};
+use super::counters::LockCounters;
+use super::early::EarlyMessages;
+use super::effects::ShardEffects;
+use super::event::{LockEvent, Record};
+use super::lock::{ClientId, Lock, LockEffects};
 use super::machine::{Fault, Machine};
-use super::record::{Did, Record};
 use super::rule::Rule;
 use super::table::{Slot, Table};
-use super::view::Run;
-use crate::wire::Step;
+use crate::messages::AlgorithmMessage;
 
 /// Who was inside each lock as a view began; never listed, so its order plays no part.
 pub(super) type Holders = FxHashMap<Name, Vec<Holder>>;
@@ -39,7 +39,7 @@ pub struct Setup {
 
 /// A client wants in.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct LockRequest {
     /// How. Whoever would share what its rule cannot share would wait for ever, and is turned away
     /// before.
     pub mode: Mode,
@@ -49,36 +49,17 @@ pub struct Ask {
     pub now: Duration,
 }
 
-/// A session was inside of a lock, under this fence, and has lost it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostBy {
-    /// The session, by its number at this node; none has the number 0.
-    pub session: u64,
-    /// The lock.
-    pub lock: Name,
-    /// The fence.
-    pub fence: Fence,
-}
-
-/// What is to be done about what happened.
-#[derive(Debug, Default)]
-pub struct Out {
-    /// Messages to send, in order. They go into their queues before the shard is unlocked.
-    pub steps: Vec<(NodeId, Step)>,
-    /// Whom to wake, once the shard is unlocked.
-    pub wakers: Vec<Waker>,
-    /// Wakers that are of no more use, to be dropped once the shard is unlocked: one may own a
-    /// task, and the task a lock of this shard.
-    pub spent: Vec<Waker>,
-    /// Who was inside of something and has lost it.
-    pub lost: Vec<LostBy>,
-    /// What was refused or broke a lock, for the log: who did it, which may be this node.
-    pub refused: Vec<(NodeId, Name, Fault)>,
-    /// The clock is far, or the shard cannot go on in this view: the group must start the next.
-    pub overdue: bool,
-    /// What happened, in a shard that writes it down. It goes into its queue before the shard is
-    /// unlocked.
-    pub records: Vec<Record>,
+/// What a shard is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShardState {
+    /// It waits for its target to start.
+    Stopped,
+    /// It runs its target.
+    Running,
+    /// It can do no more in its target and waits for a newer view.
+    Exhausted,
+    /// The node has stopped.
+    Ended,
 }
 
 /// A peer's clock up to here is believed, and a shard whose own gets here is spent. It leaves room
@@ -89,7 +70,7 @@ pub(super) const CLOCK_FULL: u64 = Fence::CLOCK_LIMIT + Fence::CLOCK_LIMIT / 2;
 #[derive(Debug)]
 pub struct Shard {
     pub(super) setup: Arc<Setup>,
-    pub(super) run: Run,
+    pub(super) state: ShardState,
     /// The newest view for which the shard has stopped; no older one is ever run.
     pub(super) target: u64,
     /// Counts grants, and is never behind that of any message received in this view.
@@ -101,37 +82,37 @@ pub struct Shard {
     pub(super) clients: Clients,
     /// Who was inside as the view began, for the locks that have not begun in it here.
     pub(super) holders: Holders,
-    pub(super) kept: Kept,
-    pub(super) counters: Vec<Counters>,
-    pub(super) moves: Moves,
+    pub(super) early: EarlyMessages,
+    pub(super) counters: Vec<LockCounters>,
+    pub(super) effects: LockEffects,
 }
 
 impl Shard {
     /// A shard without locks. No view runs yet.
     pub fn new(setup: Arc<Setup>) -> Self {
         Self {
-            run: Run::Stopped,
+            state: ShardState::Stopped,
             target: 0,
             clock: 0,
             floors: vec![0; setup.rules.len()],
             table: Table::default(),
             clients: Clients::default(),
             holders: Holders::default(),
-            kept: Kept::default(),
-            counters: vec![Counters::default(); setup.rules.len()],
-            moves: Moves::default(),
+            early: EarlyMessages::default(),
+            counters: vec![LockCounters::default(); setup.rules.len()],
+            effects: LockEffects::default(),
             setup,
         }
     }
 
     /// From now on, write down what happens.
     pub fn record(&mut self) {
-        self.moves.record.get_or_insert_default();
+        self.effects.record.get_or_insert_default();
     }
 
     /// Keep the lock of that name in its place, until it has been closed as often as opened.
     pub fn open(&mut self, name: &Name, rule: usize) -> Slot {
-        let at = self.table.enter(name, rule);
+        let at = self.table.get_or_insert(name, rule);
         self.table.pin(at);
         Slot(at)
     }
@@ -139,19 +120,24 @@ impl Shard {
     /// The lock need not be kept any more.
     pub fn close(&mut self, slot: Slot) {
         self.table.unpin(slot.0);
-        self.rest(slot.0);
+        self.mark_used(slot.0);
     }
 
     /// A client wants in. With a fence it is inside at once, else it waits.
-    pub fn acquire(&mut self, slot: Slot, ask: Ask, out: &mut Out) -> (ClientId, Option<Fence>) {
+    pub fn acquire(
+        &mut self,
+        slot: Slot,
+        ask: LockRequest,
+        out: &mut ShardEffects,
+    ) -> (ClientId, Option<Fence>) {
         let client = self.clients.add(slot.0, ask.session, ask.now);
-        self.begin(slot.0, ask.now, out);
+        self.start_lock(slot.0, ask.now, out);
         if let Some(ended) = self.barred(slot.0) {
             self.clients.end(client, ended, &mut out.wakers);
             return (client, None);
         }
-        self.step(slot.0, ask.now, out, |lock, rule, moves| {
-            lock.acquire(rule, client, ask.mode, moves)
+        self.apply(slot.0, ask.now, out, |lock, rule, effects| {
+            lock.acquire(rule, client, ask.mode, effects)
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
@@ -170,16 +156,16 @@ impl Shard {
     pub fn try_acquire(
         &mut self,
         slot: Slot,
-        ask: Ask,
-        out: &mut Out,
-    ) -> Result<Option<(ClientId, Fence)>, Ended> {
-        self.begin(slot.0, ask.now, out);
+        ask: LockRequest,
+        out: &mut ShardEffects,
+    ) -> Result<Option<(ClientId, Fence)>, ClientEnd> {
+        self.start_lock(slot.0, ask.now, out);
         if let Some(ended) = self.barred(slot.0) {
             return Err(ended);
         }
         let client = self.clients.add(slot.0, ask.session, ask.now);
-        self.step(slot.0, ask.now, out, |lock, rule, moves| {
-            lock.try_acquire(rule, client, ask.mode, moves)
+        self.apply(slot.0, ask.now, out, |lock, rule, effects| {
+            lock.try_acquire(rule, client, ask.mode, effects)
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
@@ -193,13 +179,18 @@ impl Shard {
         &mut self,
         client: ClientId,
         waker: &Waker,
-        out: &mut Out,
-    ) -> Poll<Result<Fence, Ended>> {
+        out: &mut ShardEffects,
+    ) -> Poll<Result<Fence, ClientEnd>> {
         self.clients.poll(client, waker, out)
     }
 
     /// Has a client that was inside lost its lock? If not, `waker` hears of it.
-    pub fn poll_lost(&mut self, client: ClientId, waker: &Waker, out: &mut Out) -> Poll<Ended> {
+    pub fn poll_lost(
+        &mut self,
+        client: ClientId,
+        waker: &Waker,
+        out: &mut ShardEffects,
+    ) -> Poll<ClientEnd> {
         self.clients.poll_lost(client, waker, out)
     }
 
@@ -209,64 +200,164 @@ impl Shard {
     }
 
     /// A client is gone, wherever it stood: inside, waiting, or at its end.
-    pub fn leave(&mut self, client: ClientId, now: Duration, out: &mut Out) {
+    pub fn leave(&mut self, client: ClientId, now: Duration, out: &mut ShardEffects) {
         let Some(at) = self.clients.remove(client, out) else { return };
-        self.step(at, now, out, |lock, rule, moves| lock.leave(rule, client, moves).map(|_| ()));
-        self.rest(at);
+        self.apply(at, now, out, |lock, rule, effects| {
+            lock.leave(rule, client, effects).map(|_| ())
+        });
+        self.mark_used(at);
+    }
+
+    /// A message of a peer has arrived. One of another view is dropped, one of a view that has not
+    /// started here is kept until it does.
+    pub fn receive(
+        &mut self,
+        from: NodeId,
+        rule: usize,
+        message: &AlgorithmMessage,
+        now: Duration,
+        out: &mut ShardEffects,
+    ) {
+        // Nobody runs a view for which we have not stopped: such a message is of a view that this
+        // process never was in.
+        if message.view != self.target {
+            return;
+        }
+        match self.state {
+            ShardState::Stopped => return self.keep_early(from, rule, message, out),
+            ShardState::Exhausted | ShardState::Ended => return,
+            ShardState::Running => {}
+        }
+        if message.clock >= CLOCK_FULL {
+            let fault = Fault::Rejected("a clock that no correct node reaches");
+            return out.refused.push((from, message.lock.clone(), fault));
+        }
+        let at = self.table.get_or_insert(&message.lock, rule);
+        self.start_lock(at, now, out);
+        if self.table.get(at).broken.is_some() {
+            return;
+        }
+        let entry = self.table.get_mut(at);
+        let rule = &self.setup.rules[entry.rule as usize];
+        match entry.lock.receive(rule, from, &message.payload, &mut self.effects) {
+            Ok(()) => {
+                self.clock = self.clock.max(message.clock);
+                let counters = &mut self.counters[entry.rule as usize];
+                counters.received += 1;
+                counters.remote += u64::from(self.effects.entries);
+                self.apply_effects(at, now, out);
+            }
+            Err(fault @ Fault::Breached(_)) => self.break_lock(at, from, fault, now, out),
+            Err(fault) => {
+                self.effects.clear();
+                self.record_events(
+                    at,
+                    now,
+                    out,
+                    [LockEvent::Receive { from }, LockEvent::Refuse(fault)],
+                );
+                out.refused.push((from, message.lock.clone(), fault));
+            }
+        }
+        self.mark_used(at);
+    }
+
+    /// A message came before its view has started here.
+    fn keep_early(
+        &mut self,
+        from: NodeId,
+        rule: usize,
+        message: &AlgorithmMessage,
+        out: &mut ShardEffects,
+    ) {
+        if self.early.push(from, rule, message) {
+            return;
+        }
+        let fault = Fault::Rejected("more messages of a view to come than can be kept");
+        out.refused.push((from, message.lock.clone(), fault));
+        // Without this message the view could stand still, or let two in.
+        self.state = ShardState::Exhausted;
+        out.overdue = true;
+    }
+
+    /// A lock that is needed begins in the view that runs, if it has not.
+    pub(super) fn start_lock(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
+        let entry = self.table.get_mut(at);
+        if entry.lock.machine().is_some()
+            || self.state != ShardState::Running
+            || entry.broken.is_some()
+        {
+            return;
+        }
+        let rule = &self.setup.rules[entry.rule as usize];
+        // A lock whose holders are known was never forgotten, and has no past in this view.
+        let start = match self.holders.get(&entry.name) {
+            Some(holders) => Start { holders: holders.clone(), floor: 0 },
+            None => Start { holders: Vec::new(), floor: self.floors[entry.rule as usize] },
+        };
+        let Ok(machine) = rule.new_machine(self.setup.me, &start) else {
+            let fault = Fault::Rejected("the members cannot hold together what they say");
+            return self.break_lock(at, self.setup.me, fault, now, out);
+        };
+        self.record_events(at, now, out, [LockEvent::Begin(start)]);
+        self.apply(at, now, out, |lock, rule, effects| lock.start(rule, machine, effects));
     }
 
     /// The view that runs.
     pub fn running(&self) -> Option<u64> {
-        (self.run == Run::Running).then_some(self.target)
+        (self.state == ShardState::Running).then_some(self.target)
     }
 
     /// Something happens to a lock because of this node.
-    pub(super) fn step(
+    pub(super) fn apply(
         &mut self,
         at: u32,
         now: Duration,
-        out: &mut Out,
-        act: impl FnOnce(&mut Lock<dyn Machine>, &Rule, &mut Moves) -> Result<(), Fault>,
+        out: &mut ShardEffects,
+        act: impl FnOnce(&mut Lock<dyn Machine>, &Rule, &mut LockEffects) -> Result<(), Fault>,
     ) {
         let entry = self.table.get_mut(at);
-        match act(&mut entry.lock, &self.setup.rules[entry.rule as usize], &mut self.moves) {
-            Ok(()) => self.carry_out(at, now, out),
+        match act(&mut entry.lock, &self.setup.rules[entry.rule as usize], &mut self.effects) {
+            Ok(()) => self.apply_effects(at, now, out),
             Err(fault) => self.break_lock(at, self.setup.me, fault, now, out),
         }
     }
 
     /// Give those who entered their fences, and number the messages after them.
-    pub(super) fn carry_out(&mut self, at: u32, now: Duration, out: &mut Out) {
+    pub(super) fn apply_effects(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
         let entry = self.table.get(at);
         let rule = &self.setup.rules[entry.rule as usize];
         let counters = &mut self.counters[entry.rule as usize];
-        let grants = self.moves.granted.len() as u64;
+        let grants = self.effects.granted.len() as u64;
         counters.grants += grants;
-        counters.handovers += grants.saturating_sub(u64::from(self.moves.entries));
-        for client in self.moves.granted.drain(..) {
+        counters.handovers += grants.saturating_sub(u64::from(self.effects.entries));
+        for client in self.effects.granted.drain(..) {
             self.clock = next(self.clock, self.setup.me, rule);
             self.clients.enter(client, Fence::new(self.target, self.clock), now, &mut out.wakers);
         }
-        for (to, payload) in self.moves.sends.drain(..) {
+        for (to, payload) in self.effects.sends.drain(..) {
             counters.sent += 1;
             counters.bytes += payload.len() as u64;
             let (lock, payload) = (entry.name.clone(), payload.to_vec());
-            out.steps.push((to, Step { view: self.target, clock: self.clock, lock, payload }));
+            out.messages.push((
+                to,
+                AlgorithmMessage { view: self.target, clock: self.clock, lock, payload },
+            ));
         }
-        self.moves.entries = 0;
-        self.hand_out(at, now, out);
+        self.effects.entries = 0;
+        self.emit_record(at, now, out);
         if self.clock >= Fence::CLOCK_LIMIT {
             out.overdue = true;
             if self.clock >= CLOCK_FULL {
-                self.run = Run::Spent;
+                self.state = ShardState::Exhausted;
                 self.table.iter_mut().for_each(|entry| entry.lock.stop());
             }
         }
     }
 
     /// Hand out what was written down about a lock.
-    fn hand_out(&mut self, at: u32, now: Duration, out: &mut Out) {
-        if let Some(did) = &mut self.moves.record
+    fn emit_record(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
+        if let Some(did) = &mut self.effects.record
             && !did.is_empty()
         {
             let entry = self.table.get(at);
@@ -276,16 +367,16 @@ impl Shard {
     }
 
     /// Write down what happened to a lock, and nothing else came of it.
-    pub(super) fn note(
+    pub(super) fn record_events(
         &mut self,
         at: u32,
         now: Duration,
-        out: &mut Out,
-        did: impl IntoIterator<Item = Did>,
+        out: &mut ShardEffects,
+        did: impl IntoIterator<Item = LockEvent>,
     ) {
-        if let Some(record) = &mut self.moves.record {
+        if let Some(record) = &mut self.effects.record {
             record.extend(did);
-            self.hand_out(at, now, out);
+            self.emit_record(at, now, out);
         }
     }
 
@@ -296,10 +387,10 @@ impl Shard {
         by: NodeId,
         fault: Fault,
         now: Duration,
-        out: &mut Out,
+        out: &mut ShardEffects,
     ) {
-        self.moves.clear();
-        self.note(at, now, out, [Did::Break(fault)]);
+        self.effects.clear();
+        self.record_events(at, now, out, [LockEvent::Break(fault)]);
         let entry = self.table.get_mut(at);
         entry.lock.stop();
         entry.broken = Some(Box::new(fault));
@@ -307,27 +398,27 @@ impl Shard {
         let rule = &self.setup.rules[entry.rule as usize];
         for (client, _) in entry.lock.queue().collect::<Vec<_>>() {
             // Without a machine nothing can go wrong, and nothing comes of it.
-            let _ = entry.lock.leave(rule, client, &mut self.moves);
-            self.clients.end(client, Ended::Broken(fault), &mut out.wakers);
+            let _ = entry.lock.leave(rule, client, &mut self.effects);
+            self.clients.end(client, ClientEnd::Broken(fault), &mut out.wakers);
         }
         let name = &entry.name;
         for (client, _) in entry.lock.inside() {
-            self.clients.lose(client, name, Ended::Broken(fault), out);
+            self.clients.lose(client, name, ClientEnd::Broken(fault), out);
         }
     }
 
     /// Why a client that asks now would never get in.
-    fn barred(&self, at: u32) -> Option<Ended> {
+    fn barred(&self, at: u32) -> Option<ClientEnd> {
         match &self.table.get(at).broken {
-            _ if self.run == Run::Over => Some(Ended::Lost),
-            Some(fault) => Some(Ended::Broken(**fault)),
+            _ if self.state == ShardState::Ended => Some(ClientEnd::Lost),
+            Some(fault) => Some(ClientEnd::Broken(**fault)),
             None => None,
         }
     }
 
     /// A lock was used; perhaps others are forgotten for it.
-    pub(super) fn rest(&mut self, at: u32) {
-        self.table.rest(at);
+    pub(super) fn mark_used(&mut self, at: u32) {
+        self.table.mark_used(at);
         // For each that comes, two are looked at: so those that may be forgotten are at most as
         // many more as those that may not, which are looked at in vain.
         for _ in 0..2 {

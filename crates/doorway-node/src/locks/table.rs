@@ -29,18 +29,18 @@ pub(super) struct Entry {
     /// How often it is open.
     pins: u32,
     /// Is it among the idle?
-    resting: bool,
+    in_idle_queue: bool,
     /// Was it used since it was last looked at?
     used: bool,
     /// Have we told the others, for the view that is about to begin, that we hold it?
-    pub(super) told: bool,
+    pub(super) declared_held: bool,
     /// Why it cannot be used in this view.
     pub(super) broken: Option<Box<Fault>>,
 }
 
 impl Entry {
-    fn idle(&self) -> bool {
-        self.pins == 0 && !self.told && self.broken.is_none() && self.lock.idle()
+    fn is_idle(&self) -> bool {
+        self.pins == 0 && !self.declared_held && self.broken.is_none() && self.lock.is_idle()
     }
 }
 
@@ -51,9 +51,9 @@ pub(super) struct Table {
     /// Where each name is, by its hash: the names themselves are in the entries.
     index: HashTable<u32>,
     /// The idle ones, and some that were, the longest known first.
-    resting: VecDeque<u32>,
+    idle_queue: VecDeque<u32>,
     /// So many more come to rest before those in use are tried to be moved around again.
-    later: usize,
+    compact_delay: usize,
 }
 
 /// So many places are kept in any case.
@@ -61,7 +61,7 @@ const SPARE: usize = 64;
 
 impl Table {
     /// The place of the lock of that name, which is put here if it is not.
-    pub(super) fn enter(&mut self, name: &Name, rule: usize) -> u32 {
+    pub(super) fn get_or_insert(&mut self, name: &Name, rule: usize) -> u32 {
         if let Some(at) = self.place(name) {
             return at;
         }
@@ -70,9 +70,9 @@ impl Table {
             lock: Lock::default(),
             rule: u32::try_from(rule).expect("a rule for every other name would do"),
             pins: 0,
-            resting: false,
+            in_idle_queue: false,
             used: false,
-            told: false,
+            declared_held: false,
             broken: None,
         };
         let at = u32::try_from(self.entries.insert(entry));
@@ -116,7 +116,8 @@ impl Table {
 
     /// The places of all locks that have clients, or are held by word of ours.
     pub(super) fn busy(&self) -> Vec<u32> {
-        let busy = self.entries.iter().filter(|(_, entry)| entry.told || !entry.lock.idle());
+        let busy =
+            self.entries.iter().filter(|(_, entry)| entry.declared_held || !entry.lock.is_idle());
         busy.map(|(at, _)| at as u32).collect()
     }
 
@@ -130,37 +131,37 @@ impl Table {
     pub(super) fn drop_idle(&mut self) {
         let index = &mut self.index;
         self.entries.retain(|at, entry| {
-            entry.resting = false;
-            let idle = entry.idle();
+            entry.in_idle_queue = false;
+            let idle = entry.is_idle();
             if idle {
                 forget(index, &entry.name, at as u32);
             }
             !idle
         });
-        self.resting.clear();
+        self.idle_queue.clear();
     }
 
     /// A lock was used, and may now be idle.
-    pub(super) fn rest(&mut self, at: u32) {
+    pub(super) fn mark_used(&mut self, at: u32) {
         let entry = &mut self.entries[at as usize];
         entry.used = true;
-        if !entry.resting && entry.idle() {
-            entry.resting = true;
+        if !entry.in_idle_queue && entry.is_idle() {
+            entry.in_idle_queue = true;
             entry.used = false;
-            self.resting.push_back(at);
+            self.idle_queue.push_back(at);
         }
     }
 
     /// If more than `keep` are idle, look at the one that is the longest known. It is taken away,
     /// with from where its name must start again, unless it was used since or still needed.
     pub(super) fn forget(&mut self, keep: usize) -> Option<(Entry, u64)> {
-        if self.resting.len() <= keep {
+        if self.idle_queue.len() <= keep {
             return None;
         }
-        let oldest = self.resting.pop_front()?;
+        let oldest = self.idle_queue.pop_front()?;
         let entry = &mut self.entries[oldest as usize];
-        if !entry.idle() {
-            entry.resting = false;
+        if !entry.is_idle() {
+            entry.in_idle_queue = false;
             return None;
         }
         let floor = entry.lock.floor().filter(|_| !entry.used);
@@ -168,25 +169,25 @@ impl Table {
             return Some((self.remove(oldest), floor));
         }
         entry.used = false;
-        self.resting.push_back(oldest);
+        self.idle_queue.push_back(oldest);
         None
     }
 
     /// Give back what many locks needed, when few are left and those are idle: such may move.
     pub(super) fn shrink(&mut self) {
-        let Self { entries, index, resting, later } = self;
+        let Self { entries, index, idle_queue, compact_delay } = self;
         let many = entries.capacity();
         if many <= SPARE || entries.len() > many / 4 {
             return;
         }
-        if resting.len() < entries.len() && *later > 0 {
-            *later -= 1;
+        if idle_queue.len() < entries.len() && *compact_delay > 0 {
+            *compact_delay -= 1;
             return;
         }
         let mut moved = Vec::new();
         entries.compact(|entry, from, to| {
             let place = index.find_mut(hash(&entry.name), |at| *at as usize == from);
-            match place.filter(|_| entry.idle()) {
+            match place.filter(|_| entry.is_idle()) {
                 Some(place) => {
                     *place = to as u32;
                     moved.push((from as u32, to as u32));
@@ -196,15 +197,15 @@ impl Table {
             }
         });
         moved.sort_unstable();
-        for at in resting.iter_mut() {
+        for at in idle_queue.iter_mut() {
             if let Ok(found) = moved.binary_search_by_key(at, |(from, _)| *from) {
                 *at = moved[found].1;
             }
         }
-        resting.shrink_to_fit();
+        idle_queue.shrink_to_fit();
         index.shrink_to_fit(|at| hash(&entries[*at as usize].name));
         // One that is in use may stand in the way, and to try costs as much as there are places.
-        *later = entries.capacity();
+        *compact_delay = entries.capacity();
     }
 }
 

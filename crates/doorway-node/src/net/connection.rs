@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
-use super::peer::{End, Peer, Wire, count};
-use super::{Timing, Upper};
+use super::peer::{ConnectionHandle, End, Peer, count};
+use super::{LinkHandler, Timing};
 use crate::link::Decoder;
 
 /// So many bytes are gathered for one write.
@@ -33,12 +33,12 @@ const ROOM: usize = 8 << 10;
 pub(super) struct Connection<S> {
     peer: Arc<Peer>,
     number: u64,
-    half: Mutex<Half<S>>,
-    bell: Arc<Bell>,
+    state: Mutex<StreamState<S>>,
+    task: Arc<TaskWaker>,
 }
 
 /// The stream, and what is being written to it.
-struct Half<S> {
+struct StreamState<S> {
     stream: S,
     buffer: Vec<u8>,
     /// How much of the buffer has been written.
@@ -49,23 +49,23 @@ struct Half<S> {
 
 /// Calls the task of a connection.
 #[derive(Default)]
-struct Bell {
+struct TaskWaker {
     notify: Notify,
     cut: AtomicBool,
 }
 
-impl Wake for Bell {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         self.notify.notify_one();
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Wire for Connection<S> {
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ConnectionHandle for Connection<S> {
     fn flush(&self) {
-        if let Some(mut half) = self.half.try_lock() {
+        if let Some(mut state) = self.state.try_lock() {
             // If this stops half-way, the bell rings when it can go on.
-            let waker = Waker::from(Arc::clone(&self.bell));
-            let written = half.poll_write(&mut Context::from_waker(&waker), self);
+            let waker = Waker::from(Arc::clone(&self.task));
+            let written = state.poll_write(&mut Context::from_waker(&waker), self);
             if !matches!(written, Poll::Ready(Err(_))) {
                 return;
             }
@@ -75,16 +75,16 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Wire for Connection<S> {
     }
 
     fn wake(&self) {
-        self.bell.notify.notify_one();
+        self.task.notify.notify_one();
     }
 
     fn cut(&self) {
-        self.bell.cut.store(true, Ordering::Release);
+        self.task.cut.store(true, Ordering::Release);
         self.wake();
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Half<S> {
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> StreamState<S> {
     /// Write until nothing waits.
     fn poll_write<T>(
         &mut self,
@@ -122,26 +122,31 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Half<S> {
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
     pub(super) fn new(peer: Arc<Peer>, number: u64, stream: S) -> Self {
-        let half = Half { stream, buffer: Vec::new(), written: 0, beat: true };
-        Self { peer, number, half: Mutex::new(half), bell: Arc::default() }
+        let state = StreamState { stream, buffer: Vec::new(), written: 0, beat: true };
+        Self { peer, number, state: Mutex::new(state), task: Arc::default() }
     }
 
     /// Read and write until the end. The first thing written is a sign of life, by which the other
     /// side knows that its hello was heard.
-    pub(super) async fn run(&self, upper: &impl Upper, timing: &Timing, decoder: Decoder) -> End {
+    pub(super) async fn run(
+        &self,
+        handler: &impl LinkHandler,
+        timing: &Timing,
+        decoder: Decoder,
+    ) -> End {
         self.wake();
         // In a fixed order, so that a simulation with the same seed goes the same way.
         tokio::select! {
             biased;
-            end = self.read(upper, decoder) => end,
+            end = self.read(handler, decoder) => end,
             end = self.write() => end,
             end = self.watch(timing) => end,
         }
     }
 
-    async fn read(&self, upper: &impl Upper, mut decoder: Decoder) -> End {
+    async fn read(&self, handler: &impl LinkHandler, mut decoder: Decoder) -> End {
         loop {
-            match self.peer.hear(upper, self.number, &mut decoder) {
+            match self.peer.process_frames(handler, self.number, &mut decoder) {
                 Ok(false) => {}
                 Ok(true) => self.wake(),
                 Err(end) => return end,
@@ -149,8 +154,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             let room = decoder.room();
             room.reserve(ROOM);
             let read = poll_fn(|context| {
-                let mut half = self.half.lock();
-                pin!(half.stream.read_buf(room)).poll(context)
+                let mut state = self.state.lock();
+                pin!(state.stream.read_buf(room)).poll(context)
             });
             match read.await {
                 Ok(0) => return End::Closed,
@@ -162,13 +167,13 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
 
     async fn write(&self) -> End {
         loop {
-            self.bell.notify.notified().await;
-            if self.bell.cut.load(Ordering::Acquire) {
+            self.task.notify.notified().await;
+            if self.task.cut.load(Ordering::Acquire) {
                 return End::Replaced;
             }
             // The stream knows one writer: whoever of us wrote last, the bell calls this task.
-            let waker = Waker::from(Arc::clone(&self.bell));
-            let written = self.half.lock().poll_write(&mut Context::from_waker(&waker), self);
+            let waker = Waker::from(Arc::clone(&self.task));
+            let written = self.state.lock().poll_write(&mut Context::from_waker(&waker), self);
             if let Poll::Ready(Err(end)) = written {
                 return end;
             }
@@ -192,7 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             if silence >= timing.silence {
                 return End::Silent(silence);
             }
-            self.half.lock().beat = true;
+            self.state.lock().beat = true;
             self.wake();
         }
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::handshake::{Failure, Greeted, dialled};
+use super::handshake::{Failure, NewConnection, dialled};
 use super::notices::About;
 use super::peer::{End, Peer};
-use super::{Mesh, Network, Timing, Upper};
+use super::{LinkHandler, Mesh, Network, Timing};
 
 /// Keep the link to a peer up for ever.
-pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: Arc<Peer>) {
+pub(super) async fn keep_up<N: Network, U: LinkHandler>(mesh: Arc<Mesh<N, U>>, peer: Arc<Peer>) {
     let mut pauses = Pauses::new(&mesh.timing, mesh.seed ^ u64::from(peer.id().0) << 32);
     loop {
         let dialled = async {
@@ -42,26 +42,28 @@ pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: A
 }
 
 /// Run a connection to its end, or until this future is dropped.
-pub(super) async fn serve<N: Network, U: Upper, S>(mesh: &Mesh<N, U>, greeted: Greeted<S>)
-where
+pub(super) async fn serve<N: Network, U: LinkHandler, S>(
+    mesh: &Mesh<N, U>,
+    greeted: NewConnection<S>,
+) where
     S: AsyncRead + AsyncWrite + Send + Unpin,
 {
-    let Greeted { connection, peer, number, decoder } = greeted;
+    let NewConnection { connection, peer, number, decoder } = greeted;
     let mut closing = Closing { mesh, peer, number, why: End::Closed };
-    closing.why = connection.run(&*mesh.upper, &mesh.timing, decoder).await;
+    closing.why = connection.run(&*mesh.handler, &mesh.timing, decoder).await;
 }
 
 /// Tells the node that a connection is gone, however it went.
-struct Closing<'m, N, U: Upper> {
+struct Closing<'m, N, U: LinkHandler> {
     mesh: &'m Mesh<N, U>,
     peer: Arc<Peer>,
     number: u64,
     why: End,
 }
 
-impl<N, U: Upper> Drop for Closing<'_, N, U> {
+impl<N, U: LinkHandler> Drop for Closing<'_, N, U> {
     fn drop(&mut self) {
-        self.peer.close(&*self.mesh.upper, self.number, &self.why);
+        self.peer.close(&*self.mesh.handler, self.number, &self.why);
     }
 }
 

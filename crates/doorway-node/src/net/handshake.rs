@@ -9,7 +9,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::connection::Connection;
 use super::peer::{End, Peer};
 use super::tls;
-use super::{Mesh, Network, Upper};
+use super::{LinkHandler, Mesh, Network};
 use crate::link::{Decoder, Frame, FrameError, Hello, Refusal};
 
 /// A hello is never longer than this: what a stranger may make us keep.
@@ -47,7 +47,7 @@ impl Failure {
     pub(super) fn notice(&self) -> Option<String> {
         match self {
             Self::Io(error) => tls::refusal(error),
-            Self::Ended(End::Breach(_)) => Some(self.to_string()),
+            Self::Ended(End::AckError(_)) => Some(self.to_string()),
             Self::Ended(_) | Self::Late => None,
             other => Some(other.to_string()),
         }
@@ -55,7 +55,7 @@ impl Failure {
 }
 
 /// A connection that is up, and what has come on it after the hello.
-pub(super) struct Greeted<S> {
+pub(super) struct NewConnection<S> {
     pub(super) connection: Arc<Connection<S>>,
     pub(super) peer: Arc<Peer>,
     pub(super) number: u64,
@@ -66,36 +66,36 @@ type ClientStream<N> = tokio_rustls::client::TlsStream<<N as Network>::Stream>;
 type ServerStream<N> = tokio_rustls::server::TlsStream<<N as Network>::Stream>;
 
 /// Greet a peer that we have dialled. Whose certificate it shows is settled by TLS.
-pub(super) async fn dialled<N: Network, U: Upper>(
+pub(super) async fn dialled<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     peer: &Arc<Peer>,
     stream: N::Stream,
-) -> Result<Greeted<ClientStream<N>>, Failure> {
-    let upper = &*mesh.upper;
-    let mut ours = upper.hello();
+) -> Result<NewConnection<ClientStream<N>>, Failure> {
+    let handler = &*mesh.handler;
+    let mut ours = handler.hello();
     let name = tls::name_of(peer.name(), &ours.group);
     let name = name.ok_or(Failure::Unexpected("the peer's name is no name"))?;
     let connector = TlsConnector::from(mesh.identity.client());
     let mut stream = connector.connect(name, stream).await?;
-    let (number, received) = peer.greet(upper);
+    let (number, received) = peer.greet(handler);
     ours.received = received;
     write(&mut stream, &Frame::Hello(ours.clone())).await?;
     let mut decoder = Decoder::default();
     let theirs = hear_hello(&mut stream, &mut decoder, peer.name()).await?;
-    if let Err(refusal) = meet(upper, peer, &ours, &theirs) {
+    if let Err(refusal) = meet(handler, peer, &ours, &theirs) {
         return Err(refuse(&mut stream, refusal).await);
     }
     let connection = Arc::new(Connection::new(Arc::clone(peer), number, stream));
-    peer.resume(upper, number, ours.incarnation, &theirs, Arc::clone(&connection) as _)?;
-    Ok(Greeted { connection, peer: Arc::clone(peer), number, decoder })
+    peer.resume(handler, number, ours.incarnation, &theirs, Arc::clone(&connection) as _)?;
+    Ok(NewConnection { connection, peer: Arc::clone(peer), number, decoder })
 }
 
 /// Greet whoever has dialled us.
-pub(super) async fn accepted<N: Network, U: Upper>(
+pub(super) async fn accepted<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     stream: N::Stream,
-) -> Result<Greeted<ServerStream<N>>, Failure> {
-    let upper = &*mesh.upper;
+) -> Result<NewConnection<ServerStream<N>>, Failure> {
+    let handler = &*mesh.handler;
     let acceptor = TlsAcceptor::from(mesh.identity.server());
     let mut stream = acceptor.accept(stream).await?;
     let mut decoder = Decoder::default();
@@ -105,7 +105,7 @@ pub(super) async fn accepted<N: Network, U: Upper>(
         Ok(known) => known,
         Err(refusal) => return Err(refuse(&mut stream, refusal).await),
     };
-    let (number, received) = peer.greet(upper);
+    let (number, received) = peer.greet(handler);
     let me = ours.incarnation;
     ours.received = received;
     write(&mut stream, &Frame::Hello(ours)).await?;
@@ -115,12 +115,12 @@ pub(super) async fn accepted<N: Network, U: Upper>(
         fetch_some(&mut stream, &mut decoder).await?;
     }
     let connection = Arc::new(Connection::new(Arc::clone(&peer), number, stream));
-    peer.resume(upper, number, me, &theirs, Arc::clone(&connection) as _)?;
-    Ok(Greeted { connection, peer, number, decoder })
+    peer.resume(handler, number, me, &theirs, Arc::clone(&connection) as _)?;
+    Ok(NewConnection { connection, peer, number, decoder })
 }
 
 /// Who is it that has dialled us, and may it?
-fn recognise<N: Network, U: Upper>(
+fn recognise<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     stream: &ServerStream<N>,
     theirs: &Hello,
@@ -134,22 +134,27 @@ fn recognise<N: Network, U: Upper>(
     // The lower number dials: nobody else has a reason to.
     let callers = mesh.peers.iter().filter(|peer| peer.id() < mesh.me);
     let found = callers.into_iter().find(|peer| peer.name() == theirs.node);
-    let ours = mesh.upper.hello();
+    let ours = mesh.handler.hello();
     let Some(peer) = found else {
         ours.meet(theirs)?;
         return Err(Refusal::Stranger(theirs.node.clone()));
     };
-    meet(&*mesh.upper, peer, &ours, theirs)?;
+    meet(&*mesh.handler, peer, &ours, theirs)?;
     Ok((Arc::clone(peer), ours))
 }
 
-fn meet(upper: &impl Upper, peer: &Peer, ours: &Hello, theirs: &Hello) -> Result<(), Refusal> {
+fn meet(
+    handler: &impl LinkHandler,
+    peer: &Peer,
+    ours: &Hello,
+    theirs: &Hello,
+) -> Result<(), Refusal> {
     ours.meet(theirs)?;
     if theirs.node != peer.name() {
         return Err(Refusal::Name(theirs.node.clone()));
     }
     let node = || peer.name().to_owned();
-    upper.admit(peer.id(), theirs).map_err(|why| Refusal::Unwanted { node: node(), why })
+    handler.admit(peer.id(), theirs).map_err(|why| Refusal::Unwanted { node: node(), why })
 }
 
 /// Say why, and hang up.

@@ -9,13 +9,13 @@ use tokio::time::{sleep, timeout};
 use super::dial::serve;
 use super::handshake::{Failure, accepted};
 use super::notices::About;
-use super::{Mesh, Network, Upper};
+use super::{LinkHandler, Mesh, Network};
 
 /// So many may be about to prove who they are; the others wait to be accepted.
 const UNPROVED: usize = 64;
 
 /// Accept connections for ever, each for a task of its own.
-pub(super) async fn accept_all<N: Network, U: Upper>(
+pub(super) async fn accept_all<N: Network, U: LinkHandler>(
     mesh: &Arc<Mesh<N, U>>,
     listener: &N::Listener,
     tasks: &mut JoinSet<()>,

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::link::Hello;
-use crate::wire::Message;
+use crate::messages::Message;
 use notices::Notices;
 pub use peer::{LinkReport, Peer, TooLong, Traffic};
 pub use tls::{Identity, IdentityError};
@@ -72,7 +72,7 @@ impl Network for Tcp {
 
 /// The node above the links. Of one peer, all but `hello` is called by one thread at a time, in the
 /// order of events, and under a lock of that peer: so none of it may wait for that peer.
-pub trait Upper: Send + Sync + 'static {
+pub trait LinkHandler: Send + Sync + 'static {
     /// What to say first to any peer; what was received of it is filled in.
     fn hello(&self) -> Hello;
 
@@ -122,13 +122,13 @@ pub struct Mesh<N, U> {
     identity: Identity,
     me: NodeId,
     peers: Vec<Arc<Peer>>,
-    upper: Arc<U>,
+    handler: Arc<U>,
     timing: Timing,
     seed: u64,
     notices: Notices,
 }
 
-impl<N: Network, U: Upper> Mesh<N, U> {
+impl<N: Network, U: LinkHandler> Mesh<N, U> {
     /// All links, none of them up: of node `me`, which dials the peers with higher numbers and is
     /// dialled by the others. The pauses between dials are drawn from `seed`.
     pub fn new(
@@ -136,12 +136,12 @@ impl<N: Network, U: Upper> Mesh<N, U> {
         identity: Identity,
         me: NodeId,
         peers: Vec<Arc<Peer>>,
-        upper: Arc<U>,
+        handler: Arc<U>,
         timing: Timing,
         seed: u64,
     ) -> Self {
         let notices = Notices::default();
-        Self { network, identity, me, peers, upper, timing, seed, notices }
+        Self { network, identity, me, peers, handler, timing, seed, notices }
     }
 
     /// Keep the links up until `stop`. When this returns, all of it is gone.

@@ -8,11 +8,11 @@ use doorway_core::NodeId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Upper;
+use super::LinkHandler;
 use crate::link::{
-    Breach, Frame, Hello, Inbox, Incarnation, MESSAGE_MAX, Outbox, Received, Verdict,
+    AckError, Frame, Hello, Inbox, Incarnation, MESSAGE_MAX, Outbox, ReceivedCount, Verdict,
 };
-use crate::wire::Message;
+use crate::messages::Message;
 
 /// Another member, and the link to it.
 pub struct Peer {
@@ -22,24 +22,24 @@ pub struct Peer {
     /// Locked from the judgement of a message until it is delivered: so no connection delivers
     /// after a newer one has begun.
     inbox: Mutex<Inbox>,
-    outbox: Mutex<Sending>,
+    outbox: Mutex<SendHalf>,
     /// Is a connection up? Beside the inbox, so that one can ask while something is delivered.
     up: AtomicBool,
     /// How many messages wait in the outbox, for those who ask at every acquire.
     unacknowledged: AtomicUsize,
     since: Mutex<Option<Instant>>,
-    pub(super) traffic: Counters,
+    pub(super) traffic: TrafficCounters,
 }
 
 /// What waits to be written, and where to.
 #[derive(Default)]
-struct Sending {
+struct SendHalf {
     outbox: Outbox,
-    wire: Option<Arc<dyn Wire>>,
+    connection: Option<Arc<dyn ConnectionHandle>>,
 }
 
 /// A connection, as the peer that it leads to sees it.
-pub(super) trait Wire: Send + Sync {
+pub(super) trait ConnectionHandle: Send + Sync {
     /// Write what waits, on this thread if that is possible at once.
     fn flush(&self);
     /// Have it written soon.
@@ -84,7 +84,7 @@ pub struct LinkReport {
 }
 
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct TrafficCounters {
     pub(super) messages_in: AtomicU64,
     pub(super) messages_out: AtomicU64,
     pub(super) bytes_in: AtomicU64,
@@ -111,7 +111,7 @@ pub(super) enum End {
     #[error("{0}")]
     Frame(#[from] crate::link::FrameError),
     #[error("{0}")]
-    Breach(#[from] Breach),
+    AckError(#[from] AckError),
     #[error("message {0} came before those that are missing")]
     Gap(u64),
     #[error("message {0} cannot be read")]
@@ -126,7 +126,7 @@ impl Peer {
     /// A peer that was never met.
     pub fn new(id: NodeId, name: String, address: String) -> Self {
         let (inbox, outbox, up, unacknowledged, since) = Default::default();
-        let traffic = Counters::default();
+        let traffic = TrafficCounters::default();
         Self { id, name, address, inbox, outbox, up, unacknowledged, since, traffic }
     }
 
@@ -148,8 +148,8 @@ impl Peer {
     /// Send a message. It never waits. While the peer is away the message is kept; it is dropped if
     /// the peer was never met, or starts anew.
     pub fn send(&self, message: &Message) -> Result<(), TooLong> {
-        if let Some(wire) = self.push(message)? {
-            wire.wake();
+        if let Some(connection) = self.push(message)? {
+            connection.wake();
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Peer {
         self.push(message).map(drop)
     }
 
-    fn push(&self, message: &Message) -> Result<Option<Arc<dyn Wire>>, TooLong> {
+    fn push(&self, message: &Message) -> Result<Option<Arc<dyn ConnectionHandle>>, TooLong> {
         let bytes = postcard::to_allocvec(message).expect("a message that can be written");
         if bytes.len() > MESSAGE_MAX {
             return Err(TooLong(bytes.len()));
@@ -167,15 +167,15 @@ impl Peer {
         count(&self.traffic.messages_out, 1);
         let mut sending = self.outbox.lock();
         sending.outbox.push(bytes);
-        self.note(&sending.outbox);
-        Ok(sending.wire.clone())
+        self.update_unacknowledged(&sending.outbox);
+        Ok(sending.connection.clone())
     }
 
     /// Write what was queued, on this thread if nobody else is at it and the network takes it.
     pub fn flush(&self) {
-        let wire = self.outbox.lock().wire.clone();
-        if let Some(wire) = wire {
-            wire.flush();
+        let connection = self.outbox.lock().connection.clone();
+        if let Some(connection) = connection {
+            connection.flush();
         }
     }
 
@@ -190,7 +190,7 @@ impl Peer {
     }
 
     /// What waits in the outbox has changed.
-    fn note(&self, outbox: &Outbox) {
+    fn update_unacknowledged(&self, outbox: &Outbox) {
         self.unacknowledged.store(outbox.unacknowledged(), Ordering::Relaxed);
     }
 
@@ -211,12 +211,12 @@ impl Peer {
     }
 
     /// Begin a connection, which ends the one before: its number, and what has been received.
-    pub(super) fn greet(&self, upper: &impl Upper) -> (u64, Received) {
+    pub(super) fn greet(&self, handler: &impl LinkHandler) -> (u64, ReceivedCount) {
         let mut inbox = self.inbox.lock();
         let open = inbox.is_open();
         let greeting = inbox.greet();
         if open {
-            self.gone(upper, &End::Replaced);
+            self.gone(handler, &End::Replaced);
         }
         greeting
     }
@@ -224,11 +224,11 @@ impl Peer {
     /// Both sides have greeted each other on this connection, we in our life `me`.
     pub(super) fn resume(
         &self,
-        upper: &impl Upper,
+        handler: &impl LinkHandler,
         number: u64,
         me: Incarnation,
         hello: &Hello,
-        wire: Arc<dyn Wire>,
+        connection: Arc<dyn ConnectionHandle>,
     ) -> Result<(), End> {
         let mut inbox = self.inbox.lock();
         if !inbox.resume(number, hello.incarnation) {
@@ -238,47 +238,48 @@ impl Peer {
         let resumed = sending.outbox.resume(number, me, hello.incarnation, hello.received);
         if let Err(breach) = resumed {
             inbox.close(number);
-            return Err(End::Breach(breach));
+            return Err(End::AckError(breach));
         }
-        self.note(&sending.outbox);
-        sending.wire = Some(wire);
+        self.update_unacknowledged(&sending.outbox);
+        sending.connection = Some(connection);
         drop(sending);
         self.up.store(true, Ordering::Release);
         *self.since.lock() = Some(Instant::now());
         count(&self.traffic.connections, 1);
-        upper.up(self.id, hello);
+        handler.up(self.id, hello);
         Ok(())
     }
 
     /// The connection is gone.
-    pub(super) fn close(&self, upper: &impl Upper, number: u64, why: &End) {
+    pub(super) fn close(&self, handler: &impl LinkHandler, number: u64, why: &End) {
         let mut inbox = self.inbox.lock();
         if inbox.close(number) {
-            self.gone(upper, why);
+            self.gone(handler, why);
         }
     }
 
-    fn gone(&self, upper: &impl Upper, why: &End) {
-        let wire = self.outbox.lock().wire.take();
-        if let Some(wire) = wire {
-            wire.cut();
+    fn gone(&self, handler: &impl LinkHandler, why: &End) {
+        let connection = self.outbox.lock().connection.take();
+        if let Some(connection) = connection {
+            connection.cut();
         }
         self.up.store(false, Ordering::Release);
         *self.since.lock() = Some(Instant::now());
         tracing::debug!(peer = %self.id, "link down: {why}");
-        upper.down(self.id, &why.to_string());
+        handler.down(self.id, &why.to_string());
     }
 
     /// Append what is to be written on a connection; with a sign of life, if there must be one.
     pub(super) fn fill(&self, number: u64, limit: usize, beat: bool, out: &mut Vec<u8>) -> bool {
         let outbox = &mut self.outbox.lock().outbox;
-        outbox.fill(number, limit, out) && (!beat || !out.is_empty() || outbox.beat(number, out))
+        outbox.fill(number, limit, out)
+            && (!beat || !out.is_empty() || outbox.heartbeat(number, out))
     }
 
     /// Take what has come on a connection. Is it time to write an acknowledgement?
-    pub(super) fn hear(
+    pub(super) fn process_frames(
         &self,
-        upper: &impl Upper,
+        handler: &impl LinkHandler,
         number: u64,
         decoder: &mut crate::link::Decoder,
     ) -> Result<bool, End> {
@@ -297,7 +298,7 @@ impl Peer {
                 }
                 Ok(Some(Frame::Data { number: message, received, message: bytes })) => {
                     has = Some(received);
-                    self.take(upper, &mut inbox, number, message, bytes)
+                    self.take(handler, &mut inbox, number, message, bytes)
                 }
                 Ok(Some(Frame::Bye(why))) => Err(End::Bye(why.to_owned())),
                 Ok(Some(Frame::Hello(_))) => Err(End::OutOfPlace("hello")),
@@ -305,17 +306,17 @@ impl Peer {
             };
         }
         let outbox = &mut self.outbox.lock().outbox;
-        let owes = outbox.note(inbox.received());
+        let owes = outbox.set_received(inbox.received());
         if let Some(has) = has {
             outbox.acknowledge(has)?;
-            self.note(outbox);
+            self.update_unacknowledged(outbox);
         }
         heard.map(|()| owes)
     }
 
     fn take(
         &self,
-        upper: &impl Upper,
+        handler: &impl LinkHandler,
         inbox: &mut Inbox,
         number: u64,
         message: u64,
@@ -324,7 +325,7 @@ impl Peer {
         match inbox.judge(number, message) {
             Verdict::Deliver => {
                 let read = postcard::from_bytes(bytes).map_err(|_| End::Garbled(message))?;
-                upper.deliver(self.id, read);
+                handler.deliver(self.id, read);
                 inbox.delivered();
                 count(&self.traffic.messages_in, 1);
                 Ok(())

@@ -14,11 +14,11 @@ use crate::config::TlsConfig;
 
 /// The certificate of a node, and whom it trusts. Copies change together.
 #[derive(Clone, Debug)]
-pub struct Identity(Arc<RwLock<Shown>>);
+pub struct Identity(Arc<RwLock<TlsConfigs>>);
 
 /// What the node shows of itself, to those it dials and to those who dial it.
 #[derive(Clone, Debug)]
-struct Shown {
+struct TlsConfigs {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
 }
@@ -86,7 +86,7 @@ fn shown(
     authority: &[u8],
     chain: Vec<CertificateDer<'static>>,
     key: &[u8],
-) -> Result<Shown, IdentityError> {
+) -> Result<TlsConfigs, IdentityError> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
     for certificate in certificates("authority", authority)? {
@@ -108,7 +108,7 @@ fn shown(
         .with_client_cert_verifier(verifier.build().map_err(unusable)?)
         .with_single_cert(chain, key)
         .map_err(unusable)?;
-    Ok(Shown { client: Arc::new(client), server: Arc::new(server) })
+    Ok(TlsConfigs { client: Arc::new(client), server: Arc::new(server) })
 }
 
 /// The name that a node's certificate must be valid for; `None` if it cannot be a name.

@@ -5,4 +5,4 @@ mod store;
 mod views;
 
 pub use store::{Fixed, StoreError, ViewStore, Volatile};
-pub use views::{HELD_LIMIT, Learned, Started, View, ViewError, Views};
+pub use views::{HELD_LIMIT, LearnOutcome, StartedView, View, ViewError, Views};

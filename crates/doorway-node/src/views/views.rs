@@ -24,7 +24,7 @@
 use doorway_core::{NodeId, NodeSet};
 use doorway_protocol::{Fence, Name};
 
-use crate::wire::{Flush, Held};
+use crate::messages::{Flush, HeldLock};
 
 /// How many locks a node may hold when it stops for a view; what exceeds it is refused by others.
 pub const HELD_LIMIT: usize = 1 << 22;
@@ -57,7 +57,7 @@ impl View {
 
 /// What came of epochs that were heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Learned {
+pub enum LearnOutcome {
     /// All of it was known.
     Nothing,
     /// A member has a higher epoch than was known.
@@ -69,11 +69,11 @@ pub enum Learned {
 
 /// All members have flushed: a view begins.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Started {
+pub struct StartedView {
     /// The view.
     pub view: View,
     /// What each member holds, in the order of the members.
-    pub held: Vec<Vec<Held>>,
+    pub held: Vec<Vec<HeldLock>>,
 }
 
 /// Why something was refused. It has changed nothing, but that the epochs of a flush whose part was
@@ -125,7 +125,7 @@ pub struct Views {
     served: bool,
     stage: Stage,
     /// What the others have flushed for exactly the known epochs; nothing in our own place.
-    heard: Vec<Heard>,
+    heard: Vec<PeerSnapshot>,
 }
 
 /// How far the node has got with the known epochs.
@@ -134,22 +134,22 @@ enum Stage {
     /// It has yet to stop for them.
     Behind,
     /// It has stopped, and has told the others that it holds this.
-    Flushed(Vec<Held>),
+    Flushed(Vec<HeldLock>),
     /// It has started the view that they name.
     Running,
 }
 
 /// What has come of the snapshot of one member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Heard {
+struct PeerSnapshot {
     /// How many parts have come.
     part: u32,
     /// How many there are; 0 until the first has come.
     parts: u32,
-    held: Vec<Held>,
+    held: Vec<HeldLock>,
 }
 
-impl Heard {
+impl PeerSnapshot {
     fn is_whole(&self) -> bool {
         self.parts > 0 && self.part == self.parts
     }
@@ -192,12 +192,12 @@ impl Views {
         assert!((1..Fence::VIEW_LIMIT).contains(&epoch), "epoch {epoch} cannot be");
         let mut known = vec![0; size];
         known[me.index()] = epoch;
-        let heard = vec![Heard::default(); size];
+        let heard = vec![PeerSnapshot::default(); size];
         Self { me, known, served: false, stage: Stage::Behind, heard }
     }
 
     /// What another member knows of the epochs.
-    pub fn learn(&mut self, epochs: &[u64]) -> Result<Learned, ViewError> {
+    pub fn learn(&mut self, epochs: &[u64]) -> Result<LearnOutcome, ViewError> {
         if epochs.len() != self.known.len() {
             let (found, size) = (epochs.len(), self.known.len());
             return Err(ViewError::Length { found, size });
@@ -214,11 +214,11 @@ impl Views {
         merged[self.me.index()] = own;
         let news = self.advance(merged);
         Ok(if theirs > own {
-            Learned::Overtaken(theirs)
+            LearnOutcome::Overtaken(theirs)
         } else if news {
-            Learned::News
+            LearnOutcome::News
         } else {
-            Learned::Nothing
+            LearnOutcome::Nothing
         })
     }
 
@@ -237,7 +237,7 @@ impl Views {
         if news {
             self.known = epochs;
             self.stage = Stage::Behind;
-            self.heard.fill(Heard::default());
+            self.heard.fill(PeerSnapshot::default());
         }
         news
     }
@@ -251,7 +251,7 @@ impl Views {
     /// This node has stopped for a pending view; nobody has entered since what it holds was read.
     /// The parts are for each of the others. None come back if a newer view is known by now:
     /// [`Views::pending`] tells which.
-    pub fn stopped(&mut self, view: &View, mut held: Vec<Held>) -> Vec<Flush> {
+    pub fn stopped(&mut self, view: &View, mut held: Vec<HeldLock>) -> Vec<Flush> {
         if self.pending().as_ref() == Some(view) {
             held.sort_unstable_by(|one, other| one.lock.cmp(&other.lock));
             self.stage = Stage::Flushed(held);
@@ -268,7 +268,7 @@ impl Views {
         let Stage::Flushed(held) = &self.stage else { return Vec::new() };
         let cuts = cut(self.known.len(), held);
         let parts = cuts.len() as u32;
-        let flush = |(part, held): (u32, &[Held])| {
+        let flush = |(part, held): (u32, &[HeldLock])| {
             let epochs = self.known.clone();
             Flush { epochs, part, parts, held: held.to_vec() }
         };
@@ -277,7 +277,7 @@ impl Views {
 
     /// Another member has stopped, and says what it holds. Epochs that its view names may be news;
     /// a flush for any view but the newest one known is of no use otherwise.
-    pub fn flush(&mut self, from: NodeId, flush: Flush) -> Result<Learned, ViewError> {
+    pub fn flush(&mut self, from: NodeId, flush: Flush) -> Result<LearnOutcome, ViewError> {
         if from == self.me || from.index() >= self.known.len() {
             return Err(ViewError::Stranger(from));
         }
@@ -289,7 +289,7 @@ impl Views {
     }
 
     /// The view that begins now because all members have flushed for it: told once.
-    pub fn ready(&mut self) -> Option<Started> {
+    pub fn ready(&mut self) -> Option<StartedView> {
         if !matches!(self.stage, Stage::Flushed(_)) || !self.missing().is_empty() {
             return None;
         }
@@ -300,7 +300,7 @@ impl Views {
         let mut held: Vec<_> =
             self.heard.iter_mut().map(|heard| std::mem::take(&mut heard.held)).collect();
         held[self.me.index()] = own;
-        Some(Started { view: View(self.known.clone()), held })
+        Some(StartedView { view: View(self.known.clone()), held })
     }
 
     /// Whom this node waits for: those whose epoch it does not know, else those who have not
@@ -333,7 +333,7 @@ fn below_limit(epochs: &[u64]) -> Result<(), ViewError> {
 }
 
 /// Cut a snapshot into parts of few enough bytes, at least one.
-fn cut(size: usize, held: &[Held]) -> Vec<&[Held]> {
+fn cut(size: usize, held: &[HeldLock]) -> Vec<&[HeldLock]> {
     // Up to ten bytes for each epoch, and for each of the three other numbers.
     let header = 10 * (size + 3);
     let mut parts = Vec::new();

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Wake, Waker};
 
 use doorway_core::{Mode, NodeId};
-use doorway_node::locks::{ClientId, Out, Rule, Slot};
-use doorway_node::wire::Held;
+use doorway_node::locks::{ClientId, Rule, ShardEffects, Slot};
+use doorway_node::messages::HeldLock;
 use doorway_node::{Fence, Name};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -44,7 +44,7 @@ struct Progress {
     stopped_for: u64,
     running: u64,
     /// What was heard for each view, and of whom.
-    heard: BTreeMap<u64, Vec<(NodeId, Vec<Held>)>>,
+    heard: BTreeMap<u64, Vec<(NodeId, Vec<HeldLock>)>>,
 }
 
 /// A group under a random schedule.
@@ -58,7 +58,7 @@ pub(crate) struct Crowd {
     newest: u64,
     progress: Vec<Progress>,
     /// Flushes under way: the view, from, to, and what is held.
-    flushes: Vec<(u64, NodeId, usize, Vec<Held>)>,
+    flushes: Vec<(u64, NodeId, usize, Vec<HeldLock>)>,
     /// One step in a hundred so many times begins a view.
     views_percent: u64,
     started: u64,
@@ -224,7 +224,7 @@ impl Crowd {
             match self.nodes.shards[client.node as usize].poll(
                 client.id,
                 &waker,
-                &mut Out::default(),
+                &mut ShardEffects::default(),
             ) {
                 Poll::Pending => {}
                 Poll::Ready(Ok(fence)) => {
@@ -283,7 +283,7 @@ impl Crowd {
         let Progress { stopped_for, running, heard } = &mut self.progress[node];
         let all = heard.get(stopped_for).filter(|heard| heard.len() == size);
         if let Some(all) = all.filter(|_| *running < *stopped_for) {
-            let each = |(node, held): &(NodeId, Vec<Held>)| {
+            let each = |(node, held): &(NodeId, Vec<HeldLock>)| {
                 held.iter().map(|held| (*node, held.clone())).collect::<Vec<_>>()
             };
             let held: Vec<_> = all.iter().flat_map(each).collect();

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 
 use doorway_core::{Algorithm, NodeId, Start};
-use doorway_node::locks::{ClientId, Lock, Machine, Moves, Payload, Rule, Typed};
+use doorway_node::locks::{ClientId, Lock, LockEffects, Machine, Payload, Rule, Typed};
 use rustc_hash::FxHashMap;
 
 use super::{Client, Event};
@@ -36,7 +36,7 @@ impl<A: Algorithm> Node<A> {
     /// Is nobody here, and nothing held or wanted for anybody?
     pub(crate) fn free(&self) -> bool {
         let machine = self.lock.machine();
-        self.lock.idle() && machine.is_some_and(|m| m.held() == 0 && m.waiting().is_none())
+        self.lock.is_idle() && machine.is_some_and(|m| m.held() == 0 && m.waiting().is_none())
     }
 
     fn wanted(&self) -> bool {
@@ -79,7 +79,7 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
     pub(crate) fn begin(&mut self, me: u32) -> u32 {
         let machine = Typed::begin(NodeId(me), &self.rule.group, &Start::default());
         let mut lock = Lock::default();
-        lock.start(self.rule, Box::new(machine), &mut Moves::default()).expect("a start");
+        lock.start(self.rule, Box::new(machine), &mut LockEffects::default()).expect("a start");
         let mine = |client: &Client| if client.node == me { client.asks } else { 0 };
         let asks = self.clients.iter().map(mine).collect();
         self.nodes.put((me, Node { lock, clock: 0, asks, row: 0 }))
@@ -133,7 +133,7 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
     ) -> Result<Turn, String> {
         let mut node = self.node(part).clone();
         let wanted = node.wanted();
-        let mut moves = Moves::default();
+        let mut moves = LockEffects::default();
         let message = message.map(|message| self.messages.get(message).clone());
         act(&mut node, self.rule, self.clients, event, message, &mut moves)?;
         if moves.entries > 0 || !wanted || !node.wanted() {
@@ -162,7 +162,7 @@ fn act<A: Algorithm>(
     clients: &[Client],
     event: Event,
     message: Option<Message>,
-    moves: &mut Moves,
+    moves: &mut LockEffects,
 ) -> Result<(), String> {
     let lock = &mut node.lock;
     let done = match event {

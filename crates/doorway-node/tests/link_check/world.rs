@@ -1,6 +1,6 @@
 //! Two ends of a link and all connections between them, as one value.
 
-use doorway_node::link::{Decoder, Frame, Inbox, Incarnation, Outbox, Received, Verdict};
+use doorway_node::link::{Decoder, Frame, Inbox, Incarnation, Outbox, ReceivedCount, Verdict};
 
 use super::choice::{Budget, Bug, Choice};
 
@@ -16,7 +16,7 @@ struct End {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Wire {
-    Hello(Incarnation, Received),
+    Hello(Incarnation, ReceivedCount),
     Data(u64, u64, Vec<u8>),
     Ack(u64),
 }
@@ -29,7 +29,7 @@ enum Stage {
     /// It has dialled and said hello.
     Dialled(u64),
     /// It has been greeted and has answered.
-    Greeted(u64, Incarnation, Received),
+    NewConnection(u64, Incarnation, ReceivedCount),
     Open(u64),
     Closed,
 }
@@ -240,7 +240,7 @@ impl World {
     fn beat(&mut self, at: usize, end: usize) {
         let Stage::Open(number) = self.connections[at].stages[end] else { return };
         let mut bytes = Vec::new();
-        if self.ends[end].outbox.beat(number, &mut bytes) {
+        if self.ends[end].outbox.heartbeat(number, &mut bytes) {
             self.put(at, end, &bytes);
         } else {
             self.close(at, end);
@@ -270,7 +270,7 @@ impl World {
         match (self.connections[at].stages[end], frame) {
             (Stage::Silent, Wire::Hello(life, has)) => {
                 let (number, received) = self.ends[end].inbox.greet();
-                self.connections[at].stages[end] = Stage::Greeted(number, life, has);
+                self.connections[at].stages[end] = Stage::NewConnection(number, life, has);
                 if self.connections[at].stages[1 - end] != Stage::Closed {
                     let hello = Wire::Hello(self.ends[end].life, received);
                     self.connections[at].wires[1 - end].push(hello);
@@ -284,7 +284,7 @@ impl World {
                 self.write(at, end);
                 self.beat(at, end);
             }
-            (Stage::Greeted(number, life, has), frame @ (Wire::Data(..) | Wire::Ack(_))) => {
+            (Stage::NewConnection(number, life, has), frame @ (Wire::Data(..) | Wire::Ack(_))) => {
                 self.resume(at, end, number, life, has)?;
                 self.hear(at, end, frame)?;
             }
@@ -303,7 +303,7 @@ impl World {
         end: usize,
         number: u64,
         life: Incarnation,
-        mut has: Received,
+        mut has: ReceivedCount,
     ) -> Result<(), String> {
         let this = &mut self.ends[end];
         let known = this.met == Some(life);
@@ -346,7 +346,7 @@ impl World {
             Verdict::Duplicate if self.bug != Some(Bug::DuplicateTaken) => return Ok(()),
             Verdict::Gap | Verdict::Stale if self.bug != Some(Bug::GapTaken) => {
                 if self.bug == Some(Bug::AcknowledgedUnseen) {
-                    this.outbox.note(message);
+                    this.outbox.set_received(message);
                 }
                 self.close(at, end);
                 return Ok(());
@@ -354,7 +354,7 @@ impl World {
             _ => {}
         }
         this.inbox.delivered();
-        this.outbox.note(this.inbox.received());
+        this.outbox.set_received(this.inbox.received());
         self.deliver(end, &body)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use doorway_node::wire::Message;
+use doorway_node::messages::Message;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -53,12 +53,12 @@ async fn nothing_is_lost_or_doubled_over_hundreds_of_cuts() {
     let cuts = Arc::new(AtomicUsize::new(0));
     let cutter = tokio::spawn(cutter(middle, b.clone(), Arc::clone(&cuts), 1));
     let start = |me, name: &str, listener, addresses: &[String]| {
-        let upper = Recorder::new(name, 100 + u64::from(me));
-        Node::start(me, authority.identity(name), upper, listener, addresses)
+        let handler = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), handler, listener, addresses)
     };
     let nodes = vec![start(0, "n1", first, &[a.clone(), through]), start(1, "n2", second, &[a, b])];
     // Before the first meeting there is nobody to send to.
-    until("they have met", || nodes.iter().all(|node| node.upper.ups() > 0)).await;
+    until("they have met", || nodes.iter().all(|node| node.handler.ups() > 0)).await;
     let mut sent = 0;
     while cuts.load(Ordering::SeqCst) < CUTS {
         // There is always something on its way that can be lost.
@@ -71,11 +71,11 @@ async fn nothing_is_lost_or_doubled_over_hundreds_of_cuts() {
     }
     let all: Vec<u64> = (1..=sent).collect();
     until("all has arrived", || {
-        nodes[0].upper.from(1).len() >= all.len() && nodes[1].upper.from(0).len() >= all.len()
+        nodes[0].handler.from(1).len() >= all.len() && nodes[1].handler.from(0).len() >= all.len()
     })
     .await;
-    assert!(nodes[0].upper.from(1) == all && nodes[1].upper.from(0) == all, "lost or doubled");
-    let ups = nodes[0].upper.ups();
+    assert!(nodes[0].handler.from(1) == all && nodes[1].handler.from(0) == all, "lost or doubled");
+    let ups = nodes[0].handler.ups();
     assert!(ups > 100 && sent > 1000, "{ups} connections came up, and {sent} messages were sent");
     cutter.abort();
     stop(nodes).await;
@@ -101,16 +101,16 @@ async fn a_long_message_is_the_first_on_a_new_connection() {
     let open = watch::Sender::new(true);
     let gate = tokio::spawn(gate(middle, b.clone(), open.subscribe()));
     let start = |me, name: &str, listener, addresses: &[String]| {
-        let upper = Recorder::new(name, 100 + u64::from(me));
-        Node::start(me, authority.identity(name), upper, listener, addresses)
+        let handler = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), handler, listener, addresses)
     };
     let nodes = vec![start(0, "n1", first, &[a.clone(), through]), start(1, "n2", second, &[a, b])];
-    until("they have met", || nodes.iter().all(|node| node.upper.ups() > 0)).await;
+    until("they have met", || nodes.iter().all(|node| node.handler.ups() > 0)).await;
     open.send_replace(false);
-    until("it is cut", || !nodes[0].upper.downs.lock().is_empty()).await;
+    until("it is cut", || !nodes[0].handler.downs.lock().is_empty()).await;
     nodes[0].peers[0].send(&Message::Epochs(vec![1; 500_000])).expect("it fits into a frame");
     open.send_replace(true);
-    until("it has arrived", || nodes[1].upper.from(0) == [1]).await;
+    until("it has arrived", || nodes[1].handler.from(0) == [1]).await;
     gate.abort();
     stop(nodes).await;
 }

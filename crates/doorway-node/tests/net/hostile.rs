@@ -61,11 +61,11 @@ async fn two_of_three() -> (Authority, Vec<Node>, Vec<String>) {
     let ((_, a1), (l2, a2), (l3, a3)) = (listen().await, listen().await, listen().await);
     let addresses = vec![a1, a2, a3];
     let start = |me: u32, name: &str, listener: TcpListener| {
-        let upper = Recorder::new(name, 100 + u64::from(me));
-        Node::start(me, authority.identity(name), upper, listener, &addresses)
+        let handler = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), handler, listener, &addresses)
     };
     let nodes = vec![start(1, "n2", l2), start(2, "n3", l3)];
-    until("they have met", || nodes.iter().all(|node| node.upper.ups() == 1)).await;
+    until("they have met", || nodes.iter().all(|node| node.handler.ups() == 1)).await;
     (authority, nodes, addresses)
 }
 
@@ -101,15 +101,15 @@ async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
             stream.shutdown().await.unwrap();
         }
         rest(stream).await;
-        until("it is noticed", || nodes[0].upper.downs.lock().len() == at + 1).await;
-        let said = nodes[0].upper.downs.lock()[at].clone();
+        until("it is noticed", || nodes[0].handler.downs.lock().len() == at + 1).await;
+        let said = nodes[0].handler.downs.lock()[at].clone();
         assert!(said.contains(why), "{said} instead of {why}");
-        assert_eq!(nodes[0].upper.from(0), vec![1; at + 1]);
+        assert_eq!(nodes[0].handler.from(0), vec![1; at + 1]);
     }
     nodes[0].send(1, 7);
-    until("the others talk", || nodes[1].upper.from(1) == [7]).await;
-    assert_eq!(nodes[0].upper.ups(), nonsense.len() + 1);
-    assert_eq!(nodes[1].upper.ups(), 1);
+    until("the others talk", || nodes[1].handler.from(1) == [7]).await;
+    assert_eq!(nodes[0].handler.ups(), nonsense.len() + 1);
+    assert_eq!(nodes[1].handler.ups(), 1);
     stop(nodes).await;
 }
 
@@ -133,9 +133,9 @@ async fn nonsense_instead_of_a_hello_is_hung_up_on() {
     let mut stream = TcpStream::connect(&addresses[1]).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     let _ = stream.read_to_end(&mut Vec::new()).await;
-    assert_eq!(nodes[0].upper.ups(), 1);
+    assert_eq!(nodes[0].handler.ups(), 1);
     nodes[0].send(1, 7);
-    until("the others talk", || nodes[1].upper.from(1) == [7]).await;
+    until("the others talk", || nodes[1].handler.from(1) == [7]).await;
     stop(nodes).await;
 }
 
@@ -157,7 +157,7 @@ async fn a_member_of_another_group_is_told_so() {
         let Ok(Some(Frame::Bye(said))) = decoder.frame() else { panic!("no word of why") };
         assert!(said.contains(why), "{said}");
     }
-    assert_eq!(nodes[0].upper.ups(), 1);
+    assert_eq!(nodes[0].handler.ups(), 1);
     stop(nodes).await;
 }
 
@@ -175,7 +175,7 @@ async fn who_falls_silent_is_dropped() {
     stream.write_all(&said).await.unwrap();
     stream.flush().await.unwrap();
     let heard = rest(stream).await;
-    assert!(nodes[0].upper.downs.lock().iter().any(|why| why.contains("no sign of life")));
+    assert!(nodes[0].handler.downs.lock().iter().any(|why| why.contains("no sign of life")));
     let mut decoder = Decoder::default();
     decoder.room().extend_from_slice(&heard);
     assert!(matches!(decoder.frame(), Ok(Some(Frame::Hello(_)))));
@@ -185,7 +185,7 @@ async fn who_falls_silent_is_dropped() {
         signs += 1;
     }
     assert!(signs >= 3, "only {signs} signs of life");
-    assert_eq!(nodes[1].upper.downs.lock().len(), 0);
+    assert_eq!(nodes[1].handler.downs.lock().len(), 0);
     drop(crowd);
     stop(nodes).await;
 }
@@ -196,15 +196,15 @@ async fn a_listener_that_says_nothing_is_given_up_and_tried_again() {
     let ((l1, a1), (mute, a2), (l3, a3)) = (listen().await, listen().await, listen().await);
     let addresses = [a1, a2, a3];
     let start = |me: u32, name: &str, listener: TcpListener| {
-        let upper = Recorder::new(name, 100 + u64::from(me));
-        Node::start(me, authority.identity(name), upper, listener, &addresses)
+        let handler = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), handler, listener, &addresses)
     };
     let nodes = vec![start(0, "n1", l1), start(2, "n3", l3)];
     let first = mute.accept().await.unwrap();
     let second = mute.accept().await.unwrap();
-    until("the third is up", || nodes[0].upper.ups() == 1 && nodes[1].upper.ups() == 1).await;
+    until("the third is up", || nodes[0].handler.ups() == 1 && nodes[1].handler.ups() == 1).await;
     nodes[0].send(1, 7);
-    until("they talk", || nodes[1].upper.from(0) == [7]).await;
+    until("they talk", || nodes[1].handler.from(0) == [7]).await;
     drop((first, second));
     stop(nodes).await;
 }
@@ -216,13 +216,13 @@ async fn a_peer_that_does_not_read_holds_nobody_up() {
     let hello = Recorder::new("n1", 0).hello;
     let said = [bytes(&Frame::Hello(hello)), bytes(&Frame::Ack(0))].concat();
     stream.write_all(&said).await.unwrap();
-    until("it is up", || nodes[0].upper.ups() == 2).await;
+    until("it is up", || nodes[0].handler.ups() == 2).await;
     // More than any buffer on the way holds.
     for number in 0..600_000 {
         nodes[0].send(0, number);
     }
     nodes[0].send(1, 7);
-    until("the others talk", || nodes[1].upper.from(1) == [7]).await;
+    until("the others talk", || nodes[1].handler.from(1) == [7]).await;
     assert!(nodes[0].peers[0].report().unacknowledged > 500_000);
     drop(stream);
     stop(nodes).await;

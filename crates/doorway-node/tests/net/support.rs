@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use doorway_core::NodeId;
 use doorway_node::link::{Hello, Incarnation};
-use doorway_node::net::{Identity, Mesh, Network as _, Peer, Tcp, Timing, Upper};
-use doorway_node::wire::Message;
+use doorway_node::messages::Message;
+use doorway_node::net::{Identity, LinkHandler, Mesh, Network as _, Peer, Tcp, Timing};
 use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::net::TcpListener;
@@ -89,7 +89,7 @@ impl Recorder {
     }
 }
 
-impl Upper for Recorder {
+impl LinkHandler for Recorder {
     fn hello(&self) -> Hello {
         self.hello.clone()
     }
@@ -114,7 +114,7 @@ impl Upper for Recorder {
 
 /// A node, running.
 pub(crate) struct Node {
-    pub(crate) upper: Arc<Recorder>,
+    pub(crate) handler: Arc<Recorder>,
     pub(crate) peers: Vec<Arc<Peer>>,
     pub(crate) task: JoinHandle<()>,
 }
@@ -124,7 +124,7 @@ impl Node {
     pub(crate) fn start(
         me: u32,
         identity: Identity,
-        upper: Recorder,
+        handler: Recorder,
         listener: TcpListener,
         addresses: &[String],
     ) -> Self {
@@ -133,11 +133,11 @@ impl Node {
             Arc::new(Peer::new(NodeId(id), format!("n{}", id + 1), address.clone()))
         };
         let peers: Vec<_> = others.map(peer).collect();
-        let (upper, seed) = (Arc::new(upper), u64::from(me));
-        let (all, node) = (peers.clone(), Arc::clone(&upper));
+        let (handler, seed) = (Arc::new(handler), u64::from(me));
+        let (all, node) = (peers.clone(), Arc::clone(&handler));
         let mesh = Mesh::new(Tcp, identity, NodeId(me), all, node, timing(), seed);
         Self {
-            upper,
+            handler,
             peers,
             task: tokio::spawn(Arc::new(mesh).run(listener, std::future::pending())),
         }
@@ -171,8 +171,8 @@ pub(crate) async fn group(size: u32) -> (Authority, Vec<Node>, Vec<String>) {
     let addresses: Vec<_> = listeners.iter().map(|(_, address)| address.clone()).collect();
     let node = |(me, (listener, _)): (u32, (TcpListener, String))| {
         let name = format!("n{}", me + 1);
-        let upper = Recorder::new(&name, 100 + u64::from(me));
-        Node::start(me, authority.identity(&name), upper, listener, &addresses)
+        let handler = Recorder::new(&name, 100 + u64::from(me));
+        Node::start(me, authority.identity(&name), handler, listener, &addresses)
     };
     let nodes = (0..).zip(listeners).map(node).collect();
     (authority, nodes, addresses)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::Name;
-use doorway_node::locks::{Ask, Out, Rule, Setup, Shard};
-use doorway_node::wire::Step;
+use doorway_node::locks::{LockRequest, Rule, Setup, Shard, ShardEffects};
+use doorway_node::messages::AlgorithmMessage;
 
 /// The time at which everything happens.
 pub(crate) const NOW: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ pub(crate) const NOW: Duration = Duration::from_secs(1);
 pub(crate) struct Nodes {
     pub(crate) shards: Vec<Shard>,
     /// The messages under way, by sender and receiver, in order.
-    pub(crate) lines: BTreeMap<(NodeId, NodeId), VecDeque<Step>>,
+    pub(crate) lines: BTreeMap<(NodeId, NodeId), VecDeque<AlgorithmMessage>>,
     rule_of: fn(&Name) -> usize,
 }
 
@@ -32,11 +32,15 @@ impl Nodes {
     }
 
     /// Let something happen at a node, and send what comes of it.
-    pub(crate) fn act<T>(&mut self, node: u32, act: impl FnOnce(&mut Shard, &mut Out) -> T) -> T {
-        let mut out = Out::default();
+    pub(crate) fn act<T>(
+        &mut self,
+        node: u32,
+        act: impl FnOnce(&mut Shard, &mut ShardEffects) -> T,
+    ) -> T {
+        let mut out = ShardEffects::default();
         let result = act(&mut self.shards[node as usize], &mut out);
         assert_eq!(out.refused, [], "nothing wrong is ever sent");
-        for (to, step) in out.steps {
+        for (to, step) in out.messages {
             self.lines.entry((NodeId(node), to)).or_default().push_back(step);
         }
         out.wakers.into_iter().for_each(std::task::Waker::wake);
@@ -66,8 +70,8 @@ impl Nodes {
 }
 
 /// Somebody wants in.
-pub(crate) fn ask(mode: Mode, session: u64) -> Ask {
-    Ask { mode, session, now: NOW }
+pub(crate) fn ask(mode: Mode, session: u64) -> LockRequest {
+    LockRequest { mode, session, now: NOW }
 }
 
 /// A name.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use doorway_core::NodeId;
-use doorway_node::locks::Moves;
+use doorway_node::locks::LockEffects;
 
 use super::course::Course;
 use super::search::System;
@@ -53,7 +53,7 @@ impl<C: Course, M: Seat> System for World<C, M> {
                 && process.unsent.is_none()
                 && process.course.pending().is_none()
                 && process.shards.iter().all(|shard| {
-                    let free = shard.lock.idle() && !shard.waits && shard.fence.is_none();
+                    let free = shard.lock.is_idle() && !shard.waits && shard.fence.is_none();
                     shard.running && shard.view == newest && free
                 })
         };
@@ -261,7 +261,7 @@ impl<C: Course, M: Seat> World<C, M> {
             place.lock.stop();
         }
         if setting.flaw == Some(Flaw::NotAskedAgain) && place.waits {
-            let left = place.lock.leave(&setting.rule, CLIENT, &mut Moves::default());
+            let left = place.lock.leave(&setting.rule, CLIENT, &mut LockEffects::default());
             left.map_err(|fault| Wrong::Refused(fault.to_string()))?;
         }
         Ok(())

@@ -5,8 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use doorway_core::{Holder, Mode, NodeId, Start};
-use doorway_node::locks::{ClientId, Fault, Lock, Moves, Rule};
-use doorway_node::wire::{Flush, Held};
+use doorway_node::locks::{ClientId, Fault, Lock, LockEffects, Rule};
+use doorway_node::messages::{Flush, HeldLock};
 use doorway_node::{Fence, Name};
 
 use super::course::Course;
@@ -147,7 +147,7 @@ pub(crate) struct Process<C, M> {
     pub(crate) course: C,
     pub(crate) shards: Vec<Shard<M>>,
     /// A view for which some shards have stopped, and what they hold.
-    pub(crate) stopping: Option<(Vec<u64>, Vec<Held>, usize)>,
+    pub(crate) stopping: Option<(Vec<u64>, Vec<HeldLock>, usize)>,
     /// A view that a second receiver has yet to be told of.
     pub(crate) unsent: Option<Vec<u64>>,
     /// Does it wait for the clients of its predecessor?
@@ -171,9 +171,9 @@ impl<C: Course, M: Seat> Process<C, M> {
     }
 
     /// What one shard holds.
-    pub(crate) fn holding(&self, shard: usize, rule: &Rule) -> Option<Held> {
+    pub(crate) fn holding(&self, shard: usize, rule: &Rule) -> Option<HeldLock> {
         let (mode, permits) = self.shards[shard].lock.holding(rule)?;
-        Some(Held { lock: name(shard), mode, permits })
+        Some(HeldLock { lock: name(shard), mode, permits })
     }
 }
 
@@ -205,7 +205,7 @@ pub(crate) struct World<C, M> {
     pub(crate) last: [u64; 2],
     pub(crate) instances: BTreeMap<(usize, u64), Instance>,
     /// How views began that some may yet start.
-    pub(crate) starts: BTreeMap<u64, (Vec<u64>, Vec<Vec<Held>>)>,
+    pub(crate) starts: BTreeMap<u64, (Vec<u64>, Vec<Vec<HeldLock>>)>,
 }
 
 impl<C: Clone, M: Clone> Clone for World<C, M> {
@@ -285,10 +285,10 @@ impl<C: Course, M: Seat> World<C, M> {
         &mut self,
         node: usize,
         shard: usize,
-        act: impl FnOnce(&mut Lock<M>, &Rule, &mut Moves) -> Result<(), Fault>,
+        act: impl FnOnce(&mut Lock<M>, &Rule, &mut LockEffects) -> Result<(), Fault>,
     ) -> Result<(), Wrong> {
         let setting = Rc::clone(&self.setting);
-        let mut moves = Moves::default();
+        let mut moves = LockEffects::default();
         let acted = act(&mut self.shard(node, shard).lock, &setting.rule, &mut moves);
         // A node drops what it refuses. Only where nobody makes mistakes nothing is refused.
         if let (Err(fault), None) = (acted, setting.flaw) {
@@ -337,11 +337,12 @@ impl<C: Course, M: Seat> World<C, M> {
         node: usize,
         shard: usize,
         number: u64,
-        held: &[Vec<Held>],
+        held: &[Vec<HeldLock>],
     ) -> Result<(), Wrong> {
         let setting = Rc::clone(&self.setting);
-        let holder = |(by, held): (usize, &Vec<Held>)| {
-            let Held { mode, permits, .. } = held.iter().find(|held| held.lock == name(shard))?;
+        let holder = |(by, held): (usize, &Vec<HeldLock>)| {
+            let HeldLock { mode, permits, .. } =
+                held.iter().find(|held| held.lock == name(shard))?;
             Some(Holder { node: NodeId::at(by), mode: *mode, permits: *permits })
         };
         let holders = held.iter().enumerate().filter_map(holder).collect();

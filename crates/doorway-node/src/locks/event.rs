@@ -9,7 +9,7 @@ use super::machine::Fault;
 
 /// Something that happened to this node as a member of the algorithm of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Did {
+pub enum LockEvent {
     /// The lock begins here, for the first time in its view or after it was forgotten.
     Begin(Start),
     /// The node asks.
@@ -49,5 +49,5 @@ pub struct Record {
     /// The rule it goes by, by its place in the list.
     pub rule: usize,
     /// What happened.
-    pub did: Vec<Did>,
+    pub did: Vec<LockEvent>,
 }

@@ -6,22 +6,22 @@ use std::time::Duration;
 use doorway_core::{Mode, NodeId};
 use doorway_protocol::{Fence, Name};
 
-use crate::wire::{ClientReport, Stand};
+use crate::messages::{ClientReport, ClientStatus};
 
 /// What is known of a lock, and of those at this node who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Why {
+pub struct WaitReport {
     /// The lock.
     pub lock: Name,
     /// The view that runs, or none while the members agree on the next one.
     pub view: Option<u64>,
     /// Who is inside, at any node that answered.
-    pub holders: Vec<Who>,
+    pub holders: Vec<ClientInfo>,
     /// Who waits at this node, the next one first.
     pub waiters: Vec<Waiter>,
     /// Who waits at other nodes.
-    pub elsewhere: Vec<Who>,
+    pub elsewhere: Vec<ClientInfo>,
     /// Which members cannot be reached, and for how long.
     pub away: Vec<(String, Duration)>,
     /// For which members the next view waits, if one is due: they are away, or have yet to tell
@@ -37,7 +37,7 @@ pub struct Why {
 /// A client at some node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Who {
+pub struct ClientInfo {
     /// Its node.
     pub node: String,
     /// Its session, if it has one.
@@ -85,16 +85,16 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    pub(crate) fn note(&mut self, node: NodeId, client: &ClientReport) {
+    pub(crate) fn add(&mut self, node: NodeId, client: &ClientReport) {
         let session = (node, client.session);
         if client.session == 0 {
             return;
         }
-        match client.stand {
-            Stand::Inside(_) => {
+        match client.status {
+            ClientStatus::Inside(_) => {
                 self.inside.entry(client.lock.clone()).or_default().insert(session);
             }
-            Stand::Waiting(_) => {
+            ClientStatus::Waiting(_) => {
                 self.wanted.entry(session).or_default().insert(client.lock.clone());
             }
         }
@@ -148,17 +148,17 @@ mod tests {
 
     fn waits(inside: &[(&str, u64)], wanted: &[(u64, &str)]) -> Waits {
         let mut waits = Waits::default();
-        let mut note = |lock: &str, session, stand| {
+        let mut add = |lock: &str, session, status| {
             let lock = Name::new(lock).unwrap();
             let (mode, client) = (Mode::Exclusive, None);
-            let client = ClientReport { lock, session, mode, stand, since_ms: 0, client };
-            waits.note(NodeId(0), &client);
+            let client = ClientReport { lock, session, mode, status, since_ms: 0, client };
+            waits.add(NodeId(0), &client);
         };
         for (lock, session) in inside {
-            note(lock, *session, Stand::Inside(Fence::new(1, 1)));
+            add(lock, *session, ClientStatus::Inside(Fence::new(1, 1)));
         }
         for (session, lock) in wanted {
-            note(lock, *session, Stand::Waiting(0));
+            add(lock, *session, ClientStatus::Waiting(0));
         }
         waits
     }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use doorway_protocol::{Fence, Name};
 
 use crate::inner::Inner;
-use crate::locks::LostBy;
+use crate::locks::LostGrant;
+use crate::messages::{CLIENT_BYTES, ClientReport, ClientStatus};
 use crate::questions::waiter;
-use crate::why::{Waiter, Who};
-use crate::wire::{CLIENT_BYTES, ClientReport, Stand};
+use crate::wait_report::{ClientInfo, Waiter};
 
 /// A lock of this node that has clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct LockClients {
     /// The lock.
     pub lock: Name,
     /// The clients of this node that are inside.
-    pub inside: Vec<Who>,
+    pub inside: Vec<ClientInfo>,
     /// The clients of this node that wait, the next one first. Circles are not looked for.
     pub waiting: Vec<Waiter>,
 }
@@ -78,9 +78,9 @@ impl Inner {
     }
 
     /// Tell of those who have lost what they were inside of, if they have a session.
-    pub(crate) fn tell_lost(&self, lost: impl Iterator<Item = LostBy>) {
+    pub(crate) fn tell_lost(&self, lost: impl Iterator<Item = LostGrant>) {
         let Some(OnLost(tell)) = &self.on_lost else { return };
-        for LostBy { session, lock, fence } in lost.filter(|lost| lost.session != 0) {
+        for LostGrant { session, lock, fence } in lost.filter(|lost| lost.session != 0) {
             tell(session, &lock, fence);
         }
     }
@@ -123,9 +123,9 @@ impl Inner {
         let (mut inside, mut waiting) = (Vec::new(), Vec::new());
         for report in &reports {
             let who = self.who(self.setup.me, report, Duration::ZERO);
-            match report.stand {
-                Stand::Inside(_) => inside.push(who),
-                Stand::Waiting(place) => waiting.push(waiter(who, place, &missing)),
+            match report.status {
+                ClientStatus::Inside(_) => inside.push(who),
+                ClientStatus::Waiting(place) => waiting.push(waiter(who, place, &missing)),
             }
         }
         (!reports.is_empty()).then_some(LockClients { lock, inside, waiting })

@@ -11,12 +11,12 @@ use crate::net::{Identity, Mesh, Network, Timing};
 
 /// What everything that belongs to a node keeps alive. The task of the links has the node too, so
 /// it is not part of the node itself: neither would ever end.
-pub(crate) struct Running {
+pub(crate) struct NodeRuntime {
     pub(crate) inner: Arc<Inner>,
-    pub(crate) links: Links,
+    pub(crate) links: LinkTask,
 }
 
-impl Drop for Running {
+impl Drop for NodeRuntime {
     fn drop(&mut self) {
         // Nobody is left who could hold a lock; the links end by themselves.
         self.inner.stop();
@@ -25,13 +25,13 @@ impl Drop for Running {
 
 /// The task that keeps the links of a node up, if it has any: closed when the task has ended.
 #[derive(Default)]
-pub(crate) struct Links {
+pub(crate) struct LinkTask {
     ended: Option<watch::Receiver<()>>,
     /// What the node shows to those it meets, if it meets any.
     pub(crate) identity: Option<Identity>,
 }
 
-impl Links {
+impl LinkTask {
     pub(crate) async fn start<N: Network>(
         network: N,
         config: &Config,
@@ -45,10 +45,10 @@ impl Links {
         let peers = node.peers().cloned().collect();
         let Config { heartbeat, silence, .. } = *config;
         let timing = Timing { heartbeat, silence, ..Timing::default() };
-        let upper = Arc::clone(node);
+        let handler = Arc::clone(node);
         let shown = identity.clone();
-        let mesh = Mesh::new(network, shown, node.setup.me, peers, upper, timing, seed);
-        let (over, ending) = (node.over(), Ending(Arc::clone(node)));
+        let mesh = Mesh::new(network, shown, node.setup.me, peers, handler, timing, seed);
+        let (over, ending) = (node.over(), StopOnDrop(Arc::clone(node)));
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
             // What was made first is dropped last, also when the runtime ends.
@@ -69,9 +69,9 @@ impl Links {
 
 /// Ends the node with its links: also when the runtime in which they run is gone, without which the
 /// node can do nothing more.
-struct Ending(Arc<Inner>);
+struct StopOnDrop(Arc<Inner>);
 
-impl Drop for Ending {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// A message of an algorithm.
-    Step(Step),
+    Algorithm(AlgorithmMessage),
     /// What a node holds as it leaves its old view for a new one.
     Flush(Flush),
     /// The epochs of all members, as far as the sender knows them.
@@ -21,7 +21,7 @@ pub enum Message {
 
 /// A message of the algorithm of one lock, which only that algorithm can read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct AlgorithmMessage {
     /// The view in which it was sent.
     pub view: u64,
     /// The sender's clock, from which fences are made.
@@ -43,12 +43,12 @@ pub struct Flush {
     /// How many there are: at least one.
     pub parts: u32,
     /// What is held.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldLock>,
 }
 
 /// A lock that clients of a node hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldLock {
     /// The lock.
     pub lock: Name,
     /// How it is held.
@@ -84,7 +84,7 @@ pub struct ClientReport {
     /// How it holds the lock or wants to.
     pub mode: Mode,
     /// Its fence if it is inside, its place in the queue of its node if it waits.
-    pub stand: Stand,
+    pub status: ClientStatus,
     /// For how many milliseconds.
     pub since_ms: u64,
     /// What its session says of itself: at most [`CLIENT_BYTES`], or it is cut.
@@ -93,7 +93,7 @@ pub struct ClientReport {
 
 /// Where a client stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Stand {
+pub enum ClientStatus {
     /// Inside, with its fence.
     Inside(Fence),
     /// In the queue of its node, with its place from 0.
