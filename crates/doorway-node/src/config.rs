@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use doorway_protocol::Name;
+use doorway_protocol::{LABEL, NamePattern, is_label};
 
 use crate::lock_clients::{Describe, OnLost};
 use crate::locks::{Rule, RuleError};
-use crate::patterns::{Pattern, Patterns};
+use crate::patterns::Patterns;
 use crate::views::{Fixed, StoreError, ViewStore, Volatile};
 
 /// How a node is to run. [`Config::default`] is a node alone: no peers, no certificate, no port.
@@ -122,7 +122,7 @@ impl Default for Config {
 #[non_exhaustive]
 pub enum Mistake {
     /// A name of a group or node that cannot be part of a certificate.
-    #[error("{what} `{name}`: 1 to 63 of a-z, 0-9 and, between others, `-` are allowed")]
+    #[error("the {what} cannot be called `{name}`: use {LABEL}")]
     BadLabel {
         /// Whose name.
         what: &'static str,
@@ -233,10 +233,7 @@ impl Config {
 
     fn check_members(&self, mistakes: &mut Vec<Mistake>) {
         let label = |what, name: &str| {
-            let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            let bounds = !name.starts_with('-') && !name.ends_with('-');
-            let good = bounds && (1..=63).contains(&name.len()) && name.chars().all(allowed);
-            (!good).then(|| Mistake::BadLabel { what, name: name.to_owned() })
+            (!is_label(name)).then(|| Mistake::BadLabel { what, name: name.to_owned() })
         };
         mistakes.extend(label("group", &self.group));
         for (index, member) in self.members.iter().enumerate() {
@@ -257,20 +254,13 @@ impl Config {
     fn patterns(&self, mistakes: &mut Vec<Mistake>) -> Patterns {
         let mut patterns = Vec::new();
         for RuleConfig { pattern, .. } in &self.rules {
-            let (text, open) = match pattern.strip_suffix('*') {
-                Some(beginning) => (beginning, true),
-                None => (pattern.as_str(), false),
-            };
-            let reason = match Name::new(text) {
-                _ if text.contains('*') => Some("`*` may only stand at the end".to_owned()),
-                Err(error) if !(open && text.is_empty()) => Some(error.to_string()),
-                _ => None,
-            };
-            if let Some(reason) = reason {
-                mistakes.push(Mistake::BadPattern { pattern: pattern.clone(), reason });
+            match NamePattern::parse(pattern) {
+                Ok(pattern) => patterns.push(pattern),
+                Err(error) => {
+                    let (pattern, reason) = (pattern.clone(), error.to_string());
+                    mistakes.push(Mistake::BadPattern { pattern, reason });
+                }
             }
-            let text = text.to_owned();
-            patterns.push(if open { Pattern::Beginning(text) } else { Pattern::Exactly(text) });
         }
         Patterns::new(patterns)
     }
@@ -308,6 +298,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use doorway_protocol::Name;
+
     use super::*;
 
     fn rule(pattern: &str, algorithm: &str, permits: u32) -> RuleConfig {
@@ -336,8 +328,8 @@ mod tests {
         let Err(ConfigError(mistakes)) = config.check() else { panic!("found good") };
         let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         for part in [
-            "group `Shop`: 1 to 63 of a-z, 0-9 and, between others, `-` are allowed",
-            "member `b-`: 1 to 63",
+            "the group cannot be called `Shop`: use 1 to 63 of a-z, 0-9 and `-`",
+            "the member cannot be called `b-`: use 1 to 63",
             "member `a` is listed twice",
             "`c` is not among the members",
             "set `tls`",

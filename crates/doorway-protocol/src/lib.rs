@@ -12,14 +12,18 @@
 
 pub mod fence;
 mod frame;
+mod label;
 pub mod name;
+mod pattern;
 mod report;
 mod session;
 
 pub use doorway_core::Mode;
 pub use fence::{Fence, FenceError};
 pub use frame::{FrameError, Frames, MAGIC, MAX_FRAME, put};
+pub use label::{LABEL, is_label};
 pub use name::{Name, NameError};
+pub use pattern::{NamePattern, PatternError};
 pub use report::{Absent, Holder, LockLine, LockReport, Locks, NodeStatus, Scope, Waiter};
 pub use session::{
     Ask, Claim, Claims, Code, Greeting, Hello, Life, Opening, Refusal, Reply, Request, Secret,
