@@ -13,7 +13,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use doorway_core::{Holder, Mode, NodeId};
+use doorway_core::{Holder, NodeId};
+use doorway_protocol::recording::{self, End, EndLine, Event, Header, LockLine};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -26,9 +27,6 @@ const QUEUE: usize = 1 << 16;
 
 /// How long a node that stops waits for a slow disk.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The version of the format.
-const VERSION: u32 = 1;
 
 /// The recording of a node that runs.
 pub(crate) struct Recorder {
@@ -66,10 +64,10 @@ impl Recorder {
     ) -> io::Result<Self> {
         let file = open(path)?;
         let header = Header {
-            recording: VERSION,
-            group,
-            node: &names[setup.me.index()],
-            members: names,
+            recording: recording::VERSION,
+            group: group.to_owned(),
+            node: names[setup.me.index()].clone(),
+            members: names.to_vec(),
             began: micros(began.duration_since(UNIX_EPOCH).unwrap_or_default()),
         };
         let mut out = BufWriter::new(file);
@@ -145,52 +143,54 @@ impl Writer {
     fn run(mut self, records: &Receiver<Record>) -> io::Result<()> {
         loop {
             match records.try_recv() {
-                Ok(record) => self.write(&record)?,
+                Ok(record) => self.write(record)?,
                 Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {
                     // Nothing is left to do, so whoever looks into the file sees all there is.
                     self.out.flush()?;
                     let Ok(record) = records.recv() else { break };
-                    self.write(&record)?;
+                    self.write(record)?;
                 }
             }
         }
         let overflowed = self.overflowed.load(Ordering::Acquire);
-        let end = if overflowed { "overflow" } else { "stop" };
-        line(&mut self.out, &End { end })?;
+        let end = if overflowed { End::Overflow } else { End::Stop };
+        line(&mut self.out, &EndLine { end })?;
         self.out.flush()
     }
 
-    fn write(&mut self, record: &Record) -> io::Result<()> {
-        let (at, view, lock) = (micros(record.at), record.view, record.lock.as_str());
-        for did in &record.did {
-            let did = tell(&self.names, &self.setup.rules[record.rule], did);
-            line(&mut self.out, &Line { at, view, lock, did })?;
+    fn write(&mut self, record: Record) -> io::Result<()> {
+        let (at, view) = (micros(record.at), record.view);
+        for event in record.events {
+            let event = line_of(&self.names, &self.setup.rules[record.rule], event);
+            let lock = record.lock.to_string();
+            line(&mut self.out, &LockLine { at, view, lock, event })?;
         }
         Ok(())
     }
 }
 
-/// Something that happened, as it is written.
-fn tell<'a>(names: &'a [String], rule: &Rule, did: &'a LockEvent) -> Told<'a> {
-    let name = |node: NodeId| names[node.index()].as_str();
-    match did {
+/// An event of a lock as it is written, with names instead of numbers.
+fn line_of(names: &[String], rule: &Rule, event: LockEvent) -> Event {
+    let name = |node: NodeId| names[node.index()].clone();
+    match event {
         LockEvent::Begin(start) => {
-            let holder = |holder: &Holder| {
-                let Holder { node, mode, permits } = *holder;
-                ToldHolder { node: name(node), mode, permits }
+            let holder = |Holder { node, mode, permits }: Holder| recording::Holder {
+                node: name(node),
+                mode,
+                permits,
             };
-            let holders = start.holders.iter().map(holder).collect();
-            let (algorithm, permits) = (rule.info.name, rule.group.permits());
-            Told::Begin { algorithm, permits, holders, floor: start.floor }
+            let holders = start.holders.into_iter().map(holder).collect();
+            let (algorithm, permits) = (rule.info.name.to_owned(), rule.group.permits());
+            Event::Begin { algorithm, permits, holders, floor: start.floor }
         }
-        LockEvent::Acquire(mode) => Told::Acquire { mode: *mode },
-        LockEvent::Enter => Told::Enter,
-        LockEvent::Release => Told::Release,
-        LockEvent::Send { to, message } => Told::Send { to: name(*to), message },
-        LockEvent::Receive { from } => Told::Receive { from: name(*from) },
-        LockEvent::Refuse(fault) => Told::Refuse { why: fault.to_string() },
-        LockEvent::Break(fault) => Told::Break { why: fault.to_string() },
+        LockEvent::Acquire(mode) => Event::Acquire { mode },
+        LockEvent::Enter => Event::Enter,
+        LockEvent::Release => Event::Release,
+        LockEvent::Send { to, message } => Event::Send { to: name(to), message },
+        LockEvent::Receive { from } => Event::Receive { from: name(from) },
+        LockEvent::Refuse(fault) => Event::Refuse { why: fault.to_string() },
+        LockEvent::Break(fault) => Event::Break { why: fault.to_string() },
     }
 }
 
@@ -201,51 +201,4 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// The line with which a start of the node begins.
-#[derive(Serialize)]
-struct Header<'a> {
-    recording: u32,
-    group: &'a str,
-    node: &'a str,
-    members: &'a [String],
-    /// When the node started, in microseconds since 1970; all other times count from there.
-    began: u64,
-}
-
-/// The line with which a recording ends that is not cut off: how it ended.
-#[derive(Serialize)]
-struct End {
-    end: &'static str,
-}
-
-/// A line about a lock.
-#[derive(Serialize)]
-struct Line<'a> {
-    at: u64,
-    view: u64,
-    lock: &'a str,
-    #[serde(flatten)]
-    did: Told<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "did", rename_all = "lowercase")]
-enum Told<'a> {
-    Begin { algorithm: &'static str, permits: u32, holders: Vec<ToldHolder<'a>>, floor: u64 },
-    Acquire { mode: Mode },
-    Enter,
-    Release,
-    Send { to: &'a str, message: &'a str },
-    Receive { from: &'a str },
-    Refuse { why: String },
-    Break { why: String },
-}
-
-#[derive(Serialize)]
-struct ToldHolder<'a> {
-    node: &'a str,
-    mode: Mode,
-    permits: u32,
 }

@@ -15,6 +15,7 @@ mod frame;
 mod label;
 pub mod name;
 mod pattern;
+pub mod recording;
 mod report;
 mod session;
 

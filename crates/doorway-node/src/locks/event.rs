@@ -49,5 +49,5 @@ pub struct Record {
     /// The rule it goes by, by its place in the list.
     pub rule: usize,
     /// What happened.
-    pub did: Vec<LockEvent>,
+    pub events: Vec<LockEvent>,
 }

@@ -217,7 +217,7 @@ impl<M: Machine + ?Sized> Lock<M> {
             let next = self.first().map(|(_, mode)| mode);
             let Some(machine) = self.machine.as_mut() else { return Ok(()) };
             let sent = out.sends.len();
-            let (entered, did) = if spare {
+            let (entered, event) = if spare {
                 (machine.release(&rule.group, &mut out.sends)?, LockEvent::Release)
             } else if let Some(mode) = next
                 && machine.may_acquire(&rule.group, mode)
@@ -227,7 +227,7 @@ impl<M: Machine + ?Sized> Lock<M> {
                 return Ok(());
             };
             self.account(entered, sent, out);
-            self.record(|| did, entered, sent, out);
+            self.record(|| event, entered, sent, out);
         }
     }
 

@@ -357,12 +357,12 @@ impl Shard {
 
     /// Hand out what was written down about a lock.
     fn emit_record(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
-        if let Some(did) = &mut self.effects.record
-            && !did.is_empty()
+        if let Some(events) = &mut self.effects.record
+            && !events.is_empty()
         {
             let entry = self.table.get(at);
-            let (lock, rule, did) = (entry.name.clone(), entry.rule as usize, take(did));
-            out.records.push(Record { at: now, view: self.target, lock, rule, did });
+            let (lock, rule, events) = (entry.name.clone(), entry.rule as usize, take(events));
+            out.records.push(Record { at: now, view: self.target, lock, rule, events });
         }
     }
 
@@ -372,10 +372,10 @@ impl Shard {
         at: u32,
         now: Duration,
         out: &mut ShardEffects,
-        did: impl IntoIterator<Item = LockEvent>,
+        events: impl IntoIterator<Item = LockEvent>,
     ) {
         if let Some(record) = &mut self.effects.record {
-            record.extend(did);
+            record.extend(events);
             self.emit_record(at, now, out);
         }
     }
