@@ -17,13 +17,15 @@ use crate::handle::{Handle, Session};
 use crate::locks::{ClientEnd, ClientId, LockRequest};
 use crate::wait_span::WaitSpan;
 
-/// A request for a lock. It is made when first polled; dropping it at any moment withdraws it.
+/// A request for a lock. It is made when the future is first polled. Dropping the future at any
+/// time withdraws the request.
 ///
-/// In a task of tokio it takes part in the task's budget, so a task that enters over and over lets
-/// others run now and then.
-#[must_use = "nothing is asked for until it is awaited"]
+/// Inside a tokio task the request uses the task's cooperative budget, so that a task which enters
+/// in a tight loop still lets other tasks run.
+#[must_use = "a request is made only when it is awaited"]
 pub struct Acquire<H: Borrow<Handle>> {
-    /// Until it moves into the guard.
+    /// The lock that is asked for, until it moves into the guard; or why the request failed before
+    /// it was made.
     handle: Result<Option<H>, AcquireError>,
     mode: Mode,
     session: Session,
@@ -31,12 +33,12 @@ pub struct Acquire<H: Borrow<Handle>> {
     waiting: Option<QueuedClient>,
 }
 
-/// A client in the queue.
+/// The place of a request that waits in the queue of its lock.
 struct QueuedClient {
     client: ClientId,
-    /// Present if there is a deadline: made only when there is something to wait for.
+    /// Present if there is a deadline. It is created only once the request has to wait.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Present if somebody traces.
+    /// Present if a subscriber listens to the spans of this crate.
     span: Option<Box<WaitSpan>>,
 }
 
@@ -45,7 +47,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         Self::of(Ok(Some(handle)))
     }
 
-    /// A request that has failed already.
+    /// A request that fails when it is polled.
     pub(crate) fn failed(error: AcquireError) -> Self {
         Self::of(Err(error))
     }
@@ -55,31 +57,33 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         Self { handle, mode, session, deadline: None, waiting: None }
     }
 
-    /// Let others that share it in too.
+    /// Ask for the lock in shared mode: other shared holders may be inside at the same time.
     pub fn shared(mut self) -> Self {
         self.mode = Mode::Shared;
         self
     }
 
-    /// Ask on behalf of a session.
+    /// Make the request on behalf of a session.
     pub fn session(mut self, session: Session) -> Self {
         self.session = session;
         self
     }
 
-    /// Give up at this moment. Deadlines need a tokio runtime with its timer.
+    /// Give up at this time. A deadline needs a tokio runtime with its timer enabled.
     pub fn until(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Give up after this time; one that is too long to come never ends.
+    /// Give up after this duration. If the deadline is too far away to be represented, the request
+    /// never gives up.
     pub fn within(mut self, time: Duration) -> Self {
         self.deadline = Instant::now().checked_add(time);
         self
     }
 
-    /// Enter this very moment, if that takes no message and nobody waits, or not at all.
+    /// Enter only if that is possible immediately: no message is needed and no client waits.
+    /// Otherwise return `None`.
     pub fn try_now(mut self) -> Result<Option<LockGuard<H>>, AcquireError> {
         self.enter_now()
     }
@@ -92,10 +96,12 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         Ok(entered.map(|(client, fence)| self.held(client, fence)))
     }
 
-    /// The handle, and what to ask of its lock; or why that makes no sense.
+    /// The handle, and the request to make of its lock; or the error that makes the request
+    /// impossible.
     fn ask(&self) -> Result<(&Handle, impl Fn(Duration) -> LockRequest + use<H>), AcquireError> {
         let handle = self.handle.as_ref().map_err(Clone::clone)?;
-        let handle: &Handle = handle.as_ref().expect("a future is not polled again").borrow();
+        let handle: &Handle =
+            handle.as_ref().expect("a future is not polled after it has completed").borrow();
         let info = handle.node().rule(handle.rule()).info;
         if self.mode == Mode::Shared && !info.shared {
             let name = handle.name().to_string();
@@ -107,23 +113,23 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
 
     fn held(&mut self, client: ClientId, fence: Fence) -> LockGuard<H> {
         let handle = self.handle.as_mut().ok().and_then(Option::take);
-        LockGuard::new(handle.expect("only a request with a handle gets this far"), client, fence)
+        LockGuard::new(handle.expect("only a request with a handle can be granted"), client, fence)
     }
 
-    /// Make the request.
+    /// Make the request, when the future is polled for the first time.
     fn request(&mut self, context: &mut Context<'_>) -> Poll<Result<LockGuard<H>, AcquireError>> {
         let (handle, ask) = self.ask()?;
         let node = handle.node();
         if let Err(full) = node.may_wait() {
-            // Looked at before asking: a request that is made costs memory here and at the peers
-            // even when it is withdrawn at once.
+            // Check before making the request: a request that was made costs memory here and at the
+            // peers even if it is withdrawn at once.
             return Poll::Ready(self.enter_now()?.ok_or(full));
         }
         let (client, polled) = node.with_shard(handle.shard(), |shard, now, out| {
             let (client, fence) = shard.acquire(handle.slot(), ask(now), out);
             match fence {
                 Some(fence) => (client, Poll::Ready(Ok(fence))),
-                // In one breath with asking, so that no grant can come unseen.
+                // Register the waker while the shard is still locked, so that no grant is missed.
                 None => (client, shard.poll(client, context.waker(), out)),
             }
         });
@@ -132,8 +138,8 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         }
         node.begin_wait();
         let span = WaitSpan::begin(handle, self.mode, self.session);
-        // The timer comes last, for there is none outside of a runtime, and a panic must not leave
-        // a client in the queue.
+        // Create the timer last. Without a tokio runtime that panics, and a panic must not leave a
+        // client in the queue.
         self.waiting = Some(QueuedClient { client, timer: None, span });
         if let (Some(waiting), Some(deadline)) = (&mut self.waiting, self.deadline) {
             waiting.timer = Some(Box::pin(sleep_until(deadline)));
@@ -169,7 +175,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
 }
 
 impl<H: Borrow<Handle>> Acquire<H> {
-    /// Leave the queue, or what was granted unseen.
+    /// Leave the queue; if the lock has been granted but not yet taken, release it.
     fn withdraw(&mut self) {
         let Some(QueuedClient { client, span, .. }) = self.waiting.take() else { return };
         span.inspect(|span| span.end("withdrawn"));
@@ -187,8 +193,9 @@ impl<H: Borrow<Handle> + Unpin> Future for Acquire<H> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let Some(&QueuedClient { client, .. }) = this.waiting.as_ref() else {
-            // A loop that enters over and over never waits, and would keep its thread from all
-            // else: also from the links by which other nodes ask for the lock.
+            // A loop that enters again and again never waits. Without the budget it would keep its
+            // thread from all other tasks, including the links through which other nodes ask for
+            // the lock.
             ready!(coop::poll_proceed(context)).made_progress();
             return this.request(context);
         };

@@ -1,48 +1,49 @@
-//! What nodes say to each other, inside the frames of a link.
+//! The messages that nodes send to each other, inside the frames of a link.
 
 use doorway_core::Mode;
 use doorway_protocol::{Fence, Name};
 use serde::{Deserialize, Serialize};
 
-/// A message between two nodes. New kinds are added at the end, for their order is their number.
+/// A message from one node to another. New variants must be added at the end, because the position
+/// of a variant is its number on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
-    /// A message of an algorithm.
+    /// A message of the algorithm of a lock.
     Algorithm(AlgorithmMessage),
-    /// What a node holds as it leaves its old view for a new one.
+    /// What the sender holds as it leaves its old view for a new one.
     Flush(Flush),
-    /// The epochs of all members, as far as the sender knows them.
+    /// The epochs of all members, as far as the sender knows them; 0 for an unknown epoch.
     Epochs(Vec<u64>),
-    /// A question, which its asker has numbered.
+    /// A question, with a number that the sender has chosen.
     Ask(u64, Question),
-    /// The answer to the question of that number.
+    /// The answer to the question with this number.
     Tell(u64, Answer),
 }
 
-/// A message of the algorithm of one lock, which only that algorithm can read.
+/// A message of the algorithm of one lock. Only that algorithm can read the payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlgorithmMessage {
-    /// The view in which it was sent.
+    /// The view in which the message was sent.
     pub view: u64,
-    /// The sender's clock, from which fences are made.
+    /// The clock of the sender's shard, from which fences are made.
     pub clock: u64,
     /// The lock.
     pub lock: Name,
-    /// The message.
+    /// The message itself, encoded by the algorithm.
     pub payload: Vec<u8>,
 }
 
-/// A part of what a node held when it stopped for a view. All parts together are one snapshot,
-/// which never changes.
+/// One part of the list of locks that a node held when it stopped for a view. All parts together
+/// are one snapshot, which never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flush {
     /// The epochs that name the new view.
     pub epochs: Vec<u64>,
     /// Which part this is, from 0.
     pub part: u32,
-    /// How many there are: at least one.
+    /// How many parts there are, at least 1.
     pub parts: u32,
-    /// What is held.
+    /// The locks that the node holds, in the order of their names.
     pub held: Vec<HeldLock>,
 }
 
@@ -51,51 +52,52 @@ pub struct Flush {
 pub struct HeldLock {
     /// The lock.
     pub lock: Name,
-    /// How it is held.
+    /// In which mode it is held.
     pub mode: Mode,
-    /// How many permits: 1 unless the lock has several.
+    /// How many permits the node holds: 1 unless the lock has several.
     pub permits: u32,
 }
 
-/// What a node wants to know of another.
+/// A question that one node asks another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// Who of your clients is inside or waits for this lock, and what do those inside wait for?
+    /// Which of your clients hold this lock or wait for it, and for which other locks do the
+    /// sessions of its holders wait?
     Clients(Name),
 }
 
-/// What a node says of itself.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// The clients of a lock, and others of the same sessions that wait.
+    /// The clients of the lock, and the waiting requests of its holders' sessions for other locks.
     Clients(Vec<ClientReport>),
 }
 
-/// How many bytes of what a session says of itself are told to others.
+/// The longest description of a session, in bytes, that is sent to other nodes.
 pub const CLIENT_BYTES: usize = 200;
 
-/// A client of a node, as others hear of it.
+/// A client of a node, as the node describes it to other nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientReport {
     /// The lock.
     pub lock: Name,
-    /// The session for which it asks, a number of its node.
+    /// The session of the client, by its number at its node; 0 if it has none.
     pub session: u64,
-    /// How it holds the lock or wants to.
+    /// The mode in which it holds the lock, or wants to hold it.
     pub mode: Mode,
-    /// Its fence if it is inside, its place in the queue of its node if it waits.
+    /// Whether it is inside or waits.
     pub status: ClientStatus,
-    /// For how many milliseconds.
+    /// For how many milliseconds it has been inside or has waited.
     pub since_ms: u64,
-    /// What its session says of itself: at most [`CLIENT_BYTES`], or it is cut.
+    /// The description of its session, cut to at most [`CLIENT_BYTES`].
     pub client: Option<String>,
 }
 
-/// Where a client stands.
+/// Whether a client is inside a lock or waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientStatus {
     /// Inside, with its fence.
     Inside(Fence),
-    /// In the queue of its node, with its place from 0.
+    /// Waiting, with its place in the queue of its node, counted from 0.
     Waiting(u32),
 }

@@ -1,24 +1,25 @@
-//! Which names have which rule.
+//! Which rule applies to which lock name.
 
 use doorway_protocol::{Name, NamePattern};
 
-/// Names to rules: the patterns in order, and the rule of all other names last.
+/// Finds the rule for a lock name: the first pattern that matches decides. Names that no pattern
+/// matches use the last rule, which has no pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct Patterns {
     all: Vec<NamePattern>,
-    /// The bytes with which a name may begin that any pattern fits. Most names begin otherwise, and
-    /// a node may have many patterns of which hardly any is used.
+    /// The bytes with which a name can begin that any pattern matches. Most names begin with
+    /// another byte, and a node may have many patterns of which hardly any is used.
     firsts: [bool; 256],
 }
 
 impl Patterns {
-    /// These, in this order.
+    /// Rules with these patterns, in this order.
     pub(crate) fn new(all: Vec<NamePattern>) -> Self {
         let mut firsts = [false; 256];
         for pattern in &all {
             match pattern.text().bytes().next() {
                 Some(first) => firsts[usize::from(first)] = true,
-                None => firsts = [true; 256], // All names begin like this.
+                None => firsts = [true; 256], // An empty prefix matches every name.
             }
         }
         Self { all, firsts }

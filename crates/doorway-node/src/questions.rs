@@ -1,4 +1,4 @@
-//! Asking the peers what only they know, and putting the answers together.
+//! Asks the other members about a lock, and puts their answers together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,16 +14,17 @@ use crate::lock_clients::cut;
 use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
 use crate::wait_report::{ClientInfo, WaitReport, Waiter, Waits};
 
-/// How long the peers have to answer.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long the other members have to answer.
+const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many locks away a circle is looked for.
+/// How many locks beyond the first one the search for a deadlock follows.
 const REACH: usize = 32;
 
-/// How many clients a node tells of at most in one answer: twice as many fit into a message.
-const TOLD: usize = 1024;
+/// How many clients of a lock a node reports at most in one answer. A message has room for twice as
+/// many.
+const REPORTED: usize = 1024;
 
-/// The questions that wait for answers, by their numbers.
+/// The questions to which answers may still come.
 #[derive(Debug, Default)]
 pub(crate) struct Questions(Mutex<QuestionTable>);
 
@@ -33,7 +34,7 @@ struct QuestionTable {
     waiting: BTreeMap<u64, mpsc::UnboundedSender<(NodeId, Answer)>>,
 }
 
-/// A question that was asked; dropping it ends the wait.
+/// A question that was asked. Dropping it closes the question.
 struct OpenQuestion<'a> {
     questions: &'a Questions,
     number: u64,
@@ -56,7 +57,7 @@ impl Questions {
         OpenQuestion { questions: self, number, answers }
     }
 
-    /// An answer has come; one to no question that is open is dropped.
+    /// Pass on an answer that has arrived. An answer to a question that is closed is dropped.
     pub(crate) fn answered(&self, from: NodeId, number: u64, answer: Answer) {
         if let Some(sender) = self.0.lock().waiting.get(&number) {
             let _ = sender.send((from, answer));
@@ -64,7 +65,7 @@ impl Questions {
     }
 }
 
-/// What one node said of a lock, and when.
+/// The answer of one node about a lock, and when it came.
 struct NodeAnswer {
     node: NodeId,
     clients: Vec<ClientReport>,
@@ -72,17 +73,18 @@ struct NodeAnswer {
 }
 
 impl Inner {
-    /// Answer a question of a peer.
+    /// Answer a question of another member.
     pub(crate) fn answer(&self, question: &Question) -> Answer {
         let Question::Clients(lock) = question;
         Answer::Clients(self.clients_of(lock))
     }
 
-    /// The clients of a lock at this node, and all that those of them inside wait for.
+    /// The clients of a lock at this node, and the waiting requests of its holders' sessions for
+    /// other locks.
     fn clients_of(&self, lock: &Name) -> Vec<ClientReport> {
         let now = self.now();
         let mut clients = self.shard(self.shard_of(lock)).reports(Some(lock), now);
-        clients.truncate(TOLD);
+        clients.truncate(REPORTED);
         let inside = |client: &&ClientReport| matches!(client.status, ClientStatus::Inside(_));
         let sessions: BTreeSet<u64> =
             clients.iter().filter(inside).map(|client| client.session).collect();
@@ -96,19 +98,19 @@ impl Inner {
                 }));
             }
         }
-        clients.truncate(2 * TOLD);
+        clients.truncate(2 * REPORTED);
         self.describe(&mut clients);
         clients
     }
 
-    /// Everything that can be found out about a lock and those who wait for it here.
+    /// Find out all that can be known about a lock and the clients that wait for it here.
     pub(crate) async fn why(&self, lock: &Name) -> WaitReport {
         let heard = self.ask_all(lock).await;
         let mut waits = Waits::default();
         let mut locks = BTreeSet::from([lock.clone()]);
         add_reports(&mut waits, &heard);
         let mut ahead = waits.beyond(lock);
-        // From lock to lock, as far as those inside wait for another.
+        // Follow the sessions that hold a lock and wait for another one, from lock to lock.
         for _ in 0..REACH {
             let Some(next) = ahead.pop_first() else { break };
             if locks.insert(next.clone()) {
@@ -119,7 +121,7 @@ impl Inner {
         self.report(lock, &heard, &waits)
     }
 
-    /// Ask everyone about a lock, ourselves first.
+    /// Ask all members that are connected about a lock. The answer of this node comes first.
     async fn ask_all(&self, lock: &Name) -> Vec<NodeAnswer> {
         let own =
             NodeAnswer { node: self.setup.me, clients: self.clients_of(lock), at: Instant::now() };
@@ -128,14 +130,14 @@ impl Inner {
         let question = Message::Ask(asked.number, Question::Clients(lock.clone()));
         let up = self.peers().filter(|peer| peer.is_up());
         let due = up.map(|peer| self.send(peer.id(), &question)).count();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while heard.len() <= due {
             let Ok(Some((node, answer))) = timeout_at(deadline, asked.answers.recv()).await else {
                 break;
             };
             let Answer::Clients(clients) = answer;
             if heard.iter().any(|earlier| earlier.node == node) {
-                continue; // Nobody is asked twice.
+                continue; // Each member is asked once, so a second answer is wrong.
             }
             heard.push(NodeAnswer { node, clients, at: Instant::now() });
         }
@@ -193,7 +195,8 @@ impl Inner {
         }
     }
 
-    /// Who was asked for this node's request and has not answered since.
+    /// The members to which this node has sent something for its request, and from which it has
+    /// heard nothing since.
     pub(crate) fn unheard(&self, lock: &Name) -> Vec<String> {
         let unheard = self.shard(self.shard_of(lock)).unheard(lock);
         unheard.into_iter().map(|node| self.names[node.index()].clone()).collect()
@@ -205,7 +208,7 @@ impl Inner {
     }
 }
 
-/// A client of this node that waits, in no circle as far as is known.
+/// A waiting client of this node, with no deadlock found yet.
 pub(crate) fn waiter(who: ClientInfo, place: u32, missing: &[String]) -> Waiter {
     let ClientInfo { session, client, mode, since, .. } = who;
     let (place, missing) = (place as usize, missing.to_vec());

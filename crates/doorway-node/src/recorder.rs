@@ -1,8 +1,7 @@
-//! The recording of a node: what its locks do, as lines of JSON that the laboratory reads.
+//! The recording of a node: what its locks do, in the format of [`doorway_protocol::recording`].
 //!
-//! A file begins with a line about the node. Every start of the node adds such a line and those
-//! of its locks, so that the file tells what came before and after a crash. The lines are written
-//! by a thread of their own: the locks put what they did into a queue and wait for nothing.
+//! The lines are written by a thread of their own. The locks put their events into a queue and
+//! never wait for the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
@@ -22,23 +21,24 @@ use tokio::time::timeout;
 
 use crate::locks::{LockEvent, Record, Rule, Setup};
 
-/// How many steps of locks may be on their way to the file.
+/// How many records may wait to be written.
 const QUEUE: usize = 1 << 16;
 
 /// How long a node that stops waits for a slow disk.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The recording of a node that runs.
+/// The recording of a running node.
 pub(crate) struct Recorder {
-    /// Closed when the recording has ended.
+    /// None when the recording has ended.
     queue: Mutex<Option<SyncSender<Record>>>,
     overflowed: Arc<AtomicBool>,
-    /// Closed when the writer has ended.
+    /// Closed when the writer thread has ended.
     written: watch::Receiver<()>,
 }
 
 impl Recorder {
-    /// Record to a file, after what it holds. One that cannot be written is said, and no harm.
+    /// Append to a recording. If the file cannot be opened, the node logs the error and runs
+    /// without a recording.
     pub(crate) fn start(
         path: &Path,
         group: &str,
@@ -49,7 +49,7 @@ impl Recorder {
         match Self::open(path, group, names, setup, began) {
             Ok(recorder) => Some(recorder),
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "nothing is recorded");
+                tracing::error!(path = %path.display(), %error, "cannot open the recording; the node runs without it");
                 None
             }
         }
@@ -84,14 +84,14 @@ impl Recorder {
         let (writing, written) = watch::channel(());
         thread::Builder::new().name("doorway-record".to_owned()).spawn(move || {
             if let Err(error) = writer.run(&records) {
-                tracing::error!(path, %error, "the recording ends, for it cannot be written");
+                tracing::error!(path, %error, "the recording ends: the file cannot be written");
             }
             drop(writing);
         })?;
         Ok(Self { queue: Mutex::new(Some(queue)), overflowed, written })
     }
 
-    /// Write down what a lock did. This never waits: when the file is too slow, the recording ends.
+    /// Record what a lock did. This never waits: if the file is too slow, the recording ends.
     pub(crate) fn record(&self, record: Record) {
         let mut queue = self.queue.lock();
         let Some(sender) = queue.as_ref() else { return };
@@ -99,25 +99,27 @@ impl Recorder {
             Ok(()) => return,
             Err(TrySendError::Full(_)) => {
                 self.overflowed.store(true, Ordering::Release);
-                tracing::error!("the recording ends: more happens than can be written");
+                tracing::error!(
+                    "the recording ends: the locks do more than can be written in time"
+                );
             }
-            // The writer has ended, and said why.
+            // The writer has ended and has logged why.
             Err(TrySendError::Disconnected(_)) => {}
         }
         *queue = None;
     }
 
-    /// End the recording, with all of it in the file if that does not take too long. All who wait
-    /// for it are told.
+    /// End the recording, and wait a limited time until all of it is in the file. Any number of
+    /// callers may wait.
     pub(crate) async fn close(&self) {
         *self.queue.lock() = None;
         let mut written = self.written.clone();
-        // Nothing is sent but the end.
-        let _ = timeout(PATIENCE, async { while written.changed().await.is_ok() {} }).await;
+        // No value is ever sent; the channel is closed when the writer ends.
+        let _ = timeout(TIMEOUT, async { while written.changed().await.is_ok() {} }).await;
     }
 }
 
-/// Open a file to be continued. A line that a crash left unfinished is ended first.
+/// Open a file to append to it. If a crash left an unfinished line, end that line first.
 fn open(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     if file.metadata()?.len() > 0 {
@@ -131,7 +133,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The thread that writes.
+/// The state of the writer thread.
 struct Writer {
     out: BufWriter<File>,
     names: Vec<String>,
@@ -146,7 +148,8 @@ impl Writer {
                 Ok(record) => self.write(record)?,
                 Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {
-                    // Nothing is left to do, so whoever looks into the file sees all there is.
+                    // The queue is empty: flush, so that the file is complete for everyone who
+                    // reads it now.
                     self.out.flush()?;
                     let Ok(record) = records.recv() else { break };
                     self.write(record)?;

@@ -82,7 +82,7 @@ async fn what_cannot_be_shared_says_so() {
     let error = Node::alone().lock("orders").shared().await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`orders` cannot be shared: carvalho-roucairol serves exclusive locks only"
+        "`orders` cannot be shared: its algorithm, carvalho-roucairol, serves exclusive locks only"
     );
 }
 

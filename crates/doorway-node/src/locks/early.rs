@@ -1,13 +1,13 @@
-//! Messages that came before the view in which they were sent has started here.
+//! Messages that arrived before the view in which they were sent has started here.
 
 use doorway_core::NodeId;
 
 use crate::messages::AlgorithmMessage;
 
-/// How many bytes of messages a shard keeps. A group whose nodes are all alive is never near it.
+/// How many bytes of early messages a shard keeps. A group whose nodes all run stays far below it.
 const LIMIT: usize = 4 << 20;
 
-/// Messages in the order of their arrival.
+/// The early messages of a shard, in the order of their arrival.
 #[derive(Debug, Default)]
 pub(super) struct EarlyMessages {
     messages: Vec<(NodeId, usize, AlgorithmMessage)>,
@@ -15,7 +15,7 @@ pub(super) struct EarlyMessages {
 }
 
 impl EarlyMessages {
-    /// Keep one more, if there is room.
+    /// Keep a message, if there is room for it.
     pub(super) fn push(&mut self, from: NodeId, rule: usize, message: &AlgorithmMessage) -> bool {
         let bytes = self.bytes + size(message);
         let room = bytes <= LIMIT;
@@ -26,7 +26,7 @@ impl EarlyMessages {
         room
     }
 
-    /// All of them.
+    /// Take out all messages.
     pub(super) fn take(&mut self) -> Vec<(NodeId, usize, AlgorithmMessage)> {
         self.bytes = 0;
         std::mem::take(&mut self.messages)

@@ -9,10 +9,10 @@ use super::event::Record;
 use super::machine::Fault;
 use crate::messages::AlgorithmMessage;
 
-/// A session was inside of a lock, under this fence, and has lost it.
+/// A grant that a session has lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostGrant {
-    /// The session, by its number at this node; none has the number 0.
+    /// The number of the session at this node; 0 if the client had none.
     pub session: u64,
     /// The lock.
     pub lock: Name,
@@ -20,23 +20,25 @@ pub struct LostGrant {
     pub fence: Fence,
 }
 
-/// What is to be done about what happened.
+/// What the node has to do after a call to a shard.
 #[derive(Debug, Default)]
 pub struct ShardEffects {
-    /// Messages to send, in order. They go into their queues before the shard is unlocked.
+    /// Messages to send, in order. They must be in the outboxes before the shard is unlocked.
     pub messages: Vec<(NodeId, AlgorithmMessage)>,
-    /// Whom to wake, once the shard is unlocked.
+    /// Wakers to wake, once the shard is unlocked.
     pub wakers: Vec<Waker>,
-    /// Wakers that are of no more use, to be dropped once the shard is unlocked: one may own a
-    /// task, and the task a lock of this shard.
+    /// Wakers that are not needed any more. They must be dropped after the shard is unlocked: a
+    /// waker may own a task, and the task may own a guard of this shard.
     pub discarded: Vec<Waker>,
-    /// Who was inside of something and has lost it.
+    /// The grants that were lost.
     pub lost: Vec<LostGrant>,
-    /// What was refused or broke a lock, for the log: who did it, which may be this node.
+    /// Messages that were refused and faults that broke a lock, for the log. The node is the one
+    /// that caused it, possibly this node.
     pub refused: Vec<(NodeId, Name, Fault)>,
-    /// The clock is far, or the shard cannot go on in this view: the group must start the next.
+    /// The shard's clock is near its limit, or the shard cannot go on in this view: the group must
+    /// start the next view.
     pub overdue: bool,
-    /// What happened, in a shard that writes it down. It goes into its queue before the shard is
-    /// unlocked.
+    /// What happened, if the shard records it. The records must be in the recorder's queue before
+    /// the shard is unlocked.
     pub records: Vec<Record>,
 }

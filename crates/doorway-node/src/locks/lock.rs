@@ -1,8 +1,10 @@
-//! One lock at one node: the algorithm, and the clients that queue in front of it.
+//! One lock at one node: the state machine of its algorithm, and the queue of clients in front of
+//! it.
 //!
-//! The clients of a node pass the lock among themselves without a message. While another node waits
-//! they may do so only so many times; then the lock moves on. A client may give up at any moment:
-//! the algorithm never learns of it, for a grant that nobody wants is released at once.
+//! The clients of a node pass the lock among themselves without a message. While another node
+//! waits, they may do so only a limited number of times; then the lock moves on. A client may give
+//! up at any time. The algorithm never learns of that: a grant that no client wants is released at
+//! once.
 
 use std::collections::VecDeque;
 
@@ -13,25 +15,26 @@ use super::event::LockEvent;
 use super::machine::{Fault, Machine, Sends};
 use super::rule::Rule;
 
-/// A client of this node, from when it asks until it leaves.
+/// The number of a client of this node, from its request until it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u32);
 
-/// What came of a step: messages to send, and clients that are now inside, both in order.
+/// What a call to a lock leads to: messages to send, and clients that are now inside, both in
+/// order.
 #[derive(Clone, Debug, Default)]
 pub struct LockEffects {
-    /// The messages.
+    /// The messages to send.
     pub sends: Sends,
-    /// The clients.
+    /// The clients that are now inside.
     pub granted: Vec<ClientId>,
-    /// How often the algorithm let the node in for them; all other grants passed between clients.
+    /// How many times the algorithm let the node enter. The other grants passed between clients.
     pub entries: u32,
-    /// What the machine did, if that is to be written down.
+    /// The events of the lock, if they are recorded.
     pub record: Option<Vec<LockEvent>>,
 }
 
 impl LockEffects {
-    /// Forget what was to be done, keeping the buffers; what happened has happened.
+    /// Clear everything but the recorded events, and keep the buffers.
     pub fn clear(&mut self) {
         self.sends.clear();
         self.granted.clear();
@@ -39,23 +42,25 @@ impl LockEffects {
     }
 }
 
-/// A lock at this node. Between two views it has no machine: clients queue and leave, and nobody
-/// enters.
+/// A lock at this node. Between two views it has no state machine: clients may queue and leave, and
+/// none enters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lock<M: ?Sized> {
     machine: Option<Box<M>>,
     inside: SmallVec<[(ClientId, Mode); 1]>,
-    /// Only while somebody waits or a request is open, for most locks are free or held in peace.
+    /// Present only while a client waits or a request of this node is open, because most locks are
+    /// free or held without contention.
     wait: Option<Box<Wait>>,
-    /// Grants since the node entered, or since nobody else was waiting.
+    /// Grants since the node entered, or since no other node was waiting.
     turns: u32,
 }
 
-/// What a lock remembers while it is waited for.
+/// What a lock needs while clients wait for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Wait {
     queue: VecDeque<(ClientId, Mode)>,
-    /// To whom a message went since the open request was made, with nothing heard of them since.
+    /// The nodes to which a message was sent since the open request was made, and from which
+    /// nothing was heard since.
     unheard: NodeSet,
 }
 
@@ -66,7 +71,8 @@ impl<M: ?Sized> Default for Lock<M> {
 }
 
 impl<M: Machine + ?Sized> Lock<M> {
-    /// A view begins. Whoever left since the last one is released now, whoever waits asks again.
+    /// Start a view with this state machine. Clients that left since the last view are released
+    /// now, and the node asks again for those that wait.
     pub fn start(
         &mut self,
         rule: &Rule,
@@ -81,13 +87,13 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.settle(rule, out)
     }
 
-    /// The view ends: from now on nobody enters.
+    /// End the view: from now on no client enters.
     pub fn stop(&mut self) {
         self.machine = None;
     }
 
-    /// A client was inside before this process began, and still is: possible before the first view
-    /// alone, and only beside those with whom it can have been inside.
+    /// Put a client inside that held the lock before this process started. That is possible only
+    /// before the first view, and only beside clients that can have been inside at the same time.
     pub fn reclaim(&mut self, rule: &Rule, client: ClientId, mode: Mode) -> bool {
         let room = if rule.info.permits {
             self.inside.len() < rule.group.permits() as usize
@@ -102,13 +108,13 @@ impl<M: Machine + ?Sized> Lock<M> {
         room
     }
 
-    /// What the clients of this node hold: the mode, and how many permits.
+    /// What the clients of this node hold: the mode, and the number of permits.
     pub fn holding(&self, rule: &Rule) -> Option<(Mode, u32)> {
         let (_, mode) = self.inside.first()?;
         Some((*mode, if rule.info.permits { self.inside.len() as u32 } else { 1 }))
     }
 
-    /// A client wants in.
+    /// A client requests the lock.
     pub fn acquire(
         &mut self,
         rule: &Rule,
@@ -123,7 +129,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.settle(rule, out)
     }
 
-    /// The way of a client that meets nobody: it never queues, so it costs no memory.
+    /// The fast path for a lock without contention: the client never queues, so it costs no memory.
     fn enter_at_once(
         &mut self,
         rule: &Rule,
@@ -145,7 +151,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         Ok(self.admit_if_room(rule, client, mode, out))
     }
 
-    /// A client wants in if that is possible this very moment, without a message.
+    /// A client requests the lock, but only if it can enter immediately and without a message.
     pub fn try_acquire(
         &mut self,
         rule: &Rule,
@@ -166,7 +172,8 @@ impl<M: Machine + ?Sized> Lock<M> {
         Ok(())
     }
 
-    /// A client leaves: it was inside, or it gives up. Whether it was here at all comes back.
+    /// A client leaves: it was inside, or it gives up waiting. Returns whether it was inside or
+    /// waiting.
     pub fn leave(
         &mut self,
         rule: &Rule,
@@ -184,7 +191,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         Ok(true)
     }
 
-    /// A message of a peer has arrived.
+    /// A message of another member has arrived.
     pub fn receive(
         &mut self,
         rule: &Rule,
@@ -203,8 +210,8 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.settle(rule, out)
     }
 
-    /// The one place where it is decided what to do next: let a client in, give back what nobody
-    /// can use, or ask.
+    /// Decide what to do next, until there is nothing left to do: let a client enter, release what
+    /// no client can use, or ask for the lock. Every decision is made here.
     fn settle(&mut self, rule: &Rule, out: &mut LockEffects) -> Result<(), Fault> {
         loop {
             while let Some((client, mode)) = self.first()
@@ -231,7 +238,8 @@ impl<M: Machine + ?Sized> Lock<M> {
         }
     }
 
-    /// Is there room for one more of this mode under what the node holds, and is it our turn?
+    /// May one more client enter in this mode? The node must hold enough, and the lock must not be
+    /// due to another node.
     fn admits(&self, rule: &Rule, mode: Mode) -> bool {
         let Some(machine) = self.machine.as_ref() else { return false };
         let room = if rule.info.permits || self.inside.is_empty() {
@@ -242,7 +250,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         room && (self.turns == 0 || self.turns <= rule.handovers || !machine.wanted())
     }
 
-    /// Does the node hold something that no client uses?
+    /// Does the node hold a permit that no client uses?
     fn spare(&self, rule: &Rule) -> bool {
         let used = if rule.info.permits { self.inside.len() } else { self.inside.len().min(1) };
         self.machine.as_ref().is_some_and(|machine| machine.held() as usize > used)
@@ -265,11 +273,13 @@ impl<M: Machine + ?Sized> Lock<M> {
         admits
     }
 
-    /// Remember what the machine did: whether it entered, and what it sent after the first `sent`.
+    /// Account for a step of the state machine: whether it entered, and what it sent after the
+    /// first `sent` messages.
     fn account(&mut self, entered: bool, sent: usize, out: &mut LockEffects) {
         if entered {
             out.entries += 1;
-            // An entry that nobody uses is given back, and is no turn for those who hold permits.
+            // An entry that no client uses is released at once. It must not reset the count of the
+            // clients that hold other permits.
             if self.waiters() > 0 {
                 self.turns = 0;
             }
@@ -277,7 +287,8 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.track_unheard(sent, out);
     }
 
-    /// Write down a step of the machine, if that is wanted: what happened to it, and what it did.
+    /// Record a step of the state machine, if a recording is made: what happened to it, and what it
+    /// did.
     fn record(
         &self,
         what: impl FnOnce() -> LockEvent,
@@ -293,6 +304,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         }
     }
 
+    /// Remember the nodes to which the last step has sent something, while a request is open.
     fn track_unheard(&mut self, sent: usize, out: &LockEffects) {
         if self.machine.as_ref().is_some_and(|machine| machine.waiting().is_some()) {
             let unheard = &mut self.wait.get_or_insert_default().unheard;
@@ -304,7 +316,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         }
     }
 
-    /// The place of a waiting client in the queue, 0 being the next of this node.
+    /// The place of a waiting client in the queue of this node, counted from 0.
     pub fn place(&self, client: ClientId) -> Option<usize> {
         self.queue().position(|(waiting, _)| waiting == client)
     }
@@ -328,22 +340,23 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.wait.as_ref().and_then(|wait| wait.queue.front().copied())
     }
 
-    /// Those who were sent something for the open request and have not answered since.
+    /// The nodes to which something was sent for the open request, and from which nothing was heard
+    /// since.
     pub fn unheard(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.wait.iter().flat_map(|wait| wait.unheard.iter())
     }
 
-    /// The machine, if a view is running.
+    /// The state machine, if a view is running.
     pub fn machine(&self) -> Option<&M> {
         self.machine.as_deref()
     }
 
-    /// Has this node no client here?
+    /// Is the lock without clients of this node?
     pub fn is_idle(&self) -> bool {
         self.inside.is_empty() && self.waiters() == 0
     }
 
-    /// If the lock may be forgotten: from where it must start again.
+    /// If the lock may be removed from memory: the number from which it must start again.
     pub fn floor(&self) -> Option<u64> {
         if !self.is_idle() {
             return None;

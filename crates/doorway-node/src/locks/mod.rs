@@ -1,4 +1,4 @@
-//! Named locks at one node, without clock, network or threads: all of it can be checked.
+//! Named locks at one node, without clock, network or threads, so that tests can explore them.
 
 mod clients;
 mod counters;

@@ -1,30 +1,31 @@
-//! Which algorithm serves which names.
+//! Rules: with which algorithm, and how, a set of locks is served.
 
 use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Group, Info, NodeId, Shape, Start};
 
 use super::machine::{Machine, Typed};
 
-/// The algorithm of a set of names, ready to begin.
+/// How a set of locks is served: the algorithm, and the group arranged for it.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// What the algorithm says of itself.
+    /// The description of the algorithm.
     pub info: Info,
-    /// The members, arranged as it needs them.
+    /// The group, arranged as the algorithm needs it.
     pub group: Group,
-    /// How often the lock may pass between clients of one node while another node waits.
+    /// How many times in a row the lock may pass between clients of one node while another node
+    /// waits.
     pub handovers: u32,
     new_machine: fn(NodeId, &Group, &Start) -> Box<dyn Machine>,
 }
 
-/// Why there is no such rule.
+/// Why a rule cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
     /// No algorithm has this name.
     #[error("no algorithm is called `{0}`; `doorway list` shows all")]
     Unknown(String),
-    /// The algorithm is not for a service.
+    /// The algorithm cannot be used by a lock service.
     #[error("`{0}` is not offered as a service; served are {served}", served = served().join(", "))]
     NotServed(String),
     /// The group cannot be arranged as the algorithm needs it.
@@ -33,7 +34,8 @@ pub enum RuleError {
 }
 
 impl Rule {
-    /// The rule by which `algorithm` serves `permits` clients at once in a group of `size` nodes.
+    /// Make the rule by which `algorithm` serves `permits` clients at once in a group of `size`
+    /// nodes.
     pub fn new(
         algorithm: &str,
         size: usize,
@@ -45,14 +47,15 @@ impl Rule {
         if !info.served {
             return Err(RuleError::NotServed(algorithm.to_owned()));
         }
-        // One node may hold all permits, for all clients that want one may be its own.
+        // One node may hold all permits, because all clients that want one may be its own.
         let several = (permits != 1).then_some(permits);
         let shape = Shape { permits: several, seats: several, ..Shape::default() };
         let group = info.group(size, &shape).map_err(RuleError::Group)?;
         Ok(Self { info, group, handovers, new_machine })
     }
 
-    /// Node `me` as a lock begins; a start that cannot be is refused.
+    /// The state machine of node `me` as a lock begins. A start that is impossible for the
+    /// algorithm is refused.
     pub fn new_machine(
         &self,
         me: NodeId,
@@ -63,12 +66,13 @@ impl Rule {
     }
 }
 
-/// The names of the algorithms that may serve.
+/// The names of all algorithms that a node can serve locks with.
 pub fn served() -> Vec<&'static str> {
     let served = algorithms::ALL.iter().filter(|entry| entry.info.served);
     served.map(|entry| entry.info.name).collect()
 }
 
+/// Finds the constructor of an algorithm by its name.
 struct MachineConstructor;
 
 impl Task for MachineConstructor {

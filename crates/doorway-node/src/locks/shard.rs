@@ -1,7 +1,7 @@
-//! A shard: many named locks of one node, under one clock and in one view.
+//! A shard: many named locks of one node, with one clock and in one view.
 //!
-//! Everything that happens to a shard is a call, and what is to be done about it is put into an
-//! [`ShardEffects`]. Between two views clients queue and leave, and nobody enters.
+//! Everything that happens to a shard is a method call, and the call puts what the node has to do
+//! about it into [`ShardEffects`]. Between two views clients may queue and leave, and none enters.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -23,47 +23,49 @@ use super::rule::Rule;
 use super::table::{Slot, Table};
 use crate::messages::AlgorithmMessage;
 
-/// Who was inside each lock as a view began; never listed, so its order plays no part.
+/// Which members held each lock as a view began. The map is never iterated, so its order does not
+/// matter.
 pub(super) type Holders = FxHashMap<Name, Vec<Holder>>;
 
-/// What all shards of a node have in common.
+/// What all shards of a node share.
 #[derive(Debug)]
 pub struct Setup {
-    /// Who this is.
+    /// The number of this node.
     pub me: NodeId,
-    /// The rules, by which names are served.
+    /// The rules by which locks are served.
     pub rules: Vec<Rule>,
-    /// How many idle locks a shard keeps before it forgets old ones.
+    /// How many idle locks a shard keeps in memory before it forgets old ones.
     pub keep_idle: usize,
 }
 
-/// A client wants in.
+/// A client's request for a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct LockRequest {
-    /// How. Whoever would share what its rule cannot share would wait for ever, and is turned away
-    /// before.
+    /// The mode. A shared request for a lock without a shared mode would wait forever, so the
+    /// caller must refuse it before.
     pub mode: Mode,
-    /// For which session, a number of this node.
+    /// The number of the session at this node; 0 if there is none.
     pub session: u64,
     /// The time since the node started.
     pub now: Duration,
 }
 
-/// What a shard is doing.
+/// The state of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShardState {
-    /// It waits for its target to start.
+    /// It has stopped for its target view and waits for that view to start.
     Stopped,
-    /// It runs its target.
+    /// Its target view is running.
     Running,
-    /// It can do no more in its target and waits for a newer view.
+    /// It cannot go on in its target view and waits for a newer one.
     Exhausted,
     /// The node has stopped.
     Ended,
 }
 
-/// A peer's clock up to here is believed, and a shard whose own gets here is spent. It leaves room
-/// for all that one step may grant.
+/// The limit of a shard's clock. A message with a clock from here on is refused, and a shard whose
+/// own clock gets here is exhausted. The distance to [`Fence::CLOCK_LIMIT`] leaves room for all
+/// grants of one call.
 pub(super) const CLOCK_FULL: u64 = Fence::CLOCK_LIMIT + Fence::CLOCK_LIMIT / 2;
 
 /// Many named locks of one node.
@@ -71,16 +73,17 @@ pub(super) const CLOCK_FULL: u64 = Fence::CLOCK_LIMIT + Fence::CLOCK_LIMIT / 2;
 pub struct Shard {
     pub(super) setup: Arc<Setup>,
     pub(super) state: ShardState,
-    /// The newest view for which the shard has stopped; no older one is ever run.
+    /// The newest view for which the shard has stopped; no older view is ever run.
     pub(super) target: u64,
-    /// Counts grants, and is never behind that of any message received in this view.
+    /// A logical clock: it counts grants, and is at least as high as the clock of every message
+    /// received in this view.
     pub(super) clock: u64,
-    /// From where locks of each rule that are not in memory must start. One number for all rules
-    /// would not do: algorithms that never forget count from where all nodes began.
+    /// For each rule, the number from which locks that are not in memory must start. One number for
+    /// all rules would not do: algorithms that never forget count from where all nodes began.
     pub(super) floors: Vec<u64>,
     pub(super) table: Table,
     pub(super) clients: Clients,
-    /// Who was inside as the view began, for the locks that have not begun in it here.
+    /// Which members held each lock as the view began, for locks that have not started in it here.
     pub(super) holders: Holders,
     pub(super) early: EarlyMessages,
     pub(super) counters: Vec<LockCounters>,
@@ -88,7 +91,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// A shard without locks. No view runs yet.
+    /// Make a shard without locks. No view is running yet.
     pub fn new(setup: Arc<Setup>) -> Self {
         Self {
             state: ShardState::Stopped,
@@ -105,25 +108,26 @@ impl Shard {
         }
     }
 
-    /// From now on, write down what happens.
+    /// Record all events from now on.
     pub fn record(&mut self) {
         self.effects.record.get_or_insert_default();
     }
 
-    /// Keep the lock of that name in its place, until it has been closed as often as opened.
+    /// Pin the lock of this name: it stays in memory at its index until it has been closed as often
+    /// as it was opened.
     pub fn open(&mut self, name: &Name, rule: usize) -> Slot {
         let at = self.table.get_or_insert(name, rule);
         self.table.pin(at);
         Slot(at)
     }
 
-    /// The lock need not be kept any more.
+    /// Undo one [`Shard::open`].
     pub fn close(&mut self, slot: Slot) {
         self.table.unpin(slot.0);
         self.mark_used(slot.0);
     }
 
-    /// A client wants in. With a fence it is inside at once, else it waits.
+    /// A client requests a lock. If a fence is returned, it is inside; otherwise it waits.
     pub fn acquire(
         &mut self,
         slot: Slot,
@@ -152,7 +156,7 @@ impl Shard {
         (client, fence)
     }
 
-    /// A client wants in if that is possible at once and without a message.
+    /// A client requests a lock, but only if it can enter immediately and without a message.
     pub fn try_acquire(
         &mut self,
         slot: Slot,
@@ -174,7 +178,7 @@ impl Shard {
         Ok(fence.map(|fence| (client, fence)))
     }
 
-    /// Is a client that was waiting inside now? If not, `waker` hears of it.
+    /// Is a client that was waiting inside now? If not, `waker` is woken when it is.
     pub fn poll(
         &mut self,
         client: ClientId,
@@ -184,7 +188,7 @@ impl Shard {
         self.clients.poll(client, waker, out)
     }
 
-    /// Has a client that was inside lost its lock? If not, `waker` hears of it.
+    /// Has a client that was inside lost its lock? If not, `waker` is woken when it does.
     pub fn poll_lost(
         &mut self,
         client: ClientId,
@@ -199,7 +203,7 @@ impl Shard {
         self.clients.get(client).is_none_or(Client::is_ended)
     }
 
-    /// A client is gone, wherever it stood: inside, waiting, or at its end.
+    /// Remove a client, whether it is inside, waits, or has lost its lock.
     pub fn leave(&mut self, client: ClientId, now: Duration, out: &mut ShardEffects) {
         let Some(at) = self.clients.remove(client, out) else { return };
         self.apply(at, now, out, |lock, rule, effects| {
@@ -208,8 +212,8 @@ impl Shard {
         self.mark_used(at);
     }
 
-    /// A message of a peer has arrived. One of another view is dropped, one of a view that has not
-    /// started here is kept until it does.
+    /// A message of another member has arrived. If its view has not started here yet, it is kept
+    /// until then; a message of any other view is dropped.
     pub fn receive(
         &mut self,
         from: NodeId,
@@ -218,8 +222,8 @@ impl Shard {
         now: Duration,
         out: &mut ShardEffects,
     ) {
-        // Nobody runs a view for which we have not stopped: such a message is of a view that this
-        // process never was in.
+        // No member can run a view for which this node has not stopped. So this message is of a
+        // view that this process never took part in.
         if message.view != self.target {
             return;
         }
@@ -229,7 +233,7 @@ impl Shard {
             ShardState::Running => {}
         }
         if message.clock >= CLOCK_FULL {
-            let fault = Fault::Rejected("a clock that no correct node reaches");
+            let fault = Fault::Rejected("its clock is higher than any correct member's");
             return out.refused.push((from, message.lock.clone(), fault));
         }
         let at = self.table.get_or_insert(&message.lock, rule);
@@ -262,7 +266,7 @@ impl Shard {
         self.mark_used(at);
     }
 
-    /// A message came before its view has started here.
+    /// Keep a message that arrived before its view has started here.
     fn keep_early(
         &mut self,
         from: NodeId,
@@ -273,14 +277,14 @@ impl Shard {
         if self.early.push(from, rule, message) {
             return;
         }
-        let fault = Fault::Rejected("more messages of a view to come than can be kept");
+        let fault = Fault::Rejected("too many messages of a view that has not started here");
         out.refused.push((from, message.lock.clone(), fault));
-        // Without this message the view could stand still, or let two in.
+        // Without the message, a lock could hang in this view or admit two holders.
         self.state = ShardState::Exhausted;
         out.overdue = true;
     }
 
-    /// A lock that is needed begins in the view that runs, if it has not.
+    /// Start a lock in the running view, if it has not started there.
     pub(super) fn start_lock(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
         let entry = self.table.get_mut(at);
         if entry.lock.machine().is_some()
@@ -290,25 +294,25 @@ impl Shard {
             return;
         }
         let rule = &self.setup.rules[entry.rule as usize];
-        // A lock whose holders are known was never forgotten, and has no past in this view.
+        // A lock whose holders are known has not been forgotten in this view, so it starts from 0.
         let start = match self.holders.get(&entry.name) {
             Some(holders) => Start { holders: holders.clone(), floor: 0 },
             None => Start { holders: Vec::new(), floor: self.floors[entry.rule as usize] },
         };
         let Ok(machine) = rule.new_machine(self.setup.me, &start) else {
-            let fault = Fault::Rejected("the members cannot hold together what they say");
+            let fault = Fault::Rejected("the members claim holdings that exclude each other");
             return self.break_lock(at, self.setup.me, fault, now, out);
         };
         self.record_events(at, now, out, [LockEvent::Begin(start)]);
         self.apply(at, now, out, |lock, rule, effects| lock.start(rule, machine, effects));
     }
 
-    /// The view that runs.
+    /// The number of the view that is running.
     pub fn running(&self) -> Option<u64> {
         (self.state == ShardState::Running).then_some(self.target)
     }
 
-    /// Something happens to a lock because of this node.
+    /// Do something with a lock on behalf of this node, and carry out what follows.
     pub(super) fn apply(
         &mut self,
         at: u32,
@@ -323,7 +327,7 @@ impl Shard {
         }
     }
 
-    /// Give those who entered their fences, and number the messages after them.
+    /// Give fences to the clients that entered, and stamp the messages with the clock after them.
     pub(super) fn apply_effects(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
         let entry = self.table.get(at);
         let rule = &self.setup.rules[entry.rule as usize];
@@ -355,7 +359,7 @@ impl Shard {
         }
     }
 
-    /// Hand out what was written down about a lock.
+    /// Pass on the recorded events of a lock.
     fn emit_record(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
         if let Some(events) = &mut self.effects.record
             && !events.is_empty()
@@ -366,7 +370,7 @@ impl Shard {
         }
     }
 
-    /// Write down what happened to a lock, and nothing else came of it.
+    /// Record events of a lock that have no other effects.
     pub(super) fn record_events(
         &mut self,
         at: u32,
@@ -380,7 +384,8 @@ impl Shard {
         }
     }
 
-    /// A lock is of no use in this view. Whoever was inside stays on record until it leaves.
+    /// Break a lock for the rest of this view. Clients that were inside have lost it, but stay
+    /// counted as inside until they leave.
     pub(super) fn break_lock(
         &mut self,
         at: u32,
@@ -397,7 +402,7 @@ impl Shard {
         out.refused.push((by, entry.name.clone(), fault));
         let rule = &self.setup.rules[entry.rule as usize];
         for (client, _) in entry.lock.queue().collect::<Vec<_>>() {
-            // Without a machine nothing can go wrong, and nothing comes of it.
+            // Without a state machine this cannot fail and has no effects.
             let _ = entry.lock.leave(rule, client, &mut self.effects);
             self.clients.end(client, ClientEnd::Broken(fault), &mut out.wakers);
         }
@@ -407,7 +412,7 @@ impl Shard {
         }
     }
 
-    /// Why a client that asks now would never get in.
+    /// Why a client that requests this lock now would never enter.
     fn barred(&self, at: u32) -> Option<ClientEnd> {
         match &self.table.get(at).broken {
             _ if self.state == ShardState::Ended => Some(ClientEnd::Lost),
@@ -416,16 +421,17 @@ impl Shard {
         }
     }
 
-    /// A lock was used; perhaps others are forgotten for it.
+    /// Note that a lock was used. In return, some idle locks may be forgotten.
     pub(super) fn mark_used(&mut self, at: u32) {
         self.table.mark_used(at);
-        // For each that comes, two are looked at: so those that may be forgotten are at most as
-        // many more as those that may not, which are looked at in vain.
+        // Each call adds at most one lock to the idle queue and considers two of them. So even if
+        // some cannot be forgotten and are considered in vain, at most as many forgettable locks as
+        // unforgettable ones stay beyond the limit.
         for _ in 0..2 {
             if let Some((gone, floor)) = self.table.forget(self.setup.keep_idle)
                 && gone.lock.machine().is_some()
             {
-                // Who was inside as the view began is part of what the lock may forget.
+                // The holders at the beginning of the view are part of what the lock may forget.
                 self.holders.remove(&gone.name);
                 let known = &mut self.floors[gone.rule as usize];
                 *known = floor.max(*known);
@@ -435,8 +441,8 @@ impl Shard {
     }
 }
 
-/// The clock of the next grant. Permits may be granted by several nodes at the same clock: each has
-/// numbers of its own.
+/// The clock of the next grant. With permits, several nodes may grant at the same clock, so each
+/// node uses numbers of its own.
 fn next(clock: u64, me: NodeId, rule: &Rule) -> u64 {
     if !rule.info.permits {
         return clock + 1;

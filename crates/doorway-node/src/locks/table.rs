@@ -1,8 +1,8 @@
 //! The locks that a shard has in memory, and which of them it may forget.
 //!
-//! A lock stays as long as a client, a pin or its algorithm needs it. Others are idle: the shard
-//! keeps some of them, for what they have learnt saves messages, and forgets first what was not
-//! used for long.
+//! A lock stays in memory as long as a client, a pin or its algorithm needs it. Other locks are
+//! idle. The shard keeps some idle locks, because what their algorithms have learnt saves messages,
+//! and forgets the least recently used first.
 
 use std::collections::VecDeque;
 use std::hash::{Hash as _, Hasher as _};
@@ -15,26 +15,27 @@ use slab::Slab;
 use super::lock::Lock;
 use super::machine::{Fault, Machine};
 
-/// A pinned lock of a shard. It stays what it is until it is closed, whatever views come and go.
+/// A pinned lock of a shard. It stays valid until it is closed, also across views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub(super) u32);
 
-/// A lock with its name.
+/// A lock in the table.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: Name,
     pub(super) lock: Lock<dyn Machine>,
-    /// The rule it goes by, by its place in the list.
+    /// Its rule, by its index in the list of rules.
     pub(super) rule: u32,
-    /// How often it is open.
+    /// How often it is pinned.
     pins: u32,
-    /// Is it among the idle?
+    /// Is it in the idle queue?
     in_idle_queue: bool,
-    /// Was it used since it was last looked at?
+    /// Was it used since it was last considered for forgetting?
     used: bool,
-    /// Have we told the others, for the view that is about to begin, that we hold it?
+    /// Has this node declared to the others, for the view that is about to begin, that it holds the
+    /// lock?
     pub(super) declared_held: bool,
-    /// Why it cannot be used in this view.
+    /// Why it cannot be used in this view, if it cannot.
     pub(super) broken: Option<Box<Fault>>,
 }
 
@@ -48,19 +49,20 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: Slab<Entry>,
-    /// Where each name is, by its hash: the names themselves are in the entries.
+    /// The index of each name, by its hash. The names themselves are in the entries.
     index: HashTable<u32>,
-    /// The idle ones, and some that were, the longest known first.
+    /// Idle locks, and some that were idle, the least recently used first.
     idle_queue: VecDeque<u32>,
-    /// So many more come to rest before those in use are tried to be moved around again.
+    /// How many calls of [`Table::shrink`] to skip before trying again to compact the table. Locks
+    /// in use cannot be moved, so an attempt may fail, and it costs as much as there are places.
     compact_delay: usize,
 }
 
-/// So many places are kept in any case.
+/// The memory of this many locks is kept in any case.
 const SPARE: usize = 64;
 
 impl Table {
-    /// The place of the lock of that name, which is put here if it is not.
+    /// The index of the lock of this name. The lock is inserted if it is not in the table.
     pub(super) fn get_or_insert(&mut self, name: &Name, rule: usize) -> u32 {
         if let Some(at) = self.place(name) {
             return at;
@@ -68,7 +70,7 @@ impl Table {
         let entry = Entry {
             name: name.clone(),
             lock: Lock::default(),
-            rule: u32::try_from(rule).expect("a rule for every other name would do"),
+            rule: u32::try_from(rule).expect("fewer than 2^32 rules"),
             pins: 0,
             in_idle_queue: false,
             used: false,
@@ -114,7 +116,7 @@ impl Table {
         self.entries.iter_mut().map(|(_, entry)| entry)
     }
 
-    /// The places of all locks that have clients, or are held by word of ours.
+    /// The indices of all locks that have clients, or that this node has declared as held.
     pub(super) fn busy(&self) -> Vec<u32> {
         let busy =
             self.entries.iter().filter(|(_, entry)| entry.declared_held || !entry.lock.is_idle());
@@ -127,7 +129,7 @@ impl Table {
         entry
     }
 
-    /// The view has ended, and with it all that idle locks had learnt.
+    /// Forget all idle locks: the view has ended, and what they had learnt is void.
     pub(super) fn drop_idle(&mut self) {
         let index = &mut self.index;
         self.entries.retain(|at, entry| {
@@ -141,7 +143,7 @@ impl Table {
         self.idle_queue.clear();
     }
 
-    /// A lock was used, and may now be idle.
+    /// Note that a lock was used. If it is idle now, it joins the idle queue.
     pub(super) fn mark_used(&mut self, at: u32) {
         let entry = &mut self.entries[at as usize];
         entry.used = true;
@@ -152,8 +154,9 @@ impl Table {
         }
     }
 
-    /// If more than `keep` are idle, look at the one that is the longest known. It is taken away,
-    /// with from where its name must start again, unless it was used since or still needed.
+    /// If more than `keep` locks are idle, consider the first of the queue. It is removed and
+    /// returned, with the number from which its name must start again, unless it was used since or
+    /// is still needed. This is a second-chance queue: a lock that was used goes to the end.
     pub(super) fn forget(&mut self, keep: usize) -> Option<(Entry, u64)> {
         if self.idle_queue.len() <= keep {
             return None;
@@ -173,7 +176,7 @@ impl Table {
         None
     }
 
-    /// Give back what many locks needed, when few are left and those are idle: such may move.
+    /// Give memory back when few locks are left of many. Only idle locks can be moved.
     pub(super) fn shrink(&mut self) {
         let Self { entries, index, idle_queue, compact_delay } = self;
         let many = entries.capacity();
@@ -204,7 +207,8 @@ impl Table {
         }
         idle_queue.shrink_to_fit();
         index.shrink_to_fit(|at| hash(&entries[*at as usize].name));
-        // One that is in use may stand in the way, and to try costs as much as there are places.
+        // A lock in use may prevent the table from shrinking, and each attempt visits all places.
+        // So the next attempt waits for that many calls.
         *compact_delay = entries.capacity();
     }
 }
@@ -215,7 +219,7 @@ fn hash(name: &Name) -> u64 {
     hasher.finish()
 }
 
-/// Take the place of a name out of the index.
+/// Remove a name from the index.
 fn forget(index: &mut HashTable<u32>, name: &Name, place: u32) {
     if let Ok(found) = index.find_entry(hash(name), |at| *at == place) {
         found.remove();

@@ -1,4 +1,4 @@
-//! What a shard does as views come and go, and with the messages of each.
+//! How a shard goes from one view to the next.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::shard::{Holders, Shard, ShardState};
 use crate::messages::HeldLock;
 
 impl Shard {
-    /// Stop for a view, and say what is held: it is what the view begins with, whoever leaves
-    /// before it does.
+    /// Stop for a view. Returns what this node holds: the view begins with exactly that, even if
+    /// clients leave before it starts.
     ///
     /// # Panics
     ///
-    /// If the view is not newer than all that the shard has stopped for.
+    /// If the view is not newer than every view that the shard has stopped for.
     pub fn stop(&mut self, view: u64) -> Vec<HeldLock> {
         if self.state == ShardState::Ended {
             return Vec::new();
@@ -39,8 +39,9 @@ impl Shard {
         held
     }
 
-    /// A view starts, with what its members held as they stopped for it. Whoever left since is
-    /// released now, and whoever waits asks again. A view older than the target is never run.
+    /// Start a view, with what its members held as they stopped for it. Clients that left since are
+    /// released now, and the node asks again for those that wait. A view older than the target is
+    /// never started.
     pub fn start(
         &mut self,
         view: u64,
@@ -67,7 +68,8 @@ impl Shard {
         }
     }
 
-    /// The node stops: nobody is inside any more, and nobody ever will be.
+    /// End the shard, because the node stops: all clients lose their locks, and no client ever
+    /// enters again.
     pub fn end(&mut self, out: &mut ShardEffects) {
         self.state = ShardState::Ended;
         self.table.iter_mut().for_each(|entry| entry.lock.stop());

@@ -1,4 +1,5 @@
-//! One connection: what comes is delivered, what waits is written, and silence ends it.
+//! One connection: it delivers what arrives, writes what waits, and ends when the peer is silent
+//! for too long.
 
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -17,19 +18,19 @@ use super::peer::{ConnectionHandle, End, Peer, count};
 use super::{LinkHandler, Timing};
 use crate::link::Decoder;
 
-/// So many bytes are gathered for one write.
+/// How many bytes are gathered for one write.
 const CHUNK: usize = 32 << 10;
 
-/// So many writes are made before others get their turn.
+/// How many writes are made before other tasks get their turn.
 const ROUNDS: usize = 8;
 
-/// There is room for so many bytes when a connection is read.
+/// How many bytes the read buffer has room for at least.
 const ROOM: usize = 8 << 10;
 
 /// A connection that is up.
 ///
-/// One task reads and writes it. Besides, whoever has queued a message may write on his own thread:
-/// the task is spared a wake-up, which costs more than the write.
+/// One task reads and writes it. In addition, a thread that has queued a message may write it
+/// itself. That spares waking the task, which costs more than the write.
 pub(super) struct Connection<S> {
     peer: Arc<Peer>,
     number: u64,
@@ -37,17 +38,17 @@ pub(super) struct Connection<S> {
     task: Arc<TaskWaker>,
 }
 
-/// The stream, and what is being written to it.
+/// The stream, and the bytes that are being written to it.
 struct StreamState<S> {
     stream: S,
     buffer: Vec<u8>,
     /// How much of the buffer has been written.
     written: usize,
-    /// Is a sign of life due?
+    /// Is a heartbeat due?
     beat: bool,
 }
 
-/// Calls the task of a connection.
+/// Wakes the task of a connection.
 #[derive(Default)]
 struct TaskWaker {
     notify: Notify,
@@ -63,14 +64,16 @@ impl Wake for TaskWaker {
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ConnectionHandle for Connection<S> {
     fn flush(&self) {
         if let Some(mut state) = self.state.try_lock() {
-            // If this stops half-way, the bell rings when it can go on.
+            // If not everything can be written now, the task is woken when the stream is ready
+            // again.
             let waker = Waker::from(Arc::clone(&self.task));
             let written = state.poll_write(&mut Context::from_waker(&waker), self);
             if !matches!(written, Poll::Ready(Err(_))) {
                 return;
             }
         }
-        // Whoever is at it may just have missed the message; and errors are for the task.
+        // The thread that is writing may just have missed the message, and errors are handled by
+        // the task.
         self.wake();
     }
 
@@ -85,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> ConnectionHandle for Connection<S
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> StreamState<S> {
-    /// Write until nothing waits.
+    /// Write until nothing is left to write.
     fn poll_write<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -126,8 +129,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         Self { peer, number, state: Mutex::new(state), task: Arc::default() }
     }
 
-    /// Read and write until the end. The first thing written is a sign of life, by which the other
-    /// side knows that its hello was heard.
+    /// Read and write until the connection ends. The first frame written is a heartbeat, which
+    /// tells the other side that its hello has arrived.
     pub(super) async fn run(
         &self,
         handler: &impl LinkHandler,
@@ -135,7 +138,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         decoder: Decoder,
     ) -> End {
         self.wake();
-        // In a fixed order, so that a simulation with the same seed goes the same way.
+        // Poll in a fixed order, so that a simulation with the same seed takes the same course.
         tokio::select! {
             biased;
             end = self.read(handler, decoder) => end,
@@ -171,7 +174,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             if self.task.cut.load(Ordering::Acquire) {
                 return End::Replaced;
             }
-            // The stream knows one writer: whoever of us wrote last, the bell calls this task.
+            // The stream keeps the waker of the last writer only. All writers use this one, so it
+            // is always the task that is woken.
             let waker = Waker::from(Arc::clone(&self.task));
             let written = self.state.lock().poll_write(&mut Context::from_waker(&waker), self);
             if let Poll::Ready(Err(end)) = written {
@@ -181,7 +185,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         }
     }
 
-    /// Give signs of life while nothing else is written, and look for those of the peer.
+    /// Request heartbeats while the connection is idle, and end it if the peer is silent for too
+    /// long.
     async fn watch(&self, timing: &Timing) -> End {
         let mut ticks = tokio::time::interval(timing.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

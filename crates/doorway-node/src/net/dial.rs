@@ -1,4 +1,4 @@
-//! The side that dials: again and again, with growing pauses.
+//! The dialling side of a link: it connects again and again, with back-off.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::notices::About;
 use super::peer::{End, Peer};
 use super::{LinkHandler, Mesh, Network, Timing};
 
-/// Keep the link to a peer up for ever.
+/// Keep the link to a peer up, forever.
 pub(super) async fn keep_up<N: Network, U: LinkHandler>(mesh: Arc<Mesh<N, U>>, peer: Arc<Peer>) {
     let mut pauses = Pauses::new(&mesh.timing, mesh.seed ^ u64::from(peer.id().0) << 32);
     loop {
@@ -24,7 +24,7 @@ pub(super) async fn keep_up<N: Network, U: LinkHandler>(mesh: Arc<Mesh<N, U>>, p
                 mesh.notices.clear(peer.name());
                 let begin = Instant::now();
                 serve(&mesh, greeted).await;
-                // One that broke at once is no better than one that never came up.
+                // A connection that broke at once must not reset the back-off.
                 if begin.elapsed() >= mesh.timing.heartbeat {
                     pauses.reset();
                 }
@@ -41,7 +41,7 @@ pub(super) async fn keep_up<N: Network, U: LinkHandler>(mesh: Arc<Mesh<N, U>>, p
     }
 }
 
-/// Run a connection to its end, or until this future is dropped.
+/// Run a connection until it ends, or until this future is dropped.
 pub(super) async fn serve<N: Network, U: LinkHandler, S>(
     mesh: &Mesh<N, U>,
     greeted: NewConnection<S>,
@@ -53,7 +53,7 @@ pub(super) async fn serve<N: Network, U: LinkHandler, S>(
     closing.why = connection.run(&*mesh.handler, &mesh.timing, decoder).await;
 }
 
-/// Tells the node that a connection is gone, however it went.
+/// Tells the node that a connection is closed, also when its task is cancelled.
 struct Closing<'m, N, U: LinkHandler> {
     mesh: &'m Mesh<N, U>,
     peer: Arc<Peer>,

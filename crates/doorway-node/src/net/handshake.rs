@@ -1,4 +1,4 @@
-//! The beginning of a connection: both sides prove who they are and greet each other.
+//! The handshake of a connection: both sides prove their names by TLS and exchange hellos.
 
 use std::io;
 use std::sync::Arc;
@@ -12,38 +12,39 @@ use super::tls;
 use super::{LinkHandler, Mesh, Network};
 use crate::link::{Decoder, Frame, FrameError, Hello, Refusal};
 
-/// A hello is never longer than this: what a stranger may make us keep.
+/// The longest hello that is accepted. It limits the memory that an unknown caller can make this
+/// node use.
 const HELLO_MAX: usize = 16 << 10;
 
-/// So much of a name that cannot be right is shown.
+/// How many characters of an unproved name are shown in the log.
 const NAME_SHOWN: usize = 63;
 
-/// Why a connection did not come up.
+/// Why a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("it does not speak as it should: {0}")]
+    #[error("it does not follow the protocol: {0}")]
     Frame(#[from] FrameError),
     #[error("{0}")]
     Refused(#[from] Refusal),
-    #[error("`{node}` refuses us: {why:?}")]
+    #[error("`{node}` refuses this node: {why:?}")]
     Told { node: String, why: String },
     #[error("{0}")]
     Unexpected(&'static str),
     #[error("{0}")]
     Ended(#[from] End),
-    #[error("it took too long")]
+    #[error("the handshake took too long")]
     Late,
 }
 
 impl Failure {
-    /// Who was refused, if it said who it is.
+    /// The name of the node that was refused, if it gave one.
     pub(super) fn node(&self) -> Option<&str> {
         if let Self::Refused(refusal) = self { Some(refusal.node()) } else { None }
     }
 
-    /// What to log of it, unless it is but the network that fails.
+    /// What to log about the failure. None if only the network failed.
     pub(super) fn notice(&self) -> Option<String> {
         match self {
             Self::Io(error) => tls::refusal(error),
@@ -54,7 +55,8 @@ impl Failure {
     }
 }
 
-/// A connection that is up, and what has come on it after the hello.
+/// A connection after its handshake. The decoder may already hold bytes that arrived after the
+/// hello.
 pub(super) struct NewConnection<S> {
     pub(super) connection: Arc<Connection<S>>,
     pub(super) peer: Arc<Peer>,
@@ -65,7 +67,8 @@ pub(super) struct NewConnection<S> {
 type ClientStream<N> = tokio_rustls::client::TlsStream<<N as Network>::Stream>;
 type ServerStream<N> = tokio_rustls::server::TlsStream<<N as Network>::Stream>;
 
-/// Greet a peer that we have dialled. Whose certificate it shows is settled by TLS.
+/// Do the handshake with a peer that this node has dialled. TLS has checked that the certificate is
+/// issued for the peer's name.
 pub(super) async fn dialled<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     peer: &Arc<Peer>,
@@ -74,7 +77,8 @@ pub(super) async fn dialled<N: Network, U: LinkHandler>(
     let handler = &*mesh.handler;
     let mut ours = handler.hello();
     let name = tls::name_of(peer.name(), &ours.group);
-    let name = name.ok_or(Failure::Unexpected("the peer's name is no name"))?;
+    let name =
+        name.ok_or(Failure::Unexpected("the name of the peer cannot be part of a certificate"))?;
     let connector = TlsConnector::from(mesh.identity.client());
     let mut stream = connector.connect(name, stream).await?;
     let (number, received) = peer.greet(handler);
@@ -90,7 +94,7 @@ pub(super) async fn dialled<N: Network, U: LinkHandler>(
     Ok(NewConnection { connection, peer: Arc::clone(peer), number, decoder })
 }
 
-/// Greet whoever has dialled us.
+/// Do the handshake with a caller.
 pub(super) async fn accepted<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     stream: N::Stream,
@@ -109,8 +113,9 @@ pub(super) async fn accepted<N: Network, U: LinkHandler>(
     let me = ours.incarnation;
     ours.received = received;
     write(&mut stream, &Frame::Hello(ours)).await?;
-    // A hello may have lain about while its sender started anew. What comes next cannot have, and
-    // its first byte says as much as all of it, which may be long.
+    // The hello may be old: its sender may have restarted while the hello was on its way. The next
+    // byte proves that the sender still runs, because it is sent in answer to our hello. One byte
+    // is enough; the frame may be long.
     if decoder.room().is_empty() {
         fetch_some(&mut stream, &mut decoder).await?;
     }
@@ -119,7 +124,7 @@ pub(super) async fn accepted<N: Network, U: LinkHandler>(
     Ok(NewConnection { connection, peer, number, decoder })
 }
 
-/// Who is it that has dialled us, and may it?
+/// Find out which peer has dialled us, and whether it may.
 fn recognise<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     stream: &ServerStream<N>,
@@ -128,10 +133,10 @@ fn recognise<N: Network, U: LinkHandler>(
     let name = tls::name_of(&theirs.node, &theirs.group);
     let chain = stream.get_ref().1.peer_certificates();
     if !name.is_some_and(|name| tls::is_valid_for(chain, &name)) {
-        // Anything may stand there, of any length.
+        // The name is not proved, so it may be any text of any length.
         return Err(Refusal::Name(theirs.node.chars().take(NAME_SHOWN).collect()));
     }
-    // The lower number dials: nobody else has a reason to.
+    // Only peers with lower numbers dial this node.
     let callers = mesh.peers.iter().filter(|peer| peer.id() < mesh.me);
     let found = callers.into_iter().find(|peer| peer.name() == theirs.node);
     let ours = mesh.handler.hello();
@@ -157,9 +162,9 @@ fn meet(
     handler.admit(peer.id(), theirs).map_err(|why| Refusal::Unwanted { node: node(), why })
 }
 
-/// Say why, and hang up.
+/// Tell the other side why it is refused, and close the connection.
 async fn refuse(stream: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> Failure {
-    // If it does not get there, the other side is none the worse.
+    // It does not matter if this does not arrive.
     let _ = write(stream, &Frame::Bye(&refusal.to_string())).await;
     let _ = stream.shutdown().await;
     Failure::Refused(refusal)
@@ -183,18 +188,18 @@ async fn hear_hello(
         Some(Frame::Bye(why)) => {
             Err(Failure::Told { node: node.to_owned(), why: why.chars().take(300).collect() })
         }
-        _ => Err(Failure::Unexpected("something else than a hello came first")),
+        _ => Err(Failure::Unexpected("the first frame is not a hello")),
     }
 }
 
-/// Read until there is a frame.
+/// Read until a whole frame has arrived.
 async fn fetch(
     stream: &mut (impl AsyncRead + Unpin),
     decoder: &mut Decoder,
 ) -> Result<(), Failure> {
     while !decoder.is_ready() {
         if decoder.room().len() > HELLO_MAX {
-            return Err(Failure::Unexpected("a hello that is too long"));
+            return Err(Failure::Unexpected("its hello is too long"));
         }
         fetch_some(stream, decoder).await?;
     }

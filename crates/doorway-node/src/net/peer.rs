@@ -1,4 +1,4 @@
-//! A peer: both halves of the link to it, and what is known of the connection.
+//! A peer: both directions of the link to it, and the state of its connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -19,41 +19,42 @@ pub struct Peer {
     id: NodeId,
     name: String,
     address: String,
-    /// Locked from the judgement of a message until it is delivered: so no connection delivers
-    /// after a newer one has begun.
+    /// Locked from when a message is judged until it is delivered, so that no old connection
+    /// delivers after a newer one has begun.
     inbox: Mutex<Inbox>,
     outbox: Mutex<SendHalf>,
-    /// Is a connection up? Beside the inbox, so that one can ask while something is delivered.
+    /// Is a connection up? This is not part of the inbox, so that it can be read while a message is
+    /// delivered.
     up: AtomicBool,
-    /// How many messages wait in the outbox, for those who ask at every acquire.
+    /// How many messages wait in the outbox. Every request for a lock reads this.
     unacknowledged: AtomicUsize,
     since: Mutex<Option<Instant>>,
     pub(super) traffic: TrafficCounters,
 }
 
-/// What waits to be written, and where to.
+/// What waits to be written, and the connection to write it on.
 #[derive(Default)]
 struct SendHalf {
     outbox: Outbox,
     connection: Option<Arc<dyn ConnectionHandle>>,
 }
 
-/// A connection, as the peer that it leads to sees it.
+/// A handle to a connection, which hides the type of its stream.
 pub(super) trait ConnectionHandle: Send + Sync {
-    /// Write what waits, on this thread if that is possible at once.
+    /// Write what waits, on this thread if that is possible immediately.
     fn flush(&self);
-    /// Have it written soon.
+    /// Have the task of the connection write what waits.
     fn wake(&self);
-    /// End it: there is a newer one.
+    /// Close the connection, because a newer one has taken its place.
     fn cut(&self);
 }
 
-/// A message that no frame has room for. It was not sent.
+/// A message is too long for a frame. It was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message of {0} bytes, of which {MESSAGE_MAX} are allowed")]
+#[error("the message has {0} bytes, but at most {MESSAGE_MAX} are allowed")]
 pub struct TooLong(pub usize);
 
-/// What went over a link, with all its connections.
+/// Counters of a link, over all of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Traffic {
@@ -69,17 +70,17 @@ pub struct Traffic {
     pub connections: u64,
 }
 
-/// How a link stands.
+/// The state of a link.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LinkReport {
     /// Is a connection up?
     pub up: bool,
-    /// For how long that has been so; `None` if there never was a connection.
+    /// For how long the link has been up or down; `None` if there never was a connection.
     pub since: Option<Duration>,
     /// Messages that the peer has not acknowledged.
     pub unacknowledged: usize,
-    /// What went over it.
+    /// The counters of the link.
     pub traffic: Traffic,
 }
 
@@ -104,7 +105,7 @@ pub(super) enum End {
     Io(#[from] std::io::Error),
     #[error("the peer closed the connection")]
     Closed,
-    #[error("no sign of life for {0:?}")]
+    #[error("nothing was received for {0:?}")]
     Silent(Duration),
     #[error("a newer connection took its place")]
     Replaced,
@@ -112,41 +113,41 @@ pub(super) enum End {
     Frame(#[from] crate::link::FrameError),
     #[error("{0}")]
     AckError(#[from] AckError),
-    #[error("message {0} came before those that are missing")]
+    #[error("message {0} arrived, but earlier ones are missing")]
     Gap(u64),
-    #[error("message {0} cannot be read")]
+    #[error("message {0} cannot be decoded")]
     Garbled(u64),
-    #[error("a {0} frame out of place")]
+    #[error("a {0} frame at the wrong time")]
     OutOfPlace(&'static str),
-    #[error("the peer says: {0:?}")]
+    #[error("the peer closed it: {0:?}")]
     Bye(String),
 }
 
 impl Peer {
-    /// A peer that was never met.
+    /// Make a peer that was never connected.
     pub fn new(id: NodeId, name: String, address: String) -> Self {
         let (inbox, outbox, up, unacknowledged, since) = Default::default();
         let traffic = TrafficCounters::default();
         Self { id, name, address, inbox, outbox, up, unacknowledged, since, traffic }
     }
 
-    /// Its number.
+    /// The number of the peer.
     pub fn id(&self) -> NodeId {
         self.id
     }
 
-    /// Its name.
+    /// The name of the peer.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it listens.
+    /// The address at which the peer listens.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Send a message. It never waits. While the peer is away the message is kept; it is dropped if
-    /// the peer was never met, or starts anew.
+    /// Send a message. This never waits. While the peer is unreachable the message is kept. It is
+    /// dropped if the peer was never connected, or if the peer restarts.
     pub fn send(&self, message: &Message) -> Result<(), TooLong> {
         if let Some(connection) = self.push(message)? {
             connection.wake();
@@ -154,13 +155,15 @@ impl Peer {
         Ok(())
     }
 
-    /// The same, to be followed by [`flush`](Self::flush) as soon as no lock is held.
+    /// Queue a message without writing it. The caller must call [`flush`](Self::flush) as soon as
+    /// it holds no lock.
     pub fn queue(&self, message: &Message) -> Result<(), TooLong> {
         self.push(message).map(drop)
     }
 
     fn push(&self, message: &Message) -> Result<Option<Arc<dyn ConnectionHandle>>, TooLong> {
-        let bytes = postcard::to_allocvec(message).expect("a message that can be written");
+        let bytes =
+            postcard::to_allocvec(message).expect("encoding plain data into memory cannot fail");
         if bytes.len() > MESSAGE_MAX {
             return Err(TooLong(bytes.len()));
         }
@@ -171,7 +174,8 @@ impl Peer {
         Ok(sending.connection.clone())
     }
 
-    /// Write what was queued, on this thread if nobody else is at it and the network takes it.
+    /// Write what was queued, on this thread if no other thread is writing and the network accepts
+    /// it.
     pub fn flush(&self) {
         let connection = self.outbox.lock().connection.clone();
         if let Some(connection) = connection {
@@ -189,12 +193,12 @@ impl Peer {
         self.unacknowledged.load(Ordering::Relaxed)
     }
 
-    /// What waits in the outbox has changed.
+    /// Update the published number of messages in the outbox.
     fn update_unacknowledged(&self, outbox: &Outbox) {
         self.unacknowledged.store(outbox.unacknowledged(), Ordering::Relaxed);
     }
 
-    /// How the link stands.
+    /// The state of the link.
     pub fn report(&self) -> LinkReport {
         let up = self.is_up();
         let since = self.since.lock().map(|since| since.elapsed());
@@ -210,7 +214,8 @@ impl Peer {
         LinkReport { up, since, unacknowledged, traffic }
     }
 
-    /// Begin a connection, which ends the one before: its number, and what has been received.
+    /// Begin a connection, which ends the one before. Returns its number, and what has been
+    /// received from the peer.
     pub(super) fn greet(&self, handler: &impl LinkHandler) -> (u64, ReceivedCount) {
         let mut inbox = self.inbox.lock();
         let open = inbox.is_open();
@@ -221,7 +226,7 @@ impl Peer {
         greeting
     }
 
-    /// Both sides have greeted each other on this connection, we in our life `me`.
+    /// The handshake is complete: both sides have exchanged hellos. `me` is our own incarnation.
     pub(super) fn resume(
         &self,
         handler: &impl LinkHandler,
@@ -250,7 +255,7 @@ impl Peer {
         Ok(())
     }
 
-    /// The connection is gone.
+    /// Note that a connection has ended.
     pub(super) fn close(&self, handler: &impl LinkHandler, number: u64, why: &End) {
         let mut inbox = self.inbox.lock();
         if inbox.close(number) {
@@ -269,14 +274,16 @@ impl Peer {
         handler.down(self.id, &why.to_string());
     }
 
-    /// Append what is to be written on a connection; with a sign of life, if there must be one.
+    /// Append what is to be written on a connection, with a heartbeat if one is due and nothing
+    /// else is written. Returns `false` if the connection has been replaced.
     pub(super) fn fill(&self, number: u64, limit: usize, beat: bool, out: &mut Vec<u8>) -> bool {
         let outbox = &mut self.outbox.lock().outbox;
         outbox.fill(number, limit, out)
             && (!beat || !out.is_empty() || outbox.heartbeat(number, out))
     }
 
-    /// Take what has come on a connection. Is it time to write an acknowledgement?
+    /// Process all frames that have arrived on a connection. Returns whether an acknowledgement
+    /// should be written now.
     pub(super) fn process_frames(
         &self,
         handler: &impl LinkHandler,
