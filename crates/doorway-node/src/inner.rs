@@ -64,6 +64,8 @@ pub(crate) struct Inner {
     pub(crate) raised: AtomicU64,
     /// Does it wait for former holders? Changes only under the lock of the views.
     pub(crate) reclaiming: AtomicBool,
+    /// The members for which the next view waits, as they were last logged.
+    pub(crate) awaited: Mutex<Vec<String>>,
     /// The highest view of a fence that was reclaimed.
     pub(crate) claimed: AtomicU64,
     began: Instant,
@@ -125,6 +127,7 @@ impl Inner {
             over: watch::Sender::new(false),
             raised: AtomicU64::new(0),
             reclaiming: AtomicBool::new(reclaiming),
+            awaited: Mutex::default(),
             claimed: AtomicU64::new(0),
             began,
             waiting: AtomicUsize::new(0),

@@ -82,8 +82,14 @@ impl Inner {
             // is away, we go on in the old one with whatever does not need it.
             let away = self.peers().filter(|peer| !peer.is_up() || self.reclaims(peer.id()));
             let away: Vec<&str> = away.map(|peer| peer.name()).collect();
-            if !away.is_empty() {
+            let mut awaited = self.awaited.lock();
+            // Everything that peers tell leads here: log it only if other members are awaited.
+            if !away.is_empty() && *awaited != away {
                 tracing::info!(view = view.number(), ?away, "the next view waits for members");
+            }
+            *awaited = away.iter().map(|name| (*name).to_owned()).collect();
+            drop(awaited);
+            if !away.is_empty() {
                 return;
             }
             self.disown(view.number(), out);

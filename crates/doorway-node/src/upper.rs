@@ -73,8 +73,13 @@ impl LinkHandler for Inner {
         }
     }
 
-    fn down(&self, peer: NodeId, why: &str) {
-        tracing::warn!(peer = self.names[peer.index()], why, "link down");
+    fn down(&self, peer: NodeId, closed: bool, why: &str) {
+        let peer = &self.names[peer.index()];
+        if closed {
+            tracing::info!(peer, why, "link down");
+        } else {
+            tracing::warn!(peer, why, "link down");
+        }
     }
 }
 

@@ -144,7 +144,7 @@ impl LinkHandler for Puppet {
         }
     }
 
-    fn down(&self, _peer: NodeId, _why: &str) {}
+    fn down(&self, _peer: NodeId, _closed: bool, _why: &str) {}
 }
 
 /// What all members have configured alike, as the protocol has it.

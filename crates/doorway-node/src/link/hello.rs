@@ -92,8 +92,15 @@ pub enum Refusal {
     #[error("wrong name: the certificate is not issued for {0:?}")]
     Name(String),
     /// The two nodes have different configurations.
-    #[error("wrong configuration: {0:?} is configured with other members or rules than we are")]
-    Config(String),
+    #[error("wrong configuration: {}", difference(node, *ours, *theirs))]
+    Config {
+        /// The name of the other node.
+        node: String,
+        /// How many members this node has configured.
+        ours: usize,
+        /// How many members the other node has configured.
+        theirs: usize,
+    },
     /// The node refuses the peer for another reason.
     #[error("{node:?} is refused: {why}")]
     Unwanted {
@@ -108,10 +115,11 @@ impl Refusal {
     /// The name of the refused node, as it gives it itself.
     pub fn node(&self) -> &str {
         match self {
-            Self::Version { node, .. } | Self::Group { node, .. } | Self::Unwanted { node, .. } => {
-                node
-            }
-            Self::Stranger(node) | Self::Name(node) | Self::Config(node) => node,
+            Self::Version { node, .. }
+            | Self::Group { node, .. }
+            | Self::Config { node, .. }
+            | Self::Unwanted { node, .. } => node,
+            Self::Stranger(node) | Self::Name(node) => node,
         }
     }
 }
@@ -129,8 +137,43 @@ impl Hello {
             return Err(Refusal::Group { node: node(), ours, theirs });
         }
         if self.config != theirs.config {
-            return Err(Refusal::Config(node()));
+            let (ours, theirs) = (self.epochs.len(), theirs.epochs.len());
+            return Err(Refusal::Config { node: node(), ours, theirs });
         }
         Ok(version)
+    }
+}
+
+/// What differs between two configurations, as far as the hellos tell: they have a hash of the
+/// configuration, and one epoch for each member.
+fn difference(node: &str, ours: usize, theirs: usize) -> String {
+    if ours != theirs {
+        return format!("{node:?} has {theirs} members configured, and this node has {ours}");
+    }
+    format!(
+        "{node:?} and this node have the same number of members, but differ in the names or the \
+         order of the members, in the rules for locks (pattern, algorithm, permits) or in the \
+         default algorithm; these must be the same at all members"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_differs_as_far_as_the_hellos_tell() {
+        let hello = |config, members| {
+            let node = "b".to_owned();
+            Hello { node, config, epochs: vec![0; members], ..Hello::default() }
+        };
+        let refusal = |theirs| hello(1, 3).meet(&theirs).unwrap_err().to_string();
+        let members = "wrong configuration: \"b\" has 2 members configured, and this node has 3";
+        assert_eq!(refusal(hello(2, 2)), members);
+        let other = refusal(hello(2, 3));
+        for part in ["\"b\"", "the order of the members", "rules for locks", "default algorithm"] {
+            assert!(other.contains(part), "{part:?} is not in {other:?}");
+        }
+        assert_eq!(hello(1, 3).meet(&hello(1, 3)), Ok(1));
     }
 }

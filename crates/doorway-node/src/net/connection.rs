@@ -162,6 +162,9 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             });
             match read.await {
                 Ok(0) => return End::Closed,
+                // The peer closed TCP without a goodbye of TLS, as a process does that ends. The
+                // sequence numbers of messages show whether anything is missing.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return End::Closed,
                 Ok(more) => count(&self.peer.traffic.bytes_in, more as u64),
                 Err(error) => return End::Io(error),
             }

@@ -34,6 +34,8 @@ pub(super) enum Failure {
     Unexpected(&'static str),
     #[error("{0}")]
     Ended(#[from] End),
+    #[error("the other side closed the connection during the handshake")]
+    Closed,
     #[error("the handshake took too long")]
     Late,
 }
@@ -49,7 +51,7 @@ impl Failure {
         match self {
             Self::Io(error) => tls::refusal(error),
             Self::Ended(End::AckError(_)) => Some(self.to_string()),
-            Self::Ended(_) | Self::Late => None,
+            Self::Ended(_) | Self::Closed | Self::Late => None,
             other => Some(other.to_string()),
         }
     }
@@ -210,8 +212,11 @@ async fn fetch_some(
     stream: &mut (impl AsyncRead + Unpin),
     decoder: &mut Decoder,
 ) -> Result<(), Failure> {
-    match stream.read_buf(decoder.room()).await? {
-        0 => Err(Failure::Io(io::ErrorKind::UnexpectedEof.into())),
-        _ => Ok(()),
+    match stream.read_buf(decoder.room()).await {
+        Ok(0) => Err(Failure::Closed),
+        Ok(_) => Ok(()),
+        // Closed without a goodbye of TLS.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Failure::Closed),
+        Err(error) => Err(Failure::Io(error)),
     }
 }

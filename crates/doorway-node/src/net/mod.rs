@@ -86,8 +86,9 @@ pub trait LinkHandler: Send + Sync + 'static {
     /// A message has arrived, exactly once and in order.
     fn deliver(&self, from: NodeId, message: Message);
 
-    /// The connection has ended, for this reason.
-    fn down(&self, peer: NodeId, why: &str);
+    /// The connection has ended, for this reason. `closed` is true if the peer closed it, as a peer
+    /// does when it stops.
+    fn down(&self, peer: NodeId, closed: bool, why: &str);
 }
 
 /// The timeouts of links.

@@ -271,7 +271,7 @@ impl Peer {
         self.up.store(false, Ordering::Release);
         *self.since.lock() = Some(Instant::now());
         tracing::debug!(peer = %self.id, "link down: {why}");
-        handler.down(self.id, &why.to_string());
+        handler.down(self.id, matches!(why, End::Closed), &why.to_string());
     }
 
     /// Append what is to be written on a connection, with a heartbeat if one is due and nothing

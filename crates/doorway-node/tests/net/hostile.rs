@@ -79,13 +79,13 @@ async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
     truncated.pop();
     let nonsense: Vec<(Vec<u8>, &str)> = vec![
         (vec![0xff; 100], "1048576 are allowed"),
-        (vec![0; 4], "no length"),
+        (vec![0; 4], "length 0"),
         (vec![1, 0, 0, 0, 9], "unknown kind 9"),
-        (vec![1, 0, 0, 0, 2], "garbled ack"),
-        (data(2, &[99]), "cannot be read"),
+        (vec![1, 0, 0, 0, 2], "ack frame that cannot be decoded"),
+        (data(2, &[99]), "cannot be decoded"),
         (good(5), "missing"),
-        (bytes(&Frame::Ack(7)), "was sent 0"),
-        (bytes(&Frame::Hello(Hello::default())), "out of place"),
+        (bytes(&Frame::Ack(7)), "only 0 were sent"),
+        (bytes(&Frame::Hello(Hello::default())), "at the wrong time"),
         (bytes(&Frame::Bye("so long")), "so long"),
         (truncated, "closed"),
     ];
@@ -175,7 +175,7 @@ async fn who_falls_silent_is_dropped() {
     stream.write_all(&said).await.unwrap();
     stream.flush().await.unwrap();
     let heard = rest(stream).await;
-    assert!(nodes[0].handler.downs.lock().iter().any(|why| why.contains("no sign of life")));
+    assert!(nodes[0].handler.downs.lock().iter().any(|why| why.contains("nothing was received")));
     let mut decoder = Decoder::default();
     decoder.room().extend_from_slice(&heard);
     assert!(matches!(decoder.frame(), Ok(Some(Frame::Hello(_)))));

@@ -44,7 +44,7 @@ async fn refused(
 }
 
 #[tokio::test]
-async fn a_stranger_is_refused() {
+async fn a_certificate_of_another_authority_is_refused() {
     let first = |authority: &Authority| {
         let (chain, key) = Authority::new().sign("n1", GROUP);
         (identity(&authority.pem, &chain, &key), Recorder::new("n1", 1))
@@ -64,13 +64,19 @@ async fn a_node_that_trusts_others_refuses() {
 #[tokio::test]
 async fn a_wrong_name_is_refused() {
     let first = |authority: &Authority| (authority.identity("n3"), Recorder::new("n1", 1));
-    refused(first, &["node=\"n1\"", "wrong name"], &["node=", "refuses us", "wrong name"]).await;
+    refused(first, &["node=\"n1\"", "wrong name"], &["node=", "refuses this node", "wrong name"])
+        .await;
 }
 
 #[tokio::test]
 async fn a_name_that_is_no_member_is_refused() {
     let first = |authority: &Authority| (authority.identity("n9"), Recorder::new("n9", 1));
-    refused(first, &["node=\"n9\"", "stranger"], &["node=", "refuses us", "stranger"]).await;
+    refused(
+        first,
+        &["node=\"n9\"", "unknown caller"],
+        &["node=", "refuses this node", "unknown caller"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -93,8 +99,8 @@ async fn versions_with_nothing_in_common_are_refused() {
     };
     refused(
         first,
-        &["node=\"n1\"", "no common version", "2 to 4"],
-        &["refuses us", "no common version"],
+        &["node=\"n1\"", "no common protocol version", "2 to 4"],
+        &["refuses this node", "no common protocol version"],
     )
     .await;
 }
@@ -125,8 +131,12 @@ async fn another_configuration_is_refused() {
         handler.hello.config = 6;
         (authority.identity("n1"), handler)
     };
-    refused(first, &["node=\"n1\"", "wrong configuration"], &["refuses us", "wrong configuration"])
-        .await;
+    refused(
+        first,
+        &["node=\"n1\"", "wrong configuration"],
+        &["refuses this node", "wrong configuration"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -136,7 +146,7 @@ async fn whom_the_node_does_not_want_is_refused() {
         handler.hello.epochs = vec![666];
         (authority.identity("n1"), handler)
     };
-    refused(first, &["node=\"n1\"", "overtaken"], &["refuses us", "overtaken"]).await;
+    refused(first, &["node=\"n1\"", "overtaken"], &["refuses this node", "overtaken"]).await;
 }
 
 #[test]

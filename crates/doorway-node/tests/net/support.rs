@@ -107,7 +107,7 @@ impl LinkHandler for Recorder {
         self.got.lock().push((from, numbers[0]));
     }
 
-    fn down(&self, _peer: NodeId, why: &str) {
+    fn down(&self, _peer: NodeId, _closed: bool, why: &str) {
         self.downs.lock().push(why.to_owned());
     }
 }
