@@ -201,9 +201,13 @@ pub mod net;
 mod node;
 mod patterns;
 mod questions;
+// The examples of both READMEs are tested with those of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod crate_readme {}
 mod reclaim;
 mod recorder;
 mod runtime;
