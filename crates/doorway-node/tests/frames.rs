@@ -1,4 +1,4 @@
-//! The bytes of frames and messages: the same for ever within a version, and none that does harm.
+//! The encoding of frames and messages: it never changes within a version, and no bytes do harm.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn every_sample_is_read_back() {
 }
 
 #[test]
-fn a_hello_may_say_more_at_its_end_and_nothing_else_may() {
+fn only_a_hello_may_have_more_bytes_at_its_end() {
     for (name, mut bytes) in samples().into_iter().take(4) {
         bytes.push(0);
         let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) + 1;
@@ -109,19 +109,19 @@ fn a_hello_may_say_more_at_its_end_and_nothing_else_may() {
 }
 
 #[test]
-fn the_highest_common_version_is_spoken() {
+fn the_highest_common_version_is_used() {
     let of = |min, max| Versions { min, max };
     assert_eq!(of(1, 3).common(of(2, 5)), Some(3));
     assert_eq!(of(2, 5).common(of(1, 3)), Some(3));
     assert_eq!(of(1, 3).common(of(3, 3)), Some(3));
     assert_eq!(of(1, 2).common(of(3, 4)), None);
     assert_eq!(of(3, 4).common(of(1, 2)), None);
-    // What is upside down has nothing in common with anyone.
+    // An empty range has no version in common with any other.
     assert_eq!(of(4, 1).common(of(1, 4)), None);
 }
 
 #[test]
-fn too_long_and_empty_frames_are_errors_before_their_bytes_are_there() {
+fn too_long_and_empty_frames_are_errors_before_their_bytes_arrive() {
     for (length, wrong) in [
         ((1 << 20) + 1, FrameError::TooLong((1 << 20) + 1)),
         (u32::MAX, FrameError::TooLong(u32::MAX as usize)),
@@ -179,7 +179,7 @@ fn any_frame() -> impl Strategy<Value = Owned> {
     ]
 }
 
-/// Feed the bytes in pieces and write again whatever is read.
+/// Decode the bytes in pieces, and encode again what was decoded.
 fn pass(pieces: &[&[u8]]) -> Result<Vec<u8>, FrameError> {
     let mut decoder = Decoder::default();
     let mut read = Vec::new();
@@ -242,7 +242,7 @@ proptest! {
     #[test]
     fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..5) {
         let _ = pass(&[&bytes]);
-        // The same as the body of a frame whose length is right.
+        // The same bytes as the body of a frame with a correct length.
         let mut framed = (bytes.len() as u32 + 1).to_le_bytes().to_vec();
         framed.push(kind);
         framed.extend_from_slice(&bytes);

@@ -1,4 +1,4 @@
-//! A shard does as its interface says, one story at a time.
+//! A shard does what its interface says, one story at a time.
 
 mod nodes;
 
@@ -43,13 +43,13 @@ fn open(nodes: &mut Nodes, text: &str) -> Vec<Slot> {
     nodes.shards.iter_mut().map(|shard| shard.open(&name(text), 0)).collect()
 }
 
-/// Where the clients of a lock stand.
-fn stands(shard: &Shard, text: &str) -> Vec<ClientStatus> {
+/// Whether the clients of a lock are inside or wait.
+fn statuses(shard: &Shard, text: &str) -> Vec<ClientStatus> {
     shard.reports(Some(&name(text)), NOW).into_iter().map(|report| report.status).collect()
 }
 
 #[test]
-fn who_is_alone_is_inside_at_once_and_fences_grow() {
+fn a_node_alone_enters_at_once_and_fences_grow() {
     let mut nodes = running("carvalho-roucairol", 1, 0);
     let slot = open(&mut nodes, "orders")[0];
     for clock in 1..5 {
@@ -68,7 +68,7 @@ fn a_lock_moves_between_nodes_and_the_waiter_is_told() {
     let slots = open(&mut nodes, "orders");
     let (first, none) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
     assert_eq!(none, None);
-    assert_eq!(stands(&nodes.shards[0], "orders"), [ClientStatus::Waiting(0)]);
+    assert_eq!(statuses(&nodes.shards[0], "orders"), [ClientStatus::Waiting(0)]);
     assert_eq!(nodes.shards[0].unheard(&name("orders")), [NodeId(1)]);
     assert_eq!(nodes.deliver_all(), 2);
     assert_eq!(poll(&mut nodes.shards[0], first), Poll::Ready(Ok(fence(1, 1))));
@@ -96,7 +96,7 @@ fn clients_of_one_node_pass_the_lock_without_a_message() {
     nodes.deliver_all();
     nodes.act(0, |s, out| s.leave(clients[1], NOW, out));
     let inside = ClientStatus::Inside(fence(1, 1));
-    assert_eq!(stands(&nodes.shards[0], "orders"), [inside, ClientStatus::Waiting(0)]);
+    assert_eq!(statuses(&nodes.shards[0], "orders"), [inside, ClientStatus::Waiting(0)]);
     nodes.act(0, |s, out| s.leave(clients[0], NOW, out));
     assert_eq!(poll(&mut nodes.shards[0], clients[2]), Poll::Ready(Ok(fence(1, 2))));
     assert!(nodes.lines.is_empty());
@@ -106,7 +106,7 @@ fn clients_of_one_node_pass_the_lock_without_a_message() {
 }
 
 #[test]
-fn what_is_left_between_two_views_is_released_as_the_next_begins() {
+fn a_lock_left_between_two_views_is_released_as_the_next_begins() {
     let mut nodes = running("ricart-agrawala", 2, 0);
     let slots = open(&mut nodes, "orders");
     let (holder, _) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
@@ -162,7 +162,7 @@ fn a_stopped_node_ends_all_its_clients() {
 }
 
 #[test]
-fn nonsense_of_a_peer_is_refused_and_changes_nothing() {
+fn an_invalid_message_is_refused_and_changes_nothing() {
     let mut nodes = running("carvalho-roucairol", 2, 0);
     let nonsense = [(9, vec![99]), (9, vec![]), (1 << 60, vec![0, 1]), (9, vec![1])];
     for (clock, payload) in nonsense {
@@ -178,7 +178,7 @@ fn nonsense_of_a_peer_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_start_that_cannot_be_breaks_its_lock_only() {
+fn an_impossible_start_breaks_only_its_lock() {
     let mut nodes = running("carvalho-roucairol", 2, 0);
     let orders = open(&mut nodes, "orders")[0];
     let stock = open(&mut nodes, "stock")[0];
@@ -196,7 +196,7 @@ fn a_start_that_cannot_be_breaks_its_lock_only() {
     assert!(matches!(tried, Err(ClientEnd::Broken(_))));
     let (other, _) = nodes.act(0, |s, out| s.acquire(stock, ask(Exclusive, 1), out));
     assert!(poll(&mut nodes.shards[0], other).is_pending());
-    // In the next view the lock is whole again.
+    // In the next view the lock works again.
     nodes.act(0, |s, out| s.leave(other, NOW, out));
     nodes.lines.clear();
     change_view(&mut nodes, 3);
@@ -206,7 +206,7 @@ fn a_start_that_cannot_be_breaks_its_lock_only() {
 }
 
 #[test]
-fn of_the_clients_of_a_lock_that_breaks_those_inside_have_lost_it() {
+fn when_a_lock_breaks_the_clients_inside_have_lost_it() {
     let mut nodes = running("carvalho-roucairol", 2, 0);
     let slot = open(&mut nodes, "orders")[0];
     let (inside, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 7), out));
@@ -220,7 +220,7 @@ fn of_the_clients_of_a_lock_that_breaks_those_inside_have_lost_it() {
     let fence = fence(1, 1);
     assert_eq!(poll(&mut nodes.shards[0], inside).map(|ended| ended.is_err()), Poll::Ready(true));
     assert_eq!(out.lost, [LostGrant { session: 7, lock: name("orders"), fence }]);
-    // It is told once.
+    // The loss is reported once.
     let mut out = ShardEffects::default();
     nodes.shards[0].end(&mut out);
     assert_eq!(out.lost, []);
@@ -232,7 +232,7 @@ fn idle_locks_beyond_the_limit_are_forgotten_and_the_others_stay() {
     let mut nodes = Nodes::new(&[rule], 10, |_| 0);
     change_view(&mut nodes, 1);
     for round in 0..100 {
-        // The other node hears of the name by what it is sent, and opens nothing.
+        // The other node learns the name from a message, and opens no handle.
         let slot = nodes.shards[0].open(&name(&format!("lock {round}")), 0);
         let (client, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
         nodes.deliver_all();
@@ -269,7 +269,7 @@ fn fences_of_permits_are_unique_in_the_group() {
     nodes.deliver_all();
     let fences = clients.iter().map(|(node, client)| {
         let polled = poll(&mut nodes.shards[*node as usize], *client);
-        let Poll::Ready(Ok(fence)) = polled else { panic!("five fit in") };
+        let Poll::Ready(Ok(fence)) = polled else { panic!("five clients can be inside") };
         assert_eq!(fence.clock() % 3, u64::from(*node));
         fence
     });
@@ -279,7 +279,7 @@ fn fences_of_permits_are_unique_in_the_group() {
     assert_eq!(fences.len(), 5);
 }
 
-/// A message of node 0 about a lock, as if its clock were this.
+/// A message of node 0 about a lock, with this clock.
 fn asked(nodes: &mut Nodes, text: &str, clock: u64) -> AlgorithmMessage {
     let slot = nodes.shards[0].open(&name(text), 0);
     nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
@@ -288,7 +288,7 @@ fn asked(nodes: &mut Nodes, text: &str, clock: u64) -> AlgorithmMessage {
     AlgorithmMessage { clock, ..step }
 }
 
-/// The clock from which on a shard does no more in its view.
+/// The clock at which a shard is exhausted in its view.
 const FULL: u64 = Fence::CLOCK_LIMIT + Fence::CLOCK_LIMIT / 2;
 
 #[test]
@@ -304,7 +304,7 @@ fn a_clock_that_has_run_far_asks_for_the_next_view_and_work_goes_on() {
 }
 
 #[test]
-fn a_shard_whose_clock_is_full_is_spent_and_whole_again_in_the_next_view() {
+fn a_shard_whose_clock_is_full_is_exhausted_until_the_next_view() {
     let mut nodes = running("carvalho-roucairol", 2, 0);
     let slot = open(&mut nodes, "stock")[1];
     let (holder, _) = nodes.act(1, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
@@ -359,7 +359,7 @@ fn a_shard_that_cannot_keep_what_comes_early_leaves_its_view_for_the_next() {
         kept += 1;
     }
     assert_eq!(kept, 3, "four megabytes hold three messages of one, with their names");
-    // A view of which a message is missing is not run, and whoever starts it hears so.
+    // A view of which a message is missing is not run, and the caller that starts it is told so.
     let mut out = ShardEffects::default();
     nodes.shards[1].start(2, Vec::new(), NOW, &mut out);
     assert_eq!((out.overdue, nodes.shards[1].running()), (true, None));

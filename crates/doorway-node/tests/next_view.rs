@@ -1,5 +1,5 @@
-//! A node whose only peer does what no peer does of itself: its clock runs far, it keeps silent, or
-//! it says too much too early. The node comes to its next view and goes on.
+//! A node whose only peer does what no peer does by itself: its clock runs far ahead, it is silent,
+//! or it sends too much too early. The node gets to its next view and goes on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ mod common;
 
 use common::group;
 
-/// The second node of two, made of the parts of a node, with strings to pull.
+/// The second node of two, made of the parts of a node and controlled by the test.
 struct Puppet {
     hello: Hello,
     peer: Arc<Peer>,
     views: Mutex<Views>,
     shard: Mutex<Shard>,
-    /// In its first view, it says that its clock is this.
+    /// The clock that it sends in its first view.
     clock: u64,
-    /// Does it keep to itself what it holds?
+    /// Does it not flush?
     silent: Mutex<bool>,
 }
 
@@ -63,7 +63,7 @@ impl Puppet {
         self.peer.send(message).expect("a message that is not too long");
     }
 
-    /// Something happens to its locks.
+    /// Do something with its locks.
     fn act<T>(&self, act: impl FnOnce(&mut Shard, &mut ShardEffects) -> T) -> T {
         let mut out = ShardEffects::default();
         let result = act(&mut self.shard.lock(), &mut out);
@@ -76,7 +76,7 @@ impl Puppet {
         result
     }
 
-    /// It hears of epochs, and takes every step towards the next view, unless it is silent.
+    /// Learn epochs, and take every step towards the next view, unless it is silent.
     fn hear(&self, hear: impl FnOnce(&mut Views) -> Result<LearnOutcome, ViewError>) {
         let mut views = self.views.lock();
         hear(&mut views).expect("what can be");
@@ -98,18 +98,18 @@ impl Puppet {
         }
     }
 
-    /// It has kept silent for long enough.
+    /// End its silence.
     fn speak(&self) {
         *self.silent.lock() = false;
         self.hear(|_| Ok(LearnOutcome::Nothing));
     }
 
-    /// Has the other one told what it holds?
+    /// Has the other node flushed?
     fn has_heard(&self) -> bool {
         self.views.lock().missing().is_empty()
     }
 
-    /// Could it enter at once?
+    /// Could a client enter at once?
     fn may_enter(&self, name: &Name) -> bool {
         let ask = LockRequest { mode: Mode::Exclusive, session: 0, now: Duration::ZERO };
         self.act(|shard, out| {
@@ -147,7 +147,7 @@ impl LinkHandler for Puppet {
     fn down(&self, _peer: NodeId, _closed: bool, _why: &str) {}
 }
 
-/// What all members have configured alike, as the protocol has it.
+/// The hash of the configuration, as the protocol defines it.
 fn digest(config: &Config) -> u64 {
     let members = config.members.iter().map(|member| &member.name);
     let texts = [&config.group, &config.algorithm].into_iter().chain(members);
@@ -164,7 +164,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    panic!("it never came about that {what}");
+    panic!("timed out waiting until {what}");
 }
 
 const LONG: Duration = Duration::from_secs(30);

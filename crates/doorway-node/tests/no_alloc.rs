@@ -1,6 +1,6 @@
-//! What the locks of a shard cost in memory: nothing for a re-entry, and little when they rest.
+//! The memory that the locks of a shard use: nothing for a re-entry, and little when they are idle.
 //!
-//! There is one test in this file, for the allocator is counted in the whole process.
+//! There is one test in this file, because allocations are counted for the whole process.
 
 use std::alloc::System;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const COUNT: usize = 100_000;
 
 const ASK: LockRequest = LockRequest { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
 
-/// Two nodes, the first of which keeps so many idle locks.
+/// Two nodes, the first of which keeps this many idle locks.
 fn pair(keep_idle: usize) -> [Shard; 2] {
     [0, 1].map(|node| {
         let rules = vec![Rule::new("carvalho-roucairol", 2, 1, 0).expect("a rule")];
@@ -30,7 +30,7 @@ fn pair(keep_idle: usize) -> [Shard; 2] {
     })
 }
 
-/// The first node acquires, which takes a message there and one back.
+/// The first node acquires a lock, which takes one message in each direction.
 fn acquire([near, far]: &mut [Shard; 2], slot: Slot) -> ClientId {
     let (mut asked, mut answered) = (ShardEffects::default(), ShardEffects::default());
     let (client, _) = near.acquire(slot, ASK, &mut asked);
@@ -47,7 +47,7 @@ fn acquire([near, far]: &mut [Shard; 2], slot: Slot) -> ClientId {
     client
 }
 
-/// How many bytes more there are than at first. What was reallocated is part of both sums.
+/// How many more bytes are allocated than at first. Reallocated bytes are part of both sums.
 fn more(region: &Region<'_, System>) -> usize {
     let change = region.change();
     change.bytes_allocated - change.bytes_deallocated
@@ -70,7 +70,8 @@ fn a_re_entry_allocates_nothing() {
     for _ in 0..100_000 {
         again(shard, &mut out);
     }
-    // A few belong to other threads of the process; of ours there would be a hundred thousand.
+    // A few allocations belong to other threads of the process. If re-entries allocated, there
+    // would be a hundred thousand.
     let allocations = region.change().allocations;
     assert!(allocations < 10, "{allocations} allocations");
     assert!(out.messages.is_empty());
@@ -79,7 +80,7 @@ fn a_re_entry_allocates_nothing() {
 /// The bytes of each of many locks at the first node, all held at once or held one by one.
 fn bytes_of_a_lock(at_once: bool) -> usize {
     let mut pair = pair(COUNT);
-    // What the other node needs is no part of it: it knows all locks already.
+    // The memory of the other node is not counted: it knows all locks already.
     for name in (0..COUNT).map(name) {
         let step = AlgorithmMessage { view: 1, clock: 0, lock: name, payload: vec![0, 1] };
         pair[1].receive(NodeId(0), 0, &step, Duration::ZERO, &mut ShardEffects::default());

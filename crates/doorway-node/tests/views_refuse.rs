@@ -1,4 +1,4 @@
-//! What a member may say that no correct one says, and what it may say in an unlucky order.
+//! Messages about views that no correct member sends, and messages in an unlucky order.
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::messages::{Flush, HeldLock};
@@ -25,7 +25,7 @@ fn pair() -> Views {
     views
 }
 
-/// Stop for whatever is pending.
+/// Stop for the pending view.
 fn stop(views: &mut Views, held: Vec<HeldLock>) -> Vec<Flush> {
     let view = views.pending().expect("all epochs are known");
     views.stopped(&view, held)
@@ -74,7 +74,8 @@ fn a_view_that_is_no_longer_the_newest_is_left_out() {
     assert_eq!(views.stopped(&old, vec![]), []);
     assert_eq!(stop(&mut views, vec![]), [flush(&[1, 2], 0, 1, &[])]);
 
-    // The flush for the older view comes late, and the one for this view never: a newer is known.
+    // The flush for the older view comes late. The one for this view never comes, because a newer
+    // view is known.
     assert_eq!(views.flush(PEER, flush(&[1, 1], 0, 1, &[])), Ok(LearnOutcome::Nothing));
     assert_eq!(views.ready(), None);
     assert_eq!(views.flush(PEER, flush(&[1, 2], 0, 1, &[])), Ok(LearnOutcome::Nothing));
@@ -86,7 +87,7 @@ fn a_view_that_is_no_longer_the_newest_is_left_out() {
 }
 
 #[test]
-fn an_epoch_of_ours_that_we_do_not_know() {
+fn a_higher_epoch_of_this_node_than_it_knows_itself() {
     let mut views = Views::new(ME, 2, 1);
     assert_eq!(views.learn(&[5, 3]), Ok(LearnOutcome::Overtaken(5)));
     assert_eq!(views.epochs(), [1, 3]);
@@ -96,7 +97,7 @@ fn an_epoch_of_ours_that_we_do_not_know() {
     views.flush(PEER, flush(&[6, 3], 0, 1, &[])).unwrap();
     assert_eq!(views.ready().unwrap().view.number(), 9);
 
-    // Now clients rely on us, so whoever has raised our epoch has taken our place.
+    // Now clients rely on this node, so a process that has raised its epoch has taken its place.
     let before = views.clone();
     assert_eq!(views.learn(&[7, 4]), Err(ViewError::Superseded(7)));
     assert_eq!(views.flush(PEER, flush(&[7, 4], 0, 1, &[])), Err(ViewError::Superseded(7)));
@@ -104,7 +105,7 @@ fn an_epoch_of_ours_that_we_do_not_know() {
 }
 
 #[test]
-fn epochs_that_cannot_be_are_refused() {
+fn impossible_epochs_are_refused() {
     let mut views = pair();
     let before = views.clone();
     assert_eq!(views.learn(&[1]), Err(ViewError::Length { found: 1, size: 2 }));
@@ -123,7 +124,7 @@ fn epochs_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn flushes_that_cannot_be_are_refused() {
+fn impossible_flushes_are_refused() {
     let refused = |before: &[Flush], last: Flush| {
         let mut views = pair();
         for flush in before {
@@ -152,7 +153,7 @@ fn flushes_that_cannot_be_are_refused() {
     assert_eq!(refused(&[], part(0, 1, &["a", "c", "b"])), order("b"));
     assert_eq!(refused(&[], part(0, 1, &["a", "a"])), order("a"));
 
-    // One who cannot know whether its snapshot has arrived tells it again.
+    // A member that cannot know whether its snapshot has arrived sends it again.
     let mut views = pair();
     assert_eq!(views.flush(PEER, part(0, 1, &["a"])), Ok(LearnOutcome::Nothing));
     let known = views.clone();
@@ -166,7 +167,7 @@ fn flushes_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn more_than_anyone_holds_is_refused() {
+fn a_snapshot_beyond_the_limit_is_refused() {
     let mut views = pair();
     let mut much = flush(&[1, 1], 0, 1, &[]);
     much.held = vec![held("a"); HELD_LIMIT + 1];

@@ -1,4 +1,4 @@
-//! The parts of which states are made, each kept once, and the steps of a node, each taken once.
+//! The parts of states, each stored once, and the steps of a node, each computed once.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -33,7 +33,7 @@ impl<A: Algorithm> Node<A> {
         self.asks[usize::from(client)]
     }
 
-    /// Is nobody here, and nothing held or wanted for anybody?
+    /// Are there no clients here, and is nothing held or requested for any?
     pub(crate) fn free(&self) -> bool {
         let machine = self.lock.machine();
         self.lock.is_idle() && machine.is_some_and(|m| m.held() == 0 && m.waiting().is_none())
@@ -44,7 +44,7 @@ impl<A: Algorithm> Node<A> {
     }
 }
 
-/// What came of a step of a node.
+/// The result of a step of a node.
 pub(crate) struct Turn {
     pub(crate) part: u32,
     pub(crate) sends: Vec<(u32, u32)>,
@@ -54,7 +54,7 @@ pub(crate) struct Turn {
 type Message = (u32, Payload);
 type Steps = FxHashMap<(u32, Event, Option<u32>), Rc<Result<Turn, String>>>;
 
-/// Everything of which states are made.
+/// The store of all parts of states.
 pub(crate) struct Parts<'a, A> {
     rule: &'a Rule,
     clients: &'a [Client],
@@ -108,7 +108,7 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         self.lines.put(messages)
     }
 
-    /// Let something happen to a node.
+    /// Compute what an event does to a node.
     pub(crate) fn step(
         &mut self,
         me: u32,
@@ -194,7 +194,7 @@ fn next(clock: u32, me: u32, rule: &Rule) -> u32 {
     (clock + 1..=clock + size).find(fits).expect("a number that fits")
 }
 
-/// Values kept once, each with its number.
+/// Values that are stored once, each with its number.
 struct Interned<T> {
     numbers: FxHashMap<Rc<T>, u32>,
     values: Vec<Rc<T>>,

@@ -9,7 +9,7 @@ struct End {
     life: Incarnation,
     inbox: Inbox,
     outbox: Outbox,
-    /// The peer's life that was met last, and the highest number written to it.
+    /// The peer's incarnation that was met last, and the highest message number written to it.
     met: Option<Incarnation>,
     highest: u64,
 }
@@ -21,14 +21,14 @@ enum Wire {
     Ack(u64),
 }
 
-/// How far an end is with a connection, which it calls by a number.
+/// How far an end has got with a connection, which it identifies by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// It has accepted and heard nothing.
+    /// It has accepted the connection and received nothing.
     Silent,
-    /// It has dialled and said hello.
+    /// It has dialled and sent its hello.
     Dialled(u64),
-    /// It has been greeted and has answered.
+    /// It has received a hello and has answered.
     NewConnection(u64, Incarnation, ReceivedCount),
     Open(u64),
     Closed,
@@ -37,11 +37,12 @@ enum Stage {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Connection {
     stages: [Stage; 2],
-    /// What is on its way to each end.
+    /// The frames under way to each end.
     wires: [Vec<Wire>; 2],
 }
 
-/// What two lives have exchanged: how many were sent one way, and how many delivered.
+/// What two incarnations have exchanged: how many messages were sent in one direction, and how many
+/// were delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pair {
     from: Incarnation,
@@ -104,7 +105,7 @@ impl World {
         }
         if matches!(connection.stages[end], Stage::Open(_)) {
             out.push(Choice::Write(at, end));
-            // A second one would tell nothing new.
+            // A second acknowledgement would contain nothing new.
             let waiting = &connection.wires[1 - end];
             if !waiting.iter().any(|frame| matches!(frame, Wire::Ack(_))) {
                 out.push(Choice::Beat(at, end));
@@ -167,8 +168,8 @@ impl World {
         Ok(())
     }
 
-    /// Whatever has happened: with one good connection and nothing more to say, all has arrived
-    /// that these two lives have sent each other, and nothing is kept.
+    /// Whatever has happened before: after one good connection, everything that these two
+    /// incarnations have sent each other has arrived, and nothing is kept.
     pub(crate) fn check_end(&self) -> Result<(), String> {
         let mut world = self.clone();
         for at in 0..world.connections.len() {
@@ -177,7 +178,7 @@ impl World {
         }
         world.connections.clear();
         world.dial();
-        // Three for the greeting, one for each message and one more to acknowledge.
+        // Three frames for the handshake, one for each message, and one more to acknowledge.
         for _ in 0..8 {
             for end in 0..2 {
                 while !world.connections[0].wires[end].is_empty() {
@@ -291,7 +292,7 @@ impl World {
             (Stage::Open(_), frame @ (Wire::Data(..) | Wire::Ack(_))) => {
                 self.hear(at, end, frame)?;
             }
-            // Not what should come now: the connection is of no use.
+            // This frame must not come now, so the connection is closed.
             _ => self.close(at, end),
         }
         Ok(())

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::support::{Authority, Node, Recorder, listen, stop, until};
 
-/// Hand on so many bytes, one way and the other, and then cut the connection.
+/// Forward this many bytes in both directions together, and then cut the connection.
 async fn hand_on(mut near: TcpStream, target: String, mut bytes: usize) {
     let Ok(mut far) = TcpStream::connect(target).await else { return };
     let (mut there, mut back) = ([0; 512], [0; 512]);
@@ -30,11 +30,11 @@ async fn hand_on(mut near: TcpStream, target: String, mut bytes: usize) {
     }
 }
 
-/// How often a connection is cut.
+/// How many connections are cut.
 const CUTS: usize = 400;
 
-/// Sits between two nodes and cuts connections after some bytes, sooner or later; in the end it
-/// lets one be.
+/// A proxy between two nodes that cuts each connection after some bytes, and in the end lets one
+/// live.
 async fn cutter(listener: TcpListener, target: String, cuts: Arc<AtomicUsize>, seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     while let Ok((near, _)) = listener.accept().await {
@@ -57,11 +57,11 @@ async fn nothing_is_lost_or_doubled_over_hundreds_of_cuts() {
         Node::start(me, authority.identity(name), handler, listener, addresses)
     };
     let nodes = vec![start(0, "n1", first, &[a.clone(), through]), start(1, "n2", second, &[a, b])];
-    // Before the first meeting there is nobody to send to.
+    // Before the first connection, messages would be dropped.
     until("they have met", || nodes.iter().all(|node| node.handler.ups() > 0)).await;
     let mut sent = 0;
     while cuts.load(Ordering::SeqCst) < CUTS {
-        // There is always something on its way that can be lost.
+        // Keep something under way at all times that could be lost.
         while nodes.iter().any(|node| node.peers[0].report().unacknowledged < 200) {
             sent += 1;
             nodes[0].send(0, sent);
@@ -81,7 +81,7 @@ async fn nothing_is_lost_or_doubled_over_hundreds_of_cuts() {
     stop(nodes).await;
 }
 
-/// Hands on what comes while the gate is open, and cuts everything when it is shut.
+/// A proxy that forwards while the gate is open, and cuts everything when it is shut.
 async fn gate(listener: TcpListener, target: String, mut open: watch::Receiver<bool>) {
     while let Ok((mut near, _)) = listener.accept().await {
         let Ok(mut far) = TcpStream::connect(&target).await else { continue };
@@ -92,7 +92,8 @@ async fn gate(listener: TcpListener, target: String, mut open: watch::Receiver<b
     }
 }
 
-/// What is sent while the connection is down comes first on the next one, however long it is.
+/// A message that is sent while the connection is down is the first on the next connection, however
+/// long it is.
 #[tokio::test]
 async fn a_long_message_is_the_first_on_a_new_connection() {
     let authority = Authority::new();

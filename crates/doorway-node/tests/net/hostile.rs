@@ -1,4 +1,4 @@
-//! Peers and strangers that do not speak as they should.
+//! Peers and unknown callers that violate the protocol.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::support::{Authority, GROUP, Node, Recorder, listen, stop, until};
 
-/// Connect to node 2 as node 1 would, with its certificate, and say whatever is to be said.
+/// Connect to node 2 as node 1 would, with its certificate. The test then sends what it likes.
 async fn connect(authority: &Authority, address: &str) -> TlsStream<TcpStream> {
     connect_as(authority, GROUP, address).await
 }
@@ -45,10 +45,10 @@ fn bytes(frame: &Frame<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Everything until the other side hangs up.
+/// Read everything until the other side closes the connection.
 async fn rest(mut stream: TlsStream<TcpStream>) -> Vec<u8> {
     let mut rest = Vec::new();
-    // It may hang up in any manner.
+    // The other side may close the connection in any way.
     let _ = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest))
         .await
         .expect("the connection is ended");
@@ -69,7 +69,7 @@ async fn two_of_three() -> (Authority, Vec<Node>, Vec<String>) {
     (authority, nodes, addresses)
 }
 
-/// What node 1 says after a good greeting, and what the node makes of it.
+/// What node 1 sends after a good handshake, and what the node logs about it.
 #[tokio::test]
 async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
     let (authority, nodes, addresses) = two_of_three().await;
@@ -93,7 +93,7 @@ async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
         let mut stream = connect(&authority, &addresses[1]).await;
         let incarnation = Incarnation(1000 + at as u64);
         let hello = Hello { incarnation, ..Recorder::new("n1", 0).hello };
-        // The first message is good, and must arrive whatever follows it.
+        // The first message is good, and must arrive whatever follows.
         let said = [bytes(&Frame::Hello(hello)), good(1), nonsense.clone()].concat();
         stream.write_all(&said).await.unwrap();
         stream.flush().await.unwrap();
@@ -114,7 +114,7 @@ async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
 }
 
 #[tokio::test]
-async fn nonsense_instead_of_a_hello_is_hung_up_on() {
+async fn a_caller_without_a_valid_hello_is_dropped() {
     let (authority, nodes, addresses) = two_of_three().await;
     let mut long = Recorder::new("n1", 0).hello;
     long.epochs = vec![u64::MAX; 5000];
@@ -154,7 +154,9 @@ async fn a_member_of_another_group_is_told_so() {
         stream.flush().await.unwrap();
         let mut decoder = Decoder::default();
         decoder.room().extend_from_slice(&rest(stream).await);
-        let Ok(Some(Frame::Bye(said))) = decoder.frame() else { panic!("no word of why") };
+        let Ok(Some(Frame::Bye(said))) = decoder.frame() else {
+            panic!("the refusal gives no reason")
+        };
         assert!(said.contains(why), "{said}");
     }
     assert_eq!(nodes[0].handler.ups(), 1);
@@ -162,9 +164,9 @@ async fn a_member_of_another_group_is_told_so() {
 }
 
 #[tokio::test]
-async fn who_falls_silent_is_dropped() {
+async fn a_silent_peer_is_dropped() {
     let (authority, nodes, addresses) = two_of_three().await;
-    // A crowd of strangers that say nothing: more than may be unproved at a time.
+    // More callers that send nothing than may be in a handshake at a time.
     let mut crowd = Vec::new();
     for _ in 0..100 {
         crowd.push(TcpStream::connect(&addresses[1]).await.unwrap());
@@ -210,14 +212,14 @@ async fn a_listener_that_says_nothing_is_given_up_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_peer_that_does_not_read_holds_nobody_up() {
+async fn a_peer_that_does_not_read_delays_no_other_peer() {
     let (authority, nodes, addresses) = two_of_three().await;
     let mut stream = connect(&authority, &addresses[1]).await;
     let hello = Recorder::new("n1", 0).hello;
     let said = [bytes(&Frame::Hello(hello)), bytes(&Frame::Ack(0))].concat();
     stream.write_all(&said).await.unwrap();
     until("it is up", || nodes[0].handler.ups() == 2).await;
-    // More than any buffer on the way holds.
+    // More than all buffers on the way can hold.
     for number in 0..600_000 {
         nodes[0].send(0, number);
     }

@@ -1,4 +1,4 @@
-//! Links over real connections with TLS: cut, garbled, pretended and silent.
+//! Links over real connections with TLS: cut, corrupted, impersonated and silent.
 
 mod cuts;
 mod hostile;
@@ -30,7 +30,7 @@ async fn three_nodes_hear_each_other() {
 }
 
 #[tokio::test]
-async fn what_is_sent_to_a_peer_that_was_never_met_or_starts_anew_is_dropped() {
+async fn messages_to_a_peer_that_was_never_met_or_restarts_are_dropped() {
     let (authority, mut nodes, addresses) = group(2).await;
     nodes[0].send(0, 1);
     until("the link is up", || nodes.iter().all(|node| node.handler.ups() == 1)).await;

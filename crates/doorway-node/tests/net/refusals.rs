@@ -1,4 +1,4 @@
-//! Who is not let in, and how often that is logged.
+//! Which nodes are refused, and how often that is logged.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use doorway_node::net::{Identity, IdentityError};
 
 use super::support::{Authority, GROUP, Log, Node, Recorder, identity, listen, stop, until};
 
-/// The first node of three is wrong in some way. Words of what the others and it must log.
+/// Start three nodes, of which the first is wrong in some way. Checks that the others and the first
+/// log lines with these words.
 async fn refused(
     first: impl FnOnce(&Authority) -> (Identity, Recorder),
     at_others: &[&str],
@@ -34,7 +35,7 @@ async fn refused(
     until("the others are up", || nodes[1].handler.ups() == 1 && nodes[2].handler.ups() == 1).await;
     nodes[1].send(1, 7);
     until("they talk", || nodes[2].handler.from(1).last() == Some(&7)).await;
-    // Many more tries, and not a word more.
+    // Many more attempts follow, and nothing more is logged.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let lines = log.lines();
     assert_eq!((log.count(at_others), log.count(at_first)), (2, 2), "{lines:#?}");
@@ -53,7 +54,7 @@ async fn a_certificate_of_another_authority_is_refused() {
 }
 
 #[tokio::test]
-async fn a_node_that_trusts_others_refuses() {
+async fn a_node_that_trusts_another_authority_refuses() {
     let first = |authority: &Authority| {
         let (chain, key) = authority.sign("n1", GROUP);
         (identity(&Authority::new().pem, &chain, &key), Recorder::new("n1", 1))
@@ -69,7 +70,7 @@ async fn a_wrong_name_is_refused() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_member_is_refused() {
+async fn a_name_that_is_not_a_member_is_refused() {
     let first = |authority: &Authority| (authority.identity("n9"), Recorder::new("n9", 1));
     refused(
         first,
@@ -105,7 +106,7 @@ async fn versions_with_nothing_in_common_are_refused() {
     .await;
 }
 
-/// A node that speaks more, as in the middle of an upgrade, is met in what both speak.
+/// A node that supports more versions, as in the middle of an upgrade, uses the highest common one.
 #[tokio::test]
 async fn versions_that_overlap_agree() {
     let authority = Authority::new();
@@ -140,7 +141,7 @@ async fn another_configuration_is_refused() {
 }
 
 #[tokio::test]
-async fn whom_the_node_does_not_want_is_refused() {
+async fn a_peer_that_the_node_does_not_admit_is_refused() {
     let first = |authority: &Authority| {
         let mut handler = Recorder::new("n1", 1);
         handler.hello.epochs = vec![666];
@@ -150,7 +151,7 @@ async fn whom_the_node_does_not_want_is_refused() {
 }
 
 #[test]
-fn texts_that_are_no_certificates_are_told_apart() {
+fn an_error_names_the_text_that_is_not_valid() {
     let authority = Authority::new();
     let (chain, key) = authority.sign("n1", GROUP);
     let with = |authority: &str, chain: &str, key: &str| {

@@ -1,4 +1,4 @@
-//! Nodes that only send numbers, certificates for them, and what they log.
+//! Nodes that send only numbers, certificates for them, and a log of their warnings.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tracing::span;
 
 pub(crate) const GROUP: &str = "shop";
 
-/// Signs certificates.
+/// An authority that signs certificates.
 pub(crate) struct Authority {
     pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -51,7 +51,7 @@ pub(crate) fn identity(authority: &str, chain: &str, key: &str) -> Identity {
     Identity::from_pem(authority.as_bytes(), chain.as_bytes(), key.as_bytes()).expect("an identity")
 }
 
-/// Fast, so that tests are.
+/// Short timeouts, so that tests are fast.
 pub(crate) fn timing() -> Timing {
     Timing {
         heartbeat: Duration::from_millis(50),
@@ -62,7 +62,7 @@ pub(crate) fn timing() -> Timing {
     }
 }
 
-/// Writes down what happens.
+/// Records what its links report.
 pub(crate) struct Recorder {
     pub(crate) hello: Hello,
     pub(crate) got: Mutex<Vec<(NodeId, u64)>>,
@@ -82,7 +82,7 @@ impl Recorder {
         self.ups.load(Ordering::SeqCst)
     }
 
-    /// The numbers that came from a node.
+    /// The numbers that have arrived from a node.
     pub(crate) fn from(&self, node: u32) -> Vec<u64> {
         let got = self.got.lock();
         got.iter().filter(|(from, _)| from.0 == node).map(|(_, number)| *number).collect()
@@ -112,7 +112,7 @@ impl LinkHandler for Recorder {
     }
 }
 
-/// A node, running.
+/// A running node.
 pub(crate) struct Node {
     pub(crate) handler: Arc<Recorder>,
     pub(crate) peers: Vec<Arc<Peer>>,
@@ -120,7 +120,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Node `me` of those at the addresses; it is called `n1` if it is the first.
+    /// Start node `me` of those at the addresses. The first one is called `n1`.
     pub(crate) fn start(
         me: u32,
         identity: Identity,
@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    /// Send a number: odd ones are left to the task of the link, even ones are written here.
+    /// Send a number. Odd numbers are written by the task of the link, even ones by this thread.
     pub(crate) fn send(&self, peer: usize, number: u64) {
         let (peer, message) = (&self.peers[peer], Message::Epochs(vec![number]));
         if number % 2 == 1 {
@@ -161,7 +161,7 @@ pub(crate) async fn listen() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// So many nodes, all of one group.
+/// Start a group of nodes.
 pub(crate) async fn group(size: u32) -> (Authority, Vec<Node>, Vec<String>) {
     let authority = Authority::new();
     let mut listeners = Vec::new();
@@ -178,7 +178,7 @@ pub(crate) async fn group(size: u32) -> (Authority, Vec<Node>, Vec<String>) {
     (authority, nodes, addresses)
 }
 
-/// Wait until something is so; give up on what hangs.
+/// Wait until a condition holds, with a timeout.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..60_000 {
         if is_so() {
@@ -186,10 +186,10 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    panic!("it never came about that {what}");
+    panic!("timed out waiting until {what}");
 }
 
-/// End all nodes, after which no task may be left.
+/// Stop all nodes. No task may be left afterwards.
 pub(crate) async fn stop(nodes: Vec<Node>) {
     for node in nodes {
         node.task.abort();

@@ -1,4 +1,4 @@
-//! Several shards with the lines between them, in one value and without a network.
+//! Several shards with the channels between them, in one value and without a network.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// A group with these rules; `rule_of` says which a name goes by.
+    /// A group with these rules; `rule_of` gives the rule of a name.
     pub(crate) fn new(rules: &[Rule], keep_idle: usize, rule_of: fn(&Name) -> usize) -> Self {
         let size = rules[0].group.size();
         let shard = |node| {
@@ -31,7 +31,7 @@ impl Nodes {
         Self { shards: (0..size).map(shard).collect(), lines: BTreeMap::new(), rule_of }
     }
 
-    /// Let something happen at a node, and send what comes of it.
+    /// Do something with the shard of a node, and send the resulting messages.
     pub(crate) fn act<T>(
         &mut self,
         node: u32,
@@ -47,7 +47,7 @@ impl Nodes {
         result
     }
 
-    /// Deliver the oldest message of a line.
+    /// Deliver the oldest message of a channel.
     pub(crate) fn deliver(&mut self, from: NodeId, to: NodeId) {
         let line = self.lines.get_mut(&(from, to)).expect("a line in use");
         let step = line.pop_front().expect("a message");
@@ -58,7 +58,7 @@ impl Nodes {
         self.act(to.0, |shard, out| shard.receive(from, rule, &step, NOW, out));
     }
 
-    /// Deliver everything, and count it.
+    /// Deliver all messages, and return how many there were.
     pub(crate) fn deliver_all(&mut self) -> usize {
         let mut count = 0;
         while let Some((&(from, to), _)) = self.lines.first_key_value() {
@@ -69,12 +69,12 @@ impl Nodes {
     }
 }
 
-/// Somebody wants in.
+/// A request for a lock.
 pub(crate) fn ask(mode: Mode, session: u64) -> LockRequest {
     LockRequest { mode, session, now: NOW }
 }
 
-/// A name.
+/// A lock name.
 pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }

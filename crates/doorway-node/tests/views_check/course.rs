@@ -1,4 +1,4 @@
-//! What leads a node from view to view: the machine itself, and a sketch of it that can be spoiled.
+//! What leads a node from view to view: the machine itself, and a sketch of it that can have flaws.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use doorway_node::views::{View, Views};
 
 use super::world::Flaw;
 
-/// The way of a node through its views, as its driver sees it.
+/// The views of a node, as its driver sees them.
 pub(crate) trait Course: Clone + Debug + Hash {
     fn new(me: usize, size: usize, epoch: u64, flaw: Option<Flaw>) -> Self;
     fn learn(&mut self, epochs: &[u64]) -> Result<(), String>;
@@ -62,15 +62,15 @@ impl Course for Views {
     }
 }
 
-/// The same in few words, for a node that may break a rule. Without a flaw it has as many states as
-/// the machine itself.
+/// A short sketch of the machine, for a node that may break a rule. Without a flaw it has as many
+/// states as the machine itself.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Sketch {
     me: usize,
     flaw: Option<Flaw>,
     known: Vec<u64>,
     started: Option<Vec<u64>>,
-    /// By view what each member has flushed, this one included.
+    /// For each view, what each member has flushed, this one included.
     flushed: BTreeMap<Vec<u64>, Vec<Option<Vec<HeldLock>>>>,
 }
 

@@ -193,7 +193,7 @@ impl<C: Course, M: Seat> World<C, M> {
         }
     }
 
-    /// The link begins anew in one direction: what was under way is lost.
+    /// Restart the link in one direction: messages under way are lost.
     fn connect(&mut self, from: usize, to: usize) {
         self.links[from][to].clear();
         self.connected[from][to] = true;
@@ -207,7 +207,7 @@ impl<C: Course, M: Seat> World<C, M> {
         }
     }
 
-    /// One more shard stops; after the last one the node flushes.
+    /// Stop one more shard; after the last one the node flushes.
     fn stop(&mut self, node: usize) -> Result<(), Wrong> {
         let setting = Rc::clone(&self.setting);
         let process = self.process(node);
@@ -267,7 +267,7 @@ impl<C: Course, M: Seat> World<C, M> {
         Ok(())
     }
 
-    /// The last receiver is told what is held by now.
+    /// Tell the last receiver what is held by now.
     fn send_second(&mut self, node: usize) {
         let setting = Rc::clone(&self.setting);
         let process = self.process(node);
@@ -299,7 +299,7 @@ impl<C: Course, M: Seat> World<C, M> {
         (0..setting.shards).try_for_each(|shard| self.begin(node, shard, number, &held))
     }
 
-    /// What no one can start or run any more makes no difference.
+    /// Forget what no node can start or run any more, because it makes no difference.
     fn forget(&mut self) {
         let live: Vec<_> = self.nodes.iter().flatten().cloned().collect();
         self.instances.retain(|(shard, view), _| {
