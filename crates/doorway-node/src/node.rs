@@ -14,13 +14,13 @@ use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::inner::Inner;
+use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::reclaim::{ReclaimError, reclaim};
 use crate::running::{Links, Running};
 use crate::views::Volatile;
 use crate::why::Why;
-use doorway_core::Mode;
-use doorway_protocol::{Fence, Name, NameError};
+use doorway_protocol::{Fence, Mode, Name, NameError};
 
 /// A node. Copies are the same node. It runs until [`Node::stop`], or until the last copy is gone
 /// and no handle, request or guard of it is left.
@@ -109,7 +109,7 @@ impl Node {
         fence: Fence,
         session: Session,
     ) -> Result<OwnedGuard, ReclaimError> {
-        reclaim(self.open(name)?, mode, fence, session)
+        reclaim(self.open(name)?, to_algorithm(mode), fence, session)
     }
 
     /// Former holders have reclaimed their locks, or have had the time to: serve. A node that

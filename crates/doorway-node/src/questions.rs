@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::clients::cut;
 use crate::inner::Inner;
+use crate::mode::to_client;
 use crate::why::{Waiter, Waits, Who, Why};
 use crate::wire::{Answer, ClientReport, Message, Question, Stand};
 
@@ -180,7 +181,7 @@ impl Inner {
         Who {
             node: self.names[node.index()].clone(),
             session: (client.session != 0).then_some(client.session),
-            mode: client.mode,
+            mode: to_client(client.mode),
             fence: match client.stand {
                 Stand::Inside(fence) => Some(fence),
                 Stand::Waiting(_) => None,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_core::{Mode, NodeId};
-use doorway_protocol::{Fence, Name};
+use doorway_core::NodeId;
+use doorway_protocol::{Fence, Mode, Name};
 
 use crate::wire::{ClientReport, Stand};
 
@@ -150,7 +150,7 @@ mod tests {
         let mut waits = Waits::default();
         let mut note = |lock: &str, session, stand| {
             let lock = Name::new(lock).unwrap();
-            let (mode, client) = (Mode::Exclusive, None);
+            let (mode, client) = (doorway_core::Mode::Exclusive, None);
             let client = ClientReport { lock, session, mode, stand, since_ms: 0, client };
             waits.note(NodeId(0), &client);
         };

@@ -12,13 +12,14 @@
 
 pub mod fence;
 mod frame;
+mod mode;
 pub mod name;
 mod report;
 mod session;
 
-pub use doorway_core::Mode;
 pub use fence::{Fence, FenceError};
 pub use frame::{FrameError, Frames, MAGIC, MAX_FRAME, put};
+pub use mode::Mode;
 pub use name::{Name, NameError};
 pub use report::{Absent, Holder, LockLine, LockReport, Locks, NodeStatus, Scope, Waiter};
 pub use session::{
