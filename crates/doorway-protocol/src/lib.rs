@@ -12,6 +12,7 @@
 
 pub mod fence;
 mod frame;
+pub mod length_prefix;
 mod mode;
 pub mod name;
 mod report;
