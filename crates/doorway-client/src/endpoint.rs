@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use doorway_protocol::Backoff;
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -207,6 +208,11 @@ fn knock(address: &SocketAddrUnix, limit: Duration) -> io::Result<UnixStream> {
     }
     sockopt::set_socket_timeout(&socket, Timeout::Send, None)?;
     Ok(UnixStream::from(socket))
+}
+
+/// How long to wait between attempts to connect again: 5 ms at first, and at most half a second.
+pub(crate) fn reconnect() -> Backoff {
+    Backoff::new(Duration::from_millis(5), Duration::from_millis(500))
 }
 
 /// Anyone may take a name that is no file, so whoever listens there must be this user or root.

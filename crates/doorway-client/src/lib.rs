@@ -49,7 +49,6 @@ mod acquire;
 #[cfg(feature = "tokio")]
 mod asynchronous;
 pub mod blocking;
-pub mod clock;
 mod desk;
 pub mod endpoint;
 mod error;
@@ -66,11 +65,10 @@ mod tls;
 pub use acquire::Acquire;
 #[cfg(feature = "tokio")]
 pub use asynchronous::{Client, Grant};
-pub use clock::Moment;
 pub use desk::Node;
 pub use doorway_protocol::{
-    Ask, Code, Fence, FenceError, Life, LockReport, Locks, Mode, Name, NameError, NodeStatus,
-    Refusal, Scope, Wait, WhoAmI,
+    Ask, Code, Fence, FenceError, Life, LockReport, Locks, Mode, Moment, Name, NameError,
+    NodeStatus, Refusal, Scope, Wait, WhoAmI,
 };
 pub use endpoint::{Endpoint, EndpointError, Stream};
 pub use error::{Error, Lost, ReleaseError};

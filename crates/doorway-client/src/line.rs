@@ -2,7 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::clock::Moment;
+use doorway_protocol::Moment;
+
 use crate::machine::{Machine, Setup};
 #[cfg(feature = "tls")]
 use crate::tls::{Encryption, TlsConfig};

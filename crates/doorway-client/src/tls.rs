@@ -3,14 +3,13 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use doorway_protocol::{Code, Refusal};
+use doorway_protocol::{Code, Moment, Refusal};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-use crate::clock::Moment;
 use crate::machine::Machine;
 
 /// Whom a client trusts, and how it proves who it is.

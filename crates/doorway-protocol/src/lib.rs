@@ -10,6 +10,8 @@
 //! [`Name`] and [`Fence`] live here because everyone needs them: nodes, clients, and whoever guards
 //! a resource.
 
+mod backoff;
+mod clock;
 pub mod fence;
 mod frame;
 pub mod length_prefix;
@@ -17,7 +19,11 @@ mod mode;
 pub mod name;
 mod report;
 mod session;
+#[cfg(feature = "clock")]
+mod timer;
 
+pub use backoff::Backoff;
+pub use clock::Moment;
 pub use fence::{Fence, FenceError};
 pub use frame::{FrameError, Frames, MAGIC, MAX_FRAME, put};
 pub use mode::Mode;
@@ -27,3 +33,5 @@ pub use session::{
     Ask, Claim, Claims, Code, Greeting, Hello, Life, Opening, Refusal, Reply, Request, Secret,
     SessionId, VERSIONS, Wait, Welcome, WhoAmI,
 };
+#[cfg(feature = "clock")]
+pub use timer::Timer;

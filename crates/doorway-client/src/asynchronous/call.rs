@@ -5,9 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use doorway_protocol::{Name, Refusal};
+use doorway_protocol::{Moment, Name, Refusal};
 
-use crate::clock::Moment;
 use crate::desk::{Desk, Outcome};
 use crate::endpoint::Endpoint;
 use crate::machine::Machine;

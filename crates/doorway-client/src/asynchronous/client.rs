@@ -5,14 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Name, NodeStatus, Refusal};
+use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Moment, Name, NodeStatus, Refusal};
 use tokio::sync::Notify;
 
 use super::call::{Call, Inner, Shared};
 use super::driver::Driver;
 use super::grant::Grant;
 use crate::acquire::Acquire;
-use crate::clock::Moment;
 use crate::desk::{Desk, Node, Teller, elsewhere};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};

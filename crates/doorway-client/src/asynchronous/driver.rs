@@ -5,19 +5,15 @@ use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::{Backoff, Moment, Timer};
 use rustix::net::RecvFlags;
-use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::call::Shared;
-use crate::clock::Moment;
-use crate::endpoint::Stream;
-
-/// The pauses between attempts to connect.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
+use crate::endpoint::{Stream, reconnect};
 
 /// A connection and its place in the reactor.
 type Watched = AsyncFd<Arc<Stream>>;
@@ -30,11 +26,12 @@ pub(super) struct Driver {
     /// The same connection, watched for writing while something could not be sent. A Unix socket
     /// becomes writable whenever the node reads: to be woken for that would double the wake-ups.
     blocked: Option<AsyncFd<OwnedFd>>,
-    timer: AsyncFd<OwnedFd>,
+    timer: AsyncFd<Timer>,
     /// When the timer runs out.
     set: Moment,
+    /// When to try again to connect.
     retry: Moment,
-    pause: Duration,
+    backoff: Backoff,
     /// A connection that is being made.
     attempt: Option<JoinHandle<io::Result<Stream>>>,
 }
@@ -75,12 +72,10 @@ fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
 
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>, kicked: Arc<Notify>) -> io::Result<Self> {
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
-        let timer = watch(timer, Interest::READABLE)?;
-        let (set, retry, pause) = (Moment::NEVER, Moment(0), PAUSES.0);
+        let timer = watch(Timer::new()?, Interest::READABLE)?;
+        let (set, retry, backoff) = (Moment::NEVER, Moment(0), reconnect());
         let (stream, blocked, attempt) = (None, None, None);
-        Ok(Self { shared, kicked, stream, blocked, timer, set, retry, pause, attempt })
+        Ok(Self { shared, kicked, stream, blocked, timer, set, retry, backoff, attempt })
     }
 
     /// Look after the client until nobody needs it.
@@ -139,14 +134,13 @@ impl Driver {
             inner.desk.flush();
             inner.desk.settle();
             if inner.desk.line.is_talking() {
-                self.pause = PAUSES.0;
+                self.backoff.reset();
             }
             let wanted = inner.desk.line.wants_connection() && self.attempt.is_none();
             wanted && now >= self.retry
         };
         if connect {
-            self.retry = now.after(self.pause);
-            self.pause = (self.pause * 2).min(PAUSES.1);
+            self.retry = now.after(self.backoff.next_delay());
             self.attempt = Some(self.dial(self.shared.attempt));
         }
         let mut inner = self.shared.lock();
@@ -224,7 +218,7 @@ impl Driver {
     async fn time(&self) {
         match self.timer.readable().await {
             Ok(mut ready) => {
-                let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+                self.timer.get_ref().clear();
                 ready.clear_ready();
             }
             Err(_) => std::future::pending().await,
@@ -238,6 +232,6 @@ impl Driver {
             return;
         }
         self.set = due;
-        due.set(&self.timer);
+        self.timer.get_ref().set(due);
     }
 }

@@ -1,35 +1,31 @@
 //! The thread that gives signs of life, notices losses and connects again.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
+use doorway_protocol::{Backoff, Moment, Timer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::RecvFlags;
-use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
 use super::shared::{Inner, Shared};
-use crate::clock::Moment;
-use crate::endpoint::Stream;
+use crate::endpoint::{Stream, reconnect};
 
 /// How soon the background looks again while callers come and go. They read by themselves, so until
 /// then a loss of which the node tells may go unnoticed.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// The pauses between attempts to connect.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
-
 /// The thread in the background.
 pub(super) struct Background {
     shared: Arc<Shared>,
-    timer: OwnedFd,
+    timer: Timer,
     /// How many calls there were when it last looked.
     calls: u64,
-    /// When to try again to connect, and how long to wait after that.
+    /// When to try again to connect.
     retry: Moment,
-    pause: Duration,
+    backoff: Backoff,
     /// A connection that is being made.
     attempt: Option<mpsc::Receiver<Stream>>,
 }
@@ -43,8 +39,8 @@ struct Watch {
 
 impl Background {
     pub(super) fn new(shared: Arc<Shared>) -> std::io::Result<Self> {
-        let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
-        Ok(Self { shared, timer, calls: 0, retry: Moment(0), pause: PAUSES.0, attempt: None })
+        let (timer, backoff) = (Timer::new()?, reconnect());
+        Ok(Self { shared, timer, calls: 0, retry: Moment(0), backoff, attempt: None })
     }
 
     /// Look after the client until nobody needs it.
@@ -58,7 +54,7 @@ impl Background {
             drop(inner);
             let flags = |on, flag| if on { flag } else { PollFlags::empty() };
             let interest = flags(watch.read, PollFlags::IN) | flags(watch.write, PollFlags::OUT);
-            watch.until.set(&self.timer);
+            self.timer.set(watch.until);
             let (kick, timer) = (shared.kick.as_fd(), self.timer.as_fd());
             let mut fds = vec![
                 PollFd::from_borrowed_fd(kick, PollFlags::IN),
@@ -113,8 +109,7 @@ impl Background {
                 Err(TryRecvError::Disconnected) => self.attempt = None,
             }
         } else if now >= self.retry {
-            self.retry = now.after(self.pause);
-            self.pause = (self.pause * 2).min(PAUSES.1);
+            self.retry = now.after(self.backoff.next_delay());
             let (found, attempt) = mpsc::channel();
             let shared = Arc::clone(shared);
             let dial = move || {
@@ -137,7 +132,7 @@ impl Background {
         let mut until = inner.desk.line.next_due();
         let busy = inner.calls != std::mem::replace(&mut self.calls, inner.calls);
         if inner.desk.line.is_talking() {
-            self.pause = PAUSES.0;
+            self.backoff.reset();
         }
         if inner.desk.stream.is_none() {
             if self.attempt.is_none() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Name, NodeStatus, Refusal};
+use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Moment, Name, NodeStatus, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -16,7 +16,6 @@ use super::background::Background;
 use super::grant::Grant;
 use super::shared::{Inner, Shared, bell, wake};
 use crate::acquire::Acquire;
-use crate::clock::Moment;
 use crate::desk::{Desk, Node, Outcome, Teller, elsewhere};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};

@@ -7,10 +7,10 @@ use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use doorway_protocol::Moment;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::RecvFlags;
 
-use crate::clock::Moment;
 use crate::desk::{Desk, Outcome};
 use crate::endpoint::{Endpoint, Stream};
 use crate::machine::Machine;

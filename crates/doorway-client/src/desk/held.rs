@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Fence, Name};
+use doorway_protocol::{Fence, Moment, Name};
 
 use super::Desk;
-use crate::clock::Moment;
 use crate::error::Lost;
 use crate::machine::State;
 

@@ -10,12 +10,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use doorway_protocol::{Code, Fence, Name, Refusal, Scope, SessionId};
+use doorway_protocol::{Code, Fence, Moment, Name, Refusal, Scope, SessionId};
 
 pub(crate) use self::outcome::Outcome;
 pub(crate) use self::teller::Teller;
 
-use crate::clock::Moment;
 use crate::endpoint::{Endpoint, Stream};
 use crate::error::{Error, Lost};
 use crate::line::Line;

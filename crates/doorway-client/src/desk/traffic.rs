@@ -4,12 +4,11 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use doorway_protocol::Life;
+use doorway_protocol::{Life, Moment};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::Desk;
-use crate::clock::Moment;
 use crate::endpoint::Stream;
 
 impl Stream {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use doorway_protocol::{
-    Code, Fence, FrameError, Greeting, Name, Refusal, Reply, Request, VERSIONS, Welcome, put,
+    Code, Fence, FrameError, Greeting, Moment, Name, Refusal, Reply, Request, VERSIONS, Welcome,
+    put,
 };
 
 use super::lease::Session;
 use super::{Answer, Event, Grant, Machine, Phase};
-use crate::clock::Moment;
 
 impl Machine {
     /// These bytes came from the node.

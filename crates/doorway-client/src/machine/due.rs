@@ -1,10 +1,9 @@
 //! What is due: signs of life, and noticing what is over.
 
-use doorway_protocol::Request;
+use doorway_protocol::{Moment, Request};
 
 use super::lease::Session;
 use super::{Machine, Phase, State};
-use crate::clock::Moment;
 
 impl Machine {
     /// When [`Machine::tick`] is to be called at the latest.

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Life, Secret, SessionId};
-
-use crate::clock::Moment;
+use doorway_protocol::{Life, Moment, Secret, SessionId};
 
 /// How sure a holder can be of what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

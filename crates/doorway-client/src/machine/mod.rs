@@ -25,15 +25,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use doorway_protocol::{
-    Claim, Claims, Code, Fence, Frames, Hello, Life, MAGIC, Name, Opening, Refusal, Request,
-    VERSIONS, WhoAmI, put,
+    Claim, Claims, Code, Fence, Frames, Hello, Life, MAGIC, Moment, Name, Opening, Refusal,
+    Request, VERSIONS, WhoAmI, put,
 };
 
 pub use self::event::{Answer, Event};
 use self::lease::Session;
 pub use self::lease::State;
 use self::pending::Pending;
-use crate::clock::Moment;
 
 /// What a session is to be.
 #[derive(Clone, Debug)]

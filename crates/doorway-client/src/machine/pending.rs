@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Ask, Code, Fence, Name, Refusal, Request, Wait, put};
+use doorway_protocol::{Ask, Code, Fence, Moment, Name, Refusal, Request, Wait, put};
 
 use super::{Event, Grant, Machine, Phase};
-use crate::clock::Moment;
 
 /// A request that has no answer yet.
 #[derive(Debug)]

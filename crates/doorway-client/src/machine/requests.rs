@@ -1,10 +1,9 @@
 //! What a client asks for.
 
-use doorway_protocol::{Ask, Fence, Name, Request, put};
+use doorway_protocol::{Ask, Fence, Moment, Name, Request, put};
 
 use super::pending::Interest;
 use super::{Grant, Machine, Phase};
-use crate::clock::Moment;
 
 impl Machine {
     /// Ask for a lock. Answered by [`Event::Granted`](super::Event::Granted) or
