@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! [`blocking::Client`] speaks the same words and needs no runtime. Both drive one [`Machine`], the
+//! [`blocking::Client`] speaks the same words and needs no runtime. Both drive one [`SessionMachine`], the
 //! client's half of a session, which opens no socket and reads no clock; who has an event loop of
 //! its own drives it directly, on a [`Line`] that may be encrypted.
 //!
@@ -74,7 +74,7 @@ pub use endpoint::{Endpoint, EndpointError, Stream};
 pub use error::{Error, Lost, ReleaseError};
 pub use gate::{FileGate, Gate, GateError, Passage, Stale};
 pub use line::Line;
-pub use machine::{Answer, Event, Machine, Setup, State};
+pub use machine::{Answer, Event, SessionMachine, Setup, State};
 pub use options::Options;
 #[cfg(feature = "tls")]
 pub use tls::{TlsConfig, TlsError};

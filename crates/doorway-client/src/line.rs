@@ -4,18 +4,18 @@ use std::ops::{Deref, DerefMut};
 
 use doorway_protocol::Moment;
 
-use crate::machine::{Machine, Setup};
+use crate::machine::{SessionMachine, Setup};
 #[cfg(feature = "tls")]
 use crate::tls::{Encryption, TlsConfig};
 
-/// A [`Machine`] and what stands between it and the bytes of a connection: nothing, or TLS.
+/// A [`SessionMachine`] and what stands between it and the bytes of a connection: nothing, or TLS.
 ///
 /// It is driven like the machine, of which [`connected`](Line::connected),
 /// [`disconnected`](Line::disconnected), [`receive`](Line::receive) and
 /// [`outgoing`](Line::outgoing) speak of the bytes of the connection.
 #[derive(Debug)]
 pub struct Line {
-    machine: Machine,
+    machine: SessionMachine,
     #[cfg(feature = "tls")]
     config: Option<TlsConfig>,
     #[cfg(feature = "tls")]
@@ -26,7 +26,7 @@ impl Line {
     /// A session on a line of its own.
     pub fn new(setup: Setup, now: Moment) -> Self {
         Self {
-            machine: Machine::new(setup, now),
+            machine: SessionMachine::new(setup, now),
             #[cfg(feature = "tls")]
             config: None,
             #[cfg(feature = "tls")]
@@ -81,15 +81,15 @@ impl Line {
 }
 
 impl Deref for Line {
-    type Target = Machine;
+    type Target = SessionMachine;
 
-    fn deref(&self) -> &Machine {
+    fn deref(&self) -> &SessionMachine {
         &self.machine
     }
 }
 
 impl DerefMut for Line {
-    fn deref_mut(&mut self) -> &mut Machine {
+    fn deref_mut(&mut self) -> &mut SessionMachine {
         &mut self.machine
     }
 }

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-use crate::machine::Machine;
+use crate::machine::SessionMachine;
 
 /// Whom a client trusts, and how it proves who it is.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl Encryption {
         Ok(Self { connection, outgoing: Vec::new() })
     }
 
-    pub(crate) fn receive(&mut self, machine: &mut Machine, now: Moment, mut bytes: &[u8]) {
+    pub(crate) fn receive(&mut self, machine: &mut SessionMachine, now: Moment, mut bytes: &[u8]) {
         while !bytes.is_empty() && !machine.must_close() {
             let ended = match self.decrypt(&mut bytes) {
                 Ok(ended) => ended,
@@ -127,7 +127,7 @@ impl Encryption {
         Ok(taken == 0 || state.peer_has_closed())
     }
 
-    pub(crate) fn outgoing(&mut self, machine: &mut Machine) -> &mut Vec<u8> {
+    pub(crate) fn outgoing(&mut self, machine: &mut SessionMachine) -> &mut Vec<u8> {
         let plain = machine.outgoing();
         if !plain.is_empty() {
             self.connection.writer().write_all(plain).expect("memory takes all");

@@ -9,7 +9,7 @@ use doorway_protocol::{Moment, Name, Refusal};
 
 use crate::desk::{Desk, Outcome};
 use crate::endpoint::Endpoint;
-use crate::machine::Machine;
+use crate::machine::SessionMachine;
 
 /// What the tasks of one client share.
 pub(super) struct Shared {
@@ -35,7 +35,7 @@ impl Shared {
     }
 
     /// Ask for something.
-    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Call<'_> {
+    pub(super) fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Call<'_> {
         let mut inner = self.lock();
         let number = make(&mut inner.desk.line, Moment::now());
         inner.desk.expect(number);
@@ -48,7 +48,7 @@ impl Shared {
     }
 
     /// Ask for something of which nobody needs to know the answer.
-    pub(super) fn tell(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) {
+    pub(super) fn tell(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) {
         let mut inner = self.lock();
         let number = make(&mut inner.desk.line, Moment::now());
         inner.desk.line.quiet(number);

@@ -15,7 +15,7 @@ use crate::acquire::Acquire;
 use crate::desk::{Desk, Node, Teller, elsewhere};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};
-use crate::machine::{Machine, State};
+use crate::machine::{SessionMachine, State};
 use crate::options::Options;
 
 /// A session at a node. A copy is the same session, which ends with its last copy and grant: the
@@ -46,7 +46,7 @@ impl Handle {
     }
 
     /// Ask for something.
-    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Call<'_> {
+    pub(super) fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Call<'_> {
         if self.is_here() {
             self.shared.call(make)
         } else {
@@ -164,7 +164,7 @@ impl Client {
 
     /// The node, as it is now.
     pub async fn status(&self) -> Result<NodeStatus, Error> {
-        self.handle.call(Machine::status).await.status()
+        self.handle.call(SessionMachine::status).await.status()
     }
 
     /// Take the lock from whoever holds it with this fence.

@@ -19,7 +19,7 @@ use crate::acquire::Acquire;
 use crate::desk::{Desk, Node, Outcome, Teller, elsewhere};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};
-use crate::machine::{Machine, State};
+use crate::machine::{SessionMachine, State};
 use crate::options::Options;
 
 /// A session at a node. A copy is the same session, which ends with its last copy and grant: the
@@ -49,7 +49,7 @@ impl Handle {
     }
 
     /// Ask for something and wait for the answer.
-    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Outcome {
+    pub(super) fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Outcome {
         if self.is_here() { self.shared.call(make) } else { Outcome::Refused(elsewhere()) }
     }
 }
@@ -154,7 +154,7 @@ impl Client {
 
     /// The node, as it is now.
     pub fn status(&self) -> Result<NodeStatus, Error> {
-        self.handle.call(Machine::status).status()
+        self.handle.call(SessionMachine::status).status()
     }
 
     /// Take the lock from whoever holds it with this fence.

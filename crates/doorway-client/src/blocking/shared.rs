@@ -13,7 +13,7 @@ use rustix::net::RecvFlags;
 
 use crate::desk::{Desk, Outcome};
 use crate::endpoint::{Endpoint, Stream};
-use crate::machine::Machine;
+use crate::machine::SessionMachine;
 
 /// What the threads of one client share.
 pub(super) struct Shared {
@@ -50,7 +50,7 @@ impl Shared {
     }
 
     /// Ask for something and wait for the answer.
-    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Outcome {
+    pub(super) fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Outcome {
         let mut inner = self.lock();
         let number = make(&mut inner.desk.line, Moment::now());
         inner.desk.expect(number);
@@ -63,7 +63,7 @@ impl Shared {
     }
 
     /// Ask for something of which nobody needs to know the answer.
-    pub(super) fn tell(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) {
+    pub(super) fn tell(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) {
         let mut inner = self.lock();
         let number = make(&mut inner.desk.line, Moment::now());
         inner.desk.line.quiet(number);

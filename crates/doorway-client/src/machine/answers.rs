@@ -7,10 +7,10 @@ use doorway_protocol::{
     put,
 };
 
-use super::lease::Session;
-use super::{Answer, Event, Grant, Machine, Phase};
+use super::lease::OpenSession;
+use super::{Answer, Event, Grant, Phase, SessionMachine};
 
-impl Machine {
+impl SessionMachine {
     /// These bytes came from the node.
     pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
         self.frames.feed(bytes);
@@ -56,10 +56,10 @@ impl Machine {
         match (&mut self.session, session, self.setup.session) {
             (Some(known), Some((id, secret)), _) => {
                 let proven = known.proven.max(said);
-                *known = Session { id, secret, ttl, proven, ..known.clone() };
+                *known = OpenSession { id, secret, ttl, proven, ..known.clone() };
             }
             (None, Some((id, secret)), Some((_, life))) => {
-                self.session = Some(Session { id, secret, ttl, life, proven: said });
+                self.session = Some(OpenSession { id, secret, ttl, life, proven: said });
             }
             (None, None, None) => {}
             _ => return Err(FrameError::Garbled),

@@ -2,13 +2,13 @@
 
 use doorway_protocol::{Moment, Request};
 
-use super::lease::Session;
-use super::{Machine, Phase, State};
+use super::lease::OpenSession;
+use super::{Phase, SessionMachine, State};
 
-impl Machine {
-    /// When [`Machine::tick`] is to be called at the latest.
+impl SessionMachine {
+    /// When [`SessionMachine::tick`] is to be called at the latest.
     pub fn next_due(&self) -> Moment {
-        let lost = self.session.as_ref().map_or(Moment::NEVER, Session::lost_at);
+        let lost = self.session.as_ref().map_or(Moment::NEVER, OpenSession::lost_at);
         self.overdue.min(lost).min(self.dead_at()).min(self.sign_at())
     }
 

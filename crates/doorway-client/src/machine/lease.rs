@@ -21,7 +21,7 @@ pub enum State {
 /// earlier, and we give up a twentieth before the end, for clocks that do not run alike. So we know
 /// before the node that the time is over.
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct OpenSession {
     pub(super) id: SessionId,
     pub(super) secret: Secret,
     pub(super) ttl: Duration,
@@ -30,7 +30,7 @@ pub(super) struct Session {
     pub(super) proven: Moment,
 }
 
-impl Session {
+impl OpenSession {
     /// Does it end when nothing is heard of us?
     pub(super) fn expires(&self) -> bool {
         !matches!(self.life, Life::Process { .. })

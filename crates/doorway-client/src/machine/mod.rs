@@ -1,15 +1,15 @@
 //! The client's half of a session, without a socket and without a clock.
 //!
-//! A [`Machine`] is fed with bytes and the time, and gives bytes and [`Event`]s. Whoever drives it
+//! A [`SessionMachine`] is fed with bytes and the time, and gives bytes and [`Event`]s. Whoever drives it
 //! does this, in any order and as often as it likes:
 //!
-//! - while [`Machine::wants_connection`], connect, and say so with [`Machine::connected`];
-//! - send [`Machine::outgoing`], and take away what was sent;
-//! - hand over what is read with [`Machine::receive`];
-//! - say so with [`Machine::disconnected`] when the connection ends, and also end it when
-//!   [`Machine::must_close`] (after sending what is outgoing);
-//! - call [`Machine::tick`] when [`Machine::next_due`] has come;
-//! - after each of these look at [`Machine::event`]s.
+//! - while [`SessionMachine::wants_connection`], connect, and say so with [`SessionMachine::connected`];
+//! - send [`SessionMachine::outgoing`], and take away what was sent;
+//! - hand over what is read with [`SessionMachine::receive`];
+//! - say so with [`SessionMachine::disconnected`] when the connection ends, and also end it when
+//!   [`SessionMachine::must_close`] (after sending what is outgoing);
+//! - call [`SessionMachine::tick`] when [`SessionMachine::next_due`] has come;
+//! - after each of these look at [`SessionMachine::event`]s.
 //!
 //! Requests may be made at any time, also without a connection: each gets a number, and exactly one
 //! event with that number answers it, over however many connections.
@@ -30,7 +30,7 @@ use doorway_protocol::{
 };
 
 pub use self::event::{Answer, Event};
-use self::lease::Session;
+use self::lease::OpenSession;
 pub use self::lease::State;
 use self::pending::Pending;
 
@@ -53,10 +53,10 @@ pub struct Setup {
 
 /// The client's half of a session. See the [module](self).
 #[derive(Debug)]
-pub struct Machine {
+pub struct SessionMachine {
     setup: Setup,
     phase: Phase,
-    session: Option<Session>,
+    session: Option<OpenSession>,
     /// What we hold.
     grants: BTreeMap<(Fence, Name), Grant>,
     /// Requests without an answer, by their number.
@@ -106,7 +106,7 @@ impl Grant {
     }
 }
 
-impl Machine {
+impl SessionMachine {
     /// How many bytes of a label, a host or the beginning of a name are told.
     const TEXT: usize = 256;
 
@@ -138,7 +138,7 @@ impl Machine {
         }
     }
 
-    /// Is a connection missing? Not after [`Machine::bye`].
+    /// Is a connection missing? Not after [`SessionMachine::bye`].
     pub fn wants_connection(&self) -> bool {
         self.phase == Phase::Apart
     }
@@ -170,8 +170,8 @@ impl Machine {
     }
 
     /// There is no connection any more, because the other side or the network ended it. Who hangs
-    /// up without being told to by [`Machine::must_close`] ends the session on a Unix socket, and
-    /// with it all that is held, and says [`Machine::bye`] before.
+    /// up without being told to by [`SessionMachine::must_close`] ends the session on a Unix socket, and
+    /// with it all that is held, and says [`SessionMachine::bye`] before.
     pub fn disconnected(&mut self, now: Moment) {
         self.frames = Frames::default();
         self.outgoing.clear();
@@ -282,7 +282,7 @@ impl Machine {
 
     /// Does the session end when we hang up?
     fn ends_with_connection(&self) -> bool {
-        let by_connection = |session: &Session| matches!(session.life, Life::Connection { .. });
+        let by_connection = |session: &OpenSession| matches!(session.life, Life::Connection { .. });
         !self.setup.network && self.session.as_ref().is_some_and(by_connection)
     }
 

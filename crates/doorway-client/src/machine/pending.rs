@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Ask, Code, Fence, Moment, Name, Refusal, Request, Wait, put};
 
-use super::{Event, Grant, Machine, Phase};
+use super::{Event, Grant, Phase, SessionMachine};
 
 /// A request that has no answer yet.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Pending {
     }
 }
 
-impl Machine {
+impl SessionMachine {
     /// Make a request, and send it as soon as someone listens.
     pub(super) fn ask(&mut self, now: Moment, make: impl FnOnce(u64) -> Request) -> u64 {
         let number = self.next_number;

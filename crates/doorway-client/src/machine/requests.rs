@@ -3,9 +3,9 @@
 use doorway_protocol::{Ask, Fence, Moment, Name, Request, put};
 
 use super::pending::Interest;
-use super::{Grant, Machine, Phase};
+use super::{Grant, Phase, SessionMachine};
 
-impl Machine {
+impl SessionMachine {
     /// Ask for a lock. Answered by [`Event::Granted`](super::Event::Granted) or
     /// [`Event::Refused`](super::Event::Refused).
     pub fn acquire(&mut self, now: Moment, ask: Ask) -> u64 {

@@ -8,7 +8,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_client::machine::{Event, Machine, Setup, State};
+use doorway_client::machine::{Event, SessionMachine, Setup, State};
 use doorway_client::{Ask, Fence, Life, Mode, Moment, Name, Wait, WhoAmI};
 use proptest::prelude::*;
 use server::Server;
@@ -18,7 +18,7 @@ const TTL: u64 = 10_000_000_000;
 
 /// A client with its own clock, and the bytes on their way.
 struct Client {
-    machine: Machine,
+    machine: SessionMachine,
     visits: bool,
     /// How fast its clock runs, in thousandths of the node's.
     rate: u64,
@@ -52,7 +52,7 @@ impl World {
         // The last one only asks questions.
         let visit = Setup { session: None, ..setup.clone() };
         let client = |(who, &rate): (usize, &u64)| Client {
-            machine: Machine::new(
+            machine: SessionMachine::new(
                 if who + 1 < rates.len() { setup.clone() } else { visit.clone() },
                 Moment(0),
             ),

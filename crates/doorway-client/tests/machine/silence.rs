@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_client::machine::{Event, Machine, Setup, State};
+use doorway_client::machine::{Event, SessionMachine, Setup, State};
 use doorway_client::{Code, Fence, Life, Moment, Name, Wait};
 use doorway_protocol::{Opening, Reply, Request};
 
@@ -45,9 +45,9 @@ fn a_wait_ends_without_the_answer_of_a_node_that_hangs() {
 }
 
 /// A machine without a session, which is welcomed at once.
-fn visiting() -> Machine {
+fn visiting() -> SessionMachine {
     let setup = Setup { session: None, ..setup(CONNECTION, false) };
-    let mut machine = Machine::new(setup, at(0));
+    let mut machine = SessionMachine::new(setup, at(0));
     machine.connected(at(0));
     assert!(matches!(hello(&mut machine).0, Opening::Visit));
     welcome_as(&mut machine, at(1), None);
@@ -161,7 +161,7 @@ fn what_was_sent_and_not_answered_may_have_been_done() {
 #[test]
 fn a_release_of_which_nobody_waits_to_hear_is_done_all_the_same() {
     let slow = Setup { patience: Duration::from_secs(1), ..setup(CONNECTION, true) };
-    let mut machine = Machine::new(slow, at(0));
+    let mut machine = SessionMachine::new(slow, at(0));
     machine.connected(at(0));
     let number = machine.acquire(at(0), ask("a", Wait::Forever));
     hello(&mut machine);

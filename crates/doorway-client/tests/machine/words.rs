@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_client::machine::{Event, Machine, Setup, State};
+use doorway_client::machine::{Event, SessionMachine, Setup, State};
 use doorway_client::{Ask, Code, Fence, Life, Mode, Moment, Name, Refusal, Wait, WhoAmI};
 use doorway_protocol::{
     Claims, Frames, Greeting, Hello, Opening, Reply, Request, Scope, Secret, SessionId, Welcome,
@@ -16,8 +16,8 @@ pub(crate) fn at(ms: u64) -> Moment {
     Moment(100 * SECOND + ms * 1_000_000)
 }
 
-pub(crate) fn machine(life: Life) -> Machine {
-    Machine::new(setup(life, false), at(0))
+pub(crate) fn machine(life: Life) -> SessionMachine {
+    SessionMachine::new(setup(life, false), at(0))
 }
 
 pub(crate) fn setup(life: Life, network: bool) -> Setup {
@@ -34,7 +34,7 @@ pub(crate) fn ask(lock: &str, wait: Wait) -> Ask {
 }
 
 /// What the machine says after its first words.
-pub(crate) fn requests(machine: &mut Machine) -> Vec<Request> {
+pub(crate) fn requests(machine: &mut SessionMachine) -> Vec<Request> {
     let mut frames = Frames::default();
     frames.feed(&std::mem::take(machine.outgoing()));
     let take = || frames.take::<Request>().expect("requests");
@@ -42,7 +42,7 @@ pub(crate) fn requests(machine: &mut Machine) -> Vec<Request> {
 }
 
 /// The greeting, with all its claims, and the requests behind it.
-pub(crate) fn hello(machine: &mut Machine) -> (Opening, Vec<Claims>, Vec<Request>) {
+pub(crate) fn hello(machine: &mut SessionMachine) -> (Opening, Vec<Claims>, Vec<Request>) {
     let mut frames = Frames::default();
     frames.feed(&std::mem::take(machine.outgoing()));
     assert!(frames.magic().expect("magic"));
@@ -58,11 +58,15 @@ pub(crate) fn hello(machine: &mut Machine) -> (Opening, Vec<Claims>, Vec<Request
     (hello.opening, pages, std::iter::from_fn(take).collect())
 }
 
-pub(crate) fn welcome(machine: &mut Machine, now: Moment) {
+pub(crate) fn welcome(machine: &mut SessionMachine, now: Moment) {
     welcome_as(machine, now, Some((SessionId(7), Secret([1; 16]))));
 }
 
-pub(crate) fn welcome_as(machine: &mut Machine, now: Moment, session: Option<(SessionId, Secret)>) {
+pub(crate) fn welcome_as(
+    machine: &mut SessionMachine,
+    now: Moment,
+    session: Option<(SessionId, Secret)>,
+) {
     let welcome = Welcome {
         version: 1,
         node: "one".to_owned(),
@@ -77,19 +81,19 @@ pub(crate) fn welcome_as(machine: &mut Machine, now: Moment, session: Option<(Se
     assert!(matches!(machine.event(), Some(Event::Welcome { .. })));
 }
 
-pub(crate) fn reply(machine: &mut Machine, now: Moment, reply: &Reply) {
+pub(crate) fn reply(machine: &mut SessionMachine, now: Moment, reply: &Reply) {
     let mut bytes = vec![];
     put(reply, &mut bytes);
     machine.receive(now, &bytes);
 }
 
 /// A machine that was welcomed at once and holds `a`.
-pub(crate) fn holding(life: Life) -> (Machine, Fence) {
+pub(crate) fn holding(life: Life) -> (SessionMachine, Fence) {
     holding_over(life, false)
 }
 
-pub(crate) fn holding_over(life: Life, network: bool) -> (Machine, Fence) {
-    let mut machine = Machine::new(setup(life, network), at(0));
+pub(crate) fn holding_over(life: Life, network: bool) -> (SessionMachine, Fence) {
+    let mut machine = SessionMachine::new(setup(life, network), at(0));
     machine.connected(at(0));
     let number = machine.acquire(at(0), ask("a", Wait::Forever));
     let (_, _, sent) = hello(&mut machine);
@@ -155,7 +159,7 @@ fn who_comes_back_says_all_that_it_has() {
     assert_eq!(machine.event(), Some(Event::Released { number: release, held: true }));
 }
 
-fn welcome_again(machine: &mut Machine, now: Moment) {
+fn welcome_again(machine: &mut SessionMachine, now: Moment) {
     while machine.event().is_some() {}
     welcome(machine, now);
 }
