@@ -49,9 +49,9 @@ mod acquire;
 #[cfg(feature = "tokio")]
 mod asynchronous;
 pub mod blocking;
-mod desk;
 pub mod endpoint;
 mod error;
+mod session;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/fences.md")]
 mod fences {}
@@ -65,7 +65,6 @@ mod tls;
 pub use acquire::Acquire;
 #[cfg(feature = "tokio")]
 pub use asynchronous::{Client, Grant};
-pub use desk::Node;
 pub use doorway_protocol::{
     Ask, Code, Fence, FenceError, Life, LockReport, Locks, Mode, Moment, Name, NameError,
     NodeStatus, Refusal, Scope, Wait, WhoAmI,
@@ -76,5 +75,6 @@ pub use gate::{FileGate, Gate, GateError, Passage, Stale};
 pub use line::Line;
 pub use machine::{Answer, Event, SessionMachine, Setup, State};
 pub use options::Options;
+pub use session::Node;
 #[cfg(feature = "tls")]
 pub use tls::{TlsConfig, TlsError};

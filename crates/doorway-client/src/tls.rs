@@ -105,7 +105,7 @@ impl Encryption {
         while !bytes.is_empty() && !machine.must_close() {
             let ended = match self.decrypt(&mut bytes) {
                 Ok(ended) => ended,
-                Err(why) if machine.is_talking() => return machine.spoil(&why),
+                Err(why) if machine.is_talking() => return machine.break_connection(&why),
                 Err(why) => return machine.close(refusal(&why)),
             };
             let mut plain = [0; 4096];
@@ -114,7 +114,7 @@ impl Encryption {
             }
             if ended {
                 // From then on no byte is taken any more, however many come.
-                return machine.spoil("the node has ended the connection");
+                return machine.break_connection("the node has ended the connection");
             }
         }
     }

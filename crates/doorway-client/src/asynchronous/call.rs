@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use doorway_protocol::{Moment, Name, Refusal};
 
-use crate::desk::{Desk, Outcome};
 use crate::endpoint::Endpoint;
 use crate::machine::SessionMachine;
+use crate::session::{Outcome, Session};
 
 /// What the tasks of one client share.
 pub(super) struct Shared {
@@ -20,7 +20,7 @@ pub(super) struct Shared {
 }
 
 pub(super) struct Inner {
-    pub(super) desk: Desk,
+    pub(super) session: Session,
     /// When the driver looks next by itself.
     pub(super) plan: Moment,
     /// Nobody needs the client any more.
@@ -37,12 +37,12 @@ impl Shared {
     /// Ask for something.
     pub(super) fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Call<'_> {
         let mut inner = self.lock();
-        let number = make(&mut inner.desk.line, Moment::now());
-        inner.desk.expect(number);
-        inner.desk.flush();
-        inner.desk.settle();
-        if inner.desk.line.next_due() < inner.plan {
-            inner.desk.kick();
+        let number = make(&mut inner.session.line, Moment::now());
+        inner.session.expect(number);
+        inner.session.flush();
+        inner.session.settle();
+        if inner.session.line.next_due() < inner.plan {
+            inner.session.kick();
         }
         Call { shared: self, number, acquires: None, refused: None, over: false }
     }
@@ -50,9 +50,9 @@ impl Shared {
     /// Ask for something of which nobody needs to know the answer.
     pub(super) fn tell(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) {
         let mut inner = self.lock();
-        let number = make(&mut inner.desk.line, Moment::now());
-        inner.desk.line.quiet(number);
-        inner.desk.flush();
+        let number = make(&mut inner.session.line, Moment::now());
+        inner.session.line.quiet(number);
+        inner.session.flush();
     }
 }
 
@@ -82,12 +82,12 @@ impl Future for Call<'_> {
             return Poll::Ready(Outcome::Refused(refusal));
         }
         let mut inner = self.shared.lock();
-        if let Some(outcome) = inner.desk.take(self.number) {
+        if let Some(outcome) = inner.session.take(self.number) {
             drop(inner);
             self.over = true;
             return Poll::Ready(outcome);
         }
-        inner.desk.watch(self.number, context.waker());
+        inner.session.watch(self.number, context.waker());
         Poll::Pending
     }
 }
@@ -98,14 +98,14 @@ impl Drop for Call<'_> {
             return;
         }
         let mut inner = self.shared.lock();
-        match (inner.desk.forget(self.number), &self.acquires) {
+        match (inner.session.forget(self.number), &self.acquires) {
             (Some(Outcome::Granted(fence)), Some(lock)) => {
-                let number = inner.desk.line.release(Moment::now(), lock, fence);
-                inner.desk.line.quiet(number);
+                let number = inner.session.line.release(Moment::now(), lock, fence);
+                inner.session.line.quiet(number);
             }
             (Some(_), _) => {}
-            (None, _) => inner.desk.line.withdraw(self.number),
+            (None, _) => inner.session.line.withdraw(self.number),
         }
-        inner.desk.flush();
+        inner.session.flush();
     }
 }

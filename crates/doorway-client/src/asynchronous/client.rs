@@ -12,11 +12,11 @@ use super::call::{Call, Inner, Shared};
 use super::driver::Driver;
 use super::grant::Grant;
 use crate::acquire::Acquire;
-use crate::desk::{Desk, Node, Teller, elsewhere};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};
 use crate::machine::{SessionMachine, State};
 use crate::options::Options;
+use crate::session::{LossNotifier, Node, Session, forked};
 
 /// A session at a node. A copy is the same session, which ends with its last copy and grant: the
 /// node is told so if that can be sent at once, or finds the connection closed; where a network
@@ -47,11 +47,7 @@ impl Handle {
 
     /// Ask for something.
     pub(super) fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Call<'_> {
-        if self.is_here() {
-            self.shared.call(make)
-        } else {
-            Call::refused(&self.shared, elsewhere())
-        }
+        if self.is_here() { self.shared.call(make) } else { Call::refused(&self.shared, forked()) }
     }
 }
 
@@ -61,8 +57,8 @@ impl Client {
         let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };
         let kicked = Arc::new(Notify::new());
         let kick = Arc::clone(&kicked);
-        let desk = Desk::new(endpoint, options, Box::new(move || kick.notify_one()))?;
-        let state = Mutex::new(Inner { desk, plan: Moment(0), closing: false });
+        let session = Session::new(endpoint, options, Box::new(move || kick.notify_one()))?;
+        let state = Mutex::new(Inner { session, plan: Moment(0), closing: false });
         let attempt = options.attempt();
         let shared = Arc::new(Shared { endpoint: endpoint.clone(), attempt, state });
         let mut driver = Driver::new(Arc::clone(&shared), kicked).map_err(unreachable)?;
@@ -72,10 +68,10 @@ impl Client {
         }
         {
             let mut inner = shared.lock();
-            if let Some(refusal) = inner.desk.closed.take() {
+            if let Some(refusal) = inner.session.closed.take() {
                 return Err(Error::Refused(refusal));
             }
-            if !inner.desk.line.is_talking() {
+            if !inner.session.line.is_talking() {
                 let text = "whoever listens there does not answer".to_owned();
                 return Err(Error::Refused(Refusal { code: Code::Unavailable, text }));
             }
@@ -117,24 +113,24 @@ impl Client {
     ///
     /// If the system starts no more threads.
     pub fn on_lost(&self, tell: impl Fn(&Lost) + Send + Sync + 'static) {
-        let teller = Teller::new(tell);
-        self.handle.shared.lock().desk.on_lost = Some(teller);
+        let notifier = LossNotifier::new(tell);
+        self.handle.shared.lock().session.on_lost = Some(notifier);
     }
 
     /// How sure we can be of what we hold.
     pub fn state(&self) -> State {
-        self.handle.shared.lock().desk.line.state(Moment::now())
+        self.handle.shared.lock().session.line.state(Moment::now())
     }
 
     /// The node that welcomed us.
     pub fn node(&self) -> Option<Node> {
-        self.handle.shared.lock().desk.welcome.clone()
+        self.handle.shared.lock().session.welcome.clone()
     }
 
     /// In how long the node stops, if it said so and we have not found another one since: nothing
     /// is granted any more, and what is still held by then is lost.
     pub fn stopping(&self) -> Option<Duration> {
-        self.handle.shared.lock().desk.stopping()
+        self.handle.shared.lock().session.stopping()
     }
 
     /// Release a grant by its fence: of this session, or of one without a connection that the same
@@ -191,7 +187,7 @@ impl Acquire<'_, Client> {
         call.acquires = Some(lock.clone());
         let fence = call.await.granted()?;
         // It may have been granted long ago, if nobody ran since.
-        handle.shared.lock().desk.check(&lock, fence)?;
+        handle.shared.lock().session.check(&lock, fence)?;
         Ok(Grant::new(handle, lock, fence))
     }
 }
@@ -203,14 +199,14 @@ impl Drop for Handle {
         }
         let mut inner = self.shared.lock();
         inner.closing = true;
-        inner.desk.leave(self.life);
+        inner.session.leave(self.life);
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = self.handle.shared.lock();
-        let (endpoint, node) = (&self.handle.shared.endpoint, &inner.desk.welcome);
+        let (endpoint, node) = (&self.handle.shared.endpoint, &inner.session.welcome);
         f.debug_struct("Client").field("endpoint", endpoint).field("node", node).finish()
     }
 }

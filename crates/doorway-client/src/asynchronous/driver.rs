@@ -16,13 +16,13 @@ use super::call::Shared;
 use crate::endpoint::{Stream, reconnect};
 
 /// A connection and its place in the reactor.
-type Watched = AsyncFd<Arc<Stream>>;
+type WatchedStream = AsyncFd<Arc<Stream>>;
 
 /// The task in the background.
 pub(super) struct Driver {
     shared: Arc<Shared>,
     kicked: Arc<Notify>,
-    stream: Option<Watched>,
+    stream: Option<WatchedStream>,
     /// The same connection, watched for writing while something could not be sent. A Unix socket
     /// becomes writable whenever the node reads: to be woken for that would double the wake-ups.
     blocked: Option<AsyncFd<OwnedFd>>,
@@ -37,7 +37,7 @@ pub(super) struct Driver {
 }
 
 /// What woke the driver.
-enum Woken {
+enum Wakeup {
     Stream,
     Timer,
     Kick,
@@ -51,8 +51,8 @@ impl Drop for Driver {
         if inner.closing {
             return; // Nobody is left who could ask, and what was kept is not lost.
         }
-        inner.desk.line.end("the runtime of this client has ended");
-        inner.desk.settle();
+        inner.session.line.end("the runtime of this client has ended");
+        inner.session.settle();
     }
 }
 
@@ -85,19 +85,19 @@ impl Driver {
             self.watch_writing(blocked);
             let mut attempt = self.attempt.take();
             let woken = tokio::select! {
-                () = self.traffic() => Woken::Stream,
-                () = self.time() => Woken::Timer,
-                () = self.kicked.notified() => Woken::Kick,
-                stream = dialled(&mut attempt) => Woken::Dialled(stream),
+                () = self.transfer() => Wakeup::Stream,
+                () = self.time() => Wakeup::Timer,
+                () = self.kicked.notified() => Wakeup::Kick,
+                stream = dialled(&mut attempt) => Wakeup::Dialled(stream),
             };
             match woken {
-                Woken::Timer => self.set = Moment::NEVER,
-                Woken::Dialled(stream) => {
+                Wakeup::Timer => self.set = Moment::NEVER,
+                Wakeup::Dialled(stream) => {
                     attempt = None;
                     // It is tried again, until nobody wants anything any more.
                     let _ = stream.and_then(|stream| self.connected(stream));
                 }
-                Woken::Stream | Woken::Kick => {}
+                Wakeup::Stream | Wakeup::Kick => {}
             }
             self.attempt = attempt;
         }
@@ -110,15 +110,15 @@ impl Driver {
         loop {
             let blocked = {
                 let mut inner = self.shared.lock();
-                inner.desk.flush();
-                inner.desk.settle();
-                if inner.desk.line.is_talking() || inner.desk.stream.is_none() {
+                inner.session.flush();
+                inner.session.settle();
+                if inner.session.line.is_talking() || inner.session.stream.is_none() {
                     return Ok(());
                 }
-                inner.desk.is_blocked()
+                inner.session.is_blocked()
             };
             self.watch_writing(blocked);
-            self.traffic().await;
+            self.transfer().await;
         }
     }
 
@@ -130,13 +130,13 @@ impl Driver {
             if inner.closing {
                 return None;
             }
-            inner.desk.line.tick(now);
-            inner.desk.flush();
-            inner.desk.settle();
-            if inner.desk.line.is_talking() {
+            inner.session.line.tick(now);
+            inner.session.flush();
+            inner.session.settle();
+            if inner.session.line.is_talking() {
                 self.backoff.reset();
             }
-            let wanted = inner.desk.line.wants_connection() && self.attempt.is_none();
+            let wanted = inner.session.line.wants_connection() && self.attempt.is_none();
             wanted && now >= self.retry
         };
         if connect {
@@ -144,18 +144,18 @@ impl Driver {
             self.attempt = Some(self.dial(self.shared.attempt));
         }
         let mut inner = self.shared.lock();
-        if inner.desk.stream.is_none() {
+        if inner.session.stream.is_none() {
             (self.stream, self.blocked) = (None, None);
         }
-        let mut due = inner.desk.line.next_due();
-        if inner.desk.line.wants_connection() && self.attempt.is_none() {
+        let mut due = inner.session.line.next_due();
+        if inner.session.line.wants_connection() && self.attempt.is_none() {
             due = due.min(self.retry);
         }
         inner.plan = due;
-        Some((due, inner.desk.is_blocked()))
+        Some((due, inner.session.is_blocked()))
     }
 
-    /// Connect. That may wait, so it is done elsewhere.
+    /// Connect. That may wait, so it is done forked.
     fn dial(&self, limit: Duration) -> JoinHandle<io::Result<Stream>> {
         let endpoint = self.shared.endpoint.clone();
         tokio::task::spawn_blocking(move || endpoint.connect_within(limit))
@@ -165,7 +165,7 @@ impl Driver {
         let stream = Arc::new(stream);
         self.stream = Some(watch(Arc::clone(&stream), Interest::READABLE)?);
         self.blocked = None;
-        self.shared.lock().desk.connect(stream);
+        self.shared.lock().session.connect(stream);
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Driver {
     }
 
     /// Wait for bytes, or until what could not be sent can be, and let them through.
-    async fn traffic(&self) {
+    async fn transfer(&self) {
         tokio::select! {
             () = self.incoming() => {}
             () = self.outgoing() => {}
@@ -199,7 +199,7 @@ impl Driver {
             // Nothing is left: the next bytes make it ready again.
             ready.clear_ready();
         }
-        self.shared.lock().desk.took(stream.get_ref(), read.map(|count| &buffer[..count]));
+        self.shared.lock().session.received(stream.get_ref(), read.map(|count| &buffer[..count]));
     }
 
     async fn outgoing(&self) {
@@ -208,8 +208,8 @@ impl Driver {
             return std::future::pending().await; // The runtime ends.
         };
         let mut inner = self.shared.lock();
-        inner.desk.flush();
-        if inner.desk.is_blocked() {
+        inner.session.flush();
+        if inner.session.is_blocked() {
             ready.clear_ready();
         }
     }

@@ -50,7 +50,7 @@ impl Background {
         while !inner.closing {
             self.look(&shared, &mut inner);
             let watch = self.plan(&mut inner);
-            let stream = inner.desk.stream.clone();
+            let stream = inner.session.stream.clone();
             drop(inner);
             let flags = |on, flag| if on { flag } else { PollFlags::empty() };
             let interest = flags(watch.read, PollFlags::IN) | flags(watch.write, PollFlags::OUT);
@@ -74,7 +74,7 @@ impl Background {
             if let Some(stream) = stream.filter(|_| readable && watch.read && !inner.reading) {
                 let mut buffer = [0; 4096];
                 let read = stream.receive(&mut buffer, RecvFlags::DONTWAIT);
-                inner.desk.took(&stream, read.map(|count| &buffer[..count]));
+                inner.session.received(&stream, read.map(|count| &buffer[..count]));
             }
         }
     }
@@ -82,15 +82,15 @@ impl Background {
     /// Do all that is due.
     fn look(&mut self, shared: &Arc<Shared>, inner: &mut Inner) {
         let now = Moment::now();
-        let answers = inner.desk.answers;
-        inner.desk.line.tick(now);
-        inner.desk.flush();
-        inner.desk.settle();
-        if inner.reading && inner.desk.answers != answers {
+        let answers = inner.session.answers;
+        inner.session.line.tick(now);
+        inner.session.flush();
+        inner.session.settle();
+        if inner.reading && inner.session.answers != answers {
             // Whoever reads would not see the answer that came from here.
             shared.nudge();
         }
-        if inner.desk.line.wants_connection() {
+        if inner.session.line.wants_connection() {
             self.connect(shared, inner, now);
         }
     }
@@ -102,8 +102,8 @@ impl Background {
             match attempt.try_recv() {
                 Ok(stream) => {
                     self.attempt = None;
-                    inner.desk.connect(Arc::new(stream));
-                    inner.desk.wake_one();
+                    inner.session.connect(Arc::new(stream));
+                    inner.session.wake_one();
                 }
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => self.attempt = None,
@@ -118,7 +118,7 @@ impl Background {
                     let _ = found.send(stream);
                 }
                 drop(found);
-                shared.lock().desk.kick();
+                shared.lock().session.kick();
             };
             if thread::Builder::new().name("doorway-dial".to_owned()).spawn(dial).is_ok() {
                 self.attempt = Some(attempt);
@@ -129,12 +129,12 @@ impl Background {
     /// What to wait for.
     fn plan(&mut self, inner: &mut Inner) -> Watch {
         let now = Moment::now();
-        let mut until = inner.desk.line.next_due();
+        let mut until = inner.session.line.next_due();
         let busy = inner.calls != std::mem::replace(&mut self.calls, inner.calls);
-        if inner.desk.line.is_talking() {
+        if inner.session.line.is_talking() {
             self.backoff.reset();
         }
-        if inner.desk.stream.is_none() {
+        if inner.session.stream.is_none() {
             if self.attempt.is_none() {
                 until = until.min(self.retry.max(now));
             }
@@ -142,9 +142,9 @@ impl Background {
             until = until.min(now.after(GLANCE));
         }
         // A caller that has been reading for a while says so when it leaves.
-        inner.away = inner.desk.stream.is_some() && !busy && inner.reading;
+        inner.away = inner.session.stream.is_some() && !busy && inner.reading;
         inner.plan = until;
-        let read = inner.desk.stream.is_some() && !busy && !inner.reading;
-        Watch { read, write: inner.desk.is_blocked(), until }
+        let read = inner.session.stream.is_some() && !busy && !inner.reading;
+        Watch { read, write: inner.session.is_blocked(), until }
     }
 }

@@ -16,11 +16,11 @@ use super::background::Background;
 use super::grant::Grant;
 use super::shared::{Inner, Shared, bell, wake};
 use crate::acquire::Acquire;
-use crate::desk::{Desk, Node, Outcome, Teller, elsewhere};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Lost};
 use crate::machine::{SessionMachine, State};
 use crate::options::Options;
+use crate::session::{LossNotifier, Node, Outcome, Session, forked};
 
 /// A session at a node. A copy is the same session, which ends with its last copy and grant: the
 /// node is told so if that can be sent at once, or finds the connection closed; where a network
@@ -50,7 +50,7 @@ impl Handle {
 
     /// Ask for something and wait for the answer.
     pub(super) fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Outcome {
-        if self.is_here() { self.shared.call(make) } else { Outcome::Refused(elsewhere()) }
+        if self.is_here() { self.shared.call(make) } else { Outcome::Refused(forked()) }
     }
 }
 
@@ -61,9 +61,9 @@ impl Client {
         let kick = Arc::new(bell().map_err(unreachable)?);
         let nudge = bell().map_err(unreachable)?;
         let kicks = Arc::clone(&kick);
-        let desk = Desk::new(endpoint, options, Box::new(move || wake(&kicks)))?;
+        let session = Session::new(endpoint, options, Box::new(move || wake(&kicks)))?;
         let state = Mutex::new(Inner {
-            desk,
+            session,
             reading: false,
             calls: 0,
             away: false,
@@ -108,24 +108,24 @@ impl Client {
     ///
     /// If the system starts no more threads.
     pub fn on_lost(&self, tell: impl Fn(&Lost) + Send + Sync + 'static) {
-        let teller = Teller::new(tell);
-        self.handle.shared.lock().desk.on_lost = Some(teller);
+        let notifier = LossNotifier::new(tell);
+        self.handle.shared.lock().session.on_lost = Some(notifier);
     }
 
     /// How sure we can be of what we hold.
     pub fn state(&self) -> State {
-        self.handle.shared.lock().desk.line.state(Moment::now())
+        self.handle.shared.lock().session.line.state(Moment::now())
     }
 
     /// The node that welcomed us.
     pub fn node(&self) -> Option<Node> {
-        self.handle.shared.lock().desk.welcome.clone()
+        self.handle.shared.lock().session.welcome.clone()
     }
 
     /// In how long the node stops, if it said so and we have not found another one since: nothing
     /// is granted any more, and what is still held by then is lost.
     pub fn stopping(&self) -> Option<Duration> {
-        self.handle.shared.lock().desk.stopping()
+        self.handle.shared.lock().session.stopping()
     }
 
     /// Release a grant by its fence: of this session, or of one without a connection that the same
@@ -176,18 +176,18 @@ fn greet(shared: &Arc<Shared>, patience: Duration) -> Result<(), Error> {
     let until = Moment::now().after(patience);
     let stream = Arc::new(shared.endpoint.connect_within(patience).map_err(unreachable)?);
     let mut inner = shared.lock();
-    inner.desk.connect(Arc::clone(&stream));
+    inner.session.connect(Arc::clone(&stream));
     loop {
-        inner.desk.flush();
-        inner.desk.settle();
-        if let Some(refusal) = inner.desk.closed.take() {
+        inner.session.flush();
+        inner.session.settle();
+        if let Some(refusal) = inner.session.closed.take() {
             return Err(Error::Refused(refusal));
         }
-        if inner.desk.line.is_talking() {
+        if inner.session.line.is_talking() {
             return Ok(());
         }
         let left = until.since(Moment::now());
-        if inner.desk.stream.is_none() || left.is_zero() {
+        if inner.session.stream.is_none() || left.is_zero() {
             let text = "whoever listens there does not answer".to_owned();
             return Err(Error::Refused(Refusal { code: Code::Unavailable, text }));
         }
@@ -201,7 +201,7 @@ fn greet(shared: &Arc<Shared>, patience: Duration) -> Result<(), Error> {
         }
         let mut buffer = [0; 4096];
         let read = stream.receive(&mut buffer, RecvFlags::DONTWAIT);
-        inner.desk.took(&stream, read.map(|count| &buffer[..count]));
+        inner.session.received(&stream, read.map(|count| &buffer[..count]));
     }
 }
 
@@ -212,14 +212,14 @@ impl Drop for Handle {
         }
         let mut inner = self.shared.lock();
         inner.closing = true;
-        inner.desk.leave(self.life);
+        inner.session.leave(self.life);
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = self.handle.shared.lock();
-        let (endpoint, node) = (&self.handle.shared.endpoint, &inner.desk.welcome);
+        let (endpoint, node) = (&self.handle.shared.endpoint, &inner.session.welcome);
         f.debug_struct("Client").field("endpoint", endpoint).field("node", node).finish()
     }
 }
@@ -232,7 +232,7 @@ impl Acquire<'_, Client> {
         let handle = Arc::clone(&self.client.handle);
         let fence = handle.call(|machine, now| machine.acquire(now, ask)).granted()?;
         // It may have been granted long ago, if nobody ran since.
-        handle.shared.lock().desk.check(&lock, fence)?;
+        handle.shared.lock().session.check(&lock, fence)?;
         Ok(Grant::new(handle, lock, fence))
     }
 }
@@ -290,11 +290,11 @@ mod tests {
         let grant =
             Grant::new(Arc::clone(&client.handle), Name::new("a").unwrap(), Fence::new(1, 1));
         drop((grant, client));
-        assert!(!shared.lock().closing && shared.lock().desk.stream.is_some());
+        assert!(!shared.lock().closing && shared.lock().session.stream.is_some());
         node.set_nonblocking(true).unwrap();
         let heard = node.read(&mut [0; 4096]).unwrap_err();
         assert_eq!(heard.kind(), io::ErrorKind::WouldBlock, "the node hears nothing");
         shared.lock().closing = true;
-        shared.lock().desk.kick();
+        shared.lock().session.kick();
     }
 }

@@ -38,7 +38,7 @@ impl Grant {
 
     /// How sure we can be that the lock is ours.
     pub fn state(&self) -> State {
-        self.handle.shared.lock().desk.state_of(&self.lock, self.fence)
+        self.handle.shared.lock().session.state_of(&self.lock, self.fence)
     }
 
     /// Must the lock be taken for someone else's?
@@ -49,7 +49,7 @@ impl Grant {
     /// For how long the lock is surely ours if the node is not heard of again: nothing if it is
     /// lost, none if it does not end by itself.
     pub fn remaining(&self) -> Option<Duration> {
-        self.handle.shared.lock().desk.remaining(&self.lock, self.fence)
+        self.handle.shared.lock().session.remaining(&self.lock, self.fence)
     }
 
     /// Release the lock, and say whether it was ours until now.
@@ -57,10 +57,10 @@ impl Grant {
         self.ours = false;
         let (lock, fence, handle) = (&self.lock, self.fence, &self.handle);
         if handle.is_here() {
-            handle.shared.lock().desk.check(lock, fence)?;
+            handle.shared.lock().session.check(lock, fence)?;
         }
         let outcome = handle.call(|machine, now| machine.release(now, lock, fence));
-        outcome.given_back(lock, fence, || handle.shared.lock().desk.loss(lock, fence))
+        outcome.given_back(lock, fence, || handle.shared.lock().session.loss(lock, fence))
     }
 
     /// Leave the lock to the session, which must be one that lives without a connection; else it
@@ -74,7 +74,8 @@ impl Grant {
 impl Drop for Grant {
     fn drop(&mut self) {
         let (lock, fence, handle) = (&self.lock, self.fence, &self.handle);
-        if self.ours && handle.is_here() && handle.shared.lock().desk.check(lock, fence).is_ok() {
+        if self.ours && handle.is_here() && handle.shared.lock().session.check(lock, fence).is_ok()
+        {
             handle.shared.tell(|machine, now| machine.release(now, lock, fence));
         }
     }

@@ -11,9 +11,9 @@ use doorway_protocol::Moment;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::RecvFlags;
 
-use crate::desk::{Desk, Outcome};
 use crate::endpoint::{Endpoint, Stream};
 use crate::machine::SessionMachine;
+use crate::session::{Outcome, Session};
 
 /// What the threads of one client share.
 pub(super) struct Shared {
@@ -28,7 +28,7 @@ pub(super) struct Shared {
 }
 
 pub(super) struct Inner {
-    pub(super) desk: Desk,
+    pub(super) session: Session,
     /// Does a caller read from the stream?
     pub(super) reading: bool,
     /// How often callers asked for something.
@@ -52,12 +52,12 @@ impl Shared {
     /// Ask for something and wait for the answer.
     pub(super) fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Outcome {
         let mut inner = self.lock();
-        let number = make(&mut inner.desk.line, Moment::now());
-        inner.desk.expect(number);
+        let number = make(&mut inner.session.line, Moment::now());
+        inner.session.expect(number);
         inner.calls += 1;
-        inner.desk.flush();
-        if inner.desk.line.next_due() < inner.plan {
-            inner.desk.kick();
+        inner.session.flush();
+        if inner.session.line.next_due() < inner.plan {
+            inner.session.kick();
         }
         self.wait(inner, number)
     }
@@ -65,24 +65,24 @@ impl Shared {
     /// Ask for something of which nobody needs to know the answer.
     pub(super) fn tell(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) {
         let mut inner = self.lock();
-        let number = make(&mut inner.desk.line, Moment::now());
-        inner.desk.line.quiet(number);
+        let number = make(&mut inner.session.line, Moment::now());
+        inner.session.line.quiet(number);
         inner.calls += 1;
-        inner.desk.flush();
+        inner.session.flush();
     }
 
     /// Wait for an answer: read by ourselves if nobody else does, or be woken by the one who reads.
     fn wait<'a>(&'a self, mut inner: Locked<'a>, number: u64) -> Outcome {
         loop {
-            inner.desk.settle();
-            if let Some(outcome) = inner.desk.take(number) {
+            inner.session.settle();
+            if let Some(outcome) = inner.session.take(number) {
                 inner.leave();
                 return outcome;
             }
-            match inner.desk.stream.clone() {
+            match inner.session.stream.clone() {
                 Some(stream) if !inner.reading => {
                     inner.reading = true;
-                    let may_be_refused = inner.desk.line.may_be_refused(number);
+                    let may_be_refused = inner.session.line.may_be_refused(number);
                     drop(inner);
                     let mut buffer = [0; 4096];
                     let flags = if may_be_refused {
@@ -94,10 +94,10 @@ impl Shared {
                     let read = stream.receive(&mut buffer, flags);
                     inner = self.lock();
                     inner.reading = false;
-                    inner.desk.took(&stream, read.map(|count| &buffer[..count]));
+                    inner.session.received(&stream, read.map(|count| &buffer[..count]));
                 }
                 _ => {
-                    inner.desk.watch(number, &waker());
+                    inner.session.watch(number, &waker());
                     drop(inner);
                     thread::park();
                     inner = self.lock();
@@ -136,23 +136,23 @@ pub(super) fn wake(bell: &OwnedFd) {
 impl Inner {
     /// A caller leaves: another one reads now, or the background.
     fn leave(&mut self) {
-        if !self.reading && !self.desk.wake_one() && self.away {
+        if !self.reading && !self.session.wake_one() && self.away {
             self.away = false;
-            self.desk.kick();
+            self.session.kick();
         }
     }
 }
 
 /// What wakes the thread that is running.
 fn waker() -> Waker {
-    struct Parked(Thread);
-    impl Wake for Parked {
+    struct ThreadWaker(Thread);
+    impl Wake for ThreadWaker {
         fn wake(self: Arc<Self>) {
             self.0.unpark();
         }
     }
     thread_local! {
-        static WAKER: Waker = Waker::from(Arc::new(Parked(thread::current())));
+        static WAKER: Waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
     }
     WAKER.with(Clone::clone)
 }

@@ -17,11 +17,11 @@ impl SessionMachine {
         self.heard = now;
         loop {
             // What comes too late proves nothing, and a welcome may come too late as well.
-            self.lapse(now);
+            self.expire(now);
             let more = match self.phase {
                 Phase::Greeting { said, resume } => self.greeting(now, said, resume),
                 Phase::Talking => self.reply(now),
-                Phase::Apart | Phase::Spoilt | Phase::Over => Ok(false),
+                Phase::Disconnected | Phase::Broken | Phase::Closed => Ok(false),
             };
             match more {
                 Ok(true) => {}
@@ -66,7 +66,7 @@ impl SessionMachine {
         }
         self.phase = Phase::Talking;
         self.asked = said;
-        self.apart = None;
+        self.unreachable_since = None;
         let session = session.map(|(id, _)| id);
         self.events.push_back(Event::Welcome { node, scope, session, ttl, resumed: resume });
         for claim in lost {
@@ -82,7 +82,7 @@ impl SessionMachine {
     /// The session cannot be resumed: not now, or never.
     fn not_resumed(&mut self, refusal: Refusal) {
         match refusal.code {
-            Code::Busy | Code::Unavailable => self.phase = Phase::Spoilt,
+            Code::Busy | Code::Unavailable => self.phase = Phase::Broken,
             Code::Gone => self.lose_all(&refusal.text),
             _ => {
                 self.lose_all(&refusal.text);
@@ -94,7 +94,7 @@ impl SessionMachine {
     /// The node does not talk to us, or we not to it. All requests are refused for that reason, and
     /// the connection is to be closed.
     pub fn close(&mut self, refusal: Refusal) {
-        self.spoil(&refusal.text);
+        self.break_connection(&refusal.text);
         let numbers: Vec<u64> = self.pending.keys().copied().collect();
         for number in numbers {
             self.refuse(number, &refusal);
@@ -108,7 +108,7 @@ impl SessionMachine {
     pub(crate) fn end(&mut self, why: &str) {
         self.lose_all(why);
         self.close(Refusal { code: Code::Unavailable, text: why.to_owned() });
-        self.phase = Phase::Over;
+        self.phase = Phase::Closed;
     }
 
     /// What came makes no sense. Where we were not even greeted, that is no node.
@@ -117,19 +117,19 @@ impl SessionMachine {
             let text = format!("whoever answers there is no node that we understand: {wrong}");
             return self.close(Refusal { code: Code::Invalid, text });
         }
-        self.spoil(&format!("the node cannot be understood any more: {wrong}"));
+        self.break_connection(&format!("the node cannot be understood any more: {wrong}"));
     }
 
     /// The connection is of no more use. Whatever ends with it is lost from now on: when we hang
     /// up, the node gives it to others at once.
-    pub(crate) fn spoil(&mut self, why: &str) {
-        if self.phase == Phase::Over {
+    pub(crate) fn break_connection(&mut self, why: &str) {
+        if self.phase == Phase::Closed {
             return;
         }
         if self.ends_with_connection() {
             self.lose_all(why);
         }
-        self.phase = Phase::Spoilt;
+        self.phase = Phase::Broken;
         self.outgoing.clear();
     }
 
@@ -139,14 +139,14 @@ impl SessionMachine {
             Reply::Granted(number, fence) => self.granted(now, number, fence),
             Reply::Refused(number, refusal) => {
                 if let Some(pending) = self.answered(number)
-                    && pending.is_told()
+                    && pending.is_reported()
                 {
                     self.events.push_back(Event::Refused { number, refusal });
                 }
             }
             Reply::Released(number, held) => {
                 if let Some(pending) = self.answered(number)
-                    && pending.is_told()
+                    && pending.is_reported()
                 {
                     // Where the node heard it twice, its first answer did not arrive.
                     let held = held || (pending.own.is_some() && pending.again);
@@ -159,7 +159,7 @@ impl SessionMachine {
             }
             other => {
                 if let Some((number, answer)) = Answer::of(other)
-                    && self.answered(number).is_some_and(|pending| pending.is_told())
+                    && self.answered(number).is_some_and(|pending| pending.is_reported())
                 {
                     self.events.push_back(Event::Answer { number, answer });
                 }
@@ -193,7 +193,7 @@ impl SessionMachine {
     /// A grant is no more.
     fn lost(&mut self, lock: Name, fence: Fence, reason: &str) {
         // What is being released was ours until now, and the answer will only say that it is gone.
-        let leaving = self.pending.values().any(|pending| pending.gives_back(&lock, fence));
+        let leaving = self.pending.values().any(|pending| pending.releases_own(&lock, fence));
         let key = (fence, lock);
         if self.grants.remove(&key).is_some() || leaving {
             let (fence, lock) = key;

@@ -9,16 +9,16 @@ impl SessionMachine {
     /// When [`SessionMachine::tick`] is to be called at the latest.
     pub fn next_due(&self) -> Moment {
         let lost = self.session.as_ref().map_or(Moment::NEVER, OpenSession::lost_at);
-        self.overdue.min(lost).min(self.dead_at()).min(self.sign_at())
+        self.overdue.min(lost).min(self.dead_at()).min(self.heartbeat_at())
     }
 
     /// The time is now: give signs of life, and notice what is over.
     pub fn tick(&mut self, now: Moment) {
-        self.lapse(now);
+        self.expire(now);
         self.refuse_overdue(now);
         if self.dead_at() <= now {
-            self.spoil("the node does not answer");
-        } else if self.sign_at() <= now {
+            self.break_connection("the node does not answer");
+        } else if self.heartbeat_at() <= now {
             self.asked = now;
             let number = self.ask(now, Request::Alive);
             self.quiet(number);
@@ -26,7 +26,7 @@ impl SessionMachine {
     }
 
     /// If the session's time is over, all that it held is lost.
-    pub(super) fn lapse(&mut self, now: Moment) {
+    pub(super) fn expire(&mut self, now: Moment) {
         let Some(session) = &self.session else { return };
         if session.state(now) == State::Lost {
             let silent = now.since(session.proven).as_secs_f64();
@@ -36,16 +36,16 @@ impl SessionMachine {
 
     /// When the next sign of life is due. Where no session needs one, it finds out whether the node
     /// is still there, as long as someone waits for an answer.
-    fn sign_at(&self) -> Moment {
+    fn heartbeat_at(&self) -> Moment {
         if self.phase != Phase::Talking {
             return Moment::NEVER;
         }
         match self.session.as_ref().filter(|session| session.expires()) {
-            Some(lease) if lease.gives_signs(self.acquiring > 0) => {
+            Some(lease) if lease.sends_heartbeats(self.acquiring > 0) => {
                 lease.proven.max(self.asked).after(lease.ttl / 4)
             }
             Some(_) => Moment::NEVER,
-            None => self.silent_since().max(self.asked).after(self.setup.patience / 4),
+            None => self.unanswered_since().max(self.asked).after(self.setup.patience / 4),
         }
     }
 
@@ -65,14 +65,14 @@ impl SessionMachine {
             }
             // It was asked, and had time to answer: whoever slept meanwhile has heard nothing.
             (Phase::Talking, None) if self.asked > self.heard => {
-                self.silent_since().after(patience).max(self.asked.after(patience / 4))
+                self.unanswered_since().after(patience).max(self.asked.after(patience / 4))
             }
             _ => Moment::NEVER,
         }
     }
 
     /// Since when someone waits for a node that says nothing.
-    fn silent_since(&self) -> Moment {
+    fn unanswered_since(&self) -> Moment {
         let first = self.pending.first_key_value();
         first.map_or(Moment::NEVER, |(_, pending)| self.heard.max(pending.since))
     }

@@ -61,7 +61,7 @@ impl OpenSession {
     }
 
     /// Does its client give signs of life? A lease is renewed by whoever keeps it, unless it waits.
-    pub(super) fn gives_signs(&self, waits: bool) -> bool {
+    pub(super) fn sends_heartbeats(&self, waits: bool) -> bool {
         match self.life {
             Life::Connection { .. } => true,
             Life::Lease => waits,

@@ -46,7 +46,7 @@ pub struct Setup {
     pub session: Option<(Duration, Life)>,
     /// How long a request waits for a node that cannot be reached.
     pub patience: Duration,
-    /// Does the connection cross a network, which may cut it? Then a session outlives it; elsewhere
+    /// Does the connection cross a network, which may cut it? Then a session outlives it; forked
     /// a connection that ends shows that nobody has it any more, and ends the session.
     pub network: bool,
 }
@@ -63,7 +63,7 @@ pub struct SessionMachine {
     pending: BTreeMap<u64, Pending>,
     next_number: u64,
     /// Since when nobody talks to us; none while someone does.
-    apart: Option<Moment>,
+    unreachable_since: Option<Moment>,
     /// When the node was last heard of, and when the last sign of life was sent.
     heard: Moment,
     asked: Moment,
@@ -80,15 +80,15 @@ pub struct SessionMachine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// There is no connection.
-    Apart,
+    Disconnected,
     /// We said hello at that moment.
     Greeting { said: Moment, resume: bool },
     /// The node talks to us.
     Talking,
     /// The connection is of no more use.
-    Spoilt,
+    Broken,
     /// We said goodbye.
-    Over,
+    Closed,
 }
 
 /// Something that is held, beside its lock and its fence.
@@ -115,19 +115,19 @@ impl SessionMachine {
 
     /// A session that is still to be opened.
     pub fn new(mut setup: Setup, now: Moment) -> Self {
-        shorten(&mut setup.who.label, Self::TEXT);
-        shorten(&mut setup.who.host, Self::TEXT);
+        truncate(&mut setup.who.label, Self::TEXT);
+        truncate(&mut setup.who.host, Self::TEXT);
         if let Some(token) = &mut setup.token {
-            shorten(token, Self::TOKEN);
+            truncate(token, Self::TOKEN);
         }
         Self {
             setup,
-            phase: Phase::Apart,
+            phase: Phase::Disconnected,
             session: None,
             grants: BTreeMap::new(),
             pending: BTreeMap::new(),
             next_number: 1,
-            apart: Some(now),
+            unreachable_since: Some(now),
             heard: now,
             asked: now,
             overdue: Moment::NEVER,
@@ -140,12 +140,12 @@ impl SessionMachine {
 
     /// Is a connection missing? Not after [`SessionMachine::bye`].
     pub fn wants_connection(&self) -> bool {
-        self.phase == Phase::Apart
+        self.phase == Phase::Disconnected
     }
 
     /// Is the connection to be closed, once what is outgoing has been sent?
     pub fn must_close(&self) -> bool {
-        matches!(self.phase, Phase::Spoilt | Phase::Over)
+        matches!(self.phase, Phase::Broken | Phase::Closed)
     }
 
     /// Has the node greeted us on this connection?
@@ -155,10 +155,10 @@ impl SessionMachine {
 
     /// There is a connection.
     pub fn connected(&mut self, now: Moment) {
-        if self.phase != Phase::Apart {
+        if self.phase != Phase::Disconnected {
             return;
         }
-        self.lapse(now);
+        self.expire(now);
         self.outgoing.clear();
         self.outgoing.extend_from_slice(&MAGIC);
         let resume = self.session.is_some();
@@ -175,16 +175,16 @@ impl SessionMachine {
     pub fn disconnected(&mut self, now: Moment) {
         self.frames = Frames::default();
         self.outgoing.clear();
-        if self.phase == Phase::Over {
+        if self.phase == Phase::Closed {
             return;
         }
-        self.phase = Phase::Apart;
-        self.apart.get_or_insert(now);
+        self.phase = Phase::Disconnected;
+        self.unreachable_since.get_or_insert(now);
         // What we no longer want is not among what we wait for when we come back, and a welcome
         // says more than the answer to a sign of life.
-        self.pending.retain(|_, pending| !(pending.is_withdrawn() || pending.is_sign()));
+        self.pending.retain(|_, pending| !(pending.is_withdrawn() || pending.is_heartbeat()));
         self.recount();
-        self.lapse(now);
+        self.expire(now);
     }
 
     /// What is to be sent. Whoever sends it takes it away.
@@ -295,18 +295,18 @@ impl SessionMachine {
         let events = &mut self.events;
         let refusal = Refusal { code: Code::Gone, text: reason.to_owned() };
         self.pending.retain(|&number, pending| {
-            if pending.own.is_some() && pending.is_told() {
+            if pending.own.is_some() && pending.is_reported() {
                 events.push_back(if pending.sent {
                     pending.no_answer(&refusal)
                 } else {
                     Event::Released { number, held: false }
                 });
             }
-            !(pending.own.is_some() || pending.is_withdrawn() || pending.is_sign())
+            !(pending.own.is_some() || pending.is_withdrawn() || pending.is_heartbeat())
         });
         self.recount();
         if matches!(self.phase, Phase::Greeting { .. } | Phase::Talking) {
-            self.phase = Phase::Spoilt;
+            self.phase = Phase::Broken;
             self.outgoing.clear();
         }
     }
@@ -318,7 +318,7 @@ fn millis(span: Duration) -> u32 {
 }
 
 /// Cut a text so that it has at most `max` bytes.
-fn shorten(text: &mut String, max: usize) {
+fn truncate(text: &mut String, max: usize) {
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max));
     }

@@ -27,16 +27,16 @@ pub(super) struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interest {
     /// It is told.
-    Told,
+    Reported,
     /// Nobody wants to know it.
-    Quiet,
+    Ignored,
     /// What was asked for is not wanted any more.
     Withdrawn,
 }
 
 impl Pending {
-    pub(super) fn is_told(&self) -> bool {
-        self.interest == Interest::Told
+    pub(super) fn is_reported(&self) -> bool {
+        self.interest == Interest::Reported
     }
 
     pub(super) fn is_withdrawn(&self) -> bool {
@@ -48,8 +48,8 @@ impl Pending {
     }
 
     /// Is it a sign of life that the machine gave by itself?
-    pub(super) fn is_sign(&self) -> bool {
-        self.interest == Interest::Quiet && matches!(self.request, Request::Alive(_))
+    pub(super) fn is_heartbeat(&self) -> bool {
+        self.interest == Interest::Ignored && matches!(self.request, Request::Alive(_))
     }
 
     /// Was it sent, and does it change something that cannot be taken back?
@@ -59,7 +59,7 @@ impl Pending {
     }
 
     /// Does it release this grant, which the session held?
-    pub(super) fn gives_back(&self, name: &Name, grant: Fence) -> bool {
+    pub(super) fn releases_own(&self, name: &Name, grant: Fence) -> bool {
         let Request::Release(_, lock, fence) = &self.request else { return false };
         self.own.is_some() && (lock, *fence) == (name, grant)
     }
@@ -92,13 +92,15 @@ impl Pending {
 
     /// From when on it is refused here, without the node: a while after its time, for the answer
     /// may be on its way; at its time, or when patience ends, if nobody can answer.
-    fn overdue_at(&self, apart: Option<Moment>, patience: Duration) -> Moment {
-        let of_no_interest = self.own.is_some() && !self.is_told();
+    fn overdue_at(&self, unreachable_since: Option<Moment>, patience: Duration) -> Moment {
+        let of_no_interest = self.own.is_some() && !self.is_reported();
         if self.is_withdrawn() || of_no_interest {
             return Moment::NEVER;
         }
-        match apart {
-            Some(apart) => self.until.min(apart.max(self.since).after(patience)),
+        match unreachable_since {
+            Some(unreachable_since) => {
+                self.until.min(unreachable_since.max(self.since).after(patience))
+            }
             None => self.until.after(patience / 10),
         }
     }
@@ -110,7 +112,7 @@ impl SessionMachine {
         let number = self.next_number;
         self.next_number += 1;
         let request = make(number);
-        if self.phase == Phase::Over {
+        if self.phase == Phase::Closed {
             let refusal =
                 Refusal { code: Code::Unavailable, text: "the session is over".to_owned() };
             self.events.push_back(Event::Refused { number, refusal });
@@ -126,7 +128,7 @@ impl SessionMachine {
             own: None,
             sent: self.may_send(),
             again: false,
-            interest: Interest::Told,
+            interest: Interest::Reported,
         };
         if let Request::Acquire(_, Ask { wait, .. }) = &pending.request {
             pending.until = match wait {
@@ -135,14 +137,15 @@ impl SessionMachine {
             };
             self.acquiring += 1;
         }
-        self.overdue = self.overdue.min(pending.overdue_at(self.apart, self.setup.patience));
+        self.overdue =
+            self.overdue.min(pending.overdue_at(self.unreachable_since, self.setup.patience));
         self.pending.insert(number, pending);
         number
     }
 
     /// May that request be refused here, without the node, while there is a connection?
     pub(crate) fn may_be_refused(&self, number: u64) -> bool {
-        let overdue = |one: &Pending| one.overdue_at(self.apart, self.setup.patience);
+        let overdue = |one: &Pending| one.overdue_at(self.unreachable_since, self.setup.patience);
         self.pending.get(&number).is_some_and(|one| overdue(one) != Moment::NEVER)
     }
 
@@ -181,8 +184,8 @@ impl SessionMachine {
 
     /// Count again after requests were dropped, or after we lost or found the node.
     pub(super) fn recount(&mut self) {
-        let (apart, patience) = (self.apart, self.setup.patience);
-        let overdue = |pending: &Pending| pending.overdue_at(apart, patience);
+        let (unreachable_since, patience) = (self.unreachable_since, self.setup.patience);
+        let overdue = |pending: &Pending| pending.overdue_at(unreachable_since, patience);
         self.overdue = self.pending.values().map(overdue).min().unwrap_or(Moment::NEVER);
         self.acquiring = self.pending.values().filter(|pending| pending.is_acquire()).count();
     }
@@ -192,11 +195,12 @@ impl SessionMachine {
         if now < self.overdue {
             return;
         }
-        let (apart, patience) = (self.apart, self.setup.patience);
-        let late = self.pending.values().filter(|one| one.overdue_at(apart, patience) <= now);
+        let (unreachable_since, patience) = (self.unreachable_since, self.setup.patience);
+        let late =
+            self.pending.values().filter(|one| one.overdue_at(unreachable_since, patience) <= now);
         let late: Vec<u64> = late.map(Pending::number).collect();
         // Where nobody can be asked, nobody knows whether the lock was free.
-        let (code, text) = match apart {
+        let (code, text) = match unreachable_since {
             None => (Code::NotFree, "the lock was not free in time"),
             Some(_) => (Code::Unavailable, "no node can be reached"),
         };
@@ -209,7 +213,7 @@ impl SessionMachine {
     /// Refuse a request here, without the node, which may have to take it back.
     pub(super) fn refuse(&mut self, number: u64, refusal: &Refusal) {
         let Some(pending) = self.pending.get(&number) else { return };
-        if pending.is_told() {
+        if pending.is_reported() {
             self.events.push_back(pending.no_answer(refusal));
         }
         if pending.is_acquire() {

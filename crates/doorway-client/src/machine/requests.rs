@@ -41,14 +41,14 @@ impl SessionMachine {
     /// The answer to that request is of no interest: no event tells it. It is done all the same.
     pub fn quiet(&mut self, number: u64) {
         if let Some(pending) = self.pending.get_mut(&number) {
-            pending.interest = Interest::Quiet;
+            pending.interest = Interest::Ignored;
         }
     }
 
     /// Release the grant with this fence, of this session or of another one of the same client that
     /// needs no connection. Answered by [`Event::Released`](super::Event::Released).
     pub fn release(&mut self, now: Moment, lock: &Name, fence: Fence) -> u64 {
-        self.lapse(now);
+        self.expire(now);
         let own = self.grants.remove(&(fence, lock.clone()));
         self.release_own(now, lock, fence, own)
     }
@@ -87,7 +87,7 @@ impl SessionMachine {
     /// Ask for the locks whose names begin like this, after that one.
     pub fn list(&mut self, now: Moment, prefix: &str, after: Option<&Name>) -> u64 {
         let mut prefix = prefix.to_owned();
-        super::shorten(&mut prefix, Self::TEXT); // No name is that long, so it still fits none.
+        super::truncate(&mut prefix, Self::TEXT); // No name is that long, so it still fits none.
         let after = after.cloned();
         self.ask(now, |number| Request::List { number, prefix, after })
     }
@@ -118,7 +118,7 @@ impl SessionMachine {
         self.grants.clear();
         self.pending.clear();
         self.session = None;
-        self.phase = Phase::Over;
+        self.phase = Phase::Closed;
         self.recount();
     }
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use doorway_protocol::{Fence, Moment, Name};
 
-use super::Desk;
+use super::Session;
 use crate::error::Lost;
 use crate::machine::State;
 
 /// Of so many losses the reason is known until their grants are gone.
 const LOSSES: usize = 1024;
 
-impl Desk {
+impl Session {
     /// How sure we can be of this grant.
     pub(crate) fn state_of(&self, lock: &Name, fence: Fence) -> State {
         self.line.grant_state(lock, fence, Moment::now())
@@ -47,8 +47,8 @@ impl Desk {
             self.losses.pop_first(); // Grants that were kept for later have nobody who asks.
         }
         self.losses.insert((lost.fence, lost.lock.clone()), lost.reason.clone());
-        if let Some(teller) = &self.on_lost {
-            teller.tell(lost);
+        if let Some(notifier) = &self.on_lost {
+            notifier.tell(lost);
         }
     }
 }

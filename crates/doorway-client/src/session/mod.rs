@@ -1,9 +1,9 @@
 //! What both faces of a client have behind them: a session on a line, and who waits for what.
 
-mod held;
+mod connection;
+mod grants;
+mod loss_notifier;
 mod outcome;
-mod teller;
-mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use doorway_protocol::{Code, Fence, Moment, Name, Refusal, Scope, SessionId};
 
+pub(crate) use self::loss_notifier::LossNotifier;
 pub(crate) use self::outcome::Outcome;
-pub(crate) use self::teller::Teller;
 
 use crate::endpoint::{Endpoint, Stream};
 use crate::error::{Error, Lost};
@@ -22,15 +22,15 @@ use crate::machine::{Event, Setup};
 use crate::options::Options;
 
 /// A session on a line, and who waits for which answer.
-pub(crate) struct Desk {
+pub(crate) struct Session {
     pub(crate) line: Line,
     pub(crate) stream: Option<Arc<Stream>>,
-    slots: BTreeMap<u64, Slot>,
+    slots: BTreeMap<u64, PendingAnswer>,
     /// Who wants to know what is lost.
-    pub(crate) on_lost: Option<Teller>,
+    pub(crate) on_lost: Option<LossNotifier>,
     /// Why grants were lost, until nobody has them any more.
     losses: BTreeMap<(Fence, Name), String>,
-    /// Lets whoever looks after the desk do so.
+    /// Lets whoever looks after the session do so.
     kick: Kick,
     /// Who last welcomed us.
     pub(crate) welcome: Option<Node>,
@@ -57,12 +57,12 @@ pub struct Node {
 }
 
 #[derive(Default)]
-struct Slot {
+struct PendingAnswer {
     outcome: Option<Outcome>,
     waker: Option<Waker>,
 }
 
-impl Desk {
+impl Session {
     pub(crate) fn new(endpoint: &Endpoint, options: &Options, kick: Kick) -> Result<Self, Error> {
         let network = matches!(endpoint, Endpoint::Tcp(..));
         #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "it is for TLS"))]
@@ -70,7 +70,7 @@ impl Desk {
         if network {
             #[cfg(feature = "tls")]
             let Some(config) = options.tls.clone() else {
-                return Err(plain(
+                return Err(cannot_connect(
                     endpoint,
                     "sessions over TCP need certificates: give Options::tls",
                 ));
@@ -78,7 +78,10 @@ impl Desk {
             #[cfg(feature = "tls")]
             line.encrypt(config);
             #[cfg(not(feature = "tls"))]
-            return Err(plain(endpoint, "this program was built without TLS (feature `tls`)"));
+            return Err(cannot_connect(
+                endpoint,
+                "this program was built without TLS (feature `tls`)",
+            ));
         }
         Ok(Self {
             line,
@@ -94,7 +97,7 @@ impl Desk {
         })
     }
 
-    /// Let whoever looks after the desk do so.
+    /// Let whoever looks after the session do so.
     pub(crate) fn kick(&self) {
         (self.kick)();
     }
@@ -106,7 +109,7 @@ impl Desk {
 
     /// Someone waits for the answer to this request.
     pub(crate) fn expect(&mut self, number: u64) {
-        self.slots.insert(number, Slot::default());
+        self.slots.insert(number, PendingAnswer::default());
     }
 
     /// Take the answer if it is there; else wake this one when it is.
@@ -139,7 +142,7 @@ impl Desk {
     }
 
     /// Hand out what has happened.
-    pub(crate) fn sort(&mut self) {
+    pub(crate) fn dispatch(&mut self) {
         while let Some(event) = self.line.event() {
             match event {
                 Event::Granted { number, fence, .. } => {
@@ -176,13 +179,13 @@ impl Desk {
 }
 
 /// What a process is told that was forked from the one whose session it is.
-pub(crate) fn elsewhere() -> Refusal {
+pub(crate) fn forked() -> Refusal {
     let text = "this session is that of the process from which this one was forked: connect anew";
     Refusal { code: Code::Invalid, text: text.to_owned() }
 }
 
 /// A connection that cannot be made with what was given.
-fn plain(endpoint: &Endpoint, text: &str) -> Error {
+fn cannot_connect(endpoint: &Endpoint, text: &str) -> Error {
     let why = std::io::Error::new(std::io::ErrorKind::InvalidInput, text);
     Error::Unreachable { endpoint: endpoint.clone(), why }
 }

@@ -8,7 +8,7 @@ use doorway_protocol::{Life, Moment};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::Desk;
+use super::Session;
 use crate::endpoint::Stream;
 
 impl Stream {
@@ -27,7 +27,7 @@ impl Stream {
     }
 }
 
-impl Desk {
+impl Session {
     /// There is a connection.
     pub(crate) fn connect(&mut self, stream: Arc<Stream>) {
         self.stream = Some(stream);
@@ -35,7 +35,7 @@ impl Desk {
         self.flush();
     }
 
-    /// The connection is no more. Whoever looks after the desk makes the next one.
+    /// The connection is no more. Whoever looks after the session makes the next one.
     pub(crate) fn disconnect(&mut self) {
         if let Some(stream) = self.stream.take() {
             stream.hang_up();
@@ -81,7 +81,7 @@ impl Desk {
         outgoing.shrink_to(1 << 16);
         if let Some(why) = failed {
             // The rest of a frame is missing, so nothing more can be said on this connection.
-            self.line.spoil(&format!("cannot send to the node: {why}"));
+            self.line.break_connection(&format!("cannot send to the node: {why}"));
             self.kick();
         }
     }
@@ -92,7 +92,7 @@ impl Desk {
     }
 
     /// This was read from that connection.
-    pub(crate) fn took(&mut self, stream: &Arc<Stream>, read: Result<&[u8], Errno>) {
+    pub(crate) fn received(&mut self, stream: &Arc<Stream>, read: Result<&[u8], Errno>) {
         if !self.stream.as_ref().is_some_and(|current| Arc::ptr_eq(current, stream)) {
             return; // It is not the one that we have.
         }
@@ -110,10 +110,10 @@ impl Desk {
 
     /// Hand out what has happened, and hang up where that is due.
     pub(crate) fn settle(&mut self) {
-        self.sort();
+        self.dispatch();
         if self.stream.is_some() && self.line.must_close() {
             self.disconnect();
-            self.sort();
+            self.dispatch();
         }
     }
 }
@@ -131,10 +131,10 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_ends_the_connection() {
         let endpoint = Endpoint::Abstract("nowhere".to_owned());
-        let mut desk = Desk::new(&endpoint, &Options::default(), Box::new(|| ())).unwrap();
+        let mut session = Session::new(&endpoint, &Options::default(), Box::new(|| ())).unwrap();
         let unconnected = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
-        desk.connect(Arc::new(Stream::Unix(UnixStream::from(unconnected))));
-        desk.settle();
-        assert!(desk.stream.is_none() && desk.line.wants_connection());
+        session.connect(Arc::new(Stream::Unix(UnixStream::from(unconnected))));
+        session.settle();
+        assert!(session.stream.is_none() && session.line.wants_connection());
     }
 }

@@ -8,14 +8,14 @@ use crate::error::Lost;
 
 /// Tells losses on a thread of its own: whoever hears of one may wait, ask the same client, or
 /// panic, and signs of life go on.
-pub(crate) struct Teller(mpsc::Sender<Lost>);
+pub(crate) struct LossNotifier(mpsc::Sender<Lost>);
 
-impl Teller {
+impl LossNotifier {
     /// # Panics
     ///
     /// If the system starts no more threads.
     pub(crate) fn new(tell: impl Fn(&Lost) + Send + 'static) -> Self {
-        let (teller, losses) = mpsc::channel::<Lost>();
+        let (notifier, losses) = mpsc::channel::<Lost>();
         let run = move || {
             for lost in losses {
                 // The next one is told all the same. Whoever panics has said so itself.
@@ -24,7 +24,7 @@ impl Teller {
         };
         let thread = thread::Builder::new().name("doorway-lost".to_owned()).spawn(run);
         drop(thread.expect("the system starts threads"));
-        Self(teller)
+        Self(notifier)
     }
 
     pub(crate) fn tell(&self, lost: Lost) {
