@@ -66,8 +66,8 @@ pub use acquire::Acquire;
 #[cfg(feature = "tokio")]
 pub use asynchronous::{Client, Grant};
 pub use doorway_protocol::{
-    Ask, Code, Fence, FenceError, Life, LockReport, Locks, Mode, Moment, Name, NameError,
-    NodeStatus, Refusal, Scope, Wait, WhoAmI,
+    Ask, ClientInfo, Code, Fence, FenceError, Life, LockReport, Locks, Mode, Moment, Name,
+    NameError, NodeStatus, Refusal, Scope, Wait,
 };
 pub use endpoint::{Endpoint, EndpointError, Stream};
 pub use error::{Error, Lost, ReleaseError};

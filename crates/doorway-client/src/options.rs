@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Life, WhoAmI};
+use doorway_protocol::{ClientInfo, Life};
 
 use crate::machine::Setup;
 #[cfg(feature = "tls")]
@@ -98,7 +98,7 @@ impl Options {
 
     /// What the machine of such a session needs, on a connection that crosses no network.
     pub fn setup(&self) -> Setup {
-        let who = WhoAmI {
+        let who = ClientInfo {
             label: self.label.clone(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             pid: std::process::id(),

@@ -96,19 +96,20 @@ impl Serialize for Fence {
 impl<'de> Deserialize<'de> for Fence {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if deserializer.is_human_readable() {
-            deserializer.deserialize_str(Written)
+            deserializer.deserialize_str(FenceVisitor)
         } else {
             let number = u64::deserialize(deserializer)?;
-            let wrong = || de::Error::invalid_value(de::Unexpected::Unsigned(number), &Written);
+            let wrong =
+                || de::Error::invalid_value(de::Unexpected::Unsigned(number), &FenceVisitor);
             Self::from_number(number).ok_or_else(wrong)
         }
     }
 }
 
 /// Reads a fence out of a text.
-struct Written;
+struct FenceVisitor;
 
-impl Visitor<'_> for Written {
+impl Visitor<'_> for FenceVisitor {
     type Value = Fence;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,7 +117,7 @@ impl Visitor<'_> for Written {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Fence, E> {
-        // Written in one way only.
+        // FenceVisitor in one way only.
         let fence = text.parse().ok().filter(|fence: &Fence| fence.to_string() == text);
         fence.ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
     }

@@ -30,8 +30,8 @@ pub use mode::Mode;
 pub use name::{Name, NameError};
 pub use report::{Absent, Holder, LockLine, LockReport, Locks, NodeStatus, Scope, Waiter};
 pub use session::{
-    Ask, Claim, Claims, Code, Greeting, Hello, Life, Opening, Refusal, Reply, Request, Secret,
-    SessionId, VERSIONS, Wait, Welcome, WhoAmI,
+    Ask, Claim, Claims, ClientInfo, Code, Greeting, Hello, Life, Opening, Refusal, Reply, Request,
+    Secret, SessionId, VERSIONS, Wait, Welcome,
 };
 #[cfg(feature = "clock")]
 pub use timer::Timer;

@@ -28,7 +28,7 @@ pub struct Hello {
     /// The lowest and the highest version that it speaks.
     pub versions: (u16, u16),
     /// Who says so. People read it; rights come from the connection.
-    pub who: WhoAmI,
+    pub who: ClientInfo,
     /// What proves its rights where the connection does not.
     pub token: Option<String>,
     /// Which session it wants.
@@ -37,7 +37,7 @@ pub struct Hello {
 
 /// Who a client is, for people who ask who holds a lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WhoAmI {
+pub struct ClientInfo {
     /// What it does, such as the command that runs under the lock.
     pub label: String,
     /// Its host.

@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use doorway_protocol::{
-    Claim, Claims, Code, Fence, Frames, Hello, Life, MAGIC, Moment, Name, Opening, Refusal,
-    Request, VERSIONS, WhoAmI, put,
+    Claim, Claims, ClientInfo, Code, Fence, Frames, Hello, Life, MAGIC, Moment, Name, Opening,
+    Refusal, Request, VERSIONS, put,
 };
 
 pub use self::event::{Answer, Event};
@@ -38,7 +38,7 @@ use self::pending::Pending;
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Who we are, for people who ask who holds a lock.
-    pub who: WhoAmI,
+    pub who: ClientInfo,
     /// What proves our rights where the connection does not.
     pub token: Option<String>,
     /// How long the session lives without being heard of, and with what it ends; none if we only

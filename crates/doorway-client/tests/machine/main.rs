@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorway_client::machine::{Event, SessionMachine, Setup, State};
-use doorway_client::{Ask, Fence, Life, Mode, Moment, Name, Wait, WhoAmI};
+use doorway_client::{Ask, ClientInfo, Fence, Life, Mode, Moment, Name, Wait};
 use proptest::prelude::*;
 use server::Server;
 
@@ -43,7 +43,7 @@ struct World {
 impl World {
     fn new(rates: &[u64], network: bool, patience: Duration) -> Self {
         let setup = Setup {
-            who: WhoAmI::default(),
+            who: ClientInfo::default(),
             token: None,
             session: Some((Duration::from_nanos(TTL), Life::Connection { inherited: false })),
             patience,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorway_client::machine::{Event, SessionMachine, Setup, State};
-use doorway_client::{Ask, Code, Fence, Life, Mode, Moment, Name, Refusal, Wait, WhoAmI};
+use doorway_client::{Ask, ClientInfo, Code, Fence, Life, Mode, Moment, Name, Refusal, Wait};
 use doorway_protocol::{
     Claims, Frames, Greeting, Hello, Opening, Reply, Request, Scope, Secret, SessionId, Welcome,
     put,
@@ -23,7 +23,7 @@ pub(crate) fn machine(life: Life) -> SessionMachine {
 pub(crate) fn setup(life: Life, network: bool) -> Setup {
     let session = Some((Duration::from_secs(10), life));
     let patience = Duration::from_secs(20);
-    Setup { who: WhoAmI::default(), token: None, session, patience, network }
+    Setup { who: ClientInfo::default(), token: None, session, patience, network }
 }
 
 pub(crate) const CONNECTION: Life = Life::Connection { inherited: false };

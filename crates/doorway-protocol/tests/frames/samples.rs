@@ -1,9 +1,9 @@
 //! One of each word.
 
 use doorway_protocol::{
-    Absent, Ask, Claim, Claims, Code, Fence, Greeting, Hello, Holder, Life, LockLine, LockReport,
-    Locks, Mode, Name, NodeStatus, Opening, Refusal, Reply, Request, Scope, Secret, SessionId,
-    Wait, Waiter, Welcome, WhoAmI, put,
+    Absent, Ask, Claim, Claims, ClientInfo, Code, Fence, Greeting, Hello, Holder, Life, LockLine,
+    LockReport, Locks, Mode, Name, NodeStatus, Opening, Refusal, Reply, Request, Scope, Secret,
+    SessionId, Wait, Waiter, Welcome, put,
 };
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub(crate) fn hellos() -> Vec<Hello> {
     let lives = [Life::Connection { inherited: false }, Life::Process { pid: 4321 }, Life::Lease];
     let new = lives.map(|life| Opening::New { ttl_ms: 500, life });
     let openings = [Opening::Visit, resume].into_iter().chain(new);
-    let who = WhoAmI { label: "backup.sh".to_owned(), host: "north".to_owned(), pid: 77 };
+    let who = ClientInfo { label: "backup.sh".to_owned(), host: "north".to_owned(), pid: 77 };
     let hello = |opening| Hello {
         versions: (1, 1),
         who: who.clone(),
