@@ -56,6 +56,7 @@ mod session;
 #[doc = include_str!("../../../docs/fences.md")]
 mod fences {}
 pub mod gate;
+mod grant;
 mod line;
 pub mod machine;
 mod options;
@@ -64,7 +65,7 @@ mod tls;
 
 pub use acquire::Acquire;
 #[cfg(feature = "tokio")]
-pub use asynchronous::{Client, Grant};
+pub use asynchronous::Client;
 pub use doorway_protocol::{
     Ask, ClientInfo, Code, Fence, FenceError, Life, LockReport, Locks, Mode, Moment, Name,
     NameError, NodeStatus, Refusal, Scope, Wait,
@@ -72,6 +73,8 @@ pub use doorway_protocol::{
 pub use endpoint::{Endpoint, EndpointError, Stream};
 pub use error::{Error, Lost, ReleaseError};
 pub use gate::{FileGate, Gate, GateError, Passage, Stale};
+#[cfg(feature = "tokio")]
+pub use grant::Grant;
 pub use line::Line;
 pub use machine::{Answer, Event, SessionMachine, Setup, State};
 pub use options::Options;

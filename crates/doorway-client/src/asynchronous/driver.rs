@@ -12,8 +12,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::call::Shared;
 use crate::endpoint::{Stream, reconnect};
+use crate::session::Shared;
 
 /// A connection and its place in the reactor.
 type WatchedStream = AsyncFd<Arc<Stream>>;
@@ -47,12 +47,12 @@ enum Wakeup {
 impl Drop for Driver {
     /// Without a driver nobody reads and nobody gives signs of life: whoever still asks is told.
     fn drop(&mut self) {
-        let mut inner = self.shared.lock();
-        if inner.closing {
+        let mut session = self.shared.lock();
+        if session.closing {
             return; // Nobody is left who could ask, and what was kept is not lost.
         }
-        inner.session.line.end("the runtime of this client has ended");
-        inner.session.settle();
+        session.line.end("the runtime of this client has ended");
+        session.settle();
     }
 }
 
@@ -109,13 +109,13 @@ impl Driver {
         self.connected(dialled(&mut attempt).await?)?;
         loop {
             let blocked = {
-                let mut inner = self.shared.lock();
-                inner.session.flush();
-                inner.session.settle();
-                if inner.session.line.is_talking() || inner.session.stream.is_none() {
+                let mut session = self.shared.lock();
+                session.flush();
+                session.settle();
+                if session.line.is_talking() || session.stream.is_none() {
                     return Ok(());
                 }
-                inner.session.is_blocked()
+                session.is_blocked()
             };
             self.watch_writing(blocked);
             self.transfer().await;
@@ -126,33 +126,33 @@ impl Driver {
     fn look(&mut self) -> Option<(Moment, bool)> {
         let now = Moment::now();
         let connect = {
-            let mut inner = self.shared.lock();
-            if inner.closing {
+            let mut session = self.shared.lock();
+            if session.closing {
                 return None;
             }
-            inner.session.line.tick(now);
-            inner.session.flush();
-            inner.session.settle();
-            if inner.session.line.is_talking() {
+            session.line.tick(now);
+            session.flush();
+            session.settle();
+            if session.line.is_talking() {
                 self.backoff.reset();
             }
-            let wanted = inner.session.line.wants_connection() && self.attempt.is_none();
+            let wanted = session.line.wants_connection() && self.attempt.is_none();
             wanted && now >= self.retry
         };
         if connect {
             self.retry = now.after(self.backoff.next_delay());
             self.attempt = Some(self.dial(self.shared.attempt));
         }
-        let mut inner = self.shared.lock();
-        if inner.session.stream.is_none() {
+        let mut session = self.shared.lock();
+        if session.stream.is_none() {
             (self.stream, self.blocked) = (None, None);
         }
-        let mut due = inner.session.line.next_due();
-        if inner.session.line.wants_connection() && self.attempt.is_none() {
+        let mut due = session.line.next_due();
+        if session.line.wants_connection() && self.attempt.is_none() {
             due = due.min(self.retry);
         }
-        inner.plan = due;
-        Some((due, inner.session.is_blocked()))
+        session.plan = due;
+        Some((due, session.is_blocked()))
     }
 
     /// Connect. That may wait, so it is done forked.
@@ -165,7 +165,7 @@ impl Driver {
         let stream = Arc::new(stream);
         self.stream = Some(watch(Arc::clone(&stream), Interest::READABLE)?);
         self.blocked = None;
-        self.shared.lock().session.connect(stream);
+        self.shared.lock().connect(stream);
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl Driver {
             // Nothing is left: the next bytes make it ready again.
             ready.clear_ready();
         }
-        self.shared.lock().session.received(stream.get_ref(), read.map(|count| &buffer[..count]));
+        self.shared.lock().received(stream.get_ref(), read.map(|count| &buffer[..count]));
     }
 
     async fn outgoing(&self) {
@@ -207,9 +207,9 @@ impl Driver {
         let Ok(mut ready) = blocked.writable().await else {
             return std::future::pending().await; // The runtime ends.
         };
-        let mut inner = self.shared.lock();
-        inner.session.flush();
-        if inner.session.is_blocked() {
+        let mut session = self.shared.lock();
+        session.flush();
+        if session.is_blocked() {
             ready.clear_ready();
         }
     }

@@ -45,7 +45,8 @@ impl Session {
     }
 
     /// Nobody needs the session any more, which ends now unless it lives without a connection.
-    pub(crate) fn leave(&mut self, life: Life) {
+    pub(super) fn leave(&mut self, life: Life) {
+        self.closing = true;
         if matches!(life, Life::Connection { .. }) {
             self.line.bye();
             self.flush();

@@ -1,9 +1,12 @@
-//! What both faces of a client have behind them: a session on a line, and who waits for what.
+//! What the blocking and the async client have in common: a session, its connection, and the
+//! callers that wait for answers.
 
 mod connection;
 mod grants;
+mod handle;
 mod loss_notifier;
 mod outcome;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +15,10 @@ use std::time::Duration;
 
 use doorway_protocol::{Code, Fence, Moment, Name, Refusal, Scope, SessionId};
 
+pub(crate) use self::handle::Handle;
 pub(crate) use self::loss_notifier::LossNotifier;
 pub(crate) use self::outcome::Outcome;
+pub(crate) use self::shared::Shared;
 
 use crate::endpoint::{Endpoint, Stream};
 use crate::error::{Error, Lost};
@@ -21,41 +26,57 @@ use crate::line::Line;
 use crate::machine::{Event, Setup};
 use crate::options::Options;
 
-/// A session on a line, and who waits for which answer.
+/// A session, its connection, and the callers that wait for answers.
+///
+/// The caller of each method does not wait: a *driver*, which is a thread or a task in the
+/// background, reads, sends heartbeats and reconnects.
 pub(crate) struct Session {
     pub(crate) line: Line,
+    /// The connection, while there is one.
     pub(crate) stream: Option<Arc<Stream>>,
-    slots: BTreeMap<u64, PendingAnswer>,
-    /// Who wants to know what is lost.
+    /// The requests that callers wait for, by number.
+    pending: BTreeMap<u64, PendingAnswer>,
+    /// What to call when a grant is lost.
     pub(crate) on_lost: Option<LossNotifier>,
-    /// Why grants were lost, until nobody has them any more.
+    /// Why grants were lost, until their owners have been told.
     losses: BTreeMap<(Fence, Name), String>,
-    /// Lets whoever looks after the session do so.
+    /// Wakes the driver.
     kick: Kick,
-    /// Who last welcomed us.
-    pub(crate) welcome: Option<Node>,
-    /// Why the node last did not talk to us.
-    pub(crate) closed: Option<Refusal>,
-    /// When the node stops, if it said so.
+    /// The node that last welcomed us.
+    pub(crate) node: Option<Node>,
+    /// Why the node last refused to talk to us.
+    closed: Option<Refusal>,
+    /// When the node stops, if it has said so.
     stops: Option<Moment>,
-    /// How many answers came.
+    /// How many answers have come.
     pub(crate) answers: u64,
+    /// How many requests callers have made.
+    pub(crate) calls: u64,
+    /// When the driver next wakes by itself.
+    pub(crate) plan: Moment,
+    /// Does a caller read from the connection? Only in the blocking client.
+    pub(crate) reading: bool,
+    /// Does the driver sleep until `plan`, relying on the caller that reads?
+    pub(crate) relying: bool,
+    /// Has the last copy of the client been dropped?
+    pub(crate) closing: bool,
 }
 
-/// How to make someone look.
+/// Wakes the driver of a session.
 pub(crate) type Kick = Box<dyn Fn() + Send + Sync>;
 
 /// The node that welcomed a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The name of the node.
     pub name: String,
-    /// Whom its locks are for.
+    /// Who shares the locks of the node: one user, one machine or a cluster.
     pub scope: Scope,
-    /// The session that it gave us.
+    /// The number of the session at the node; none for a visit.
     pub session: Option<SessionId>,
 }
 
+/// A request that a caller waits for.
 #[derive(Default)]
 struct PendingAnswer {
     outcome: Option<Outcome>,
@@ -65,84 +86,105 @@ struct PendingAnswer {
 impl Session {
     pub(crate) fn new(endpoint: &Endpoint, options: &Options, kick: Kick) -> Result<Self, Error> {
         let network = matches!(endpoint, Endpoint::Tcp(..));
-        #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "it is for TLS"))]
+        #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "only TLS changes it"))]
         let mut line = Line::new(Setup { network, ..options.setup() }, Moment::now());
         if network {
             #[cfg(feature = "tls")]
             let Some(config) = options.tls.clone() else {
-                return Err(cannot_connect(
-                    endpoint,
-                    "sessions over TCP need certificates: give Options::tls",
-                ));
+                let text = "sessions over TCP need certificates: set Options::tls";
+                return Err(cannot_connect(endpoint, text));
             };
             #[cfg(feature = "tls")]
             line.encrypt(config);
             #[cfg(not(feature = "tls"))]
             return Err(cannot_connect(
                 endpoint,
-                "this program was built without TLS (feature `tls`)",
+                "sessions over TCP need the feature `tls` of doorway-client",
             ));
         }
         Ok(Self {
             line,
             stream: None,
-            slots: BTreeMap::new(),
+            pending: BTreeMap::new(),
             on_lost: None,
             losses: BTreeMap::new(),
             kick,
-            welcome: None,
+            node: None,
             closed: None,
             stops: None,
             answers: 0,
+            calls: 0,
+            plan: Moment(0),
+            reading: false,
+            relying: false,
+            closing: false,
         })
     }
 
-    /// Let whoever looks after the session do so.
+    /// Wake the driver.
     pub(crate) fn kick(&self) {
         (self.kick)();
     }
 
-    /// In how long the node stops, if it said so.
+    /// Did the node welcome us on the first connection? If not, why not?
+    pub(crate) fn welcomed(&mut self) -> Result<(), Error> {
+        if let Some(refusal) = self.closed.take() {
+            return Err(Error::Refused(refusal));
+        }
+        if self.line.is_talking() {
+            return Ok(());
+        }
+        let text = "something listens there but does not answer as a node does".to_owned();
+        Err(Error::Refused(Refusal { code: Code::Unavailable, text }))
+    }
+
+    /// Is the outcome of the first connection known?
+    pub(crate) fn is_greeted(&self) -> bool {
+        self.closed.is_some() || self.line.is_talking() || self.stream.is_none()
+    }
+
+    /// How long it is until the node stops, if it has said so.
     pub(crate) fn stopping(&self) -> Option<Duration> {
         self.stops.map(|at| at.since(Moment::now()))
     }
 
-    /// Someone waits for the answer to this request.
+    /// Keep the answer to this request for a caller.
     pub(crate) fn expect(&mut self, number: u64) {
-        self.slots.insert(number, PendingAnswer::default());
+        self.pending.insert(number, PendingAnswer::default());
+        self.calls += 1;
     }
 
-    /// Take the answer if it is there; else wake this one when it is.
+    /// Take the answer to a request, if it has come.
     pub(crate) fn take(&mut self, number: u64) -> Option<Outcome> {
-        let outcome = self.slots.get_mut(&number)?.outcome.take()?;
-        self.slots.remove(&number);
+        let outcome = self.pending.get_mut(&number)?.outcome.take()?;
+        self.pending.remove(&number);
         Some(outcome)
     }
 
-    /// Whom to wake when the answer is there.
+    /// Wake this caller when the answer comes.
     pub(crate) fn watch(&mut self, number: u64, waker: &Waker) {
-        if let Some(slot) = self.slots.get_mut(&number)
-            && !slot.waker.as_ref().is_some_and(|it| it.will_wake(waker))
+        if let Some(pending) = self.pending.get_mut(&number)
+            && !pending.waker.as_ref().is_some_and(|it| it.will_wake(waker))
         {
-            slot.waker = Some(waker.clone());
+            pending.waker = Some(waker.clone());
         }
     }
 
-    /// Nobody waits for that answer any more.
+    /// Stop waiting for an answer; returns the answer if it has come already.
     #[cfg(feature = "tokio")]
     pub(crate) fn forget(&mut self, number: u64) -> Option<Outcome> {
-        self.slots.remove(&number)?.outcome
+        self.pending.remove(&number)?.outcome
     }
 
-    /// Wake one of those who wait, so that it looks after the line.
+    /// Wake one of the waiting callers, so that it reads from the connection. False if none waits.
     pub(crate) fn wake_one(&self) -> bool {
-        let mut waiting = self.slots.values().filter(|slot| slot.outcome.is_none());
-        let waker = waiting.find_map(|slot| slot.waker.as_ref());
+        let mut waiting = self.pending.values().filter(|pending| pending.outcome.is_none());
+        let waker = waiting.find_map(|pending| pending.waker.as_ref());
         waker.inspect(|waker| waker.wake_by_ref()).is_some()
     }
 
-    /// Hand out what has happened.
-    pub(crate) fn dispatch(&mut self) {
+    /// Hand out the events of the machine: answers to callers, losses to the notifier.
+    fn dispatch(&mut self) {
         while let Some(event) = self.line.event() {
             match event {
                 Event::Granted { number, fence, .. } => {
@@ -159,7 +201,7 @@ impl Session {
                 Event::Lost { lock, fence, reason } => self.lost(Lost { lock, fence, reason }),
                 Event::Welcome { node, scope, session, .. } => {
                     (self.closed, self.stops) = (None, None);
-                    self.welcome = Some(Node { name: node, scope, session });
+                    self.node = Some(Node { name: node, scope, session });
                 }
                 Event::Closed(refusal) => self.closed = Some(refusal),
                 Event::Stopping { within } => self.stops = Some(Moment::now().after(within)),
@@ -169,22 +211,16 @@ impl Session {
 
     fn deliver(&mut self, number: u64, outcome: Outcome) {
         self.answers += 1;
-        if let Some(slot) = self.slots.get_mut(&number) {
-            slot.outcome = Some(outcome);
-            if let Some(waker) = slot.waker.take() {
+        if let Some(pending) = self.pending.get_mut(&number) {
+            pending.outcome = Some(outcome);
+            if let Some(waker) = pending.waker.take() {
                 waker.wake();
             }
         }
     }
 }
 
-/// What a process is told that was forked from the one whose session it is.
-pub(crate) fn forked() -> Refusal {
-    let text = "this session is that of the process from which this one was forked: connect anew";
-    Refusal { code: Code::Invalid, text: text.to_owned() }
-}
-
-/// A connection that cannot be made with what was given.
+/// The error for an endpoint that these options cannot connect to.
 fn cannot_connect(endpoint: &Endpoint, text: &str) -> Error {
     let why = std::io::Error::new(std::io::ErrorKind::InvalidInput, text);
     Error::Unreachable { endpoint: endpoint.clone(), why }

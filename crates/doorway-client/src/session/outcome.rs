@@ -1,8 +1,8 @@
 //! What became of a request.
 
-use doorway_protocol::{Code, Fence, LockReport, Locks, Name, NodeStatus, Refusal};
+use doorway_protocol::{Code, Fence, LockReport, Locks, NodeStatus, Refusal};
 
-use crate::error::{Error, Lost, ReleaseError};
+use crate::error::Error;
 use crate::machine::Answer;
 
 /// What became of a request.
@@ -28,23 +28,6 @@ impl Outcome {
         match self {
             Self::Released(held) => Ok(held),
             other => Err(other.unexpected()),
-        }
-    }
-
-    /// The same for who believed to hold it.
-    pub(crate) fn given_back(
-        self,
-        lock: &Name,
-        fence: Fence,
-        lost: impl FnOnce() -> Lost,
-    ) -> Result<(), ReleaseError> {
-        match self.released() {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(lost().into()),
-            Err(why) => {
-                let (lock, why) = (lock.clone(), Box::new(why));
-                Err(ReleaseError::Unknown { lock, fence, why })
-            }
         }
     }
 
