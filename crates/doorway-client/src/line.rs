@@ -1,4 +1,4 @@
-//! A session on a line, which may be encrypted.
+//! A session over a connection that may be encrypted.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,11 +8,12 @@ use crate::machine::{SessionMachine, Setup};
 #[cfg(feature = "tls")]
 use crate::tls::{Encryption, TlsConfig};
 
-/// A [`SessionMachine`] and what stands between it and the bytes of a connection: nothing, or TLS.
+/// A [`SessionMachine`] together with the TLS layer between it and its connection, if there is one.
 ///
-/// It is driven like the machine, of which [`connected`](Line::connected),
+/// It is driven like the machine. Its own methods [`connected`](Line::connected),
 /// [`disconnected`](Line::disconnected), [`receive`](Line::receive) and
-/// [`outgoing`](Line::outgoing) speak of the bytes of the connection.
+/// [`outgoing`](Line::outgoing) take and give the bytes of the connection, which may be encrypted;
+/// all other methods are those of the machine.
 #[derive(Debug)]
 pub struct Line {
     machine: SessionMachine,
@@ -23,7 +24,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A session on a line of its own.
+    /// A session that is still to be opened, on connections that are not encrypted.
     pub fn new(setup: Setup, now: Moment) -> Self {
         Self {
             machine: SessionMachine::new(setup, now),
@@ -34,13 +35,13 @@ impl Line {
         }
     }
 
-    /// Encrypt every connection.
+    /// Encrypt every connection from now on.
     #[cfg(feature = "tls")]
     pub fn encrypt(&mut self, config: TlsConfig) {
         self.config = Some(config);
     }
 
-    /// There is a connection.
+    /// Tell the machine that a connection was made.
     pub fn connected(&mut self, now: Moment) {
         self.machine.connected(now);
         #[cfg(feature = "tls")]
@@ -52,7 +53,7 @@ impl Line {
         }
     }
 
-    /// There is no connection any more.
+    /// Tell the machine that the connection has ended.
     pub fn disconnected(&mut self, now: Moment) {
         #[cfg(feature = "tls")]
         {
@@ -61,7 +62,7 @@ impl Line {
         self.machine.disconnected(now);
     }
 
-    /// These bytes came from the connection.
+    /// Handle bytes that were read from the connection.
     pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
         #[cfg(feature = "tls")]
         if let Some(encryption) = &mut self.encryption {
@@ -70,7 +71,7 @@ impl Line {
         self.machine.receive(now, bytes);
     }
 
-    /// What is to be sent. Whoever sends it takes it away.
+    /// The bytes that are to be written to the connection. The caller removes what it has written.
     pub fn outgoing(&mut self) -> &mut Vec<u8> {
         #[cfg(feature = "tls")]
         if let Some(encryption) = &mut self.encryption {

@@ -1,26 +1,27 @@
-//! Frames: a length of four bytes, the lowest first, and a value.
+//! Frames of the protocol: each holds one value, encoded with postcard.
 
 use serde::{Deserialize, Serialize};
 
 use crate::length_prefix::{FrameBuffer, TooLong, append_frame};
 
-/// How a connection begins. No method of HTTP begins with a zero.
+/// The first bytes of a connection. They begin with a zero, as no HTTP request does, so a node can
+/// serve both on one socket.
 pub const MAGIC: [u8; 8] = *b"\0doorway";
 
-/// How long the value of a frame may be. Lists that could be longer come in pages.
+/// The maximum length of a value in a frame, in bytes. Lists that could be longer are sent in pages.
 pub const MAX_FRAME: usize = 1 << 18;
 
-/// What is wrong with what the other side sent. The connection is of no more use.
+/// Why received bytes cannot be understood. The connection must be closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// It does not speak this protocol.
-    #[error("not the beginning of a doorway connection")]
+    /// The connection does not begin with [`MAGIC`].
+    #[error("the other side does not speak the protocol of Doorway")]
     Magic,
-    /// More than anyone has to say.
-    #[error("a frame of {0} bytes: {MAX_FRAME} are allowed")]
+    /// A frame announces this many bytes, which is more than [`MAX_FRAME`].
+    #[error("the other side sent a frame of {0} bytes; at most {MAX_FRAME} are allowed")]
     TooLong(usize),
-    /// Not what was to be said here.
-    #[error("a frame that means nothing")]
+    /// A frame does not hold a value of the expected type.
+    #[error("the other side sent a frame that cannot be decoded")]
     Garbled,
 }
 

@@ -1,4 +1,4 @@
-//! The task that reads, gives signs of life, notices losses and connects again.
+//! The task that reads, sends heartbeats, notices losses and reconnects.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
@@ -15,16 +15,17 @@ use tokio::task::JoinHandle;
 use crate::endpoint::{Stream, reconnect};
 use crate::session::Shared;
 
-/// A connection and its place in the reactor.
+/// A connection that the reactor watches.
 type WatchedStream = AsyncFd<Arc<Stream>>;
 
-/// The task in the background.
+/// The background task of a client.
 pub(super) struct Driver {
     shared: Arc<Shared>,
     kicked: Arc<Notify>,
     stream: Option<WatchedStream>,
-    /// The same connection, watched for writing while something could not be sent. A Unix socket
-    /// becomes writable whenever the node reads: to be woken for that would double the wake-ups.
+    /// The connection once more, watched for writing, and only while something could not be sent. A
+    /// Unix socket becomes writable whenever the node reads, so watching it always would double the
+    /// number of wake-ups.
     blocked: Option<AsyncFd<OwnedFd>>,
     timer: AsyncFd<Timer>,
     /// When the timer runs out.
@@ -32,7 +33,7 @@ pub(super) struct Driver {
     /// When to try again to connect.
     retry: Moment,
     backoff: Backoff,
-    /// A connection that is being made.
+    /// The attempt to connect that is under way.
     attempt: Option<JoinHandle<io::Result<Stream>>>,
 }
 
@@ -45,18 +46,19 @@ enum Wakeup {
 }
 
 impl Drop for Driver {
-    /// Without a driver nobody reads and nobody gives signs of life: whoever still asks is told.
+    /// Without a driver nothing is read and no heartbeat is sent, so the session is lost and all
+    /// requests are refused.
     fn drop(&mut self) {
         let mut session = self.shared.lock();
         if session.closing {
-            return; // Nobody is left who could ask, and what was kept is not lost.
+            return; // No caller is left, and grants that were left to the session are not lost.
         }
         session.line.end("the runtime of this client has ended");
         session.settle();
     }
 }
 
-/// Wait for a connection that is being made.
+/// Wait for the end of an attempt to connect, or for ever if there is none.
 async fn dialled(attempt: &mut Option<JoinHandle<io::Result<Stream>>>) -> io::Result<Stream> {
     match attempt {
         Some(attempt) => attempt.await.map_err(io::Error::other)?,
@@ -65,7 +67,7 @@ async fn dialled(attempt: &mut Option<JoinHandle<io::Result<Stream>>>) -> io::Re
 }
 
 /// Let the reactor watch a descriptor.
-#[allow(deprecated, reason = "its successor is unsafe, and what is watched here never changes")]
+#[allow(deprecated, reason = "its successor is unsafe, and these descriptors never change")]
 fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     AsyncFd::with_interest(what, interest)
 }
@@ -78,7 +80,7 @@ impl Driver {
         Ok(Self { shared, kicked, stream, blocked, timer, set, retry, backoff, attempt })
     }
 
-    /// Look after the client until nobody needs it.
+    /// Serve the client until its last copy is dropped.
     pub(super) async fn run(mut self) {
         while let Some((due, blocked)) = self.look() {
             self.set_timer(due);
@@ -94,7 +96,7 @@ impl Driver {
                 Wakeup::Timer => self.set = Moment::NEVER,
                 Wakeup::Dialled(stream) => {
                     attempt = None;
-                    // It is tried again, until nobody wants anything any more.
+                    // If this failed, the next turn of the loop tries again.
                     let _ = stream.and_then(|stream| self.connected(stream));
                 }
                 Wakeup::Stream | Wakeup::Kick => {}
@@ -103,7 +105,7 @@ impl Driver {
         }
     }
 
-    /// Make the first connection, and wait until the node has answered to it.
+    /// Make the first connection, and wait until the node has answered or closed it.
     pub(super) async fn greet(&mut self, patience: Duration) -> io::Result<()> {
         let mut attempt = Some(self.dial(patience));
         self.connected(dialled(&mut attempt).await?)?;
@@ -122,7 +124,8 @@ impl Driver {
         }
     }
 
-    /// Do all that is due. Says until when to wait, and whether something could not be sent.
+    /// Do everything that is due. Returns until when to wait and whether something could not be
+    /// sent, or nothing if the client is gone.
     fn look(&mut self) -> Option<(Moment, bool)> {
         let now = Moment::now();
         let connect = {
@@ -155,7 +158,7 @@ impl Driver {
         Some((due, session.is_blocked()))
     }
 
-    /// Connect. That may wait, so it is done forked.
+    /// Begin to connect. That may block, so a thread for blocking work does it.
     fn dial(&self, limit: Duration) -> JoinHandle<io::Result<Stream>> {
         let endpoint = self.shared.endpoint.clone();
         tokio::task::spawn_blocking(move || endpoint.connect_within(limit))
@@ -169,8 +172,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Watch for writing if something could not be sent, and only then. Where that fails, it is
-    /// tried again at the next sign of life.
+    /// Watch the connection for writing if something could not be sent, and only then. If that
+    /// fails, the next heartbeat tries again.
     fn watch_writing(&mut self, blocked: bool) {
         if !blocked {
             self.blocked = None;
@@ -180,7 +183,7 @@ impl Driver {
         }
     }
 
-    /// Wait for bytes, or until what could not be sent can be, and let them through.
+    /// Wait until bytes can be received, or until more can be sent, and do that.
     async fn transfer(&self) {
         tokio::select! {
             () = self.incoming() => {}
@@ -191,12 +194,12 @@ impl Driver {
     async fn incoming(&self) {
         let Some(stream) = &self.stream else { return std::future::pending().await };
         let Ok(mut ready) = stream.readable().await else {
-            return std::future::pending().await; // The runtime ends.
+            return std::future::pending().await; // The runtime is ending.
         };
         let mut buffer = [0; 4096];
         let read = stream.get_ref().receive(&mut buffer, RecvFlags::DONTWAIT);
         if !matches!(read, Ok(count) if count == buffer.len() || count == 0) {
-            // Nothing is left: the next bytes make it ready again.
+            // Everything was read: the next bytes make the connection ready again.
             ready.clear_ready();
         }
         self.shared.lock().received(stream.get_ref(), read.map(|count| &buffer[..count]));
@@ -205,7 +208,7 @@ impl Driver {
     async fn outgoing(&self) {
         let Some(blocked) = &self.blocked else { return std::future::pending().await };
         let Ok(mut ready) = blocked.writable().await else {
-            return std::future::pending().await; // The runtime ends.
+            return std::future::pending().await; // The runtime is ending.
         };
         let mut session = self.shared.lock();
         session.flush();
@@ -214,7 +217,7 @@ impl Driver {
         }
     }
 
-    /// Wait for the timer.
+    /// Wait until the timer runs out.
     async fn time(&self) {
         match self.timer.readable().await {
             Ok(mut ready) => {
@@ -225,8 +228,8 @@ impl Driver {
         }
     }
 
-    /// Let the timer run out by that moment, also if the machine sleeps until then. One that runs
-    /// out earlier does no harm.
+    /// Let the timer run out at this moment. A timer that is set to an earlier moment stays as it
+    /// is: waking too early does no harm.
     fn set_timer(&mut self, due: Moment) {
         if due >= self.set {
             return;

@@ -1,4 +1,4 @@
-//! What a node says.
+//! Handling what the node sends.
 
 use std::time::Duration;
 
@@ -11,12 +11,13 @@ use super::lease::OpenSession;
 use super::{Answer, Event, Grant, Phase, SessionMachine};
 
 impl SessionMachine {
-    /// These bytes came from the node.
+    /// Handle bytes that were read from the connection.
     pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
         self.frames.feed(bytes);
         self.heard = now;
         loop {
-            // What comes too late proves nothing, and a welcome may come too late as well.
+            // An answer that comes after the session has expired proves nothing, and a welcome may
+            // come too late as well.
             self.expire(now);
             let more = match self.phase {
                 Phase::Greeting { said, resume } => self.greeting(now, said, resume),
@@ -70,7 +71,11 @@ impl SessionMachine {
         let session = session.map(|(id, _)| id);
         self.events.push_back(Event::Welcome { node, scope, session, ttl, resumed: resume });
         for claim in lost {
-            self.lost(claim.lock, claim.fence, "the node does not hold it for us any more");
+            self.lost(
+                claim.lock,
+                claim.fence,
+                "the node does not hold it for this client any more",
+            );
         }
         if resume {
             self.send_pending(now);
@@ -79,7 +84,7 @@ impl SessionMachine {
         Ok(())
     }
 
-    /// The session cannot be resumed: not now, or never.
+    /// The node refused to resume the session, for now or for good.
     fn not_resumed(&mut self, refusal: Refusal) {
         match refusal.code {
             Code::Busy | Code::Unavailable => self.phase = Phase::Broken,
@@ -91,8 +96,8 @@ impl SessionMachine {
         }
     }
 
-    /// The node does not talk to us, or we not to it. All requests are refused for that reason, and
-    /// the connection is to be closed.
+    /// Give up the connection because the node does not serve this client, or because it cannot be
+    /// trusted. All requests are refused with this reason, and the connection must be closed.
     pub fn close(&mut self, refusal: Refusal) {
         self.break_connection(&refusal.text);
         let numbers: Vec<u64> = self.pending.keys().copied().collect();
@@ -102,8 +107,8 @@ impl SessionMachine {
         self.events.push_back(Event::Closed(refusal));
     }
 
-    /// Nobody drives this machine any more: all that it holds is lost, and whatever is asked for,
-    /// now or later, is refused.
+    /// End the session because its driver is gone. Everything that it holds is lost, and all requests
+    /// are refused, now and later.
     #[cfg(feature = "tokio")]
     pub(crate) fn end(&mut self, why: &str) {
         self.lose_all(why);
@@ -111,17 +116,17 @@ impl SessionMachine {
         self.phase = Phase::Closed;
     }
 
-    /// What came makes no sense. Where we were not even greeted, that is no node.
+    /// What came cannot be decoded. If it is the answer to our greeting, the other side is not a node.
     fn garbled(&mut self, wrong: &FrameError) {
         if matches!(self.phase, Phase::Greeting { .. }) {
-            let text = format!("whoever answers there is no node that we understand: {wrong}");
+            let text = format!("the process that answers there is not a compatible node: {wrong}");
             return self.close(Refusal { code: Code::Invalid, text });
         }
-        self.break_connection(&format!("the node cannot be understood any more: {wrong}"));
+        self.break_connection(&format!("cannot understand the node any more: {wrong}"));
     }
 
-    /// The connection is of no more use. Whatever ends with it is lost from now on: when we hang
-    /// up, the node gives it to others at once.
+    /// The connection cannot be used any more. What ends with the connection is lost from now on,
+    /// because the node gives it to other clients as soon as the connection is closed.
     pub(crate) fn break_connection(&mut self, why: &str) {
         if self.phase == Phase::Closed {
             return;
@@ -148,7 +153,8 @@ impl SessionMachine {
                 if let Some(pending) = self.answered(number)
                     && pending.is_reported()
                 {
-                    // Where the node heard it twice, its first answer did not arrive.
+                    // If the request was sent twice, the first one may have released the lock, and
+                    // only its answer is missing.
                     let held = held || (pending.own.is_some() && pending.again);
                     self.events.push_back(Event::Released { number, held });
                 }
@@ -168,7 +174,7 @@ impl SessionMachine {
         Ok(true)
     }
 
-    /// A lock is granted; one that is not wanted any more is released at once.
+    /// A lock was granted. If the request was withdrawn, the lock is released at once.
     fn granted(&mut self, now: Moment, number: u64, fence: Fence) {
         let Some(pending) = self.answered(number) else { return self.unwanted(number) };
         let withdrawn = pending.is_withdrawn();
@@ -182,17 +188,19 @@ impl SessionMachine {
         self.events.push_back(Event::Granted { number, lock: ask.lock, fence });
     }
 
-    /// A lock is granted for which nobody waits. If we have it, the node says so twice. Otherwise
-    /// the request was refused just when we sent it again, and the node took it for a new one.
+    /// A lock was granted for a request that does not wait. If we hold the grant, the node has only
+    /// repeated itself. Otherwise the node refused the request at the moment when we sent it again,
+    /// and took the second one for a new request.
     fn unwanted(&mut self, number: u64) {
         if self.grants.values().all(|grant| grant.request != number) {
             put(&Request::Withdraw(number), &mut self.outgoing);
         }
     }
 
-    /// A grant is no more.
+    /// The node says that a grant was lost.
     fn lost(&mut self, lock: Name, fence: Fence, reason: &str) {
-        // What is being released was ours until now, and the answer will only say that it is gone.
+        // A grant that is being released was held until now, and the answer to the release will only
+        // say that it is gone.
         let leaving = self.pending.values().any(|pending| pending.releases_own(&lock, fence));
         let key = (fence, lock);
         if self.grants.remove(&key).is_some() || leaving {

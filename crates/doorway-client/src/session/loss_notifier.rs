@@ -1,4 +1,4 @@
-//! Telling losses.
+//! Calling the program's own function when a grant is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
@@ -6,29 +6,29 @@ use std::thread;
 
 use crate::error::Lost;
 
-/// Tells losses on a thread of its own: whoever hears of one may wait, ask the same client, or
-/// panic, and signs of life go on.
+/// Reports losses on a thread of its own, so that the program's function may block, use the client
+/// or panic while heartbeats go on.
 pub(crate) struct LossNotifier(mpsc::Sender<Lost>);
 
 impl LossNotifier {
     /// # Panics
     ///
-    /// If the system starts no more threads.
+    /// If the system cannot start another thread.
     pub(crate) fn new(tell: impl Fn(&Lost) + Send + 'static) -> Self {
         let (notifier, losses) = mpsc::channel::<Lost>();
         let run = move || {
             for lost in losses {
-                // The next one is told all the same. Whoever panics has said so itself.
+                // The panic has been printed, and the next loss is reported all the same.
                 let _ = catch_unwind(AssertUnwindSafe(|| tell(&lost)));
             }
         };
         let thread = thread::Builder::new().name("doorway-lost".to_owned()).spawn(run);
-        drop(thread.expect("the system starts threads"));
+        drop(thread.expect("the system starts a thread"));
         Self(notifier)
     }
 
     pub(crate) fn tell(&self, lost: Lost) {
-        // Its thread ends only when this is dropped.
+        // Sending cannot fail: the thread ends only when the sender is dropped.
         let _ = self.0.send(lost);
     }
 }

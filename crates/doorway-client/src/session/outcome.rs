@@ -1,11 +1,11 @@
-//! What became of a request.
+//! The outcome of a request.
 
 use doorway_protocol::{Code, Fence, LockReport, Locks, NodeStatus, Refusal};
 
 use crate::error::Error;
 use crate::machine::Answer;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Granted(Fence),
@@ -23,7 +23,7 @@ impl Outcome {
         }
     }
 
-    /// Was it held until now?
+    /// True if the grant was held until it was released.
     pub(crate) fn released(self) -> Result<bool, Error> {
         match self {
             Self::Released(held) => Ok(held),
@@ -59,13 +59,13 @@ impl Outcome {
         }
     }
 
-    /// What is no answer to what was asked.
+    /// The error for an outcome that is not the expected answer.
     fn unexpected(self) -> Error {
         match self {
             Self::Refused(refusal) => refusal.into(),
             Self::Unknown(refusal) => Error::Unknown(refusal),
             other => {
-                let text = format!("the node answered something else: {other:?}");
+                let text = format!("the node answered a different question: {other:?}");
                 Error::Refused(Refusal { code: Code::Invalid, text })
             }
         }

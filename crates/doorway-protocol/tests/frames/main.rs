@@ -175,7 +175,7 @@ fn fences_are_positive_numbers() {
     assert_eq!("1099511627777".parse(), Ok(Fence::new(1, 1)));
     for wrong in ["", "0", "-1", "x", "9223372036854775808", "99999999999999999999999"] {
         let error = wrong.parse::<Fence>().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{wrong:?} is no fence")), "{error}");
+        assert!(error.starts_with(&format!("{wrong:?} is not a fence")), "{error}");
     }
 }
 
