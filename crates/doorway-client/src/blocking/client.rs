@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_was_forked_says_and_ends_nothing() {
+    fn a_forked_child_sends_nothing_and_ends_nothing() {
         let (mut client, mut node) = client();
         let handle = Arc::get_mut(&mut client.handle).expect("the client has no copies");
         let shared = Arc::clone(&handle.shared);

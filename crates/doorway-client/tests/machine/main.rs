@@ -1,9 +1,9 @@
 //! Clients that are cut off, stopped and forgotten: none believes to hold what another was given,
 //! and every request is answered once.
 
+mod messages;
 mod server;
 mod silence;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -276,7 +276,7 @@ proptest! {
     })]
 
     #[test]
-    fn nobody_believes_to_hold_what_another_was_given(
+    fn no_client_believes_to_hold_a_lock_that_another_was_given(
         network: bool,
         patience in prop_oneof![Just(1_000_000), 1..20_u64],
         rates in prop::collection::vec(960_u64..=1040, 3..=4),

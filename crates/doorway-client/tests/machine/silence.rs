@@ -6,13 +6,13 @@ use doorway_client::machine::{Event, SessionMachine, Setup, State};
 use doorway_client::{Code, Fence, Life, Moment, Name, Wait};
 use doorway_protocol::{Opening, Reply, Request};
 
-use crate::words::{
+use crate::messages::{
     CONNECTION, ask, at, hello, holding, holding_over, machine, reply, requests, setup, welcome,
     welcome_as,
 };
 
 #[test]
-fn requests_do_not_wait_for_ever_where_nobody_answers() {
+fn requests_time_out_if_no_node_can_be_reached() {
     let mut machine = machine(CONNECTION);
     let soon = machine.acquire(at(0), ask("a", Wait::Ms(1000)));
     let late = machine.acquire(at(5000), ask("a", Wait::Forever));
@@ -30,7 +30,7 @@ fn requests_do_not_wait_for_ever_where_nobody_answers() {
 }
 
 #[test]
-fn a_wait_ends_without_the_answer_of_a_node_that_hangs() {
+fn a_wait_times_out_if_the_node_hangs() {
     let (mut machine, _) = holding(CONNECTION);
     let number = machine.acquire(at(10), ask("b", Wait::Ms(500)));
     assert_eq!(machine.next_due(), at(2500), "the answer may be on its way");
@@ -55,7 +55,7 @@ fn visiting() -> SessionMachine {
 }
 
 #[test]
-fn a_visitor_finds_out_that_the_node_is_gone() {
+fn a_client_without_a_session_notices_a_dead_node() {
     let mut machine = visiting();
     assert_eq!(machine.next_due(), Moment::NEVER, "nobody waits");
     let number = machine.await_free(at(50_000), &Name::new("a").unwrap());
@@ -81,7 +81,7 @@ fn a_visitor_finds_out_that_the_node_is_gone() {
 }
 
 #[test]
-fn who_slept_asks_before_it_takes_the_node_for_gone() {
+fn a_client_that_was_suspended_asks_before_it_gives_the_node_up() {
     let mut machine = visiting();
     machine.await_free(at(50_000), &Name::new("a").unwrap());
     requests(&mut machine);
@@ -94,7 +94,7 @@ fn who_slept_asks_before_it_takes_the_node_for_gone() {
 }
 
 #[test]
-fn a_silent_network_is_tried_another_way_before_anything_is_lost() {
+fn a_silent_connection_is_replaced_before_anything_is_lost() {
     let (mut machine, fence) = holding_over(CONNECTION, true);
     machine.tick(at(2500));
     machine.tick(at(4999));
@@ -129,7 +129,7 @@ fn a_silent_network_is_tried_another_way_before_anything_is_lost() {
 }
 
 #[test]
-fn what_was_sent_and_not_answered_may_have_been_done() {
+fn a_change_without_an_answer_is_unknown() {
     let (mut machine, fence) = holding(CONNECTION);
     let a = Name::new("a").unwrap();
     let number = machine.acquire(at(3), ask("c", Wait::Forever));
@@ -159,7 +159,7 @@ fn what_was_sent_and_not_answered_may_have_been_done() {
 }
 
 #[test]
-fn a_release_of_which_nobody_waits_to_hear_is_done_all_the_same() {
+fn a_release_is_sent_even_after_its_caller_gave_up() {
     let slow = Setup { patience: Duration::from_secs(1), ..setup(CONNECTION, true) };
     let mut machine = SessionMachine::new(slow, at(0));
     machine.connected(at(0));
@@ -185,7 +185,7 @@ fn a_release_of_which_nobody_waits_to_hear_is_done_all_the_same() {
 }
 
 #[test]
-fn what_is_lost_while_it_is_released_is_told_with_its_reason() {
+fn a_loss_during_a_release_is_reported_with_its_reason() {
     let (mut machine, fence) = holding(CONNECTION);
     let lock = Name::new("a").unwrap();
     let number = machine.release(at(4), &lock, fence);

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 /// The bytes of version 1 never change. `UPDATE=1` writes down what is new.
 #[test]
-fn the_bytes_of_version_1() {
+fn the_bytes_of_version_1_do_not_change() {
     let mut text = String::new();
     for sample in samples::all() {
         let hex = sample.bytes.iter().fold(String::new(), |mut hex, byte| {
@@ -58,7 +58,7 @@ fn round_trip<T: Serialize + DeserializeOwned + Debug + PartialEq>(value: &T) {
 }
 
 #[test]
-fn every_word_comes_out_as_it_went_in() {
+fn every_message_is_read_as_it_was_written() {
     samples::hellos().iter().for_each(round_trip::<Hello>);
     round_trip::<Claims>(&samples::claims());
     samples::greetings().iter().for_each(round_trip::<Greeting>);
@@ -82,7 +82,7 @@ fn a_connection_begins_with_magic() {
 }
 
 #[test]
-fn what_is_too_long_is_said_before_it_comes() {
+fn a_frame_that_is_too_long_is_refused_before_it_arrives() {
     let mut frames = Frames::default();
     frames.feed(&(MAX_FRAME as u32 + 1).to_le_bytes());
     assert_eq!(frames.take::<Request>(), Err(FrameError::TooLong(MAX_FRAME + 1)));
@@ -103,7 +103,7 @@ fn a_frame_holds_one_value_and_nothing_else() {
 }
 
 #[test]
-fn many_frames_at_once_are_taken_where_they_are() {
+fn many_frames_at_once_are_read_without_moving_them() {
     let mut bytes = Vec::new();
     for number in 0..50_000 {
         put(&Request::Alive(number), &mut bytes);
@@ -134,7 +134,7 @@ fn the_claims_of_a_page_fit_into_a_frame() {
 }
 
 #[test]
-fn what_is_too_long_is_not_written() {
+fn a_value_that_is_too_long_is_not_written() {
     let mut bytes = vec![1, 2, 3];
     assert!(!put(&"x".repeat(MAX_FRAME), &mut bytes));
     assert_eq!(bytes, [1, 2, 3]);
@@ -142,7 +142,7 @@ fn what_is_too_long_is_not_written() {
 }
 
 #[test]
-fn reasons_are_cut_where_they_would_not_fit() {
+fn long_reasons_are_cut() {
     let long = "\u{e4}".repeat(MAX_FRAME);
     let kept = long[..4096].to_owned();
     let refusal = Refusal { code: Code::Gone, text: long.clone() };
@@ -181,7 +181,7 @@ fn fences_are_positive_numbers() {
 
 proptest! {
     #[test]
-    fn garbage_is_no_trouble(
+    fn garbage_does_not_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         cut in 0..200_usize,
     ) {
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn a_word_that_is_garbled_is_no_trouble(
+    fn a_changed_byte_does_not_panic(
         which in any::<usize>(),
         at in any::<usize>(),
         with: u8,

@@ -80,7 +80,7 @@ impl Authority {
 }
 
 #[test]
-fn threads_talk_in_secret() {
+fn the_blocking_client_works_over_tls() {
     let authority = Authority::new();
     let host = authority.host();
     let client = Client::connect(&host.endpoint, &authority.options("one.group.doorway")).unwrap();
@@ -91,7 +91,7 @@ fn threads_talk_in_secret() {
 }
 
 #[test]
-fn another_node_or_another_authority_is_refused() {
+fn another_name_or_another_authority_is_refused() {
     let authority = Authority::new();
     let host = authority.host();
     let wrong = [
@@ -110,7 +110,7 @@ fn another_node_or_another_authority_is_refused() {
 }
 
 #[test]
-fn what_follows_the_end_of_the_talk_is_no_trouble() {
+fn bytes_after_the_close_of_tls_are_ignored() {
     let authority = Authority::new();
     let config = authority.node();
     let mut client = ClientEnd::new(&authority.options("one.group.doorway"));
@@ -156,7 +156,7 @@ impl ClientEnd {
 
 #[cfg(feature = "tokio")]
 #[tokio::test]
-async fn tasks_talk_in_secret() {
+async fn the_async_client_works_over_tls() {
     let authority = Authority::new();
     let host = authority.host();
     let options = authority.options("one.group.doorway");

@@ -17,7 +17,7 @@ fn client(host: &Host) -> Client {
 }
 
 #[test]
-fn two_take_turns() {
+fn two_clients_take_turns() {
     let host = Host::unix(LONG);
     let (one, two) = (client(&host), client(&host));
     assert_eq!(one.node().unwrap().name, "model");
@@ -37,7 +37,7 @@ fn two_take_turns() {
 }
 
 #[test]
-fn a_release_by_fence_frees_nothing_newer() {
+fn a_release_by_fence_never_frees_a_newer_grant() {
     let host = Host::unix(LONG);
     let client = client(&host);
     let old = client.acquire("a").enter().unwrap();
@@ -81,7 +81,7 @@ fn threads_share_a_client() {
 }
 
 #[test]
-fn several_locks_are_taken_in_order() {
+fn lock_all_takes_locks_in_the_order_of_their_names() {
     let host = Host::unix(LONG);
     let (one, two) = (client(&host), client(&host));
     let grants = one.lock_all(["b", "a", "b"]).unwrap();
@@ -93,7 +93,7 @@ fn several_locks_are_taken_in_order() {
 }
 
 #[test]
-fn a_silent_node_means_unsure_and_then_lost() {
+fn a_grant_becomes_unsure_and_then_lost_when_the_node_is_silent() {
     let host = Host::unix(Duration::from_secs(3));
     let client = client(&host);
     let (tell, told) = mpsc::channel::<Lost>();
@@ -118,7 +118,7 @@ fn a_silent_node_means_unsure_and_then_lost() {
 }
 
 #[test]
-fn a_node_that_crashed_is_told_what_is_held() {
+fn a_held_lock_survives_a_crash_of_the_node() {
     let host = Host::unix(Duration::from_secs(2));
     let (one, two) = (client(&host), client(&host));
     let grant = one.acquire("a").enter().unwrap();
@@ -134,7 +134,7 @@ fn a_node_that_crashed_is_told_what_is_held() {
 }
 
 #[test]
-fn a_node_that_stops_says_so() {
+fn a_client_learns_that_its_node_is_stopping() {
     let host = Host::unix(LONG);
     let client = client(&host);
     assert_eq!(client.stopping(), None);
@@ -158,7 +158,7 @@ fn a_broken_lock_is_lost() {
 }
 
 #[test]
-fn a_release_without_an_answer_is_neither_done_nor_lost() {
+fn a_release_without_an_answer_is_unknown() {
     let host = Host::unix(LONG);
     let client = Client::connect(&host.endpoint, &options().patience(Duration::from_secs(2)));
     let client = client.unwrap();
@@ -172,7 +172,7 @@ fn a_release_without_an_answer_is_neither_done_nor_lost() {
 }
 
 #[test]
-fn who_hears_of_a_loss_may_panic_and_ask() {
+fn the_loss_callback_may_panic_and_use_the_client() {
     let host = Host::unix(LONG);
     let (one, two) = (client(&host), client(&host));
     let (tell, told) = mpsc::channel();
@@ -194,7 +194,7 @@ fn who_hears_of_a_loss_may_panic_and_ask() {
 }
 
 #[test]
-fn a_wait_that_ends_here_costs_no_one_its_lock() {
+fn a_timeout_while_the_node_is_silent_loses_no_lock() {
     let host = Host::unix(LONG);
     let patience = options().patience(Duration::from_secs(2));
     let client = Client::connect(&host.endpoint, &patience).unwrap();
@@ -212,14 +212,14 @@ fn a_wait_that_ends_here_costs_no_one_its_lock() {
 }
 
 #[test]
-fn nobody_there_is_said_at_once() {
+fn connecting_fails_at_once_if_nobody_listens() {
     let nowhere = Endpoint::parse("@doorway-faces-nobody").unwrap();
     let error = Client::connect(&nowhere, &options()).unwrap_err();
     assert!(error.to_string().starts_with("cannot reach a node at @doorway-faces-nobody: "));
 }
 
 #[test]
-fn requests_end_when_the_node_is_gone_for_good() {
+fn requests_are_refused_when_the_node_stays_away() {
     let host = Host::unix(Duration::from_secs(3));
     let patience = options().patience(Duration::from_secs(2));
     let client = Client::connect(&host.endpoint, &patience).unwrap();

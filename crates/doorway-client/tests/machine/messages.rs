@@ -106,7 +106,7 @@ pub(crate) fn holding_over(life: Life, network: bool) -> (SessionMachine, Fence)
 }
 
 #[test]
-fn the_lease_counts_from_when_the_answered_word_was_sent() {
+fn the_lease_counts_from_when_the_answered_message_was_sent() {
     let (mut machine, fence) = holding(CONNECTION);
     let lock = Name::new("a").unwrap();
     assert_eq!(machine.next_due(), at(2500), "a sign of life every quarter");
@@ -132,7 +132,7 @@ fn the_lease_counts_from_when_the_answered_word_was_sent() {
 }
 
 #[test]
-fn who_comes_back_says_all_that_it_has() {
+fn a_client_that_reconnects_claims_everything_it_has() {
     let (mut machine, fence) = holding(CONNECTION);
     let waits = machine.acquire(at(10), ask("b", Wait::Ms(1000)));
     let release = machine.release(at(10), &Name::new("a").unwrap(), fence);
@@ -165,7 +165,7 @@ fn welcome_again(machine: &mut SessionMachine, now: Moment) {
 }
 
 #[test]
-fn many_claims_come_in_pages() {
+fn many_claims_are_sent_in_pages() {
     let (mut machine, _) = holding(CONNECTION);
     for index in 0..2500 {
         let number = machine.acquire(at(5), ask(&format!("lock {index}"), Wait::Forever));
@@ -185,7 +185,7 @@ fn many_claims_come_in_pages() {
 }
 
 #[test]
-fn a_session_that_is_gone_is_lost() {
+fn a_session_that_the_node_does_not_know_is_lost() {
     for (code, lost, closed) in [
         (Code::Gone, true, false),
         (Code::Forbidden, true, true),
@@ -207,7 +207,7 @@ fn a_session_that_is_gone_is_lost() {
 }
 
 #[test]
-fn whoever_is_no_node_is_told_so() {
+fn a_server_that_is_not_a_node_is_recognized() {
     let mut machine = machine(CONNECTION);
     machine.connected(at(0));
     let number = machine.status(at(0));
@@ -219,7 +219,7 @@ fn whoever_is_no_node_is_told_so() {
 }
 
 #[test]
-fn what_is_withdrawn_and_granted_all_the_same_is_released() {
+fn a_grant_of_a_withdrawn_request_is_released() {
     let (mut machine, _) = holding(CONNECTION);
     let number = machine.acquire(at(10), ask("b", Wait::Forever));
     machine.withdraw(number);
@@ -237,7 +237,7 @@ fn what_is_withdrawn_and_granted_all_the_same_is_released() {
 }
 
 #[test]
-fn sessions_without_a_connection_give_signs_of_life_only_while_they_wait() {
+fn sessions_without_a_connection_send_heartbeats_only_while_they_wait() {
     let (machine, _) = holding(Life::Process { pid: 1 });
     assert_eq!((machine.deadline(), machine.next_due()), (None, Moment::NEVER));
     assert_eq!(machine.state(at(1_000_000)), State::Held);
@@ -253,7 +253,7 @@ fn sessions_without_a_connection_give_signs_of_life_only_while_they_wait() {
 }
 
 #[test]
-fn after_goodbye_there_is_nothing() {
+fn nothing_happens_after_goodbye() {
     let (mut machine, fence) = holding(CONNECTION);
     machine.bye();
     assert_eq!(requests(&mut machine), [Request::Bye]);
@@ -265,7 +265,7 @@ fn after_goodbye_there_is_nothing() {
 }
 
 #[test]
-fn what_the_node_says_of_others_is_no_trouble() {
+fn replies_about_unknown_requests_and_grants_are_handled() {
     let (mut machine, fence) = holding(CONNECTION);
     reply(&mut machine, at(3), &Reply::Granted(1, fence));
     assert!(machine.outgoing().is_empty(), "we have that");
@@ -280,7 +280,7 @@ fn what_the_node_says_of_others_is_no_trouble() {
 }
 
 #[test]
-fn garbage_ends_the_connection_and_what_ends_with_it() {
+fn garbage_ends_the_connection_and_sessions_that_depend_on_it() {
     for (life, network, held) in [
         (CONNECTION, false, false),
         (CONNECTION, true, true),
@@ -300,7 +300,7 @@ fn garbage_ends_the_connection_and_what_ends_with_it() {
 }
 
 #[test]
-fn a_welcome_that_comes_too_late_gives_nothing() {
+fn a_welcome_that_comes_too_late_opens_no_session() {
     let mut machine = machine(CONNECTION);
     machine.connected(at(0));
     let number = machine.acquire(at(0), ask("a", Wait::Forever));
@@ -322,7 +322,7 @@ fn a_welcome_that_comes_too_late_gives_nothing() {
 }
 
 #[test]
-fn who_withdraws_around_a_reconnect_waits_for_nothing() {
+fn a_request_withdrawn_during_a_reconnect_does_not_wait() {
     let (mut machine, _) = holding(CONNECTION);
     let before = machine.acquire(at(10), ask("b", Wait::Forever));
     let during = machine.acquire(at(10), ask("c", Wait::Forever));
