@@ -243,13 +243,13 @@ mod tests {
 
     use super::*;
 
-    /// A client that was granted its first request, and the connection at its node.
+    /// A client that holds the lock `a`, and the node's end of its connection.
     fn client() -> (Client, UnixStream) {
         let name = format!("doorway-blocking-{}", std::process::id());
-        let address = SocketAddr::from_abstract_name(&name).expect("sockets work");
-        let listener = UnixListener::bind_addr(&address).expect("sockets work");
+        let address = SocketAddr::from_abstract_name(&name).expect("the system provides sockets");
+        let listener = UnixListener::bind_addr(&address).expect("the system provides sockets");
         let node = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("sockets work");
+            let (mut stream, _) = listener.accept().expect("the system provides sockets");
             let welcome = Welcome {
                 version: 1,
                 node: "one".to_owned(),
@@ -260,19 +260,19 @@ mod tests {
             };
             let mut bytes = vec![];
             put(&Greeting::Ok(welcome), &mut bytes);
-            let mut heard = [0; 4096];
-            assert_ne!(stream.read(&mut heard).expect("a greeting"), 0);
-            stream.write_all(&bytes).expect("sockets work");
-            assert_ne!(stream.read(&mut heard).expect("a request"), 0);
+            let mut buffer = [0; 4096];
+            assert_ne!(stream.read(&mut buffer).expect("a greeting"), 0);
+            stream.write_all(&bytes).expect("the system provides sockets");
+            assert_ne!(stream.read(&mut buffer).expect("a request"), 0);
             bytes.clear();
             put(&Reply::Granted(1, Fence::new(1, 1)), &mut bytes);
-            stream.write_all(&bytes).expect("sockets work");
+            stream.write_all(&bytes).expect("the system provides sockets");
             stream
         });
         let client = Client::connect(&Endpoint::Abstract(name), &Options::default());
-        let client = client.expect("it listens");
-        client.acquire("a").enter().expect("it is granted").keep();
-        (client, node.join().expect("it does not panic"))
+        let client = client.expect("the node listens");
+        client.acquire("a").enter().expect("the lock is granted").keep();
+        (client, node.join().expect("the node does not panic"))
     }
 
     #[test]
@@ -288,8 +288,8 @@ mod tests {
         drop((grant, client));
         assert!(!shared.lock().closing && shared.lock().stream.is_some());
         node.set_nonblocking(true).unwrap();
-        let heard = node.read(&mut [0; 4096]).unwrap_err();
-        assert_eq!(heard.kind(), io::ErrorKind::WouldBlock, "the node hears nothing");
+        let error = node.read(&mut [0; 4096]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "the node receives nothing");
         shared.lock().closing = true;
         shared.lock().kick();
     }

@@ -1,4 +1,4 @@
-//! The face for tasks.
+//! The async client.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::{LONG, options, until};
 
 async fn client(host: &Host) -> Client {
-    Client::connect(&host.endpoint, &options()).await.expect("it listens")
+    Client::connect(&host.endpoint, &options()).await.expect("the node listens")
 }
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn two_clients_take_turns() {
     let fence = first.fence();
     first.release().await.unwrap();
     assert!(waits.await.unwrap() > fence);
-    until("the release by dropping", || host.count().0 == 0);
+    until("the release of the dropped grant", || host.count().0 == 0);
     drop(one);
     until("goodbye", || host.count().1 == 0);
 }
@@ -39,9 +39,9 @@ async fn dropping_the_future_withdraws_the_request() {
     assert!(wait.await.is_err());
     grant.release().await.unwrap();
     let again = client.acquire("a").try_now().enter().await;
-    assert!(again.is_ok(), "nobody else waits: {again:?}");
+    assert!(again.is_ok(), "no other request waits: {again:?}");
     drop(again);
-    // A future that is dropped when its grant is there already gives it back.
+    // If the future is dropped after the grant has come, the grant is released.
     let lock = client.acquire("b").enter();
     let mut lock = Box::pin(lock);
     assert!(poll_once(&mut lock).await.is_none());
@@ -61,7 +61,7 @@ async fn a_grant_that_was_lost_while_nobody_polled_is_an_error() {
         while host.count().0 == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // The driver hands the grant out, and nobody takes it before it is lost.
+        // The driver receives the grant, but nobody polls the future before the grant is lost.
         tokio::time::sleep(Duration::from_millis(50)).await;
         host.mute(true);
         while client.state() != State::Lost {

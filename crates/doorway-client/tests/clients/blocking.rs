@@ -1,4 +1,4 @@
-//! The face for threads.
+//! The blocking client.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::{LONG, options, until};
 
 fn client(host: &Host) -> Client {
-    Client::connect(&host.endpoint, &options()).expect("it listens")
+    Client::connect(&host.endpoint, &options()).expect("the node listens")
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn two_clients_take_turns() {
     let fence = first.fence();
     first.release().unwrap();
     assert!(waits.join().unwrap() > fence);
-    until("the release by dropping", || host.count().0 == 0);
+    until("the release of the dropped grant", || host.count().0 == 0);
     drop(one);
     until("goodbye", || host.count().1 == 0);
 }
@@ -99,20 +99,22 @@ fn a_grant_becomes_unsure_and_then_lost_when_the_node_is_silent() {
     let (tell, told) = mpsc::channel::<Lost>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = client.acquire("a").enter().unwrap();
-    until("signs of life", || host.signs() > 0);
+    until("heartbeats", || host.signs() > 0);
     assert_ne!(grant.state(), State::Lost);
     host.mute(true);
-    until("being unsure", || grant.state() != State::Held);
+    until("the state to become unsure", || grant.state() != State::Held);
     let lost = told.recv_timeout(LONG).unwrap();
     assert_eq!((&lost.lock, lost.fence), (grant.lock(), grant.fence()));
     assert!(grant.is_lost());
     assert_eq!(grant.remaining(), Some(Duration::ZERO));
-    assert_eq!(host.count().0, 1, "the node still holds it for us");
+    assert_eq!(host.count().0, 1, "the node has not ended the session yet");
     host.mute(false);
-    // The client comes back with a new session, and what was lost stays lost.
+    // The client opens a new session, and the lost grant stays lost.
     let again = client.acquire("a").enter().unwrap();
     assert!(again.fence() > grant.fence() && grant.is_lost());
-    let ReleaseError::Lost(told) = grant.release().unwrap_err() else { panic!("it is known") };
+    let ReleaseError::Lost(told) = grant.release().unwrap_err() else {
+        panic!("the reason is known")
+    };
     assert_eq!(told, lost);
     assert_eq!(again.state(), State::Held);
 }
@@ -125,7 +127,7 @@ fn a_held_lock_survives_a_crash_of_the_node() {
     let waits = thread::spawn(move || two.acquire("a").enter().unwrap().fence());
     thread::sleep(Duration::from_millis(20));
     host.crash();
-    until("coming back", || host.connections() >= 4);
+    until("the reconnects", || host.connections() >= 4);
     assert!(matches!(one.acquire("a").try_now().enter(), Err(Error::NotFree(_))));
     assert_ne!(grant.state(), State::Lost);
     let fence = grant.fence();
@@ -139,7 +141,7 @@ fn a_client_learns_that_its_node_is_stopping() {
     let client = client(&host);
     assert_eq!(client.stopping(), None);
     host.stopping(60_000);
-    until("being told", || client.stopping().is_some());
+    until("the announcement", || client.stopping().is_some());
     assert!(client.stopping().unwrap() <= Duration::from_mins(1));
     host.crash();
     until("the next one", || host.connections() == 2 && client.stopping().is_none());
@@ -153,7 +155,9 @@ fn a_broken_lock_is_lost() {
     two.break_lock("a", grant.fence()).unwrap();
     until("the loss", || grant.is_lost());
     assert_eq!(one.state(), State::Held);
-    let ReleaseError::Lost(lost) = grant.release().unwrap_err() else { panic!("it is known") };
+    let ReleaseError::Lost(lost) = grant.release().unwrap_err() else {
+        panic!("the reason is known")
+    };
     assert_eq!(lost.reason, "broken");
 }
 
@@ -177,9 +181,9 @@ fn the_loss_callback_may_panic_and_use_the_client() {
     let (one, two) = (client(&host), client(&host));
     let (tell, told) = mpsc::channel();
     let handed = Mutex::new(Some(one.clone()));
-    one.on_lost(|_| panic!("nobody calls this"));
+    one.on_lost(|_| panic!("the first callback was replaced"));
     one.on_lost(move |lost| {
-        assert_ne!(lost.lock.as_str(), "a", "this is no trouble");
+        assert_ne!(lost.lock.as_str(), "a", "a panic does not stop the callback");
         let client = handed.lock().unwrap().take().unwrap();
         let grant = client.acquire("c").enter().unwrap();
         tell.send((lost.clone(), grant.fence())).unwrap();
@@ -208,14 +212,14 @@ fn a_timeout_while_the_node_is_silent_loses_no_lock() {
     assert_eq!(held.state(), State::Held);
     host.mute(false);
     held.release().unwrap();
-    assert_eq!(host.connections(), 1, "nobody hung up");
+    assert_eq!(host.connections(), 1, "the connection was not closed");
 }
 
 #[test]
 fn connecting_fails_at_once_if_nobody_listens() {
-    let nowhere = Endpoint::parse("@doorway-faces-nobody").unwrap();
+    let nowhere = Endpoint::parse("@doorway-clients-nobody").unwrap();
     let error = Client::connect(&nowhere, &options()).unwrap_err();
-    assert!(error.to_string().starts_with("cannot reach a node at @doorway-faces-nobody: "));
+    assert!(error.to_string().starts_with("cannot reach a node at @doorway-clients-nobody: "));
 }
 
 #[test]

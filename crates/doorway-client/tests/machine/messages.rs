@@ -1,4 +1,4 @@
-//! What a machine says and when, word by word.
+//! What a machine sends and when, message by message.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use doorway_protocol::{
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Moments of these tests, in milliseconds.
+/// The moment this many milliseconds after the beginning of a test.
 pub(crate) fn at(ms: u64) -> Moment {
     Moment(100 * SECOND + ms * 1_000_000)
 }
@@ -33,7 +33,7 @@ pub(crate) fn ask(lock: &str, wait: Wait) -> Ask {
     Ask { lock, mode: Mode::Exclusive, permits: None, wait }
 }
 
-/// What the machine says after its first words.
+/// The requests that the machine sends, after its greeting.
 pub(crate) fn requests(machine: &mut SessionMachine) -> Vec<Request> {
     let mut frames = Frames::default();
     frames.feed(&std::mem::take(machine.outgoing()));
@@ -41,16 +41,16 @@ pub(crate) fn requests(machine: &mut SessionMachine) -> Vec<Request> {
     std::iter::from_fn(take).collect()
 }
 
-/// The greeting, with all its claims, and the requests behind it.
+/// The greeting that the machine sends, with all its claims, and the requests behind it.
 pub(crate) fn hello(machine: &mut SessionMachine) -> (Opening, Vec<Claims>, Vec<Request>) {
     let mut frames = Frames::default();
     frames.feed(&std::mem::take(machine.outgoing()));
     assert!(frames.magic().expect("magic"));
-    let hello = frames.take::<Hello>().expect("a greeting").expect("all of it");
+    let hello = frames.take::<Hello>().expect("a greeting").expect("a whole frame");
     let mut more = matches!(hello.opening, Opening::Resume { more: true, .. });
     let mut pages = vec![];
     while more {
-        let page = frames.take::<Claims>().expect("claims").expect("all of them");
+        let page = frames.take::<Claims>().expect("claims").expect("a whole frame");
         more = page.more;
         pages.push(page);
     }
@@ -87,7 +87,7 @@ pub(crate) fn reply(machine: &mut SessionMachine, now: Moment, reply: &Reply) {
     machine.receive(now, &bytes);
 }
 
-/// A machine that was welcomed at once and holds `a`.
+/// A machine that was welcomed at once and holds the lock `a`.
 pub(crate) fn holding(life: Life) -> (SessionMachine, Fence) {
     holding_over(life, false)
 }
@@ -97,7 +97,11 @@ pub(crate) fn holding_over(life: Life, network: bool) -> (SessionMachine, Fence)
     machine.connected(at(0));
     let number = machine.acquire(at(0), ask("a", Wait::Forever));
     let (_, _, sent) = hello(&mut machine);
-    assert_eq!(sent, [Request::Acquire(number, ask("a", Wait::Forever))], "without a wait");
+    assert_eq!(
+        sent,
+        [Request::Acquire(number, ask("a", Wait::Forever))],
+        "the request does not wait for the welcome"
+    );
     welcome(&mut machine, at(1));
     let fence = Fence::new(1, 5);
     reply(&mut machine, at(2), &Reply::Granted(number, fence));
@@ -109,26 +113,30 @@ pub(crate) fn holding_over(life: Life, network: bool) -> (SessionMachine, Fence)
 fn the_lease_counts_from_when_the_answered_message_was_sent() {
     let (mut machine, fence) = holding(CONNECTION);
     let lock = Name::new("a").unwrap();
-    assert_eq!(machine.next_due(), at(2500), "a sign of life every quarter");
+    assert_eq!(machine.next_due(), at(2500), "a heartbeat every quarter of the TTL");
     machine.tick(at(2499));
     assert!(machine.outgoing().is_empty());
     machine.tick(at(2500));
-    let [Request::Alive(number)] = requests(&mut machine)[..] else { panic!("no sign of life") };
-    assert_eq!(machine.next_due(), at(5000), "and another one without an answer");
+    let [Request::Alive(number)] = requests(&mut machine)[..] else { panic!("no heartbeat") };
+    assert_eq!(machine.next_due(), at(5000), "the next heartbeat, if there is no answer");
     assert_eq!(machine.grant_state(&lock, fence, at(4999)), State::Held);
     assert_eq!(machine.grant_state(&lock, fence, at(5000)), State::Unsure);
     assert_eq!(machine.grant_state(&lock, fence, at(9499)), State::Unsure);
     assert_eq!(machine.grant_state(&lock, fence, at(9500)), State::Lost);
     reply(&mut machine, at(9000), &Reply::Alive(number));
-    assert_eq!(machine.event(), None, "nobody asked for the answer");
-    assert_eq!(machine.deadline(), Some(at(12_000)), "from when it was sent, not from the answer");
+    assert_eq!(machine.event(), None, "answers to heartbeats are not reported");
+    assert_eq!(
+        machine.deadline(),
+        Some(at(12_000)),
+        "counted from the heartbeat, not from the answer"
+    );
     machine.tick(at(12_000));
     assert!(matches!(machine.event(), Some(Event::Lost { .. })));
     assert!(machine.must_close());
-    assert_eq!(machine.grant_state(&lock, fence, at(0)), State::Lost, "that stays so");
+    assert_eq!(machine.grant_state(&lock, fence, at(0)), State::Lost, "it stays lost");
     machine.disconnected(at(12_000));
     machine.connected(at(12_001));
-    assert!(matches!(hello(&mut machine).0, Opening::New { .. }), "lost is not resumed");
+    assert!(matches!(hello(&mut machine).0, Opening::New { .. }), "a lost session is not resumed");
 }
 
 #[test]
@@ -142,19 +150,25 @@ fn a_client_that_reconnects_claims_everything_it_has() {
     assert!(machine.wants_connection());
     machine.connected(at(200));
     let (opening, pages, sent) = hello(&mut machine);
-    let Opening::Resume { session, held, waiting, more, .. } = opening else { panic!("new") };
+    let Opening::Resume { session, held, waiting, more, .. } = opening else {
+        panic!("a new session")
+    };
     assert_eq!((session, waiting, more), (SessionId(7), vec![waits], false));
     assert_eq!(held.len(), 1);
     assert_eq!((held[0].lock.as_str(), held[0].request), ("c", again));
-    assert!(pages.is_empty() && sent.is_empty(), "claims first, then the welcome");
+    assert!(pages.is_empty() && sent.is_empty(), "the requests follow the welcome");
     welcome_again(&mut machine, at(300));
-    assert_eq!(machine.deadline(), Some(at(9700)), "from the greeting, not from the welcome");
+    assert_eq!(
+        machine.deadline(),
+        Some(at(9700)),
+        "counted from the greeting, not from the welcome"
+    );
     let sent = requests(&mut machine);
     let left = Request::Acquire(waits, ask("b", Wait::Ms(710)));
     assert_eq!(sent[0], left, "with the time that is left");
     assert_eq!(sent[1], Request::Release(release, Name::new("a").unwrap(), fence));
     assert_eq!(sent.len(), 2);
-    // The node heard the release before: that it frees nothing now does not mean a loss.
+    // The node received the release before, so that it frees nothing now does not mean a loss.
     reply(&mut machine, at(301), &Reply::Released(release, false));
     assert_eq!(machine.event(), Some(Event::Released { number: release, held: true }));
 }
@@ -177,7 +191,7 @@ fn many_claims_are_sent_in_pages() {
     machine.disconnected(at(6));
     machine.connected(at(7));
     let (opening, pages, _) = hello(&mut machine);
-    let Opening::Resume { held, waiting, .. } = opening else { panic!("new") };
+    let Opening::Resume { held, waiting, .. } = opening else { panic!("a new session") };
     assert_eq!(pages.len(), 2);
     let all: usize = held.len() + pages.iter().map(|page| page.held.len()).sum::<usize>();
     let waits: usize = waiting.len() + pages.iter().map(|page| page.waiting.len()).sum::<usize>();
@@ -232,7 +246,7 @@ fn a_grant_of_a_withdrawn_request_is_released() {
     let [Request::Release(release, name, fence)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((name.as_str(), *fence), ("b", Fence::new(1, 9)));
     reply(&mut machine, at(12), &Reply::Released(*release, true));
-    assert_eq!(machine.event(), None, "of all that nothing is told");
+    assert_eq!(machine.event(), None, "none of this is reported");
     assert_eq!(machine.held().count(), 1);
 }
 
@@ -243,7 +257,7 @@ fn sessions_without_a_connection_send_heartbeats_only_while_they_wait() {
     assert_eq!(machine.state(at(1_000_000)), State::Held);
 
     let (mut machine, _) = holding(Life::Lease);
-    assert_eq!(machine.next_due(), at(9500), "it ends unless someone renews it");
+    assert_eq!(machine.next_due(), at(9500), "it expires unless it is renewed");
     machine.acquire(at(100), ask("b", Wait::Forever));
     assert_eq!(machine.next_due(), at(2500));
     let number = machine.alive(at(200));
@@ -268,9 +282,13 @@ fn nothing_happens_after_goodbye() {
 fn replies_about_unknown_requests_and_grants_are_handled() {
     let (mut machine, fence) = holding(CONNECTION);
     reply(&mut machine, at(3), &Reply::Granted(1, fence));
-    assert!(machine.outgoing().is_empty(), "we have that");
+    assert!(machine.outgoing().is_empty(), "the machine holds this grant already");
     reply(&mut machine, at(3), &Reply::Granted(99, Fence::new(1, 99)));
-    assert_eq!(requests(&mut machine), [Request::Withdraw(99)], "nobody would release it");
+    assert_eq!(
+        requests(&mut machine),
+        [Request::Withdraw(99)],
+        "otherwise nobody would release it"
+    );
     reply(&mut machine, at(3), &Reply::Lost(Name::new("b").unwrap(), fence, String::new()));
     assert_eq!((machine.event(), machine.held().count()), (None, 1));
     reply(&mut machine, at(3), &Reply::Lost(Name::new("a").unwrap(), fence, String::new()));
@@ -318,7 +336,7 @@ fn a_welcome_that_comes_too_late_opens_no_session() {
     machine.connected(at(9700));
     let (opening, _, sent) = hello(&mut machine);
     assert!(matches!(opening, Opening::New { .. }));
-    assert_eq!(sent, [Request::Acquire(number, ask("a", Wait::Forever))], "it is asked again");
+    assert_eq!(sent, [Request::Acquire(number, ask("a", Wait::Forever))], "it is requested again");
 }
 
 #[test]
@@ -330,8 +348,8 @@ fn a_request_withdrawn_during_a_reconnect_does_not_wait() {
     machine.disconnected(at(20));
     machine.connected(at(30));
     let (opening, ..) = hello(&mut machine);
-    let Opening::Resume { waiting, .. } = opening else { panic!("new") };
-    assert_eq!(waiting, [during], "the other one is not wanted any more");
+    let Opening::Resume { waiting, .. } = opening else { panic!("a new session") };
+    assert_eq!(waiting, [during], "the other request was withdrawn");
     machine.withdraw(during);
     welcome(&mut machine, at(40));
     assert_eq!(requests(&mut machine), [Request::Withdraw(during)]);

@@ -1,4 +1,4 @@
-//! Frames are the same on every machine, in whatever pieces they come, and garbage is no frame.
+//! Frames: their bytes never change, they can arrive in any pieces, and garbage is refused.
 
 mod samples;
 
@@ -13,16 +13,16 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The bytes of version 1 never change. `UPDATE=1` writes down what is new.
+/// The bytes of version 1 never change. `UPDATE=1` adds new messages to the golden file.
 #[test]
 fn the_bytes_of_version_1_do_not_change() {
     let mut text = String::new();
     for sample in samples::all() {
         let hex = sample.bytes.iter().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").expect("a text takes all");
+            write!(hex, "{byte:02x}").expect("writing to a string succeeds");
             hex
         });
-        writeln!(text, "{}\n  {hex}", sample.said).unwrap();
+        writeln!(text, "{}\n  {hex}", sample.value).unwrap();
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/version_1.txt");
     if env::var_os("UPDATE").is_some() {
@@ -30,12 +30,15 @@ fn the_bytes_of_version_1_do_not_change() {
     }
     let golden = fs::read_to_string(path).unwrap();
     for (ours, theirs) in text.lines().zip(golden.lines()) {
-        assert_eq!(ours, theirs, "version 1 has changed; clients and nodes of it would not agree");
+        assert_eq!(
+            ours, theirs,
+            "version 1 has changed, so old clients and new nodes would not understand each other"
+        );
     }
     assert_eq!(text, golden);
 }
 
-/// A value comes out as it went in, whatever pieces its bytes come in.
+/// A value is read as it was written, whatever pieces its bytes arrive in.
 fn round_trip<T: Serialize + DeserializeOwned + Debug + PartialEq>(value: &T) {
     let mut bytes = Vec::new();
     put(value, &mut bytes);
@@ -48,7 +51,7 @@ fn round_trip<T: Serialize + DeserializeOwned + Debug + PartialEq>(value: &T) {
         while let Some(value) = frames.take::<T>().expect("whole frames") {
             got.push(value);
         }
-        assert_eq!(got.len(), cut / (bytes.len() / 2), "no frame before it is whole");
+        assert_eq!(got.len(), cut / (bytes.len() / 2), "no frame is read before it is complete");
         frames.feed(&bytes[cut..]);
         while let Some(value) = frames.take::<T>().expect("whole frames") {
             got.push(value);
@@ -114,7 +117,7 @@ fn many_frames_at_once_are_read_without_moving_them() {
         assert_eq!(frames.take(), Ok(Some(Request::Alive(number))));
     }
     assert_eq!(frames.take::<Request>(), Ok(None));
-    assert!(frames.space().capacity() <= 4096, "a burst gives its memory back");
+    assert!(frames.space().capacity() <= 4096, "the memory of a burst is given back");
 }
 
 #[test]
@@ -130,7 +133,11 @@ fn the_claims_of_a_page_fit_into_a_frame() {
     let claims = Claims { held, waiting: vec![u64::MAX; Claims::MAX], more: true };
     let mut bytes = Vec::new();
     put(&claims, &mut bytes);
-    assert!(bytes.len() < MAX_FRAME - 8192, "and beside them a greeting: {}", bytes.len());
+    assert!(
+        bytes.len() < MAX_FRAME - 8192,
+        "there must be room for a greeting besides: {}",
+        bytes.len()
+    );
 }
 
 #[test]
@@ -138,7 +145,10 @@ fn a_value_that_is_too_long_is_not_written() {
     let mut bytes = vec![1, 2, 3];
     assert!(!put(&"x".repeat(MAX_FRAME), &mut bytes));
     assert_eq!(bytes, [1, 2, 3]);
-    assert!(put(&"x".repeat(MAX_FRAME - 3), &mut bytes), "with three bytes for its length");
+    assert!(
+        put(&"x".repeat(MAX_FRAME - 3), &mut bytes),
+        "postcard needs three bytes for the length"
+    );
 }
 
 #[test]
@@ -155,8 +165,8 @@ fn long_reasons_are_cut() {
     }
     let refusal = Refusal { code: Code::Gone, text: kept.clone() };
     assert_eq!(frames.take(), Ok(Some(Reply::Refused(1, refusal))));
-    let Ok(Some(Reply::Lost(.., reason))) = frames.take() else { panic!("not lost") };
-    assert_eq!(reason, format!("x{}", &kept[..4094]), "at the end of a letter");
+    let Ok(Some(Reply::Lost(.., reason))) = frames.take() else { panic!("not a loss") };
+    assert_eq!(reason, format!("x{}", &kept[..4094]), "cut at the end of a character");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! One of each word.
+//! One sample of each message.
 
 use doorway_protocol::{
     Absent, Ask, Claim, Claims, ClientInfo, Code, Fence, Greeting, Hello, Holder, Life, LockLine,
@@ -7,20 +7,20 @@ use doorway_protocol::{
 };
 use serde::Serialize;
 
-/// The bytes of a frame, with what it says.
+/// The bytes of a frame, and the value in it as text.
 pub(crate) struct Sample {
-    pub(crate) said: String,
+    pub(crate) value: String,
     pub(crate) bytes: Vec<u8>,
 }
 
 fn sample<T: Serialize + std::fmt::Debug>(value: &T) -> Sample {
     let mut bytes = Vec::new();
     put(value, &mut bytes);
-    Sample { said: format!("{value:?}"), bytes }
+    Sample { value: format!("{value:?}"), bytes }
 }
 
 pub(crate) fn name(text: &str) -> Name {
-    Name::new(text).expect("a name")
+    Name::new(text).expect("a valid name")
 }
 
 fn fence() -> Fence {
@@ -180,7 +180,7 @@ pub(crate) fn replies() -> Vec<Reply> {
     replies
 }
 
-/// All of them.
+/// All samples.
 pub(crate) fn all() -> Vec<Sample> {
     let mut all: Vec<Sample> = hellos().iter().map(sample).collect();
     all.push(sample(&claims()));
