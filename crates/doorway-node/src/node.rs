@@ -14,13 +14,13 @@ use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::inner::Inner;
 use crate::lock_clients::LockClients;
+use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::reclaim::{ReclaimError, reclaim};
 use crate::runtime::{LinkTask, NodeRuntime};
 use crate::views::Volatile;
 use crate::wait_report::WaitReport;
-use doorway_core::Mode;
-use doorway_protocol::{Fence, Name, NameError};
+use doorway_protocol::{Fence, Mode, Name, NameError};
 
 /// A node of a group, or a node without peers. Clones are the same node. It runs until
 /// [`Node::stop`], or until the last clone and all of its handles, requests and guards are dropped.
@@ -111,7 +111,7 @@ impl Node {
         fence: Fence,
         session: Session,
     ) -> Result<OwnedGuard, ReclaimError> {
-        reclaim(self.open(name)?, mode, fence, session)
+        reclaim(self.open(name)?, to_algorithm(mode), fence, session)
     }
 
     /// Begin to serve: former holders have reclaimed their locks, or have had the time to do so. A

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::inner::Inner;
 use crate::lock_clients::cut;
 use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
+use crate::mode::to_client;
 use crate::wait_report::{ClientInfo, WaitReport, Waiter, Waits};
 
 /// How long the other members have to answer.
@@ -184,7 +185,7 @@ impl Inner {
         ClientInfo {
             node: self.names[node.index()].clone(),
             session: (client.session != 0).then_some(client.session),
-            mode: client.mode,
+            mode: to_client(client.mode),
             fence: match client.status {
                 ClientStatus::Inside(fence) => Some(fence),
                 ClientStatus::Waiting(_) => None,

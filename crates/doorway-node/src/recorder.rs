@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::locks::{LockEvent, Record, Rule, Setup};
+use crate::mode::to_client;
 
 /// How many records may wait to be written.
 const QUEUE: usize = 1 << 16;
@@ -180,14 +181,14 @@ fn line_of(names: &[String], rule: &Rule, event: LockEvent) -> Event {
         LockEvent::Begin(start) => {
             let holder = |Holder { node, mode, permits }: Holder| recording::Holder {
                 node: name(node),
-                mode,
+                mode: to_client(mode),
                 permits,
             };
             let holders = start.holders.into_iter().map(holder).collect();
             let (algorithm, permits) = (rule.info.name.to_owned(), rule.group.permits());
             Event::Begin { algorithm, permits, holders, floor: start.floor }
         }
-        LockEvent::Acquire(mode) => Event::Acquire { mode },
+        LockEvent::Acquire(mode) => Event::Acquire { mode: to_client(mode) },
         LockEvent::Enter => Event::Enter,
         LockEvent::Release => Event::Release,
         LockEvent::Send { to, message } => Event::Send { to: name(to), message },

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_core::{Mode, NodeId};
-use doorway_protocol::{Fence, Name};
+use doorway_core::NodeId;
+use doorway_protocol::{Fence, Mode, Name};
 
 use crate::messages::{ClientReport, ClientStatus};
 
@@ -155,7 +155,7 @@ mod tests {
         let mut waits = Waits::default();
         let mut add = |lock: &str, session, status| {
             let lock = Name::new(lock).unwrap();
-            let (mode, client) = (Mode::Exclusive, None);
+            let (mode, client) = (doorway_core::Mode::Exclusive, None);
             let client = ClientReport { lock, session, mode, status, since_ms: 0, client };
             waits.add(NodeId(0), &client);
         };

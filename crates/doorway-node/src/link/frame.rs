@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use doorway_protocol::length_prefix::{FrameBuffer, TooLong, append_frame};
+
 use super::hello::Hello;
 
 /// The longest frame in bytes, without its length prefix.
@@ -15,9 +17,6 @@ pub const MESSAGE_MAX: usize = FRAME_MAX - 1 - 2 * NUMBER_MAX;
 
 /// The most bytes that an encoded number takes.
 const NUMBER_MAX: usize = 10;
-
-/// The size of the length prefix in bytes.
-const LENGTH: usize = 4;
 
 /// One frame of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,8 +86,11 @@ impl<'a> Frame<'a> {
     ///
     /// If the frame is too long. The caller must limit the length of messages and hellos.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let begin = out.len();
-        out.extend_from_slice(&[0; LENGTH]);
+        let length = append_frame(out, |out| self.append(out));
+        assert!(length <= FRAME_MAX, "a frame of {length} bytes");
+    }
+
+    fn append(&self, out: &mut Vec<u8>) {
         match self {
             Self::Hello(hello) => {
                 out.push(Kind::Hello as u8);
@@ -108,9 +110,6 @@ impl<'a> Frame<'a> {
                 append(why, out);
             }
         }
-        let length = out.len() - begin - LENGTH;
-        assert!(length <= FRAME_MAX, "a frame of {length} bytes");
-        out[begin..begin + LENGTH].copy_from_slice(&(length as u32).to_le_bytes());
     }
 
     fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
@@ -145,49 +144,26 @@ fn whole<'a, T: serde::Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
 }
 
 /// Decodes frames from bytes, in whatever pieces they arrive.
-///
-/// Its memory grows with the bytes that have arrived, never with the length that a frame announces.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    bytes: Vec<u8>,
-    /// How many of the bytes have been decoded.
-    read: usize,
-}
+pub struct Decoder(FrameBuffer<FRAME_MAX>);
 
 impl Decoder {
     /// The buffer to which the next bytes must be appended.
     pub fn room(&mut self) -> &mut Vec<u8> {
-        if self.read > 0 {
-            self.bytes.drain(..self.read);
-            self.read = 0;
-        }
-        &mut self.bytes
+        self.0.space()
     }
 
     /// Has a whole frame arrived, or bytes that cannot become one?
     pub fn is_ready(&self) -> bool {
-        !matches!(self.peek(), Ok(None))
+        !matches!(self.0.whole(), Ok(None))
     }
 
     /// The next frame, if all of it has arrived.
     pub fn frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
-        let Some(length) = self.peek()? else { return Ok(None) };
-        let begin = self.read + LENGTH;
-        self.read = begin + length;
-        Frame::decode(&self.bytes[begin..self.read]).map(Some)
-    }
-
-    /// The length of the next frame, if all of it has arrived.
-    fn peek(&self) -> Result<Option<usize>, FrameError> {
-        let rest = &self.bytes[self.read..];
-        let Some((length, rest)) = rest.split_first_chunk::<LENGTH>() else { return Ok(None) };
-        let length = u32::from_le_bytes(*length) as usize;
-        if length > FRAME_MAX {
-            return Err(FrameError::TooLong(length));
+        match self.0.frame() {
+            Ok(Some(frame)) => Frame::decode(frame).map(Some),
+            Ok(None) => Ok(None),
+            Err(TooLong(length)) => Err(FrameError::TooLong(length)),
         }
-        if length == 0 {
-            return Err(FrameError::Empty);
-        }
-        Ok((rest.len() >= length).then_some(length))
     }
 }
