@@ -1,5 +1,6 @@
-//! Undirected connected graphs, over which a wave builds a tree.
+//! Undirected connected graphs, over which a wave can build a tree.
 
+use alloc::format;
 use alloc::vec::Vec;
 
 use crate::{GroupError, NodeId};
@@ -19,7 +20,9 @@ impl Graph {
         let mut neighbours = alloc::vec![Vec::new(); size];
         for (one, other) in edges {
             if one == other || one.index() >= size || other.index() >= size {
-                return Err(GroupError::new("an edge joins two different nodes of the graph"));
+                return Err(GroupError::new(format!(
+                    "an edge from {one} to {other} does not join two different nodes of 1 to {size}"
+                )));
             }
             neighbours[one.index()].push(other);
             neighbours[other.index()].push(one);
@@ -30,7 +33,9 @@ impl Graph {
         }
         let graph = Self { neighbours };
         if graph.reached() < size {
-            return Err(GroupError::new("the graph must be connected"));
+            return Err(GroupError::new(
+                "the graph is not connected; add edges until every node can be reached",
+            ));
         }
         Ok(graph)
     }
@@ -41,13 +46,13 @@ impl Graph {
         Self::new(size, edges.filter(|(one, other)| one != other)).expect("a ring is connected")
     }
 
-    /// Everyone joined to everyone.
+    /// A mesh: every node is joined to every other.
     pub fn mesh(size: usize) -> Self {
         let edges = (0..size).flat_map(|i| (0..i).map(move |j| (NodeId::at(i), NodeId::at(j))));
         Self::new(size, edges).expect("a mesh is connected")
     }
 
-    /// How many nodes the first one reaches.
+    /// The number of nodes that can be reached from the first one.
     fn reached(&self) -> usize {
         let mut seen = alloc::vec![false; self.size()];
         let mut open: Vec<usize> = (0..self.size().min(1)).collect();
@@ -61,17 +66,17 @@ impl Graph {
         count
     }
 
-    /// How many nodes.
+    /// The number of nodes.
     pub fn size(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// How many edges.
+    /// The number of edges.
     pub fn edges(&self) -> usize {
         self.neighbours.iter().map(Vec::len).sum::<usize>() / 2
     }
 
-    /// The neighbours of a node, ascending.
+    /// The neighbours of a node, in ascending order.
     pub fn neighbours(&self, node: NodeId) -> &[NodeId] {
         &self.neighbours[node.index()]
     }

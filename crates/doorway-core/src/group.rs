@@ -1,5 +1,5 @@
-//! The group: who is in it, and what its algorithm's topology needs. Shared by all nodes, part of
-//! no node's state.
+//! The group: its nodes, and the topology that its algorithm needs. All nodes share it; it is not
+//! part of a node's state.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,18 +10,19 @@ use crate::quorums::{self, Quorums};
 use crate::tree::{Tree, TreeShape};
 use crate::{Graph, NodeId, NodeSet};
 
-/// The largest group: enough for any simulation, small enough that sizes multiply safely.
+/// The largest number of nodes in a group: enough for any simulation, and small enough that
+/// products of sizes do not overflow.
 pub const MAX_NODES: usize = 16_777_216;
 
-/// The most permits, for the same reasons.
+/// The largest number of permits, for the same reasons.
 const MAX_PERMITS: u32 = 1 << 24;
 
-/// Why a group cannot be.
+/// Why a group cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupError(String);
 
 impl GroupError {
-    /// An error that says `reason`, in words for the person who asked.
+    /// An error with this reason, which is shown to the user as it is.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
@@ -35,10 +36,10 @@ impl fmt::Display for GroupError {
 
 impl core::error::Error for GroupError {}
 
-/// The wires along which messages travel.
+/// The links along which messages travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wiring {
-    /// Everyone reaches everyone.
+    /// Every node reaches every other.
     #[default]
     Mesh,
     /// Each node reaches its successor.
@@ -47,12 +48,12 @@ pub enum Wiring {
     Tree,
 }
 
-/// What a person may choose about a group; what is left out takes the algorithm's default.
+/// The choices a user has about a group. What is left out takes the algorithm's default.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
-    /// How many may be inside at once.
+    /// The number of clients that may be inside at once.
     pub permits: Option<u32>,
-    /// How many permits one node may hold.
+    /// The number of permits that one node may hold.
     pub seats: Option<u32>,
     /// The quorum construction.
     pub quorums: Option<quorums::Kind>,
@@ -60,15 +61,15 @@ pub struct Shape {
     pub weights: Option<Vec<u32>>,
     /// The tree.
     pub tree: Option<TreeShape>,
-    /// The wires.
+    /// The links along which messages travel.
     pub wiring: Option<Wiring>,
-    /// The graph for a wave.
+    /// The graph over which a wave builds a tree.
     pub graph: Option<Graph>,
-    /// Who starts the wave.
+    /// The nodes that start the wave.
     pub initiators: Option<NodeSet>,
 }
 
-/// The members and their arrangement.
+/// The nodes of a group and their topology.
 #[derive(Clone, Debug)]
 pub struct Group {
     size: u32,
@@ -83,7 +84,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group of `size` nodes in which everyone reaches everyone.
+    /// A group of `size` nodes in which every node reaches every other.
     pub fn new(size: usize) -> Result<Self, GroupError> {
         if size == 0 || size > MAX_NODES {
             let reason = format!("a group has 1 to {MAX_NODES} nodes, not {size}");
@@ -102,7 +103,7 @@ impl Group {
         })
     }
 
-    /// Let `permits` clients in at once, at most `seats` of one node.
+    /// Allow `permits` clients inside at once, and at most `seats` of them at one node.
     pub fn with_permits(mut self, permits: u32, seats: u32) -> Result<Self, GroupError> {
         if permits == 0 || permits > MAX_PERMITS {
             let reason = format!("a group has 1 to {MAX_PERMITS} permits, not {permits}");
@@ -112,12 +113,16 @@ impl Group {
             return Err(GroupError::new("a node has at least one seat, not 0"));
         }
         if seats > permits {
-            let reason = format!("{seats} seats a node make no sense with {permits} permits");
+            let reason = format!(
+                "{seats} seats per node are more than the {permits} permits of the group; \
+                 choose at most {permits}"
+            );
             return Err(GroupError::new(reason));
         }
         if u64::from(seats) * u64::from(self.size) < u64::from(permits) {
             let reason = format!(
-                "{} nodes with {seats} seats each cannot hold {permits} permits",
+                "{} nodes with {seats} seats each cannot hold {permits} permits; choose more seats \
+                 or fewer permits",
                 self.size
             );
             return Err(GroupError::new(reason));
@@ -129,62 +134,72 @@ impl Group {
     /// Give each node its quorum.
     pub fn with_quorums(mut self, quorums: Quorums) -> Result<Self, GroupError> {
         if quorums.size() != self.size {
-            let reason = format!("quorums for {} nodes, not {}", quorums.size(), self.size);
+            let reason = format!(
+                "the quorums are for {} nodes, but the group has {}",
+                quorums.size(),
+                self.size
+            );
             return Err(GroupError::new(reason));
         }
         self.quorums = Some(quorums);
         Ok(self)
     }
 
-    /// Give each node's vote its weight.
+    /// Give each node's vote a weight.
     pub fn with_weights(mut self, weights: Vec<u32>) -> Result<Self, GroupError> {
         if weights.len() != self.size as usize {
-            let reason = format!("{} weights for {} nodes", weights.len(), self.size);
+            let reason = format!(
+                "there are {} weights for {} nodes; give one for each node",
+                weights.len(),
+                self.size
+            );
             return Err(GroupError::new(reason));
         }
         if weights.iter().all(|weight| *weight == 0) {
-            return Err(GroupError::new("at least one weight must not be zero"));
+            return Err(GroupError::new("all weights are zero; at least one must be positive"));
         }
         self.weights = weights;
         Ok(self)
     }
 
-    /// Span the group by a tree.
+    /// Arrange the nodes in a tree.
     pub fn with_tree(mut self, tree: Tree) -> Result<Self, GroupError> {
         if tree.size() != self.size as usize {
-            let reason = format!("a tree of {} nodes for {}", tree.size(), self.size);
+            let reason =
+                format!("the tree has {} nodes, but the group has {}", tree.size(), self.size);
             return Err(GroupError::new(reason));
         }
         self.tree = Some(tree);
         Ok(self)
     }
 
-    /// Let messages travel along these wires.
+    /// Choose the links along which messages travel.
     pub fn with_wiring(mut self, wiring: Wiring) -> Self {
         self.wiring = wiring;
         self
     }
 
-    /// Let a wave run over `graph`, started by `initiators`.
+    /// Provide a graph for a wave, and the nodes that start the wave.
     pub fn with_graph(mut self, graph: Graph, initiators: NodeSet) -> Result<Self, GroupError> {
         if graph.size() != self.size as usize {
-            let reason = format!("a graph of {} nodes for {}", graph.size(), self.size);
+            let reason =
+                format!("the graph has {} nodes, but the group has {}", graph.size(), self.size);
             return Err(GroupError::new(reason));
         }
         if initiators.is_empty() || initiators.iter().any(|node| !self.contains(node)) {
-            let reason = "a wave is started by one or more nodes of the group";
+            let reason = "the initiators of a wave must be one or more nodes of the group";
             return Err(GroupError::new(reason));
         }
         (self.graph, self.initiators) = (Some(graph), initiators);
         Ok(self)
     }
 
-    /// How many nodes there are (N).
+    /// The number of nodes (N).
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// Is this a node of the group?
+    /// Whether `node` is a node of the group.
     pub fn contains(&self, node: NodeId) -> bool {
         node.0 < self.size
     }
@@ -199,7 +214,8 @@ impl Group {
         self.nodes().filter(move |node| *node != me)
     }
 
-    /// The others, beginning with the successor of `me` and going round: the fair order to scan.
+    /// All nodes but one, beginning with the successor of `me` and going round the ring: the order
+    /// in which a scan is fair.
     pub fn others_from(&self, me: NodeId) -> impl Iterator<Item = NodeId> + use<> {
         (me.0 + 1..self.size).chain(0..me.0).map(NodeId)
     }
@@ -209,7 +225,7 @@ impl Group {
         NodeId((node.0 + 1) % self.size)
     }
 
-    /// Is there a wire from one node to another?
+    /// Whether there is a link from one node to another.
     pub fn wired(&self, from: NodeId, to: NodeId) -> bool {
         match self.wiring {
             Wiring::Mesh => from != to,
@@ -220,38 +236,39 @@ impl Group {
         }
     }
 
-    /// How many may be inside at once (K of Raymond's algorithm).
+    /// The number of permits: how many clients may be inside at once (K of Raymond's algorithm).
     pub fn permits(&self) -> u32 {
         self.permits
     }
 
-    /// How many permits one node may hold.
+    /// The number of permits that one node may hold.
     pub fn seats(&self) -> u32 {
         self.seats
     }
 
-    /// The wires.
+    /// The links along which messages travel.
     pub fn wiring(&self) -> Wiring {
         self.wiring
     }
 
-    /// The quorum of a node (S of Maekawa's paper), ascending, for its `turn`-th request: those
-    /// constructions that balance load by alternation have several.
+    /// The quorum of a node (S of Maekawa's paper) for its `turn`-th request, in ascending order.
+    /// Constructions that balance the load by alternation have several quorums for each node.
     ///
     /// # Panics
     ///
-    /// If there is none, like [`Group::tree`].
+    /// If the group has no quorums. [`crate::Info::group`] provides them to every algorithm that
+    /// declares the need.
     pub fn quorum(&self, node: NodeId, turn: u32) -> &[NodeId] {
         let quorums = self.quorums.as_ref();
         quorums.expect("the group of an algorithm that needs quorums has them").quorum(node, turn)
     }
 
-    /// How many quorums each node has, which its requests use in turn.
+    /// The number of quorums that each node has; its requests use them in turn.
     pub fn turns(&self) -> u32 {
         self.quorums.as_ref().map_or(1, Quorums::turns)
     }
 
-    /// All quorums, if the group has any.
+    /// All quorums, or `None` if the group has none.
     pub fn quorums(&self) -> Option<&Quorums> {
         self.quorums.as_ref()
     }
@@ -270,21 +287,23 @@ impl Group {
     ///
     /// # Panics
     ///
-    /// If there is none: [`crate::Info::group`] gives one to every algorithm that declares a need.
+    /// If the group has no tree. [`crate::Info::group`] provides one to every algorithm that
+    /// declares the need.
     pub fn tree(&self) -> &Tree {
         self.tree.as_ref().expect("the group of an algorithm that needs a tree has one")
     }
 
-    /// The graph for a wave.
+    /// The graph over which a wave builds a tree.
     ///
     /// # Panics
     ///
-    /// If there is none, like [`Group::tree`].
+    /// If the group has no graph. [`crate::Info::group`] provides one to every algorithm that
+    /// declares the need.
     pub fn graph(&self) -> &Graph {
         self.graph.as_ref().expect("the group of an algorithm that needs a graph has one")
     }
 
-    /// Who starts the wave.
+    /// The nodes that start the wave.
     pub fn initiators(&self) -> &NodeSet {
         &self.initiators
     }

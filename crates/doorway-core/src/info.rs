@@ -1,4 +1,5 @@
-//! What an algorithm says of itself, as data: shown by `list`, drawn by `compare`, held by tests.
+//! What an algorithm declares about itself, as data: `doorway list` shows it, `doorway compare`
+//! draws it, and tests check it.
 
 use alloc::format;
 
@@ -15,34 +16,34 @@ pub enum Kind {
     Permission,
     /// A node asks its quorum.
     Quorum,
-    /// Who has the token may enter.
+    /// The node that has the token may enter.
     Token,
 }
 
-/// What an algorithm assumes of the network, besides that nothing is lost or doubled.
+/// What an algorithm assumes about the order of messages. All assume that none is lost or doubled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// Messages of one node to another arrive in the order sent.
+    /// Messages from one node to another arrive in the order in which they were sent.
     Fifo,
     /// Messages may overtake each other.
     Unordered,
 }
 
-/// What may go wrong in a group, once.
+/// A fault that may happen in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// A message is lost.
     Loss,
     /// A message arrives twice.
     Duplication,
-    /// A node that is neither inside nor waiting stops for ever.
+    /// A node crashes for good while it is neither inside nor waiting.
     CrashOutside,
-    /// A node stops for ever while inside.
+    /// A node crashes for good while it is inside.
     CrashInside,
 }
 
 impl Fault {
-    /// All of them, with the names by which they are known.
+    /// All faults, with the names that the command line uses.
     pub const ALL: [(&str, Self); 4] = [
         ("loss", Self::Loss),
         ("duplication", Self::Duplication),
@@ -51,7 +52,7 @@ impl Fault {
     ];
 }
 
-/// What an algorithm needs to know of its group besides its size.
+/// What an algorithm needs to know about its group besides the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing more.
@@ -62,82 +63,130 @@ pub enum Needs {
     Weights,
     /// A spanning tree.
     Tree,
-    /// The wires along which messages travel: mesh, ring or tree.
+    /// The links along which messages travel: mesh, ring or tree.
     Wiring,
-    /// A connected graph, and who starts the wave over it.
+    /// A connected graph, and the nodes that start a wave over it.
     Graph,
 }
 
-/// A formula of a paper: its text, and its value for a group.
+/// A formula of a paper: its text, and the function that computes it for a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Formula {
-    /// As a person would write it.
+    /// The formula as a person would write it.
     pub text: &'static str,
-    /// What it comes to.
+    /// Computes its value for a group.
     pub of: fn(&Group) -> f64,
 }
 
-/// Whether the bounds of a claim hold for each entry or only for the mean over many.
+impl Formula {
+    /// The constant 0.
+    pub const ZERO: Self = Self { text: "0", of: |_| 0.0 };
+}
+
+/// Whether the bounds of a claim hold for each entry or only on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     /// Each single entry.
     Entry,
-    /// The mean over a run.
+    /// The mean over all entries of a run.
     Run,
 }
 
-/// How many messages an entry costs.
+/// The number of messages that an entry costs, as claimed.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// Never fewer.
+    /// The lower bound.
     pub least: Formula,
-    /// Never more.
+    /// The upper bound.
     pub most: Formula,
-    /// Whom the two bounds bind.
+    /// Whether the two bounds hold for each entry or on average.
     pub per: Per,
-    /// The mean when requests come one at a time from nodes chosen evenly, if it is known.
+    /// The mean under light load, if it is known: requests come one at a time, from nodes chosen
+    /// at random.
     pub light: Option<Formula>,
-    /// The mean when every node wants in again well before its turn comes, if it is known.
+    /// The mean under heavy load, if it is known: every node asks again well before its turn comes.
     pub heavy: Option<Formula>,
+}
+
+impl Claim {
+    /// The claim that every entry costs exactly `cost`, however busy the group is.
+    pub const fn exactly(cost: Formula) -> Self {
+        Self { least: cost, most: cost, per: Per::Entry, light: Some(cost), heavy: Some(cost) }
+    }
 }
 
 /// Everything an algorithm declares.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
-    /// The name the command line knows.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it does, or how a variant differs from its parent, in one line.
+    /// One line: what the algorithm does, or how a variant differs from the original.
     pub summary: &'static str,
-    /// Authors, title and place.
+    /// Authors, title and place of publication.
     pub paper: &'static str,
-    /// When it was published.
+    /// The year of publication.
     pub year: u16,
     /// The family.
     pub kind: Kind,
-    /// What it assumes of the network.
+    /// What it assumes about the order of messages.
     pub channel: Channel,
-    /// Does it serve [`crate::Mode::Shared`]?
+    /// Whether it serves [`crate::Mode::Shared`].
     pub shared: bool,
-    /// Does it let several in at once by permits?
+    /// Whether it serves permits, so that several clients may be inside at once.
     pub permits: bool,
-    /// What its group must provide.
+    /// What it needs to know about its group.
     pub needs: Needs,
-    /// For a text that fails as printed: how.
+    /// How the text fails, for an algorithm that is wrong as printed.
     pub refuted: Option<&'static str>,
-    /// Which faults it survives by itself, each once: everything still holds, and nobody waits for
-    /// ever. Survivors learn of a crash; where there are permits, there are two.
+    /// The faults that it survives by itself, once each: exclusion still holds, and no live node
+    /// waits for ever. Survivors learn of a crash. An algorithm with permits has at least two.
     pub survives: &'static [Fault],
-    /// May the lock service offer it? Only what is right, rests while nobody wants in, and gains
-    /// something over its plainer kin in a service, where a view replaces crashed nodes.
+    /// Whether a lock service may offer it. It must be correct, send nothing while no client wants
+    /// to enter, and have an advantage over the simpler algorithms in a service, where the change
+    /// of views deals with crashes.
     pub served: bool,
-    /// Its cost.
+    /// The number of messages that an entry costs.
     pub messages: Claim,
 }
 
 impl Info {
-    /// The group of `size` nodes that this algorithm needs, with the choices of `shape`.
+    /// The defaults from which an algorithm's declaration begins: messages may overtake each other,
+    /// neither shared mode nor permits, no needs, no fault survived, not served.
     ///
-    /// Choices it has no use for are refused rather than ignored.
+    /// Name, summary, paper, year, kind and messages have no useful default. If an algorithm lacks
+    /// one of these texts or the year, the list of algorithms does not compile.
+    pub const BASE: Self = Self {
+        name: "",
+        summary: "",
+        paper: "",
+        year: 0,
+        kind: Kind::Permission,
+        channel: Channel::Unordered,
+        shared: false,
+        permits: false,
+        needs: Needs::Nothing,
+        refuted: None,
+        survives: &[],
+        served: false,
+        messages: Claim::exactly(Formula { text: "", of: |_| 0.0 }),
+    };
+
+    /// Whether everything is declared for which [`Info::BASE`] has only a blank.
+    pub(crate) const fn is_complete(&self) -> bool {
+        let texts = [self.name, self.summary, self.paper, self.messages.most.text];
+        let mut at = 0;
+        while at < texts.len() {
+            if texts[at].is_empty() {
+                return false;
+            }
+            at += 1;
+        }
+        self.year != 0
+    }
+
+    /// Build the group of `size` nodes that this algorithm needs, with the choices of `shape`.
+    ///
+    /// A choice that the algorithm does not use is refused, not ignored.
     pub fn group(&self, size: usize, shape: &Shape) -> Result<Group, GroupError> {
         self.refuse_useless(shape)?;
         let group = Group::new(size)?;

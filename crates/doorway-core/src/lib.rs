@@ -1,20 +1,26 @@
 //! The classical algorithms of distributed mutual exclusion as pure state machines, one file each.
 //!
-//! A node runs an [`Algorithm`] behind a [`Member`], the one door through which every driver goes:
-//! simulator, checker, script and daemon. What a node does is written into [`Effects`]; this crate
-//! knows nothing of time, randomness, addresses or sockets, and `no_std` makes the compiler the
-//! judge of that.
+//! Each node of a group runs an [`Algorithm`] inside a [`Member`]. A driver (the simulator, the
+//! model checker, a script, the lock service) tells the member what has happened: a client asks, a
+//! message arrives, a client leaves. The member writes what is to be done about it into
+//! [`Effects`], and the driver does it: it sends the messages and lets the client in.
+//!
+//! This crate knows nothing of time, randomness, addresses or sockets. It is `no_std`, so the
+//! compiler enforces that.
 //!
 //! ```
 //! use doorway_core::{Effects, Group, Input, Member, Mode, NodeId, Start};
 //! use doorway_core::algorithms::ricart_agrawala::{Message, RicartAgrawala};
 //!
 //! let group = Group::new(2)?;
-//! let mut first = Member::<RicartAgrawala>::new(NodeId(0), &group, &Start::default());
 //! let mut out = Effects::default();
-//! assert_eq!(first.step(&group, Input::Acquire(Mode::Exclusive), &mut out), Ok(()));
+//! let mut first =
+//!     Member::<RicartAgrawala>::begin(NodeId(0), &group, &Start::default(), &mut out)?;
+//! assert!(out.sends().is_empty(), "this algorithm does nothing until a client asks");
+//!
+//! first.step(&group, Input::Acquire(Mode::Exclusive), &mut out)?;
 //! assert_eq!(out.sends(), [(NodeId(1), Message::Request(1))]);
-//! # Ok::<(), doorway_core::GroupError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #![no_std]
@@ -38,4 +44,4 @@ pub use group::{Group, GroupError, MAX_NODES, Shape, Wiring};
 pub use info::{Channel, Claim, Fault, Formula, Info, Kind, Needs, Per};
 pub use member::{Breach, Input, Member, Phase};
 pub use node_set::{BEYOND_LIMIT, CLOCK_LIMIT, NodeId, NodeSet, Timestamp};
-pub use settle::{Each, Mail, Moment};
+pub use settle::{Mail, NumberVisitor, Snapshot};

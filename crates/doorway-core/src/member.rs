@@ -1,13 +1,14 @@
-//! The one door to a node: every driver steps a [`Member`], and the contract is held here once.
+//! A node as its driver sees it: every driver steps a [`Member`], so the contract is checked in one
+//! place.
+
+use core::fmt;
 
 use crate::{Algorithm, CLOCK_LIMIT, Effects, Group, Mode, NodeId, Start};
 
-/// What can happen to a node.
+/// An event at a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input<M> {
-    /// The group begins.
-    Start,
-    /// A client wants in.
+    /// A client wants to enter.
     Acquire(Mode),
     /// A message has arrived.
     Receive {
@@ -18,75 +19,100 @@ pub enum Input<M> {
     },
     /// The client inside leaves, or gives back one permit.
     Release,
-    /// Another node has stopped for ever, and `heir`, a live one, takes its place.
+    /// Another node has crashed for good, and `heir`, a live node, takes its place.
     Failed {
-        /// Who stopped.
+        /// The node that crashed.
         node: NodeId,
-        /// Who stands in for it.
+        /// The node that takes its place.
         heir: NodeId,
     },
 }
 
-/// Where a node stands.
+/// Where a node stands with respect to the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Neither inside nor waiting.
     Outside,
-    /// A request is open (with permits, some may be held besides).
+    /// The node has an open request. With permits, it may hold some already.
     Waiting,
-    /// Inside, and nothing more is wanted.
+    /// Inside, without an open request.
     Inside,
 }
 
-/// How an algorithm broke its contract. No input causes this in a correct one; the lab reports it
-/// as a violation and a daemon stops the lock, so neither panics.
+/// How an algorithm broke its contract. No input causes this in a correct algorithm. Drivers do not
+/// panic: the laboratory reports a violation, and a lock service takes the lock out of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breach {
-    /// It entered though nobody was waiting.
+    /// It entered although no client was waiting.
     EnteredUninvited,
-    /// It sent a message to itself.
+    /// It sent a message to its own node.
     SentToItself,
     /// It sent a message to a node outside the group.
     SentToStranger,
 }
 
-/// A node of a group: an algorithm, and what its client is doing.
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EnteredUninvited => "it entered although no client was waiting",
+            Self::SentToItself => "it sent a message to its own node",
+            Self::SentToStranger => "it sent a message to a node outside the group",
+        })
+    }
+}
+
+impl core::error::Error for Breach {}
+
+/// One node of a group: its algorithm's state, and what its client is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member<A> {
     algorithm: A,
     me: NodeId,
     waiting: Option<Mode>,
-    /// The mode of those inside; [`Mode::Exclusive`] when nobody is, so that states stay equal.
+    /// The mode in which permits are held. While none is held it is [`Mode::Exclusive`], so that
+    /// equal nodes are equal values.
     mode: Mode,
     held: u32,
 }
 
 impl<A: Algorithm> Member<A> {
-    /// Node `me` as its group begins. Step it with [`Input::Start`] before anything else.
+    /// Begin as node `me`: build the algorithm's state and run [`Algorithm::start`]. `out` then
+    /// holds what the node did as it began, and nothing older; the driver performs it like the
+    /// effects of any step.
     ///
     /// # Panics
     ///
-    /// If no group can begin so: [`Start::check`] says it beforehand.
-    pub fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+    /// If no group can begin this way. [`Start::check`] tells the driver beforehand.
+    pub fn begin(
+        me: NodeId,
+        group: &Group,
+        start: &Start,
+        out: &mut Effects<A::Message>,
+    ) -> Result<Self, Breach> {
         if let Err(reason) = start.check(&A::INFO, group) {
-            panic!("a start that was not checked: {reason}");
+            panic!("the driver did not check this start: {reason}");
         }
         let holder = start.holder(me);
-        Self {
+        let mut member = Self {
             algorithm: A::new(me, group, start),
             me,
             waiting: None,
             mode: holder.map_or(Mode::Exclusive, |holder| holder.mode),
             held: holder.map_or(0, |holder| holder.permits),
-        }
+        };
+        out.clear();
+        member.algorithm.start(group, out);
+        member.finish(group, out)?;
+        Ok(member)
     }
 
-    /// Let one thing happen; `out` then holds what the node did about it, and nothing older.
+    /// Let one event happen. `out` then holds what the node does about it, and nothing older.
     ///
     /// # Panics
     ///
-    /// If the driver asks for what [`Member::may_acquire`] or [`Member::may_release`] deny, or
-    /// names a crash that cannot be: a mistake in the driver, to which no message of a peer leads.
+    /// If the driver acquires or releases where [`Member::may_acquire`] or [`Member::may_release`]
+    /// returns false, or reports an impossible crash. These are mistakes in the driver: no message
+    /// of a peer leads to them.
     pub fn step(
         &mut self,
         group: &Group,
@@ -95,18 +121,20 @@ impl<A: Algorithm> Member<A> {
     ) -> Result<(), Breach> {
         out.clear();
         match input {
-            Input::Start => self.algorithm.start(group, out),
             Input::Acquire(mode) => {
-                assert!(self.may_acquire(group, mode), "one request at a time, in a mode served");
+                assert!(
+                    self.may_acquire(group, mode),
+                    "a driver acquires only where `may_acquire` allows it"
+                );
                 self.waiting = Some(mode);
                 self.algorithm.acquire(group, mode, out);
             }
             Input::Receive { from, .. } if from == self.me || !group.contains(from) => {
-                out.reject("a message of nobody else in the group");
+                out.reject("a message whose sender is not another node of the group");
             }
             Input::Receive { from, message } => self.algorithm.receive(group, from, message, out),
             Input::Release => {
-                assert!(self.may_release(), "only a node inside can leave");
+                assert!(self.may_release(), "a driver releases only where `may_release` allows it");
                 self.held -= 1;
                 if self.held == 0 {
                     self.mode = Mode::Exclusive;
@@ -115,10 +143,18 @@ impl<A: Algorithm> Member<A> {
             }
             Input::Failed { node, heir } => {
                 let known = group.contains(node) && group.contains(heir);
-                assert!(known && node != self.me && node != heir, "another node takes its place");
+                assert!(
+                    known && node != self.me && node != heir,
+                    "a driver reports the crash of another node, with a live node as its heir"
+                );
                 self.algorithm.failed(group, node, heir, out);
             }
         }
+        self.finish(group, out)
+    }
+
+    /// Go inside if the algorithm entered, and check that it kept its contract.
+    fn finish(&mut self, group: &Group, out: &Effects<A::Message>) -> Result<(), Breach> {
         if out.entered() {
             self.mode = self.waiting.take().ok_or(Breach::EnteredUninvited)?;
             self.held += 1;
@@ -134,19 +170,19 @@ impl<A: Algorithm> Member<A> {
         Ok(())
     }
 
-    /// May a client ask now? One request at a time, in a mode that the algorithm serves, for a
-    /// permit that this node has room for.
+    /// Whether a client may ask now: the node has no open request, the algorithm serves the mode,
+    /// and the node may hold one more permit.
     pub fn may_acquire(&self, group: &Group, mode: Mode) -> bool {
         let room = if A::INFO.permits { group.seats() } else { 1 };
         self.waiting.is_none() && self.held < room && (mode == Mode::Exclusive || A::INFO.shared)
     }
 
-    /// May the client leave now?
+    /// Whether a client may leave now: some client is inside.
     pub fn may_release(&self) -> bool {
         self.held > 0
     }
 
-    /// Where the node stands.
+    /// Where the node stands with respect to the lock.
     pub fn phase(&self) -> Phase {
         match (self.waiting, self.held) {
             (Some(_), _) => Phase::Waiting,
@@ -155,34 +191,36 @@ impl<A: Algorithm> Member<A> {
         }
     }
 
-    /// How many permits the node holds: 0 outside, and 1 inside unless permits are served.
+    /// The number of permits the node holds: 0 outside, and 1 inside unless the algorithm serves
+    /// permits.
     pub fn held(&self) -> u32 {
         self.held
     }
 
-    /// The mode of those inside, meaningful while [`Member::held`] is not zero.
+    /// The mode in which the node is inside; meaningful while [`Member::held`] is not zero.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The mode of the open request.
+    /// The mode of the open request, or `None` if there is none.
     pub fn waiting(&self) -> Option<Mode> {
         self.waiting
     }
 
-    /// May some other node be waiting for this one to leave?
+    /// Whether some other node may be waiting for this one to leave.
     pub fn wanted(&self) -> bool {
         self.algorithm.wanted()
     }
 
-    /// From which floor the node may be started anew if it is forgotten now; `None`: keep it.
+    /// The floor with which the node must begin again if it is forgotten now; `None` if it must be
+    /// kept.
     pub fn floor(&self) -> Option<u64> {
         let floor = (self.phase() == Phase::Outside).then(|| self.algorithm.floor()).flatten();
         floor.filter(|floor| *floor < CLOCK_LIMIT)
     }
 
-    /// The same node with another state of its algorithm. For checkers only, which may put a
-    /// simpler state that behaves the same in the place of the one that was reached.
+    /// A copy of this node with another state of its algorithm. Only checkers use it: they replace
+    /// the state that was reached by a simpler one that behaves the same.
     #[must_use]
     pub fn with_algorithm(&self, algorithm: A) -> Self {
         Self { algorithm, ..*self }
@@ -193,7 +231,7 @@ impl<A: Algorithm> Member<A> {
         &self.algorithm
     }
 
-    /// Who this is.
+    /// The number of this node.
     pub fn me(&self) -> NodeId {
         self.me
     }

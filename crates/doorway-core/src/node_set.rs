@@ -5,17 +5,21 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-/// A node of a group: dense from 0 in memory, shown from 1 as in the papers.
+/// A node of a group. Numbers run from 0 in memory and are shown from 1, as in the papers.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// The node as an index.
+    /// The number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The node at an index.
+    /// The node with this index.
+    ///
+    /// # Panics
+    ///
+    /// If the index does not fit into 32 bits.
     pub fn at(index: usize) -> Self {
         Self(u32::try_from(index).expect("a group has fewer than 2^32 nodes"))
     }
@@ -33,12 +37,13 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// When a request was made, ties broken by node: the smaller is the older and goes first.
+/// The age of a request: sequence number first, then node. The smaller timestamp is the older
+/// request and goes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     /// The sequence number.
     pub clock: u64,
-    /// Who asked.
+    /// The node that made the request.
     pub node: NodeId,
 }
 
@@ -48,17 +53,19 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// No correct peer sends a number this high: at a thousand million requests a second it takes more
-/// than a century to count so far, and a view, which starts a group anew, comes long before. Below
-/// it, the next number always exists and is higher.
+/// The limit for sequence numbers. No correct peer sends a number this high: a thousand million
+/// requests a second would take more than a century to reach it, and the next view, in which
+/// numbers begin again, comes long before. Below the limit, adding one never overflows.
 pub const CLOCK_LIMIT: u64 = 1 << 62;
 
-/// Why a number at or above [`CLOCK_LIMIT`] is refused.
-pub const BEYOND_LIMIT: &str = "a number that no correct node reaches";
+/// The reason for which a number at or above [`CLOCK_LIMIT`] is refused.
+pub const BEYOND_LIMIT: &str = "a sequence number that no correct node reaches";
 
-/// A set of nodes as bits, without trailing zero words, so that equal sets are equal values.
+/// A set of nodes, stored as bits. There are no trailing zero words, so equal sets are equal
+/// values.
 ///
-/// Up to 128 nodes live inside the value itself. Testing for emptiness costs nothing.
+/// A set of the first 128 nodes needs no memory on the heap. Testing for emptiness takes constant
+/// time.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct NodeSet {
     words: SmallVec<[u64; 2]>,
@@ -70,7 +77,7 @@ impl NodeSet {
         Self::default()
     }
 
-    /// All nodes of a group of `size`.
+    /// The set of all nodes of a group of `size`.
     pub fn full(size: u32) -> Self {
         let size = size as usize;
         let mut words: SmallVec<[u64; 2]> = smallvec::smallvec![u64::MAX; size / 64];
@@ -80,7 +87,7 @@ impl NodeSet {
         Self { words }
     }
 
-    /// Add a node; true if it was not there.
+    /// Add a node. Returns whether it was new.
     pub fn insert(&mut self, node: NodeId) -> bool {
         let (word, bit) = place(node);
         if word >= self.words.len() {
@@ -91,7 +98,7 @@ impl NodeSet {
         added
     }
 
-    /// Remove a node; true if it was there.
+    /// Remove a node. Returns whether it was there.
     pub fn remove(&mut self, node: NodeId) -> bool {
         let (word, bit) = place(node);
         let Some(bits) = self.words.get_mut(word).filter(|bits| **bits & bit != 0) else {
@@ -104,28 +111,28 @@ impl NodeSet {
         true
     }
 
-    /// Is the node in the set?
+    /// Whether the node is in the set.
     pub fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = place(node);
         self.words.get(word).is_some_and(|bits| bits & bit != 0)
     }
 
-    /// Is nobody in the set?
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// How many nodes are in the set.
+    /// The number of nodes in the set.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Remove everyone.
+    /// Remove all nodes.
     pub fn clear(&mut self) {
         self.words.clear();
     }
 
-    /// The nodes, in increasing order.
+    /// The nodes, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.words.iter().zip(0u32..).flat_map(|(&word, at)| {
             let mut rest = word;

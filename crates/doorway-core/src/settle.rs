@@ -1,4 +1,4 @@
-//! A group at one moment, as a checker sees it, and how to take the growth of numbers out of it.
+//! A whole group at one moment, as a checker sees it, and how to make its sequence numbers small.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -8,52 +8,54 @@ use crate::{Algorithm, NodeId, Timestamp};
 /// A message under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail<M> {
-    /// By which number the checker knows the message: of no meaning to an algorithm.
+    /// The checker's own number for the message. It has no meaning to an algorithm.
     pub id: u64,
     /// The sender.
     pub from: NodeId,
     /// The receiver.
     pub to: NodeId,
-    /// The message itself.
+    /// The message.
     pub message: M,
 }
 
-/// All of a group at one moment.
+/// A whole group at one moment: its live nodes and the messages under way.
 #[derive(Clone, Debug)]
-pub struct Moment<A: Algorithm> {
-    /// The nodes that live, in order.
+pub struct Snapshot<A: Algorithm> {
+    /// The live nodes, in order.
     pub nodes: Vec<A>,
-    /// The messages under way; those of one channel in the order in which they were sent.
+    /// The messages under way. Those of one channel are in the order in which they were sent.
     pub mail: Vec<Mail<A::Message>>,
-    /// How many nodes may still crash.
+    /// The number of nodes that may still crash.
     pub crashes: u32,
 }
 
-/// What is to be done with each number that is shown to it.
-pub type Each<'a> = &'a mut dyn FnMut(&mut u64);
+/// A function that is called with each sequence number of a family, and may change it.
+pub type NumberVisitor<'a> = &'a mut dyn FnMut(&mut u64);
 
-impl<A: Algorithm> Moment<A> {
-    /// Subtract the least number of a family from all of them. That changes nothing if numbers of
-    /// the family are only compared with each other, raised to each other, and counted up.
+impl<A: Algorithm> Snapshot<A> {
+    /// Subtract the least number of a family from all of its numbers. The group then behaves as
+    /// before, if its nodes only compare the numbers of the family with each other, take the
+    /// maximum of several, and add one.
     ///
-    /// The family is whatever numbers of a node and of a message are shown.
+    /// The family is the set of numbers that `of_node` and `of_mail` pass to their second argument.
     pub fn rebase(
         &mut self,
-        of_node: impl Fn(&mut A, Each<'_>),
-        of_mail: impl Fn(&mut Mail<A::Message>, Each<'_>),
+        of_node: impl Fn(&mut A, NumberVisitor<'_>),
+        of_mail: impl Fn(&mut Mail<A::Message>, NumberVisitor<'_>),
     ) {
         self.rebase_with_gap(u64::MAX, of_node, of_mail);
     }
 
-    /// Do the same, and narrow what is wider than `gap` between two successive numbers to it. That
-    /// changes nothing if, besides, none of those below such a gap can ever be counted up to it.
+    /// Do what [`Self::rebase`] does, and narrow every distance between two successive numbers of
+    /// the family to at most `gap`. The group then behaves as before, if in addition no number
+    /// below a gap that was narrowed can ever be counted up to the number above it.
     pub fn rebase_with_gap(
         &mut self,
         gap: u64,
-        of_node: impl Fn(&mut A, Each<'_>),
-        of_mail: impl Fn(&mut Mail<A::Message>, Each<'_>),
+        of_node: impl Fn(&mut A, NumberVisitor<'_>),
+        of_mail: impl Fn(&mut Mail<A::Message>, NumberVisitor<'_>),
     ) {
-        let mut show = |each: Each<'_>| {
+        let mut show = |each: NumberVisitor<'_>| {
             self.nodes.iter_mut().for_each(|node| of_node(node, each));
             self.mail.iter_mut().for_each(|mail| of_mail(mail, each));
         };
@@ -71,8 +73,8 @@ impl<A: Algorithm> Moment<A> {
     }
 }
 
-/// Show the numbers of all requests in a queue.
-pub(crate) fn each_of_queue(queue: &mut BTreeSet<Timestamp>, each: Each<'_>) {
+/// Call `each` with the sequence numbers of all requests in a queue.
+pub(crate) fn each_of_queue(queue: &mut BTreeSet<Timestamp>, each: NumberVisitor<'_>) {
     let renumber = |mut request: Timestamp| {
         each(&mut request.clock);
         request
@@ -85,7 +87,7 @@ mod tests {
     use super::*;
     use crate::algorithms::ricart_agrawala::{Message, RicartAgrawala};
 
-    fn requests(numbers: &[u64]) -> Moment<RicartAgrawala> {
+    fn requests(numbers: &[u64]) -> Snapshot<RicartAgrawala> {
         let mail = |number: &u64| Mail {
             id: 0,
             from: NodeId(0),
@@ -93,26 +95,26 @@ mod tests {
             message: Message::Request(*number),
         };
         let mail = numbers.iter().map(mail).collect();
-        Moment { nodes: Vec::new(), mail, crashes: 0 }
+        Snapshot { nodes: Vec::new(), mail, crashes: 0 }
     }
 
-    fn number(mail: &mut Mail<Message>, each: Each<'_>) {
+    fn number(mail: &mut Mail<Message>, each: NumberVisitor<'_>) {
         if let Message::Request(number) = &mut mail.message {
             each(number);
         }
     }
 
     #[test]
-    fn the_least_becomes_zero_and_all_keep_their_distances() {
-        let mut moment = requests(&[9, 7, 7, 12]);
-        moment.rebase(|_, _| {}, number);
-        assert_eq!(moment.mail, requests(&[2, 0, 0, 5]).mail);
+    fn the_least_number_becomes_zero_and_distances_are_kept() {
+        let mut snapshot = requests(&[9, 7, 7, 12]);
+        snapshot.rebase(|_, _| {}, number);
+        assert_eq!(snapshot.mail, requests(&[2, 0, 0, 5]).mail);
     }
 
     #[test]
     fn only_wide_gaps_are_narrowed() {
-        let mut moment = requests(&[40, 7, 9, 13]);
-        moment.rebase_with_gap(3, |_, _| {}, number);
-        assert_eq!(moment.mail, requests(&[8, 0, 2, 5]).mail);
+        let mut snapshot = requests(&[40, 7, 9, 13]);
+        snapshot.rebase_with_gap(3, |_, _| {}, number);
+        assert_eq!(snapshot.mail, requests(&[8, 0, 2, 5]).mail);
     }
 }

@@ -8,10 +8,10 @@ use core::str::FromStr;
 
 use crate::{GroupError, NodeId};
 
-/// The shapes a tree comes in.
+/// The shape of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeShape {
-    /// Every inner node has this many children, level by level.
+    /// Every inner node has this many children; levels are filled one after the other.
     Balanced(u32),
     /// Each node has one child.
     Chain,
@@ -42,7 +42,10 @@ impl FromStr for TreeShape {
             _ => None,
         }
         .ok_or_else(|| {
-            format!("'{text}' is no tree: say chain, star, or balanced:K as in balanced:2")
+            format!(
+                "'{text}' is not the shape of a tree; write chain, star, or balanced:K, \
+                 such as balanced:2"
+            )
         })
     }
 }
@@ -50,12 +53,13 @@ impl FromStr for TreeShape {
 /// A rooted tree over nodes `0..size`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// The parent of each node; the root's is itself.
+    /// The parent of each node. The root is its own parent.
     parents: Vec<NodeId>,
-    /// Depth-first intervals: `node` is below `top` iff its entry lies within `top`'s interval.
+    /// Depth-first numbers. A node is below `top`, or `top` itself, if its entry lies between the
+    /// entry and the exit of `top`.
     entry: Vec<u32>,
     exit: Vec<u32>,
-    /// Children of all nodes in one list, those of `node` from `first[node]` to `first[node + 1]`.
+    /// The children of all nodes in one list. Those of node i are at `first[i]..first[i + 1]`.
     children: Vec<NodeId>,
     first: Vec<u32>,
 }
@@ -64,7 +68,9 @@ impl Tree {
     /// A tree of the given shape with node 1 as its root.
     pub fn new(shape: TreeShape, size: usize) -> Result<Self, GroupError> {
         if shape == TreeShape::Balanced(0) {
-            return Err(GroupError::new("an inner node of a tree has at least one child"));
+            return Err(GroupError::new(
+                "a balanced tree needs at least one child for each inner node, not 0",
+            ));
         }
         let parent = |node: usize| match shape {
             TreeShape::Balanced(k) => node.saturating_sub(1) / k as usize,
@@ -74,12 +80,14 @@ impl Tree {
         Self::from_parents((0..size).map(|node| NodeId::at(parent(node))).collect())
     }
 
-    /// The tree in which `parents[i]` is the parent of node `i`, and the root is its own.
+    /// The tree in which `parents[i]` is the parent of node `i`. The root is its own parent.
     pub fn from_parents(parents: Vec<NodeId>) -> Result<Self, GroupError> {
         let size = parents.len();
         let roots = parents.iter().enumerate().filter(|(i, p)| p.index() == *i).count();
         if roots != 1 || parents.iter().any(|parent| parent.index() >= size) {
-            return Err(GroupError::new("a tree has one root, and every parent is a node of it"));
+            return Err(GroupError::new(
+                "the parents do not form a tree: it needs one root, and each parent must exist",
+            ));
         }
         let mut first = alloc::vec![0u32; size + 2];
         for (node, parent) in parents.iter().enumerate() {
@@ -103,12 +111,14 @@ impl Tree {
             first,
         };
         if tree.number_nodes() != size {
-            return Err(GroupError::new("a tree has no cycle"));
+            return Err(GroupError::new(
+                "the parents do not form a tree: some of them form a cycle",
+            ));
         }
         Ok(tree)
     }
 
-    /// Fill in the depth-first intervals; returns how many nodes the root reaches.
+    /// Compute the depth-first numbers. Returns the number of nodes that the root reaches.
     fn number_nodes(&mut self) -> usize {
         let root = self.root();
         let mut clock = 0;
@@ -130,7 +140,7 @@ impl Tree {
         clock as usize
     }
 
-    /// How many nodes.
+    /// The number of nodes.
     pub fn size(&self) -> usize {
         self.parents.len()
     }
@@ -141,30 +151,30 @@ impl Tree {
         root.map_or(NodeId(0), |(i, _)| NodeId::at(i))
     }
 
-    /// The parent of a node, unless it is the root.
+    /// The parent of a node, or `None` for the root.
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         Some(self.parents[node.index()]).filter(|parent| *parent != node)
     }
 
-    /// The children of a node, ascending.
+    /// The children of a node, in ascending order.
     pub fn children(&self, node: NodeId) -> &[NodeId] {
         let (from, to) = (self.first[node.index()], self.first[node.index() + 1]);
         &self.children[from as usize..to as usize]
     }
 
-    /// Parent and children.
+    /// The neighbours of a node: its parent and its children.
     pub fn neighbours(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         self.parent(node).into_iter().chain(self.children(node).iter().copied())
     }
 
-    /// Are the two joined by an edge?
+    /// Whether two nodes are joined by an edge.
     pub fn adjacent(&self, one: NodeId, other: NodeId) -> bool {
         one.index() < self.size()
             && other.index() < self.size()
             && (self.parent(one) == Some(other) || self.parent(other) == Some(one))
     }
 
-    /// The neighbour of `from` on the way to `to`, which is another node.
+    /// The neighbour of `from` on the way to `to`. The two must be different nodes.
     pub fn next_hop(&self, from: NodeId, to: NodeId) -> NodeId {
         let target = self.entry[to.index()];
         let below =
@@ -190,7 +200,7 @@ impl Tree {
 
     /// The mean distance of two nodes drawn independently (they may be the same).
     pub fn mean_distance(&self) -> f64 {
-        // An edge lies between the nodes below it and the rest.
+        // The edge above a node lies between every node below it and every other node.
         let size = self.size() as f64;
         let crossing = |node: usize| {
             let below = f64::from(self.exit[node] - self.entry[node]);
@@ -247,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused() {
+    fn parents_that_form_no_tree_are_refused() {
         let parents = |list: &[u32]| Tree::from_parents(list.iter().map(|p| NodeId(*p)).collect());
         assert!(parents(&[0, 0, 1]).is_ok());
         assert!(parents(&[0, 2, 1]).is_err(), "a cycle beside the root");
         assert!(parents(&[0, 1]).is_err(), "two roots");
         assert!(parents(&[1, 0]).is_err(), "no root");
-        assert!(parents(&[0, 9]).is_err(), "a stranger");
+        assert!(parents(&[0, 9]).is_err(), "a parent that does not exist");
         assert!(Tree::new(TreeShape::Balanced(0), 3).is_err(), "inner nodes without children");
     }
 }

@@ -20,6 +20,6 @@ pub mod trace;
 pub mod watch;
 mod world;
 
-pub use nodes::{Nodes, Violation};
+pub use nodes::{Nodes, Opening, Violation};
 pub use trace::Trace;
 pub use world::{Choice, FOREVER, Letter, Limits, Parcel, Step, Victims, World};

@@ -64,6 +64,9 @@ pub(crate) fn compatible(group: &Group, inside: u32, readers: u32) -> bool {
     inside <= group.permits() || readers == inside
 }
 
+/// What each node of a group did as it began, in the order of the nodes.
+pub type Opening<A> = Vec<Effects<<A as Algorithm>::Message>>;
+
 /// All members of a group, and who of them is inside.
 #[derive(Clone, Debug)]
 pub struct Nodes<A: Algorithm> {
@@ -91,14 +94,21 @@ impl<A: Algorithm> Hash for Nodes<A> {
 }
 
 impl<A: Algorithm> Nodes<A> {
-    /// The nodes of `group` as it begins. Step each with [`Input::Start`] before anything else.
-    pub fn new(group: Arc<Group>, start: &Start) -> Self {
-        let members: Vec<_> = group.nodes().map(|me| Member::new(me, &group, start)).collect();
+    /// Begin all nodes of `group`.
+    pub fn begin(group: Arc<Group>, start: &Start) -> Result<(Self, Opening<A>), Violation> {
+        let (mut members, mut opening) = (Vec::new(), Vec::new());
+        for node in group.nodes() {
+            let mut out = Effects::default();
+            let member = Member::begin(node, &group, start, &mut out);
+            members.push(member.map_err(|breach| Violation::Breach { node, breach })?);
+            opening.push(out);
+        }
         let held = |mode: Option<Mode>| {
             let holders = start.holders.iter().filter(|h| mode.is_none_or(|mode| h.mode == mode));
             holders.map(|holder| holder.permits).sum()
         };
-        Self { group, members, inside: held(None), readers: held(Some(Mode::Shared)) }
+        let (inside, readers) = (held(None), held(Some(Mode::Shared)));
+        Ok((Self { group, members, inside, readers }, opening))
     }
 
     /// These members; what the crashed ones held, they hold no more.
@@ -155,16 +165,25 @@ impl<A: Algorithm> Nodes<A> {
         }
     }
 
-    /// The node forgets this lock, as one does to save memory, and starts again from its floor.
-    pub fn forget(&mut self, node: NodeId) {
+    /// Forget the lock at a node, which a service does to save memory, and begin it again from the
+    /// node's floor. What the node did as it began is in `out`.
+    pub fn forget(&mut self, node: NodeId, out: &mut Effects<A::Message>) -> Result<(), Violation> {
         let floor = self.members[node.index()].floor().expect("only what has a floor is forgotten");
         let start = Start { holders: Vec::new(), floor };
-        self.members[node.index()] = Member::new(node, &self.group, &start);
+        self.begin_again(node, &start, out)
     }
 
-    /// The lock begins anew at a node, which is outside.
-    pub(crate) fn begin(&mut self, node: NodeId, start: &Start) {
-        self.members[node.index()] = Member::new(node, &self.group, start);
+    /// Begin the lock again at a node that is outside. What the node did as it began is in `out`.
+    pub(crate) fn begin_again(
+        &mut self,
+        node: NodeId,
+        start: &Start,
+        out: &mut Effects<A::Message>,
+    ) -> Result<(), Violation> {
+        let member = Member::begin(node, &self.group, start, out);
+        let member = member.map_err(|breach| Violation::Breach { node, breach })?;
+        self.members[node.index()] = member;
+        Ok(())
     }
 
     /// Put another state of the algorithm in the place of a node's own.

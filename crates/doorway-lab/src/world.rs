@@ -147,8 +147,9 @@ impl<A: Algorithm> World<A> {
     /// A world at its beginning: every node has been started.
     pub fn new(group: Arc<Group>, start: &Start, channel: Channel, limits: Limits) -> Self {
         assert_eq!(limits.acquires.len(), group.size() as usize, "limits for each node");
+        let (nodes, opening) = Nodes::begin(group, start).expect("a start violates nothing");
         let mut world = Self {
-            nodes: Nodes::new(group, start),
+            nodes,
             channel,
             network: BTreeMap::new(),
             sent: 0,
@@ -157,10 +158,9 @@ impl<A: Algorithm> World<A> {
             crashed: NodeSet::new(),
             undetected: Vec::new(),
         };
-        for node in world.group().nodes() {
+        for (node, effects) in world.group().nodes().zip(opening) {
             let mut step = Step::of(Choice::Start(node));
-            world.step_node(node, Input::Start, &mut step);
-            assert_eq!(step.violation, None, "a start violates nothing");
+            world.perform(node, effects, &mut step);
             world.opening.push(step);
         }
         world
@@ -217,8 +217,8 @@ impl<A: Algorithm> World<A> {
     fn forgets(&self, node: NodeId) -> bool {
         self.nodes.member(node).floor().is_some() && {
             let mut copy = self.nodes.clone();
-            copy.forget(node);
-            copy != self.nodes
+            let forgotten = copy.forget(node, &mut Effects::default());
+            forgotten.is_err() || copy != self.nodes
         }
     }
 
@@ -254,7 +254,11 @@ impl<A: Algorithm> World<A> {
                 let heir = self.heir(failed);
                 self.step_node(node, Input::Failed { node: failed, heir }, &mut step);
             }
-            Choice::Forget(node) => self.nodes.forget(node),
+            Choice::Forget(node) => {
+                let mut effects = Effects::default();
+                step.violation = self.nodes.forget(node, &mut effects).err();
+                self.perform(node, effects, &mut step);
+            }
         }
         step
     }
@@ -326,6 +330,16 @@ impl<A: Algorithm> World<A> {
     fn step_node(&mut self, node: NodeId, input: Input<A::Message>, step: &mut Step<A::Message>) {
         let mut effects = Effects::default();
         step.violation = self.nodes.step(node, input, &mut effects).err();
+        self.perform(node, effects, step);
+    }
+
+    /// Put what a node sent into the network.
+    fn perform(
+        &mut self,
+        node: NodeId,
+        mut effects: Effects<A::Message>,
+        step: &mut Step<A::Message>,
+    ) {
         step.entered = effects.entered();
         for (to, body) in effects.drain() {
             let letter = Letter { id: self.sent, body };

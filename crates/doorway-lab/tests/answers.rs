@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::quorums::Kind;
-use doorway_core::{Algorithm, Info, Member, Mode, Needs, NodeId, Phase, Shape, Start};
+use doorway_core::{Algorithm, Effects, Info, Member, Mode, Needs, NodeId, Phase, Shape, Start};
 use doorway_lab::simulate::Dice;
 use doorway_lab::{Limits, World};
 
@@ -141,7 +141,10 @@ impl Task for Forgotten {
                 let member = world.nodes().member(node);
                 let floor = member.floor().expect("it may be forgotten");
                 let start = Start { holders: Vec::new(), floor };
-                let fresh = Member::<A>::new(node, world.group(), &start);
+                let mut out = Effects::default();
+                let fresh = Member::<A>::begin(node, world.group(), &start, &mut out);
+                let fresh = fresh.expect("the contract is kept");
+                assert!(out.sends().is_empty(), "{fresh:?}");
                 assert!(*member == fresh || A::INFO.name == REMEMBERING, "{member:?} {fresh:?}");
             }
         });

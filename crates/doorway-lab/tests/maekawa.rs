@@ -13,7 +13,7 @@ use doorway_core::algorithms::maekawa_heir::MaekawaHeir;
 use doorway_core::algorithms::maekawa_sequential::MaekawaSequential;
 use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
 use doorway_core::{
-    Algorithm, CLOCK_LIMIT, Channel, Effects, Info, Input, Member, Mode, NodeId, Per, Start,
+    Algorithm, CLOCK_LIMIT, Channel, Effects, Group, Info, Input, Member, Mode, NodeId, Per, Start,
 };
 use doorway_lab::check::Sought;
 use doorway_lab::{Choice, Limits, Parcel, Violation, World};
@@ -208,10 +208,15 @@ fn the_example_of_section_5() {
     assert_eq!(steps.iter().map(|step| step.sends.len()).sum::<usize>(), 32);
 }
 
+fn begin<A: Algorithm>(group: &Group, node: NodeId) -> Member<A> {
+    let begun = Member::begin(node, group, &Start::default(), &mut Effects::default());
+    begun.expect("the contract is kept")
+}
+
 /// Feed a fresh node messages that no correct peer sends.
 fn refuses<A: Algorithm>(messages: &[A::Message]) {
     let group = group(FULL);
-    let fresh = Member::<A>::new(NodeId(0), &group, &Start::default());
+    let fresh = begin::<A>(&group, NodeId(0));
     for message in messages {
         let (mut node, mut out) = (fresh.clone(), Effects::default());
         let input = Input::Receive { from: NodeId(1), message: message.clone() };
@@ -254,7 +259,7 @@ fn refuses_after<A: Algorithm<Message = Message>>(
     (from, message): (u32, Message),
 ) {
     let group = group(sets);
-    let mut node = Member::<A>::new(NodeId(0), &group, &Start::default());
+    let mut node = begin::<A>(&group, NodeId(0));
     let mut out = Effects::default();
     node.step(&group, Input::Acquire(Mode::Exclusive), &mut out).expect("the contract is kept");
     for (from, message) in before.iter().cloned() {
@@ -290,7 +295,7 @@ fn nobody_asks_twice_before_the_first_is_done() {
 /// Node 1, which is locked for node 2 while node 3 waits, hears a message of node 3.
 fn on_another_lock<A: Algorithm<Message = Message>>(message: Message) -> Effects<Message> {
     let group = group(FULL);
-    let mut node = Member::<A>::new(NodeId(0), &group, &Start::default());
+    let mut node = begin::<A>(&group, NodeId(0));
     let mut out = Effects::default();
     for (from, message) in [(1, Message::Request(1)), (2, Message::Request(2)), (2, message)] {
         out = Effects::default();

@@ -78,7 +78,9 @@ fn a_group_that_starts_with_a_holder_survives_a_crash() {
 #[test]
 fn an_heir_keeps_what_comes_before_it_has_heard_everyone() {
     let group = group(&[[1, 2, 3, 4]; 4]);
-    let mut heir = Member::<MaekawaHeir>::new(NodeId(1), &group, &Start::default());
+    let start = Start::default();
+    let heir = Member::<MaekawaHeir>::begin(NodeId(1), &group, &start, &mut Effects::default());
+    let mut heir = heir.expect("the contract is kept");
     let mut step = |input| {
         let mut out = Effects::default();
         heir.step(&group, input, &mut out).expect("the contract is kept");

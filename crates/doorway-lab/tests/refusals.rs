@@ -43,8 +43,9 @@ impl<A: Algorithm> Node<A> {
 
     fn among(size: usize, me: u32, shape: &Shape) -> Self {
         let group = A::INFO.group(size, shape).expect("a group of this size exists");
-        let member = Member::new(NodeId(me), &group, &Start::default());
-        Self { group, member }
+        let start = Start::default();
+        let member = Member::begin(NodeId(me), &group, &start, &mut Effects::default());
+        Self { group, member: member.expect("the contract is kept") }
     }
 
     /// Node `me`, which has just asked.

@@ -35,7 +35,8 @@ fn mistakes_are_named_with_their_line_and_what_would_be_right() {
         ("run le-lann n=3 holder=1,2", "1: 2 holders, but 1 may be inside"),
         (
             "run le-lann n=3 tree=oak",
-            "1: 'oak' is no tree: say chain, star, or balanced:K as in balanced:2",
+            "1: 'oak' is not the shape of a tree; write chain, star, or balanced:K, \
+             such as balanced:2",
         ),
         ("run le-lann n=3\nrun le-lann n=3", "2: a second 'run'; the first is in line 1"),
         ("run le-lann n=3\nquorum 1 = 1", "1: le-lann has no use for quorums"),

@@ -18,7 +18,9 @@ fn rule(algorithm: &str) -> Rule {
 }
 
 fn machines(rule: &Rule) -> Vec<Box<dyn Machine>> {
-    let begin = |node| rule.new_machine(NodeId::at(node), &Start::default()).expect("a good start");
+    let begin = |node| {
+        rule.begin(NodeId::at(node), &Start::default(), &mut Sends::new()).expect("a good start")
+    };
     (0..SIZE).map(begin).collect()
 }
 

@@ -1,32 +1,32 @@
 //! Carvalho & Roucairol, "On Mutual Exclusion in Computer Networks", Communications of the ACM
 //! 26(2), 1983.
 //!
-//! Ricart & Agrawala's algorithm, except that a reply is kept: it is a permission that is good for
-//! any number of entries, until its giver asks for it back. Each pair of nodes shares one
-//! permission, and it lies with the one of the two that was inside last. So a node asks only those
-//! who have been inside since, and re-enters without a message if nobody has.
+//! Ricart & Agrawala's algorithm, except that a reply is kept: it is a permission for any number of
+//! entries, until the node that gave it asks for it back. Each pair of nodes shares one permission,
+//! and the one of the two that was inside last has it. So a node asks only the nodes that have been
+//! inside since its own last entry, and enters again without a message if there are none.
 //!
 //! # Rules
 //!
-//! 1. To ask: take a sequence number above every number heard and send REQUEST to those whose
-//!    permission is missing; enter when none is.
+//! 1. To ask: take a sequence number above every number received and send REQUEST to the nodes
+//!    whose permission is missing; enter if none is.
 //! 2. On REQUEST: defer the reply while inside, or while waiting with an older request.
 //! 3. Else REPLY, and with it goes the permission.
-//! 4. If we had it and are waiting, we need it back: send REQUEST after the REPLY.
-//! 5. On REPLY: the permission is ours. On the last one missing: enter, in the same step.
+//! 4. If we had the permission and are waiting, we need it back: send REQUEST after the REPLY.
+//! 5. On REPLY: the permission is ours. If it was the last one missing: enter, in the same step.
 //! 6. To leave: send every deferred REPLY, and with each goes a permission.
 //!
 //! # Why it is right
 //!
-//! A permission is with one node of its pair or on its way, so of two nodes only one can have it
-//! and be inside. Among those that wait, the older request of a pair gets it and keeps it. The
-//! order of delivery plays no part: if a REQUEST overtakes the REPLY sent before it, its receiver
-//! is waiting with an older request, and defers.
+//! A permission is with one node of its pair or on its way, so only one of the two nodes can have
+//! it and be inside. Of two nodes that wait, the one with the older request gets it and keeps it.
+//! The order of delivery does not matter: if a REQUEST overtakes the REPLY sent before it, its
+//! receiver is waiting with an older request, and defers.
 //!
 //! # Flaws of the printed text
 //!
 //! In RELEASE, `Reply_Deferred[i]` must be `Reply_Deferred[j]`. The three tests on REQUEST exclude
-//! each other only if they are made in the printed order; done otherwise, two replies are sent.
+//! each other only if they are made in the printed order; in another order, two replies are sent.
 
 use super::prelude::*;
 use super::ricart_agrawala::COST;
@@ -34,9 +34,9 @@ use super::ricart_agrawala::COST;
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// May I? With the request's sequence number.
+    /// May I enter? With the request's sequence number.
     Request(u64),
-    /// Yes, until I ask you.
+    /// Yes, until I ask you for it back.
     Reply,
 }
 
@@ -44,14 +44,14 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CarvalhoRoucairol {
     me: NodeId,
-    /// The highest sequence number in any request received. Our own need not count: it is taken
-    /// again only while nobody else can have entered.
+    /// The highest sequence number in any request received. Our own need not count: we use a number
+    /// again only while no other node can have entered.
     highest: u64,
     /// Our request, from `acquire` to `release`.
     request: Option<Timestamp>,
-    /// Whose permission we do not have (A of the paper is the rest).
+    /// The nodes whose permission we do not have (the paper's A is the complement).
     missing: NodeSet,
-    /// Whom we owe a reply on leaving.
+    /// The nodes that get our reply when we leave.
     deferred: NodeSet,
 }
 
@@ -60,30 +60,25 @@ impl Algorithm for CarvalhoRoucairol {
 
     const INFO: Info = Info {
         name: "carvalho-roucairol",
-        summary: "Ricart-Agrawala, but a reply is good until it is asked back",
+        summary: "Ricart-Agrawala, but a reply stays valid until it is asked back",
         paper: "Carvalho & Roucairol, On Mutual Exclusion in Computer Networks, CACM 26(2)",
         year: 1983,
         kind: Kind::Permission,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: COST,
             per: Per::Entry,
-            // Each of the others has been inside since our last entry with even odds.
+            // Each other node has been inside since our last entry with probability 1/2.
             light: Some(Formula { text: "N-1", of: |group| f64::from(group.size() - 1) }),
             heavy: None,
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
         let request = start.holder(me).map(|_| Timestamp { clock: start.floor, node: me });
-        // At first nobody has a permission, but a holder has them all.
+        // At first no node has a permission, but a node that starts inside has them all.
         let missing = group.others(me).filter(|_| request.is_none()).collect();
         Self { me, highest: start.floor, request, missing, deferred: NodeSet::new() }
     }
@@ -130,7 +125,7 @@ impl Algorithm for CarvalhoRoucairol {
             }
             Message::Reply => {
                 if self.request.is_none() || !self.missing.remove(from) {
-                    return out.reject("a reply to no request of ours");
+                    return out.reject("a reply that answers no request of ours");
                 }
                 if self.missing.is_empty() {
                     out.enter();
@@ -141,7 +136,7 @@ impl Algorithm for CarvalhoRoucairol {
 
     fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
         self.request = None;
-        // Inside, nothing is missing: what we give away now is all that is.
+        // Inside, no permission is missing; now those that we give away are.
         self.missing = core::mem::take(&mut self.deferred);
         out.send_all(self.missing.iter(), &Message::Reply);
     }
@@ -155,21 +150,21 @@ impl Algorithm for CarvalhoRoucairol {
     }
 
     fn serves(message: &Message, from: NodeId, to: NodeId) -> Option<NodeId> {
-        // A request sent after a reply serves its sender, not the node replied to.
+        // A request sent after a reply serves its sender, not the node that got the reply.
         Some(if *message == Message::Reply { to } else { from })
     }
 
-    /// A number is one above another that was heard, so two nodes are always near the highest.
-    /// Among three, the last may lag behind without bound, and it does not matter how far: its
-    /// requests are one above what it has heard, however often it enters. Two that lag behind
-    /// together would hear each other and come nearer.
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
+    /// A new number is one above a number that was received, so two nodes are always near the
+    /// highest number. Of three nodes, the last may lag behind without bound, and it does not
+    /// matter how far: its requests are one above what it has received, however often it enters.
+    /// If two nodes lagged behind together, they would receive each other's numbers and catch up.
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
         let gap = if group.size() <= 3 { 3 } else { u64::MAX };
-        let of_node = |node: &mut Self, each: Each<'_>| {
+        let of_node = |node: &mut Self, each: NumberVisitor<'_>| {
             each(&mut node.highest);
             node.request.iter_mut().for_each(|request| each(&mut request.clock));
         };
-        moment.rebase_with_gap(gap, of_node, |mail, each| {
+        snapshot.rebase_with_gap(gap, of_node, |mail, each| {
             if let Message::Request(clock) = &mut mail.message {
                 each(clock);
             }
@@ -178,7 +173,7 @@ impl Algorithm for CarvalhoRoucairol {
 }
 
 impl CarvalhoRoucairol {
-    /// Do we have the permission that we share with `node` (A of the paper)?
+    /// Whether we have the permission that we share with `node` (A of the paper).
     pub fn permitted_by(&self, node: NodeId) -> bool {
         node != self.me && !self.missing.contains(node)
     }

@@ -1,15 +1,16 @@
 //! The central coordinator, known to every textbook; here after Tanenbaum & van Steen, "Distributed
 //! Systems: Principles and Paradigms", Prentice Hall, 2002, chapter 5.
 //!
-//! One node, the coordinator, decides. Who wants in asks it, enters when it grants, and tells it on
-//! leaving. It grants to one at a time and lets the others wait in the order in which they asked.
-//! Node 1 is the coordinator; its own clients ask it without a message.
+//! One node, the coordinator, decides. A node that wants to enter asks the coordinator, enters when
+//! it is granted the lock, and tells the coordinator when it leaves. The coordinator grants the
+//! lock to one node at a time and serves the others in the order in which they asked. Node 1 is the
+//! coordinator; its own clients need no message.
 //!
 //! # Rules
 //!
 //! 1. To ask: send REQUEST to the coordinator.
-//! 2. On REQUEST the coordinator sends GRANT if nobody is inside; else it appends the sender to its
-//!    queue, even if that is the very node inside: its RELEASE may have been overtaken.
+//! 2. On REQUEST the coordinator sends GRANT if no node has the grant. Else it appends the sender
+//!    to its queue, even if the sender has the grant: its RELEASE may have been overtaken.
 //! 3. On GRANT: enter.
 //! 4. To leave: send RELEASE to the coordinator.
 //! 5. On RELEASE the coordinator sends GRANT to the first of the queue.
@@ -17,35 +18,35 @@
 //! # Why it is right
 //!
 //! Between a GRANT and the RELEASE that answers it there is no other GRANT, and a node is inside
-//! only between the two. The queue is served in order, so nobody waits for ever.
+//! only between the two. The queue is served in order, so no node waits for ever.
 
 use super::prelude::*;
 
 /// The messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// May I?
+    /// May I enter?
     Request,
-    /// You may.
+    /// You may enter.
     Grant,
     /// I have left.
     Release,
 }
 
-/// Who decides.
+/// The node that decides.
 const COORDINATOR: NodeId = NodeId(0);
 
 /// The state of one node. Only the coordinator has a holder and a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Central {
     me: NodeId,
-    /// Have we sent a REQUEST that is not granted yet?
+    /// Whether we have sent a REQUEST that is not granted yet.
     waiting: bool,
-    /// Who has the grant.
+    /// The node that has the grant.
     holder: Option<NodeId>,
-    /// Who waits for it, in the order of asking.
+    /// The nodes that wait for it, in the order in which they asked.
     queue: VecDeque<NodeId>,
-    /// The same nodes as a set.
+    /// The nodes of the queue as a set.
     queued: NodeSet,
 }
 
@@ -59,16 +60,10 @@ impl Algorithm for Central {
 
     const INFO: Info = Info {
         name: "central",
-        summary: "node 1 decides for all",
+        summary: "node 1 decides who enters",
         paper: "Tanenbaum & van Steen, Distributed Systems: Principles and Paradigms, chapter 5",
         year: 2002,
         kind: Kind::Central,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
             least: Formula { text: "0 for node 1", of: |_| 0.0 },
@@ -77,6 +72,7 @@ impl Algorithm for Central {
             light: Some(COST),
             heavy: Some(COST),
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
@@ -103,19 +99,19 @@ impl Algorithm for Central {
     ) {
         match message {
             Message::Request if self.me != COORDINATOR => {
-                out.reject("a request, though we do not decide");
+                out.reject("a request to a node that is not the coordinator");
             }
             Message::Request if self.queued.contains(from) => {
-                out.reject("a second request before a grant to the first");
+                out.reject("a second request while the first one waits");
             }
             Message::Request => self.ask(from, out),
             Message::Grant if self.waiting && from == COORDINATOR => {
                 self.waiting = false;
                 out.enter();
             }
-            Message::Grant => out.reject("a grant to no request of ours"),
+            Message::Grant => out.reject("a grant that answers no request of ours"),
             Message::Release if self.holder == Some(from) => self.next(out),
-            Message::Release => out.reject("a release of what was not granted"),
+            Message::Release => out.reject("a release by a node that has no grant"),
         }
     }
 

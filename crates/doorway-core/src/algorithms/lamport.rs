@@ -3,33 +3,34 @@
 //!
 //! Every message carries its sender's logical clock, and every node keeps the same queue of
 //! requests, ordered by clock and node. A node enters when its request is the first of its queue
-//! and it has heard something later from everyone: then no older request can still be under way.
+//! and every other node has sent it a later message: then no older request can still be under way.
 //!
 //! # Rules
 //!
-//! 1. To ask: send REQUEST to all others and put it into one's own queue.
+//! 1. To ask: send REQUEST to all others and put it into the node's own queue.
 //! 2. On REQUEST: put it into the queue and send ACK.
 //! 3. To leave: take the request out of the queue and send RELEASE to all others.
 //! 4. On RELEASE: take the sender's request out of the queue.
-//! 5. Enter when one's own request is the first of the queue and from each other node a message
-//!    later than it has arrived.
+//! 5. Enter when the node's own request is the first of the queue and a message later than it has
+//!    arrived from every other node.
 //!
-//! The only question put to the queue is whether our request is its first. So it is kept as two
-//! sets: the nodes whose requests are ahead of ours, and those behind it.
+//! A node needs to know only whether its own request is the first of the queue. So the queue is
+//! kept as two sets: the nodes whose requests are ahead of ours, and the nodes whose requests are
+//! behind.
 //!
 //! # Why it is right
 //!
-//! Channels keep order, so once something later than our request has come from a node, every older
-//! request of that node has come before it, and is ahead of ours until its RELEASE. Two nodes
-//! inside would each be the older one. The oldest request is ahead of all others and is
-//! acknowledged by all.
+//! Channels keep order. So once a message later than our request has come from a node, every older
+//! request of that node has come before it, and stays ahead of ours until its RELEASE. If two nodes
+//! were inside, each would have the older request. The oldest request is ahead of all others, and
+//! all nodes acknowledge it, so its node enters.
 
 use super::prelude::*;
 
 /// The messages of the paper, each with its sender's clock.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// I want in.
+    /// I want to enter.
     Request(u64),
     /// I have seen your request.
     Ack(u64),
@@ -41,15 +42,15 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lamport {
     me: NodeId,
-    /// The latest clock in any message sent or received.
+    /// The highest clock in any message sent or received.
     clock: u64,
     /// Our request, from `acquire` to `release`.
     request: Option<Timestamp>,
-    /// Who has yet to send something later than it.
+    /// The nodes that have not yet sent a message later than our request.
     awaited: NodeSet,
-    /// Whose requests come before ours, or would if we asked now.
+    /// The nodes whose requests come before ours, or before the one we would make now.
     ahead: NodeSet,
-    /// Whose requests come after ours.
+    /// The nodes whose requests come after ours.
     behind: NodeSet,
 }
 
@@ -60,28 +61,18 @@ impl Algorithm for Lamport {
 
     const INFO: Info = Info {
         name: "lamport",
-        summary: "everyone keeps the same queue of requests, ordered by logical clocks",
+        summary: "every node keeps the same queue of requests, ordered by logical clocks",
         paper: "Lamport, Time, Clocks, and the Ordering of Events in a Distributed System, CACM 21(7)",
         year: 1978,
         kind: Kind::Permission,
         channel: Channel::Fifo,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
-        messages: Claim {
-            least: COST,
-            most: COST,
-            per: Per::Entry,
-            light: Some(COST),
-            heavy: Some(COST),
-        },
+        messages: Claim::exactly(COST),
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
-        // A holder's request counts as the oldest of all.
+        // The request of a node that starts inside counts as the oldest of all.
         let oldest = |holder: NodeId| Timestamp { clock: start.floor, node: holder };
         let request = start.holder(me).map(|holder| oldest(holder.node));
         let ahead = start.holders.iter().map(|holder| holder.node).filter(|node| *node != me);
@@ -118,7 +109,7 @@ impl Algorithm for Lamport {
                 return out.reject("a second request before the release of the first");
             }
             Message::Request(_) if settled && !later => {
-                return out.reject("an older request after a later message");
+                return out.reject("a request older than a message that its sender sent before");
             }
             Message::Release(_) if !pending => return out.reject("a release without a request"),
             _ => self.clock = self.clock.max(clock),
@@ -129,7 +120,7 @@ impl Algorithm for Lamport {
                 side.insert(from);
                 out.send(from, Message::Ack(self.tick()));
             }
-            // No more than a reading of a clock: one too many does no harm.
+            // An ACK only tells the sender's clock, so a surplus one does no harm.
             Message::Ack(_) => {}
             Message::Release(_) => {
                 self.ahead.remove(from);
@@ -146,7 +137,7 @@ impl Algorithm for Lamport {
 
     fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
         self.request = None;
-        // Whoever asked meanwhile is ahead of whatever we ask next.
+        // The nodes that asked meanwhile are ahead of our next request.
         self.ahead = core::mem::take(&mut self.behind);
         let clock = self.tick();
         out.send_all(group.others(self.me), &Message::Release(clock));
@@ -160,12 +151,12 @@ impl Algorithm for Lamport {
         self.ahead.is_empty().then_some(self.clock)
     }
 
-    fn settle(_group: &Group, moment: &mut Moment<Self>) {
-        let of_node = |node: &mut Self, each: Each<'_>| {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+        let of_node = |node: &mut Self, each: NumberVisitor<'_>| {
             each(&mut node.clock);
             node.request.iter_mut().for_each(|request| each(&mut request.clock));
         };
-        moment.rebase(of_node, |mail, each| {
+        snapshot.rebase(of_node, |mail, each| {
             let (Message::Request(clock) | Message::Ack(clock) | Message::Release(clock)) =
                 &mut mail.message;
             each(clock);
@@ -178,7 +169,7 @@ impl Lamport {
         self.request.is_some() && !(self.awaited.is_empty() && self.ahead.is_empty())
     }
 
-    /// The clock of the next message: later than all that we have seen.
+    /// The clock of the next message: later than every clock that we have seen.
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock

@@ -1,19 +1,19 @@
 //! Le Lann, "Distributed Systems: Towards a Formal Approach", IFIP Congress, 1977.
 //!
-//! The nodes form a ring on which one token circulates for ever. A node that wants in waits until
-//! the token comes by, keeps it while inside, and passes it on when it leaves; a node that does not
-//! want in passes it on at once. The token is always on its way, useful or not.
+//! The nodes form a ring on which one token circulates for ever. A node that wants to enter waits
+//! until the token comes by, keeps it while inside, and passes it on when it leaves. Any other node
+//! passes it on at once. So the token moves also while no node wants to enter.
 //!
 //! # Rules
 //!
-//! 1. To ask: remember it.
+//! 1. To ask: remember that the node waits.
 //! 2. On TOKEN: enter if waiting; else send TOKEN to the successor.
 //! 3. To leave: send TOKEN to the successor.
 //!
 //! # Why it is right
 //!
-//! There is one token, and only who has it is inside. It visits every node in each round, so nobody
-//! waits for more than one entry of each of the others.
+//! There is one token, and only the node that has it is inside. It visits every node in each round,
+//! so a node waits for at most one entry of each other node.
 
 use super::prelude::*;
 
@@ -28,11 +28,11 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeLann {
     me: NodeId,
-    /// Does our client wait for the token?
+    /// Whether our client waits for the token.
     want: bool,
-    /// Do we have the token: while inside, and in a group of one always.
+    /// Whether we have the token: while inside, and always in a group of one.
     token: bool,
-    /// Is our client inside?
+    /// Whether our client is inside.
     inside: bool,
 }
 
@@ -45,20 +45,17 @@ impl Algorithm for LeLann {
         paper: "Le Lann, Distributed Systems: Towards a Formal Approach, IFIP Congress",
         year: 1977,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
-        served: false,
         messages: Claim {
-            least: Formula { text: "1 when all want in", of: |group| f64::from(group.size() > 1) },
+            least: Formula {
+                text: "1 if all want to enter",
+                of: |group| f64::from(group.size() > 1),
+            },
             most: Formula { text: "unbounded", of: |_| f64::INFINITY },
             per: Per::Run,
             light: None,
             heavy: None,
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
@@ -87,7 +84,7 @@ impl Algorithm for LeLann {
         out: &mut Effects<Message>,
     ) {
         if group.successor(from) != self.me {
-            return out.reject("a token of another than our predecessor");
+            return out.reject("a token from a node that is not our predecessor");
         }
         if self.token {
             return out.reject("a second token");
@@ -106,11 +103,11 @@ impl Algorithm for LeLann {
     }
 
     fn wanted(&self) -> bool {
-        true // The token knows nobody's wishes.
+        true // A node does not learn which others wait.
     }
 
     fn floor(&self) -> Option<u64> {
-        None // Node 1, started anew, would make a second token.
+        None // If node 1 began again, it would make a second token.
     }
 }
 

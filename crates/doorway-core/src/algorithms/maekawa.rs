@@ -1,44 +1,49 @@
 //! Maekawa, "A √N Algorithm for Mutual Exclusion in Decentralized Systems", ACM Transactions on
 //! Computer Systems 3(2), 1985.
 //!
-//! Each node has a set S of K nodes, its quorum, and any two sets meet. A node enters when every
-//! member of S is locked for it; a member is locked for one request at a time, the oldest first.
-//! When an older request finds a member locked, the member inquires whether the lock can be had
-//! back, and who knows that it must wait elsewhere relinquishes. With K near √N, this costs 3√N.
+//! Each node has a set S of K nodes, its quorum, and any two sets have a member in common. A node
+//! enters when every member of S is locked for it. A member is locked for one request at a time,
+//! the oldest first. When an older request finds a member locked, the member inquires whether it
+//! can have the lock back, and a node that knows that it must wait elsewhere relinquishes the lock.
+//! With K near √N, an entry costs about 3√N messages.
 //!
 //! # Rules
 //!
 //! 1. To ask: take a number above every one seen and send REQUEST to all of S.
-//! 2. On REQUEST: if unlocked, lock for it and answer LOCKED. Else queue it. If the lock or a
-//!    queued request is older, answer FAILED. Else send INQUIRE to the node that has the lock; if
-//!    that is done already, send FAILED instead to the request that was the oldest in the queue.
-//! 3. On INQUIRE about the present request, waiting: answer RELINQUISH if some member has said
-//!    FAILED or been relinquished, and has not been LOCKED since; else wait until one says FAILED.
-//!    Inside, or about a past request: no answer, RELEASE is it.
+//! 2. On REQUEST: if unlocked, lock for it and answer LOCKED. Else queue it. If the request that
+//!    has the lock or a queued one is older, answer FAILED. Else send INQUIRE to the node that has
+//!    the lock; if that was done already, send FAILED instead to the request that was the oldest in
+//!    the queue.
+//! 3. On INQUIRE about the present request, while waiting: answer RELINQUISH if some member has
+//!    said FAILED or been relinquished, and has not been LOCKED since; else wait until one says
+//!    FAILED. While inside, or about a past request: give no answer, since RELEASE answers it.
 //! 4. On RELINQUISH: queue the request that has the lock, and lock for the oldest: LOCKED.
 //! 5. On the last LOCKED: enter.
 //! 6. To leave: send RELEASE to all of S.
 //! 7. On RELEASE: lock for the oldest queued request, if any: LOCKED.
 //!
-//! LOCKED carries the member's highest number, so that a node which is no member of busy sets does
-//! not come again and again with a low one: it overtakes a request known to a common member once.
+//! LOCKED carries the member's highest number. Without it, a node that is not a member of busy
+//! nodes' sets would not learn their numbers, and would ask again and again with a low one. With
+//! it, a node overtakes a request that a common member knows at most once.
 //!
 //! # Why it is right
 //!
-//! Two nodes inside would have a common member locked for both. For progress, start at the oldest
-//! request and go on from each to one that has a lock it lacks. As long as nobody has been told
-//! FAILED, each is the oldest at that member, so it goes on to a younger one, which is inquired.
-//! The way ends at a node that enters and leaves, or at one told FAILED, which relinquishes.
-//! Channels must be FIFO: an INQUIRE that overtakes its LOCKED would be taken for a stale one.
+//! If two nodes were inside, a common member would be locked for both. For progress, start at the
+//! oldest request and go on from each request to one that has a lock it lacks. As long as none of
+//! them has been told FAILED, each is the oldest waiting at that member, so the next is younger and
+//! is inquired. The path ends at a node that enters and leaves, or at one that was told FAILED,
+//! which relinquishes. Channels must be FIFO: an INQUIRE that overtakes its LOCKED would be taken
+//! for a stale one.
 //!
 //! # Flaws of the printed text
 //!
-//! - Who came as the oldest and is then displaced by a still older request is not told FAILED:
-//!   deadlock, with three nodes in 8 steps, on the paper's own 7-node sets in 18.
+//! - A request that was the oldest when it came, and is then displaced by a still older one, is not
+//!   told FAILED: deadlock, with three nodes in 8 steps, on the paper's own 7-node sets in 18.
 //! - A late INQUIRE is taken for one about the next request: two nodes inside. Here it is numbered.
-//! - It is left open whether LOCKED takes FAILED back. If so, a relinquished lock must count as
-//!   refused, or there is deadlock again.
-//! - The common textbook rule, FAILED only if the lock is older, deadlocks as well.
+//! - The text leaves open whether LOCKED takes back an earlier FAILED. If it does, a relinquished
+//!   lock must count as refused, or there is deadlock again.
+//! - The common textbook rule, FAILED only if the request that has the lock is older, also leads to
+//!   deadlock.
 
 use core::marker::PhantomData;
 
@@ -47,27 +52,42 @@ use super::prelude::*;
 pub mod arbiter;
 pub mod cost;
 pub mod gate;
-mod message;
 pub mod requester;
 pub mod rules;
 mod settle;
 
-use arbiter::Arbiter;
-pub use message::Message;
+use arbiter::{Answer, Arbiter};
 use requester::Requester;
 pub use rules::{Printed, Repaired, Rules, Textbook};
+
+/// The messages of the paper.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// Lock yourself for my request of this number.
+    Request(u64),
+    /// I am locked for you. With the highest number seen here.
+    Locked(u64),
+    /// An older request is before yours.
+    Failed,
+    /// An older request waits: will yours, of this number, succeed?
+    Inquire(u64),
+    /// It will not succeed now: take your lock back.
+    Relinquish,
+    /// I have left.
+    Release,
+}
 
 /// The state of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Maekawa<R: Rules = Repaired> {
     me: NodeId,
-    /// The highest number in any request sent, received or heard of.
+    /// The highest number in any message sent or received.
     clock: u64,
-    /// Which of our quorums the present or next request goes to.
+    /// The turn whose quorum the present or next request goes to.
     turn: u32,
-    /// What we do to get in.
+    /// The part that asks for this node.
     requester: R::Requester,
-    /// What we do as a member of others' quorums.
+    /// The part that answers as a member of other nodes' quorums.
     arbiter: Arbiter,
     rules: PhantomData<R>,
 }
@@ -75,7 +95,7 @@ pub struct Maekawa<R: Rules = Repaired> {
 /// The paper as printed.
 pub type MaekawaPrinted = Maekawa<Printed>;
 
-/// The algorithm as most textbooks tell it.
+/// The algorithm as most textbooks describe it.
 pub type MaekawaTextbook = Maekawa<Textbook>;
 
 impl<R: Rules> Algorithm for Maekawa<R> {
@@ -111,7 +131,8 @@ impl<R: Rules> Algorithm for Maekawa<R> {
         let to_arbiter = message.is_for_arbiter();
         let (node, member) = if to_arbiter { (from, self.me) } else { (self.me, from) };
         if !cost::asks(group, node, member) {
-            return out.reject("a message of a node that neither asks us nor is asked");
+            return out
+                .reject("a message between two nodes of which neither is in the other's quorum");
         }
         self.take(from, &message, out);
     }
@@ -126,7 +147,7 @@ impl<R: Rules> Algorithm for Maekawa<R> {
     }
 
     fn wanted(&self) -> bool {
-        true // A younger request waits at some member without our knowing.
+        true // A younger request may wait at a member that does not tell us.
     }
 
     fn floor(&self) -> Option<u64> {
@@ -137,8 +158,8 @@ impl<R: Rules> Algorithm for Maekawa<R> {
         matches!(message, Message::Locked(_)).then_some(to)
     }
 
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
-        settle::settle(group, moment);
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        settle::settle(group, snapshot);
     }
 }
 
@@ -156,30 +177,58 @@ impl<R: Rules> Maekawa<R> {
         out: &mut Effects<Message>,
     ) -> Result<(), &'static str> {
         if message.is_for_arbiter() {
-            let reply = self.arbiter.hear::<R>(from, message)?;
+            let reply = self.arbiter.handle::<R>(from, message)?;
             self.clock = self.clock.max(message.clock());
             if let Some((request, answer)) = reply {
                 self.send(request.node, Message::answer(request, answer, self.clock), out);
             }
             return Ok(());
         }
-        let deed = self.requester.hear::<R>(from, message)?;
+        let reaction = self.requester.handle::<R>(from, message)?;
         self.clock = self.clock.max(message.clock());
-        if deed.enter {
+        if reaction.enter {
             out.enter();
         }
-        for member in deed.relinquish.iter() {
+        for member in reaction.relinquish.iter() {
             self.send(member, Message::Relinquish, out);
         }
         Ok(())
     }
 
-    /// What a node tells itself happens at once and costs nothing.
+    /// Send a message. What a node sends to itself takes effect at once and costs no message.
     fn send(&mut self, to: NodeId, message: Message, out: &mut Effects<Message>) {
         if to == self.me {
             self.take(to, &message, out);
         } else {
             out.send(to, message);
         }
+    }
+}
+
+impl Message {
+    /// The message for an arbiter's answer about `request`, from a node with this clock.
+    pub fn answer(request: Timestamp, answer: Answer, clock: u64) -> Self {
+        match answer {
+            Answer::Locked => Self::Locked(clock),
+            Answer::Failed => Self::Failed,
+            Answer::Inquire => Self::Inquire(request.clock),
+        }
+    }
+
+    /// The number that the receiver learns from it, so that its next request is younger.
+    pub fn clock(&self) -> u64 {
+        if let Self::Request(clock) | Self::Locked(clock) = self { *clock } else { 0 }
+    }
+
+    /// Call `each` with the sequence numbers in it.
+    pub fn numbers(&mut self, each: NumberVisitor<'_>) {
+        if let Self::Request(clock) | Self::Locked(clock) | Self::Inquire(clock) = self {
+            each(clock);
+        }
+    }
+
+    /// Whether it is for the receiver's arbiter, and not for its requester.
+    pub fn is_for_arbiter(&self) -> bool {
+        matches!(self, Self::Request(_) | Self::Relinquish | Self::Release)
     }
 }

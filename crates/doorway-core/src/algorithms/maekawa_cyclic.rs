@@ -3,13 +3,13 @@
 //!
 //! The members of a quorum are locked one after the other, in one order of all nodes, as in
 //! `maekawa-sequential`. But instead of answering each time, a member that is locked for a request
-//! passes it on to the next member, and the last one sends it home. That saves half the messages
+//! passes it on to the next member, and the last one sends it back. That saves half the messages
 //! and half the time.
 //!
 //! # Rules
 //!
 //! 1. To ask: send REQUEST to the first member of the quorum.
-//! 2. On REQUEST of node i: if unlocked, lock for it and pass it on; else queue it.
+//! 2. On REQUEST by node i: if unlocked, lock for it and pass it on; else queue it.
 //! 3. To pass on: send REQUEST to the next member of i's quorum; the last one sends LOCKED to i.
 //! 4. On LOCKED, or on having locked itself as the last member: enter.
 //! 5. To leave: send RELEASE to all of the quorum.
@@ -17,35 +17,36 @@
 //!
 //! # Why it is right
 //!
-//! Two nodes inside would have a common member locked for both. Locks are taken in one order, so
-//! nobody waits in a circle; queues are served in order. The order of delivery plays no part.
+//! If two nodes were inside, a common member would be locked for both. Locks are taken in one
+//! order, so no nodes wait in a circle, and queues are served in order. The order of delivery does
+//! not matter.
 //!
 //! # Flaws of the printed text
 //!
-//! K passes are enough only for a node that is the first or the last of its quorum. One in between
-//! sees its own request come by on the way, and it takes K+1.
+//! K passes are enough only for a node that is the first or the last of its quorum. The request of
+//! any other node passes that node itself on the way, which takes K+1.
 
 use super::maekawa::gate::Gate;
 use super::maekawa::{Repaired, Rules as _, cost};
 use super::prelude::*;
 
-/// The messages of the paper, and a name for the REQUEST that comes home.
+/// The messages of the paper, with a name of its own for the REQUEST that comes back.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// Lock yourself for this visitor and pass it on.
+    /// Lock yourself for this request and pass it on.
     Request(Visit),
     /// All members are locked for you.
     Locked,
-    /// I am done.
+    /// I have left.
     Release,
 }
 
-/// A request on its way.
+/// A request on its way round a quorum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Visit {
-    /// Who asked.
+    /// The node that asked.
     pub node: NodeId,
-    /// Which of its quorums is being visited.
+    /// The turn whose quorum it visits.
     pub turn: u32,
 }
 
@@ -53,15 +54,15 @@ pub struct Visit {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MaekawaCyclic {
     me: NodeId,
-    /// Which of our quorums the present or next request goes to.
+    /// The turn whose quorum the present or next request goes to.
     turn: u32,
-    /// Is our request on its way?
+    /// Whether our request is on its way.
     waiting: bool,
-    /// What we do as a member of others' quorums.
+    /// The part that answers as a member of other nodes' quorums.
     gate: Gate<Visit>,
 }
 
-/// The passes of the REQUEST, and a RELEASE to each other member.
+/// The cost of one entry: the passes of the REQUEST, and a RELEASE to each other member.
 fn entry(node: NodeId, quorum: &[NodeId]) -> f64 {
     let passes = match (quorum.first(), quorum.last()) {
         (Some(first), Some(last)) if *first == node && *last == node => 0,
@@ -76,7 +77,7 @@ impl Algorithm for MaekawaCyclic {
 
     const INFO: Info = Info {
         name: "maekawa-cyclic",
-        summary: "a request visits its quorum, locking each member, and comes home",
+        summary: "a request visits its quorum, locks each member, and comes back",
         channel: Channel::Unordered,
         messages: Claim {
             least: Formula { text: "2K-1", of: |group| cost::least(group, entry) },
@@ -116,7 +117,9 @@ impl Algorithm for MaekawaCyclic {
         out: &mut Effects<Message>,
     ) {
         let handled = match message {
-            Message::Request(visit) if !self.expects(group, visit) => Err("a request gone astray"),
+            Message::Request(visit) if !self.expects(group, visit) => {
+                Err("a request that is not expected here")
+            }
             Message::Request(visit) => {
                 self.gate.request(visit).map(|locked| locked.then_some(visit))
             }
@@ -124,7 +127,7 @@ impl Algorithm for MaekawaCyclic {
             Message::Locked => {
                 let last = group.quorum(self.me, self.turn).last() == Some(&from);
                 if !(self.waiting && last) {
-                    return out.reject("a lock that we did not wait for");
+                    return out.reject("a lock that we do not wait for");
                 }
                 return self.enter(out);
             }
@@ -145,7 +148,7 @@ impl Algorithm for MaekawaCyclic {
     }
 
     fn wanted(&self) -> bool {
-        true // Others wait at other members without our knowing.
+        true // Other nodes may wait at members that do not tell us.
     }
 
     fn floor(&self) -> Option<u64> {
@@ -162,7 +165,8 @@ impl Algorithm for MaekawaCyclic {
 }
 
 impl MaekawaCyclic {
-    /// May this request come by? Any but once, and our own only while we wait.
+    /// Whether this request may come to us: we are in that quorum, no request of its node waits
+    /// here, and our own comes only while we wait.
     fn expects(&self, group: &Group, visit: Visit) -> bool {
         let ours = visit == Visit { node: self.me, turn: self.turn };
         let mut quorums = cost::quorums(group, visit.node);
@@ -172,7 +176,7 @@ impl MaekawaCyclic {
             && (visit.node != self.me || (ours && self.waiting && !self.gate.is_locked_for(visit)))
     }
 
-    /// We are locked for `visit`: send it on, or home.
+    /// Pass on the request for which we are locked: to the next member, or back to its node.
     fn pass(&mut self, group: &Group, visit: Visit, out: &mut Effects<Message>) {
         let quorum = group.quorum(visit.node, visit.turn);
         match quorum.iter().find(|member| **member > self.me) {

@@ -2,48 +2,61 @@
 //! Computer Systems 3(2), 1985, section 9.
 //!
 //! The algorithm of `maekawa`, and what happens when a node crashes: its heir runs the lost arbiter
-//! beside its own. Only the nodes that have the crashed one in their quorum know anything of it, so
-//! they tell the heir what the lost arbiter knew: O(√N) messages, where a central lock needs O(N).
-//! Quorums stay as they are: an arbiter keeps its name, and messages say which one they are for.
+//! beside its own. Only the nodes that have the crashed node in their quorum know anything about
+//! that arbiter, so they tell the heir what it knew: O(√N) messages, where a central lock needs
+//! O(N). Quorums stay as they are: an arbiter keeps its name, and messages say which arbiter they
+//! are for.
 //!
 //! # Rules
 //!
-//! 1. As in `maekawa`, with every message sent to whoever runs the arbiter now.
+//! 1. As in `maekawa`, with every message sent to the node that runs the arbiter now.
 //! 2. On learning that f has crashed and t is its heir: ignore f from now on and drop its request
-//!    as if released. If f is in our quorum, send t RECOVER: our request, and has it f's lock?
+//!    as if released. If f is in our quorum, send t RECOVER: our request, and whether it has f's
+//!    lock.
 //! 3. On RECOVER from the last live node with f in its quorum: lock for the request that has the
 //!    lock; then take the others from the oldest to the youngest as if they had just come.
 //!
 //! # Why it is right
 //!
-//! At most one node has f's lock, since f gave it again only when it had it back. Who has it says
-//! so before the heir gives it to anyone, for the heir waits for all. What arrives from f after
-//! that is ignored, so no second lock is counted. The detector makes no mistakes.
+//! At most one node has f's lock, since f gave it again only when it had it back. The node that has
+//! it says so before the heir gives it to any other, since the heir waits for all. What arrives
+//! from f after that is ignored, so no second lock is counted. The failure detector makes no
+//! mistakes.
+
+use core::fmt;
 
 use super::maekawa::arbiter::{Answer, Arbiter};
 use super::maekawa::requester::{ByName, Requester};
-use super::maekawa::{Message as Plain, Repaired, Rules};
+use super::maekawa::{Message as Plain, Repaired, Rules, cost};
 use super::prelude::*;
 
-mod message;
-pub mod offices;
+pub mod hosted;
 mod settle;
 
-pub use message::Message;
-use offices::Offices;
+use hosted::HostedArbiters;
+
+/// The messages of `maekawa`, and the one of section 9.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Message {
+    /// To or from this node's arbiter, wherever it runs.
+    About(NodeId, Plain),
+    /// What the sender knows about this node's lost arbiter: the number of the sender's open
+    /// request, and whether it has the lock.
+    Recover(NodeId, Option<(u64, bool)>),
+}
 
 /// The state of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MaekawaHeir {
     me: NodeId,
-    /// The highest number in any request sent, received or heard of.
+    /// The highest number in any message sent or received.
     clock: u64,
-    /// Which of our quorums the present or next request goes to.
+    /// The turn whose quorum the present or next request goes to.
     turn: u32,
-    /// What we do to get in; members are arbiters, not the nodes that run them.
+    /// The part that asks for this node. Its members are arbiters, not the nodes that run them.
     requester: ByName,
-    /// What we do as a member of others' quorums, and in whose name.
-    offices: Offices,
+    /// The arbiters that run here, and where the arbiters of crashed nodes run.
+    arbiters: HostedArbiters,
 }
 
 impl Algorithm for MaekawaHeir {
@@ -51,16 +64,16 @@ impl Algorithm for MaekawaHeir {
 
     const INFO: Info = Info {
         name: "maekawa-heir",
-        summary: "maekawa where the arbiter of a crashed node is taken over by another",
+        summary: "maekawa where another node takes over the arbiter of a crashed one",
         survives: &[Fault::CrashOutside, Fault::CrashInside],
-        served: false, // A view replaces a crashed node for every algorithm alike.
+        served: false, // In a service, the change of views deals with crashes for every algorithm.
         ..Repaired::INFO
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
         let requester = ByName::inside(start.holder(me).map(|_| start.floor));
-        let offices = Offices::new(me, Arbiter::start(me, group, start));
-        Self { me, clock: start.floor, turn: 0, requester, offices }
+        let arbiters = HostedArbiters::new(me, Arbiter::start(me, group, start));
+        Self { me, clock: start.floor, turn: 0, requester, arbiters }
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
@@ -73,12 +86,14 @@ impl Algorithm for MaekawaHeir {
     }
 
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
-        if self.offices.crashed(from) {
-            return; // It has crashed, and its arbiter is another's.
+        if self.arbiters.crashed(from) {
+            return; // The sender has crashed, and another node runs its arbiter.
         }
         let handled = match msg {
             msg if msg.clock() >= CLOCK_LIMIT => Err(BEYOND_LIMIT),
-            msg if !msg.is_of_quorum(group, from, self.me) => Err("an arbiter not asked"),
+            msg if !msg.is_of_quorum(group, from, self.me) => {
+                Err("a message about an arbiter that is not asked")
+            }
             Message::About(arbiter, message) => self.handle(from, arbiter, &message, out),
             Message::Recover(arbiter, request) => self.recover(group, from, arbiter, request, out),
         };
@@ -97,13 +112,14 @@ impl Algorithm for MaekawaHeir {
     }
 
     fn failed(&mut self, group: &Group, node: NodeId, heir: NodeId, out: &mut Effects<Message>) {
-        let lost = self.offices.lost(group, self.me, node);
-        for (arbiter, replies) in self.offices.succeed(node, heir) {
+        let lost = self.arbiters.lost(group, self.me, node);
+        for (arbiter, replies) in self.arbiters.succeed(node, heir) {
             self.reply(arbiter, replies, out);
         }
         for arbiter in lost {
             let request = self.requester.recover(arbiter);
-            let host = self.offices.host(arbiter); // The heir, or its own if that is lost too.
+            // The heir, or the heir's own heir if it is lost too.
+            let host = self.arbiters.host(arbiter);
             if host != self.me {
                 out.send(host, Message::Recover(arbiter, request));
             } else if let Err(reason) = self.recover(group, host, arbiter, request, out) {
@@ -113,19 +129,19 @@ impl Algorithm for MaekawaHeir {
     }
 
     fn wanted(&self) -> bool {
-        true // A younger request waits at some arbiter without our knowing.
+        true // A younger request may wait at an arbiter that does not tell us.
     }
 
     fn floor(&self) -> Option<u64> {
-        self.offices.are_fresh().then_some(self.clock)
+        self.arbiters.are_fresh().then_some(self.clock)
     }
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         matches!(message, Message::About(_, Plain::Locked(_))).then_some(to)
     }
 
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
-        settle::settle(group, moment);
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        settle::settle(group, snapshot);
     }
 }
 
@@ -138,20 +154,20 @@ impl MaekawaHeir {
         out: &mut Effects<Message>,
     ) -> Result<(), &'static str> {
         if message.is_for_arbiter() {
-            let reply = self.offices.hear(from, arbiter, message)?;
+            let reply = self.arbiters.handle(from, arbiter, message)?;
             self.clock = self.clock.max(message.clock());
             self.reply(arbiter, reply, out);
             return Ok(());
         }
-        if self.offices.host(arbiter) != from {
-            return Err("the answer of an arbiter that is run by another");
+        if self.arbiters.host(arbiter) != from {
+            return Err("the answer of an arbiter that another node runs");
         }
-        let deed = self.requester.hear::<Repaired>(arbiter, message)?;
+        let reaction = self.requester.handle::<Repaired>(arbiter, message)?;
         self.clock = self.clock.max(message.clock());
-        if deed.enter {
+        if reaction.enter {
             out.enter();
         }
-        for arbiter in deed.relinquish.iter() {
+        for arbiter in reaction.relinquish.iter() {
             self.tell(arbiter, Plain::Relinquish, out);
         }
         Ok(())
@@ -165,13 +181,13 @@ impl MaekawaHeir {
         request: Option<(u64, bool)>,
         out: &mut Effects<Message>,
     ) -> Result<(), &'static str> {
-        let replies = self.offices.recover(group, from, arbiter, request)?;
+        let replies = self.arbiters.recover(group, from, arbiter, request)?;
         self.clock = self.clock.max(request.map_or(0, |(clock, _)| clock));
         self.reply(arbiter, replies, out);
         Ok(())
     }
 
-    /// Send what an arbiter that runs here has to say.
+    /// Send the answers of an arbiter that runs here.
     fn reply(
         &mut self,
         arbiter: NodeId,
@@ -184,17 +200,58 @@ impl MaekawaHeir {
         }
     }
 
-    /// Send to an arbiter, wherever it runs.
+    /// Send a message to an arbiter, wherever it runs.
     fn tell(&mut self, arbiter: NodeId, message: Plain, out: &mut Effects<Message>) {
-        self.send(self.offices.host(arbiter), arbiter, message, out);
+        self.send(self.arbiters.host(arbiter), arbiter, message, out);
     }
 
-    /// What a node tells itself happens at once and costs nothing.
+    /// Send a message. What a node sends to itself takes effect at once and costs no message.
     fn send(&mut self, to: NodeId, arbiter: NodeId, message: Plain, out: &mut Effects<Message>) {
         if to != self.me {
             out.send(to, Message::About(arbiter, message));
         } else if let Err(reason) = self.handle(to, arbiter, &message, out) {
             out.reject(reason);
+        }
+    }
+}
+
+impl Message {
+    /// The number that the receiver learns from it.
+    pub fn clock(&self) -> u64 {
+        match self {
+            Self::About(_, message) => message.clock(),
+            Self::Recover(_, request) => request.map_or(0, |(clock, _)| clock),
+        }
+    }
+
+    /// Call `each` with the sequence numbers in it.
+    pub fn numbers(&mut self, each: NumberVisitor<'_>) {
+        match self {
+            Self::About(_, message) => message.numbers(each),
+            Self::Recover(_, request) => request.iter_mut().for_each(|(clock, _)| each(clock)),
+        }
+    }
+
+    /// Whether its arbiter is in a quorum of the node that asks it, which is the sender or the
+    /// receiver.
+    pub fn is_of_quorum(&self, group: &Group, from: NodeId, to: NodeId) -> bool {
+        match self {
+            Self::About(arbiter, message) if !message.is_for_arbiter() => {
+                cost::asks(group, to, *arbiter)
+            }
+            Self::About(arbiter, _) | Self::Recover(arbiter, _) => {
+                cost::asks(group, from, *arbiter)
+            }
+        }
+    }
+}
+
+/// Shows the paper's name of the message first.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::About(arbiter, message) => write!(f, "{message:?} arbiter {arbiter}"),
+            Self::Recover(arbiter, request) => write!(f, "Recover({request:?}) arbiter {arbiter}"),
         }
     }
 }

@@ -2,8 +2,8 @@
 //! Computer Systems 3(2), 1985, section 10.
 //!
 //! A node locks the members of its quorum one after the other, each only after the one before has
-//! answered, and everyone keeps to one order of all nodes. So nobody ever waits in a circle, and
-//! numbers, FAILED, INQUIRE and RELINQUISH are not needed. The price is time: K−1 round trips.
+//! answered, and all nodes keep to one order. So no nodes ever wait in a circle, and numbers,
+//! FAILED, INQUIRE and RELINQUISH are not needed. The price is time: K−1 round trips.
 //!
 //! # Rules
 //!
@@ -15,14 +15,16 @@
 //!
 //! # Why it is right
 //!
-//! Two nodes inside would have a common member locked for both. Whoever has the highest lock of all
-//! waits for nobody, since every later member is free, so somebody always gets on; queues are
-//! served in order, so everybody does. The order of delivery plays no part.
+//! If two nodes were inside, a common member would be locked for both. The node that has the
+//! highest lock of all waits for no other, since every later member is free; so there is always
+//! progress. Queues are served in order, so every node gets its turn. The order of delivery does
+//! not matter.
 //!
 //! # Flaws of the printed text
 //!
-//! It does not say that a node must lock itself in its place in the order. A node that locks itself
-//! first, since that is free, may wait in a circle: two nodes do so after 4 steps.
+//! The text does not say that a node must lock itself at its own place in the order. If nodes lock
+//! themselves first, because that costs nothing, they may wait in a circle: two nodes do so after 4
+//! steps.
 
 use core::marker::PhantomData;
 
@@ -37,26 +39,26 @@ pub enum Message {
     Request,
     /// I am locked for you.
     Locked,
-    /// I am done.
+    /// I have left.
     Release,
 }
 
-/// In which order the members are locked.
+/// The order in which a node locks the members of its quorum.
 pub trait Order: Clone + core::fmt::Debug + Eq + core::hash::Hash + Send + Sync {
-    /// What the variant says of itself.
+    /// What the variant declares about itself.
     const INFO: Info;
-    /// Is a node the first that it locks?
+    /// Whether a node locks itself first.
     const SELF_FIRST: bool;
 }
 
-/// The order of their numbers, the same for all.
+/// The order of the nodes' numbers, which is the same for all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Ascending {}
 
 impl Order for Ascending {
     const INFO: Info = Info {
         name: "maekawa-sequential",
-        summary: "lock a quorum member by member, in one order for all",
+        summary: "lock a quorum member by member, all nodes in the same order",
         channel: Channel::Unordered,
         messages: Claim {
             least: cost::LEAST,
@@ -70,7 +72,7 @@ impl Order for Ascending {
     const SELF_FIRST: bool = false;
 }
 
-/// Oneself, then the others in the order of their numbers.
+/// The node itself, then the others in the order of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SelfFirst {}
 
@@ -89,16 +91,16 @@ impl Order for SelfFirst {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MaekawaSequential<O: Order = Ascending> {
     me: NodeId,
-    /// Which of our quorums the present or next request goes to.
+    /// The turn whose quorum the present or next request goes to.
     turn: u32,
-    /// How many members are locked for our request, from `acquire` to `release`.
+    /// The number of members locked for our request, from `acquire` to `release`.
     locked: Option<u32>,
-    /// What we do as a member of others' quorums.
+    /// The part that answers as a member of other nodes' quorums.
     gate: Gate<NodeId>,
     order: PhantomData<O>,
 }
 
-/// Each node locks itself first.
+/// The refuted variant in which each node locks itself first.
 pub type MaekawaSequentialSelfFirst = MaekawaSequential<SelfFirst>;
 
 impl<O: Order> Algorithm for MaekawaSequential<O> {
@@ -129,7 +131,7 @@ impl<O: Order> Algorithm for MaekawaSequential<O> {
             Message::Request => self.gate.request(from).map(|locked| locked.then_some(from)),
             Message::Release => self.gate.release(|owner| owner == from),
             Message::Locked if self.awaited(group) == Some(from) => Ok(Some(self.me)),
-            Message::Locked => Err("a lock that we did not wait for"),
+            Message::Locked => Err("a lock that we do not wait for"),
         };
         match handled {
             Err(reason) => out.reject(reason),
@@ -150,7 +152,7 @@ impl<O: Order> Algorithm for MaekawaSequential<O> {
     }
 
     fn wanted(&self) -> bool {
-        true // Others wait at other members without our knowing.
+        true // Other nodes may wait at members that do not tell us.
     }
 
     fn floor(&self) -> Option<u64> {
@@ -178,13 +180,13 @@ impl<O: Order> MaekawaSequential<O> {
         }
     }
 
-    /// One more member is locked for us.
+    /// Count one more member that is locked for us, and go on.
     fn advance(&mut self, group: &Group, out: &mut Effects<Message>) {
         self.locked = self.locked.map(|locked| locked + 1);
         self.ask(group, out);
     }
 
-    /// Ask the next member; what a node asks of itself happens at once.
+    /// Ask the next member, or enter after the last. A node asks itself without a message.
     fn ask(&mut self, group: &Group, out: &mut Effects<Message>) {
         match self.awaited(group) {
             None => out.enter(),

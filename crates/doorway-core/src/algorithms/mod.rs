@@ -1,9 +1,9 @@
-//! The algorithms, and the one list of them.
+//! The algorithms, and the list of them.
 //!
-//! A newcomer writes a file beside this one and adds a line to the list; everything else (command
-//! line, tests, tables) goes through [`ALL`] and [`with`].
+//! A new algorithm is a file beside this one and a line in the list below. Everything else (command
+//! line, tests, tables) finds it through [`ALL`] and [`with`].
 
-/// What every algorithm file needs.
+/// The imports that every algorithm file needs.
 pub mod prelude {
     pub use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
     pub use alloc::vec::Vec;
@@ -11,27 +11,27 @@ pub mod prelude {
     pub use serde::{Deserialize, Serialize};
 
     pub use crate::{
-        Algorithm, BEYOND_LIMIT, CLOCK_LIMIT, Channel, Claim, Each, Effects, Fault, Formula, Group,
-        Info, Kind, Mail, Mode, Moment, Needs, NodeId, NodeSet, Per, Phase, Start, Timestamp,
-        Wiring,
+        Algorithm, BEYOND_LIMIT, CLOCK_LIMIT, Channel, Claim, Effects, Fault, Formula, Group, Info,
+        Kind, Mail, Mode, Needs, NodeId, NodeSet, NumberVisitor, Per, Phase, Snapshot, Start,
+        Timestamp, Wiring,
     };
 }
 
-/// Something to do with an algorithm whose name is known only at run time.
+/// A generic function to run for an algorithm whose name is known only at run time; see [`with`].
 pub trait Task {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Do it.
+    /// Run with the algorithm `A`.
     fn run<A: crate::Algorithm + 'static>(self) -> Self::Output;
 }
 
-/// An algorithm of the list.
+/// An entry in the list of algorithms.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What it declares.
+    /// What the algorithm declares about itself.
     pub info: crate::Info,
-    /// Its file, whose opening comment is its explanation.
+    /// The text of its source file, whose opening comment explains the algorithm.
     pub source: &'static str,
 }
 
@@ -39,13 +39,19 @@ macro_rules! algorithms {
     ($($module:ident: $($algorithm:ident),+;)+) => {
         $(pub mod $module;)+
 
-        /// Every algorithm, in the order of the list.
+        /// All algorithms.
         pub const ALL: &[Entry] = &[$($(Entry {
             info: <$module::$algorithm as crate::Algorithm>::INFO,
             source: include_str!(concat!(stringify!($module), ".rs")),
         },)+)+];
 
-        /// Run `task` with the algorithm called `name`: the one place where names become types.
+        $($(const _: () = assert!(
+            <$module::$algorithm as crate::Algorithm>::INFO.is_complete(),
+            "an algorithm declares its name, summary, paper, year and messages"
+        );)+)+
+
+        /// Run `task` with the algorithm called `name`, or return `None` if there is none. This is
+        /// the only place where a name becomes a type.
         pub fn with<T: Task>(name: &str, task: T) -> Option<T::Output> {
             $($(
                 if name == <$module::$algorithm as crate::Algorithm>::INFO.name {

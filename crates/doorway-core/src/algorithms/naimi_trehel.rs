@@ -1,36 +1,36 @@
 //! Naimi, Trehel & Arnold, "A Log(N) Distributed Mutual Exclusion Algorithm Based on Path
 //! Reversal", Journal of Parallel and Distributed Computing 34(1), 1996.
 //!
-//! Who has the token may enter. Those who wait form a queue, each knowing only who comes next.
-//! Every node knows a father: whom it believes to be the last of that queue. A request climbs from
-//! father to father until it finds the last one, and everyone it passes takes the requester for
-//! their father, since that is now the last. So the paths stay short: log N messages an entry on
-//! average.
+//! The node that has the token may enter. Waiting nodes form a queue, in which each node knows only
+//! the next one. Every node has a father: the node that it believes to be the last of the queue. A
+//! request climbs from father to father until it finds the last node, and every node that it passes
+//! makes the requester its father, since the requester is now the last. So the paths stay short: an
+//! entry takes about log N messages on average.
 //!
 //! # Rules
 //!
-//! 1. To ask: without a father the token is here: enter. Else send REQUEST to the father and have
-//!    none.
+//! 1. To ask: if there is no father, the token is here: enter. Else send REQUEST to the father and
+//!    have no father from then on.
 //! 2. On REQUEST with a father: pass it on to the father.
-//! 3. On REQUEST without one: the requester is our next, if we wait or are inside; else send it
-//!    TOKEN.
-//! 4. After either: the requester is our father.
+//! 3. On REQUEST without a father: if we wait or are inside, the requester is our next; else send
+//!    it TOKEN.
+//! 4. After 2 and 3: the requester is our father.
 //! 5. On TOKEN: enter.
 //! 6. To leave: send TOKEN to the next, if there is one.
 //!
 //! # Why it is right
 //!
-//! There is one token, and only who has it is inside. The fathers form a forest whose roots are the
-//! last of the queue and those whose request is still climbing, and a request under way makes one
-//! tree of two. So it meets a root after at most N−1 steps, which is then the last for good: the
-//! queue never forks, and the token walks along it.
+//! There is one token, and only the node that has it is inside. The fathers form a forest. Its
+//! roots are the last node of the queue and the nodes whose request is still climbing, and a
+//! request under way joins two trees. So a request meets a root after at most N−1 steps, and is
+//! queued behind that root for good. Hence the queue never forks, and the token walks along it.
 
 use super::prelude::*;
 
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// This node wants in.
+    /// This node wants to enter.
     Request(NodeId),
     /// The right to enter.
     Token,
@@ -40,9 +40,9 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NaimiTrehel {
     me: NodeId,
-    /// Whom we believe to be the last in the queue; nobody if that is us.
+    /// The node that we believe to be the last of the queue; `None` if we are.
     father: Option<NodeId>,
-    /// Who comes after us, from its request to our `release`.
+    /// The node that comes after us, from its request to our `release`.
     next: Option<NodeId>,
     phase: Phase,
 }
@@ -52,19 +52,13 @@ impl Algorithm for NaimiTrehel {
 
     const INFO: Info = Info {
         name: "naimi-trehel",
-        summary: "requests climb to the last of a queue, and paths shorten as they pass",
+        summary: "requests climb to the end of a queue, and shorten the paths that they take",
         paper: "Naimi, Trehel & Arnold, A Log(N) Distributed Mutual Exclusion Algorithm Based on Path Reversal, JPDC 34(1)",
         year: 1996,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: Formula {
                 text: "N",
                 of: |group| if group.size() > 1 { group.size().into() } else { 0.0 },
@@ -76,11 +70,12 @@ impl Algorithm for NaimiTrehel {
             }),
             heavy: None,
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
         let root = start.token();
-        // As after the root's entry in a fresh group, where node 1 is everyone's father.
+        // The state after the root has entered in a fresh group, where node 1 is the father of all.
         let father = if me == NodeId(0) { root } else { NodeId(0) };
         let phase = start.holder(me).map_or(Phase::Outside, |_| Phase::Inside);
         Self { me, father: (me != root).then_some(father), next: None, phase }
@@ -106,11 +101,11 @@ impl Algorithm for NaimiTrehel {
         match message {
             Message::Request(node) => {
                 if node == self.me || !group.contains(node) {
-                    return out.reject("a request of nobody else in the group");
+                    return out.reject("a request that is not by another node of the group");
                 }
                 match self.father {
                     Some(father) if father == node => {
-                        return out.reject("a request that has passed here before");
+                        return out.reject("a request that has passed this node before");
                     }
                     Some(father) => out.send(father, Message::Request(node)),
                     None if self.phase == Phase::Outside => out.send(node, Message::Token),
@@ -140,7 +135,7 @@ impl Algorithm for NaimiTrehel {
     }
 
     fn floor(&self) -> Option<u64> {
-        None // A node started anew would forget the end of the queue, or make a second token.
+        None // A node that began again would lose the end of the queue, or make a second token.
     }
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {

@@ -3,28 +3,30 @@
 //!
 //! Raymond's algorithm needs a tree, and the token at a known place. Here the nodes know only their
 //! neighbours in some graph. A wave runs out from its initiator and echoes back, and the neighbour
-//! from which it first came becomes a node's parent. Of several waves the one with the smallest
-//! initiator swallows the others, and so elects where the token begins.
+//! from which it first came becomes a node's parent. If there are several waves, the one with the
+//! smallest initiator displaces the others, and its initiator has the token first.
 //!
 //! # Rules
 //!
 //! 1. To start a wave: send EXPLORE to all neighbours.
-//! 2. On EXPLORE of a better wave than any before: forget the worse one, take the sender for
-//!    parent, and send EXPLORE to all other neighbours. Ignore what belongs to a worse wave.
-//! 3. On EXPLORE or ECHO of the present wave: this neighbour is heard; if ECHO, it is a child.
-//! 4. When all neighbours are heard: send ECHO to the parent. At the initiator the wave is over:
-//!    the token is here, and GO to all children.
-//! 5. On GO: point at the parent, and GO to all children. From then on REQUEST and PRIVILEGE as in
-//!    `raymond-tree`; who has asked meanwhile, asks now.
+//! 2. On EXPLORE of a better wave than any before, one with a smaller initiator: forget the worse
+//!    wave, make the sender the parent, and send EXPLORE to all other neighbours. Ignore messages
+//!    of a worse wave.
+//! 3. On EXPLORE or ECHO of the present wave: this neighbour has answered; if ECHO, it is a child.
+//! 4. When all neighbours have answered: send ECHO to the parent. At the initiator the wave is
+//!    over: the token is here, and GO is sent to all children.
+//! 5. On GO: point at the parent, and send GO to all children. From then on REQUEST and PRIVILEGE
+//!    as in `raymond-tree`. A node whose client has asked before asks now.
 //!
 //! If a node is inside when the group begins, it has the token, and it alone starts a wave.
 //!
 //! # Why it is right
 //!
-//! Every edge carries one message each way, so a lone wave takes 2|E| of them, and GO takes N−1. A
-//! wave is over only when every node has joined it and found no better one, so only the best wave
-//! ends, and nobody changes parents after it. Hence there is one token, and all pointers lead to it
-//! before anyone asks. A wave brings one message from each neighbour: order plays no part.
+//! Every edge carries one message each way, so a single wave takes 2|E| messages, and GO takes N−1.
+//! A wave is over only when every node has joined it and found no better one, so only the best wave
+//! ends, and no node changes its parent after that. Hence there is one token, and all pointers lead
+//! to it before any node sends REQUEST. A wave brings one message from each neighbour, so the order
+//! of delivery does not matter.
 
 use super::prelude::*;
 use super::raymond_tree::{self, RaymondTree};
@@ -34,11 +36,11 @@ use super::raymond_tree::{self, RaymondTree};
 pub enum Message {
     /// The wave goes out.
     Explore(NodeId),
-    /// The wave comes back: all behind me have been reached.
+    /// The wave comes back: it has reached all nodes behind me.
     Echo(NodeId),
-    /// The tree stands.
+    /// The tree is complete.
     Go,
-    /// Someone on this side of the edge wants the token.
+    /// A node on my side of the edge wants the token.
     Request,
     /// The token.
     Privilege,
@@ -59,15 +61,17 @@ pub struct RaymondEcho {
     me: NodeId,
     /// The initiator of the best wave so far.
     wave: Option<NodeId>,
-    /// From whom that wave came; ourselves if it is ours.
+    /// The neighbour from which that wave came, or this node if the wave is its own.
     parent: NodeId,
-    /// The neighbours not yet heard in that wave.
+    /// The neighbours that have not yet answered in that wave.
     awaited: NodeSet,
     /// The neighbours that echoed it to us.
     children: NodeSet,
-    /// Does the tree stand? For a first holder it does from the beginning.
+    /// Whether the tree is complete here. For a node that starts inside, it counts as complete from
+    /// the beginning.
     stands: bool,
-    /// Raymond's algorithm; until the tree stands it thinks that the token is here and in use.
+    /// Raymond's algorithm. Until the tree is complete, its state says that the token is here and
+    /// in use.
     tree: RaymondTree,
 }
 
@@ -80,20 +84,16 @@ impl Algorithm for RaymondEcho {
         paper: "Chang, Echo Algorithms: Depth Parallel Operations on General Graphs, IEEE TSE 8(4)",
         year: 1982,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
         needs: Needs::Graph,
-        refuted: None,
-        survives: &[],
-        served: false, // A service knows its nodes, and raymond-tree needs no wave.
+        // Not served: a service knows its nodes, so raymond-tree can do without the wave.
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: Formula { text: "2(N-1) after the wave", of: |g| 2.0 * f64::from(g.size() - 1) },
             per: Per::Run,
             light: None,
             heavy: Some(raymond_tree::SATURATED),
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
@@ -125,13 +125,13 @@ impl Algorithm for RaymondEcho {
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
         let neighbours = group.graph().neighbours(self.me);
         if neighbours.binary_search(&from).is_err() {
-            return out.reject("a message of no neighbour");
+            return out.reject("a message from a node that is not a neighbour");
         }
         let better = |wave| self.wave.is_none_or(|best| wave < best);
         match msg {
             Message::Explore(wave) if better(wave) => {
                 if self.stands || !group.contains(wave) {
-                    return out.reject("a wave that cannot be");
+                    return out.reject("a wave that is impossible");
                 }
                 (self.wave, self.parent) = (Some(wave), from);
                 self.children.clear();
@@ -139,10 +139,12 @@ impl Algorithm for RaymondEcho {
                 out.send_all(self.awaited.iter(), &Message::Explore(wave));
                 self.echo_if_complete(out);
             }
-            Message::Echo(wave) if better(wave) => out.reject("an echo of nothing"),
+            Message::Echo(wave) if better(wave) => {
+                out.reject("an echo of a wave that was not sent");
+            }
             Message::Explore(wave) | Message::Echo(wave) if self.wave == Some(wave) => {
                 if !self.awaited.remove(from) {
-                    return out.reject("a neighbour heard twice in one wave");
+                    return out.reject("a second answer of a neighbour in one wave");
                 }
                 if matches!(msg, Message::Echo(_)) {
                     self.children.insert(from);
@@ -151,11 +153,11 @@ impl Algorithm for RaymondEcho {
             }
             Message::Explore(_) | Message::Echo(_) => {} // Of a worse wave.
             Message::Go if self.stands || from != self.parent || !self.awaited.is_empty() => {
-                out.reject("a go before the echo, or a second one");
+                out.reject("a GO before the echo, or a second GO");
             }
             Message::Go => self.go(out),
-            Message::Request => self.hear(from, raymond_tree::Message::Request, out),
-            Message::Privilege => self.hear(from, raymond_tree::Message::Privilege, out),
+            Message::Request => self.handle(from, raymond_tree::Message::Request, out),
+            Message::Privilege => self.handle(from, raymond_tree::Message::Privilege, out),
         }
     }
 
@@ -191,10 +193,10 @@ impl RaymondEcho {
         }
     }
 
-    fn hear(&mut self, from: NodeId, msg: raymond_tree::Message, out: &mut Effects<Message>) {
+    fn handle(&mut self, from: NodeId, msg: raymond_tree::Message, out: &mut Effects<Message>) {
         if !self.stands || (from != self.parent && !self.children.contains(from)) {
-            return out.reject("a request or privilege across no edge of the tree");
+            return out.reject("a request or privilege that does not follow the tree");
         }
-        self.tree.hear(from, msg, out);
+        self.tree.handle(from, msg, out);
     }
 }

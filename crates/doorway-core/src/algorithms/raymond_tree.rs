@@ -3,34 +3,33 @@
 //!
 //! The nodes form a tree on which one token moves. Each node knows only its neighbours, and which
 //! of them lies towards the token. Requests climb along these pointers, and each node on the way
-//! asks on behalf of all who asked it, so it asks once. The token comes back down the same way and
-//! turns every pointer it passes, like a lift that carries its own call buttons.
+//! asks once on behalf of all neighbours that asked it. The token comes back along the same path
+//! and turns every pointer that it passes.
 //!
 //! # Rules
 //!
-//! 1. To ask: queue up at oneself.
-//! 2. On REQUEST: queue up the neighbour that sent it.
+//! 1. To ask: append the node itself to its queue.
+//! 2. On REQUEST: append the neighbour that sent it to the queue.
 //! 3. On PRIVILEGE: the token is here.
 //! 4. To leave: the token is here and no longer in use.
-//! 5. After each of these, ASSIGN-PRIVILEGE: with the token here and not in use, take the first of
-//!    the queue; enter if it is oneself, else point at it and send it PRIVILEGE.
-//! 6. Then MAKE-REQUEST: with the token elsewhere and a queue, send REQUEST towards it, once.
+//! 5. After each of these, ASSIGN-PRIVILEGE: if the token is here and not in use, take the first
+//!    node of the queue; enter if it is the node itself, else point at it and send it PRIVILEGE.
+//! 6. Then MAKE-REQUEST: if the token is elsewhere and the queue is not empty, send REQUEST towards
+//!    the token, once.
 //!
 //! # Why it is right
 //!
-//! There is one token, and only who has it is inside. Pointers lead to it from everywhere, as it
-//! turns those it passes. A tree has no cycles, so requests arrive; a queue serves in turn, with
-//! each neighbour in it once, so nobody waits for ever. A request that overtakes the token it
-//! follows is merely queued: order plays no part.
+//! There is one token, and only the node that has it is inside. The pointers of all nodes lead to
+//! it, since it turns those that it passes. A tree has no cycles, so requests arrive. A queue is
+//! served in order and contains each neighbour once, so no node waits for ever. A request that
+//! overtakes the token sent before it is merely queued, so the order of delivery does not matter.
 
 use super::prelude::*;
-
-mod look;
 
 /// The messages of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// Someone on this side of the edge wants the token.
+    /// A node on my side of the edge wants the token.
     Request,
     /// The token.
     Privilege,
@@ -40,15 +39,16 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RaymondTree {
     me: NodeId,
-    /// The neighbour towards the token, or ourselves while it is here (HOLDER).
+    /// The neighbour towards the token, or this node while the token is here (HOLDER).
     holder: NodeId,
-    /// Is our client inside?
+    /// Whether our client is inside (USING).
     using: bool,
-    /// Has the holder been asked? False while the token is here.
+    /// Whether we have sent REQUEST to the holder (ASKED). False while the token is here.
     asked: bool,
-    /// Neighbours that want the token, and ourselves if our client does (`REQUEST_Q`).
+    /// The neighbours that want the token, and this node if its client does (`REQUEST_Q`).
     queue: VecDeque<NodeId>,
-    /// Those in the queue, so that a centre with a million neighbours need not search it.
+    /// The nodes of the queue as a set, so that a node with a million neighbours need not search
+    /// the queue.
     queued: BTreeSet<NodeId>,
 }
 
@@ -57,19 +57,14 @@ impl Algorithm for RaymondTree {
 
     const INFO: Info = Info {
         name: "raymond-tree",
-        summary: "a token moves on a tree whose pointers lead to it (the lift)",
+        summary: "a token moves on a tree whose pointers lead to it",
         paper: "Raymond, A Tree-Based Algorithm for Distributed Mutual Exclusion, ACM TOCS 7(1)",
         year: 1989,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
         needs: Needs::Tree,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: Formula { text: "2 x diameter", of: |g| 2.0 * f64::from(g.tree().diameter()) },
             per: Per::Run,
             light: Some(Formula {
@@ -78,6 +73,7 @@ impl Algorithm for RaymondTree {
             }),
             heavy: Some(SATURATED),
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
@@ -92,9 +88,9 @@ impl Algorithm for RaymondTree {
 
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
         if !group.tree().adjacent(self.me, from) {
-            return out.reject("a message of no neighbour");
+            return out.reject("a message from a node that is not a neighbour");
         }
-        self.hear(from, msg, out);
+        self.handle(from, msg, out);
     }
 
     fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
@@ -106,32 +102,33 @@ impl Algorithm for RaymondTree {
     }
 
     fn floor(&self) -> Option<u64> {
-        None // Started anew, the pointer would lead to where the token once was.
+        None // If a node began again, its pointer would lead to where the token once was.
     }
 }
 
-/// With everyone waiting, N entries cost one tour of the token over all edges, there and back, and
-/// a request for each of its moves.
+/// The mean cost when all nodes wait: N entries take one tour of the token over all edges, there
+/// and back, and a request for each of its moves.
 pub(super) const SATURATED: Formula =
     Formula { text: "4(1-1/N)", of: |group| 4.0 * (1.0 - 1.0 / f64::from(group.size())) };
 
-/// The rules, for whatever messages those of the paper are part of.
+/// The rules, for any message type into which the messages of the paper can be converted.
 impl RaymondTree {
-    /// A quiet node that points at `holder`, with its client inside or not.
+    /// A node without open requests that points at `holder`; `using` says whether its client is
+    /// inside.
     pub(super) fn pointing(me: NodeId, holder: NodeId, using: bool) -> Self {
         let (queue, queued) = (VecDeque::new(), BTreeSet::new());
         Self { me, holder, using, asked: false, queue, queued }
     }
 
-    /// Rule 1.
+    /// Rule 1: the client of this node asks.
     pub(super) fn ask<M: From<Message>>(&mut self, out: &mut Effects<M>) {
         self.enqueue(self.me);
         self.assign_privilege(out);
         self.make_request(out);
     }
 
-    /// Rules 2 and 3: a message of a neighbour.
-    pub(super) fn hear<M: From<Message>>(
+    /// Rules 2 and 3: handle a message from a neighbour.
+    pub(super) fn handle<M: From<Message>>(
         &mut self,
         from: NodeId,
         msg: Message,
@@ -140,7 +137,7 @@ impl RaymondTree {
         match msg {
             Message::Request => {
                 if !self.enqueue(from) {
-                    return out.reject("a second request before the privilege");
+                    return out.reject("a second request before the privilege was sent");
                 }
             }
             Message::Privilege => {
@@ -154,20 +151,20 @@ impl RaymondTree {
         self.make_request(out);
     }
 
-    /// Point at `holder` and begin; until now the token seemed to be here and in use.
+    /// Point at `holder` and begin. Until now the state says that the token is here and in use.
     pub(super) fn begin<M: From<Message>>(&mut self, holder: NodeId, out: &mut Effects<M>) {
         self.holder = holder;
         self.leave(out);
     }
 
-    /// Rule 4.
+    /// Rule 4: the client of this node leaves.
     pub(super) fn leave<M: From<Message>>(&mut self, out: &mut Effects<M>) {
         self.using = false;
         self.assign_privilege(out);
         self.make_request(out);
     }
 
-    /// Append to the queue; false if the node is in it already.
+    /// Append a node to the queue. Returns false if it is in the queue already.
     fn enqueue(&mut self, node: NodeId) -> bool {
         let added = self.queued.insert(node);
         if added {
@@ -196,5 +193,18 @@ impl RaymondTree {
             self.asked = true;
             out.send(self.holder, Message::Request.into());
         }
+    }
+}
+
+/// The variables that the proofs of the paper use.
+impl RaymondTree {
+    /// The neighbour towards the token, or the node itself while it has the token (HOLDER).
+    pub fn holder(&self) -> NodeId {
+        self.holder
+    }
+
+    /// The nodes that want the token, in the order in which they will be served (`REQUEST_Q`).
+    pub fn queue(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.queue.iter().copied()
     }
 }

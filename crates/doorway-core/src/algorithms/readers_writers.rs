@@ -1,10 +1,10 @@
 //! Readers and writers, after Ricart & Agrawala, "An Optimal Algorithm for Mutual Exclusion in
 //! Computer Networks", Communications of the ACM 24(1), 1981.
 //!
-//! Their algorithm, except that a request says whether it is to read or to write, and two readers
-//! never wait for each other: a reader answers a reader at once. So readers are inside together and
-//! a writer is alone. A reader that comes after a waiting writer waits for it, so writers do not
-//! starve.
+//! Their algorithm, except that a request says whether its node wants to read or to write, and two
+//! readers never wait for each other: a reader replies to a reader at once. So readers are inside
+//! together and a writer is alone. A reader that comes after a waiting writer waits for it, so
+//! writers do not starve.
 //!
 //! # Rules
 //!
@@ -17,9 +17,9 @@
 //!
 //! # Why it is right
 //!
-//! Of two nodes that wait or are inside, and not both to read, the one with the older request
-//! defers its reply to the other until it has left. Requests are totally ordered by number and
-//! node, so the oldest is deferred by nobody. The order of delivery plays no part.
+//! Of two nodes that wait or are inside, unless both read, the one with the older request defers
+//! its reply to the other until it has left. Requests are totally ordered by number and node, so no
+//! node defers its reply to the oldest request. The order of delivery does not matter.
 
 use super::prelude::*;
 use super::ricart_agrawala::{self, RicartAgrawala};
@@ -27,16 +27,16 @@ use super::ricart_agrawala::{self, RicartAgrawala};
 /// The messages of the paper, with a mode.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// May I? With the request's sequence number and mode.
+    /// May I enter? With the request's sequence number and mode.
     Request(u64, Mode),
-    /// As far as I am concerned, yes.
+    /// Yes, as far as I am concerned.
     Reply,
 }
 
 /// The state of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadersWriters {
-    /// The algorithm that all go by, but for readers among themselves.
+    /// The algorithm for every pair of nodes that do not both read.
     agreement: RicartAgrawala,
     /// The mode of our request, from `acquire` to `release`.
     mode: Option<Mode>,
@@ -93,9 +93,9 @@ impl Algorithm for ReadersWriters {
         (*message == Message::Reply).then_some(to)
     }
 
-    fn settle(_group: &Group, moment: &mut Moment<Self>) {
-        let of_node = |node: &mut Self, each: Each<'_>| node.agreement.numbers(each);
-        moment.rebase(of_node, |mail, each| {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+        let of_node = |node: &mut Self, each: NumberVisitor<'_>| node.agreement.numbers(each);
+        snapshot.rebase(of_node, |mail, each| {
             if let Message::Request(clock, _) = &mut mail.message {
                 each(clock);
             }
@@ -104,7 +104,7 @@ impl Algorithm for ReadersWriters {
 }
 
 impl ReadersWriters {
-    /// Let the agreement do something; a request that it sends is one in our mode.
+    /// Step the inner algorithm. A request that it sends carries our mode.
     fn agree(
         &mut self,
         out: &mut Effects<Message>,

@@ -1,9 +1,10 @@
 //! Ricart & Agrawala, "An Optimal Algorithm for Mutual Exclusion in Computer Networks",
 //! Communications of the ACM 24(1), 1981.
 //!
-//! A node that wants in asks every other node. A node that is asked replies at once, unless it is
-//! inside or its own request is older; then it replies on leaving. With all replies in hand, the
-//! node enters. The reply deferred until the exit does the work of Lamport's release.
+//! A node that wants to enter asks every other node. A node that is asked replies at once, unless
+//! it is inside or its own request is older; then it replies when it leaves. When all replies have
+//! arrived, the node enters. A reply that is deferred until the exit does the work of Lamport's
+//! RELEASE.
 //!
 //! # Rules
 //!
@@ -15,17 +16,18 @@
 //! # Why it is right
 //!
 //! Of two nodes that wait or are inside, the one with the older request defers its reply to the
-//! other until it has left. Requests are totally ordered by number and node, so two cannot defer
-//! each other, and the oldest is deferred by nobody. The order of delivery plays no part.
+//! other until it has left. Requests are totally ordered by number and node, so two nodes cannot
+//! defer each other, and no node defers its reply to the oldest request. The order of delivery does
+//! not matter.
 
 use super::prelude::*;
 
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// May I? With the request's sequence number.
+    /// May I enter? With the request's sequence number.
     Request(u64),
-    /// As far as I am concerned, yes.
+    /// Yes, as far as I am concerned.
     Reply,
 }
 
@@ -37,9 +39,9 @@ pub struct RicartAgrawala {
     highest: u64,
     /// Our request, from `acquire` to `release`.
     request: Option<Timestamp>,
-    /// Who has yet to reply to it.
+    /// The nodes that have not yet replied to it.
     awaited: NodeSet,
-    /// Whom we owe a reply on leaving.
+    /// The nodes that get our reply when we leave.
     deferred: NodeSet,
 }
 
@@ -51,28 +53,17 @@ impl Algorithm for RicartAgrawala {
 
     const INFO: Info = Info {
         name: "ricart-agrawala",
-        summary: "ask everyone; replies are deferred while inside or older",
+        summary: "ask every node; a node inside or with an older request defers its reply",
         paper: "Ricart & Agrawala, An Optimal Algorithm for Mutual Exclusion in Computer Networks, CACM 24(1)",
         year: 1981,
         kind: Kind::Permission,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
-        messages: Claim {
-            least: COST,
-            most: COST,
-            per: Per::Entry,
-            light: Some(COST),
-            heavy: Some(COST),
-        },
+        messages: Claim::exactly(COST),
+        ..Info::BASE
     };
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
-        // A holder's request counts as the oldest of all.
+        // The request of a node that starts inside counts as the oldest of all.
         let request = start.holder(me).map(|_| Timestamp { clock: start.floor, node: me });
         let (awaited, deferred) = (NodeSet::new(), NodeSet::new());
         Self { me, highest: start.floor, request, awaited, deferred }
@@ -104,7 +95,7 @@ impl Algorithm for RicartAgrawala {
                     return out.reject("a second request before a reply to the first");
                 }
                 self.observe(clock);
-                // Inside, our request is always the older one: theirs has not been replied to.
+                // Inside, our request is always the older one: we have not replied to theirs.
                 if self.inside() || self.request.is_some_and(|ours| ours < theirs) {
                     self.deferred.insert(from);
                 } else {
@@ -113,7 +104,7 @@ impl Algorithm for RicartAgrawala {
             }
             Message::Reply => {
                 if !self.awaited.remove(from) {
-                    return out.reject("a reply to no request of ours");
+                    return out.reject("a reply that answers no request of ours");
                 }
                 if self.awaited.is_empty() {
                     out.enter();
@@ -139,8 +130,8 @@ impl Algorithm for RicartAgrawala {
         (*message == Message::Reply).then_some(to)
     }
 
-    fn settle(_group: &Group, moment: &mut Moment<Self>) {
-        moment.rebase(Self::numbers, |mail, each| {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+        snapshot.rebase(Self::numbers, |mail, each| {
             if let Message::Request(clock) = &mut mail.message {
                 each(clock);
             }
@@ -149,13 +140,14 @@ impl Algorithm for RicartAgrawala {
 }
 
 impl RicartAgrawala {
-    /// A request of this number is under way somewhere: ours will be younger.
+    /// Take notice of a request with this number, so that our next request is younger.
     pub(super) fn observe(&mut self, clock: u64) {
         self.highest = self.highest.max(clock);
     }
 
-    /// The numbers of this node: a family with those in all requests.
-    pub(super) fn numbers(&mut self, each: Each<'_>) {
+    /// Call `each` with the sequence numbers of this node. They form one family with those of all
+    /// requests under way.
+    pub(super) fn numbers(&mut self, each: NumberVisitor<'_>) {
         each(&mut self.highest);
         self.request.iter_mut().for_each(|request| each(&mut request.clock));
     }

@@ -1,29 +1,31 @@
 //! Ricart & Agrawala, reply to Carvalho & Roucairol, Communications of the ACM 26(2), 1983: the
 //! algorithm of the appendix.
 //!
-//! Who has the token may enter. A node without it numbers its request and sends it to everyone, for
-//! it does not know where the token is. The token remembers the number of each node's last served
-//! request; where a node has heard of a higher one, that request is open. Who leaves passes the
-//! token to the next open request on the ring, or keeps it until there is one.
+//! The node that has the token may enter. A node without it numbers its request and sends it to all
+//! nodes, since it does not know where the token is. The token remembers the number of each node's
+//! last served request; if a higher number has been received from a node, its request is open. A
+//! node that leaves passes the token to the next node on the ring with an open request, or keeps it
+//! until there is one.
 //!
 //! # Rules
 //!
 //! 1. To ask: enter if the token is here; else send REQUEST with the next number to all others.
 //! 2. On TOKEN: enter.
-//! 3. To leave: write one's own number into the token and send TOKEN to the first node, going round
-//!    from the successor, whose request is open.
-//! 4. On REQUEST: remember its number; if the token is here and unused, do as on leaving.
+//! 3. To leave: write the node's own number into the token and send TOKEN to the first node, going
+//!    round the ring from the successor, whose request is open.
+//! 4. On REQUEST: remember its number; if the token is here and unused, do as in 3.
 //!
 //! # Why it is right
 //!
-//! There is one token, and only who has it is inside. Every request reaches every node, so it is
-//! open wherever the token comes to rest, and the scan goes round, so at most N−1 others go first.
-//! A REQUEST that comes late, after it was served, has no higher number than the token and does
-//! nothing.
+//! There is one token, and only the node that has it is inside. Every request reaches every node,
+//! so it is known wherever the token comes to rest, and the scan goes round the ring, so at most
+//! N−1 others go first. A REQUEST that arrives after it was served has no higher number than the
+//! token and does nothing.
 //!
 //! # Flaws of the printed text
 //!
-//! The scan declares `i` and uses `j`. It must stop at the first TOKEN sent, or there will be two.
+//! The scan declares `i` and uses `j`. It must stop at the first TOKEN sent, or there are two
+//! tokens.
 
 use super::prelude::*;
 
@@ -32,9 +34,9 @@ mod settle;
 /// The messages of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    /// I want in: my n-th request.
+    /// I want to enter: my n-th request.
     Request(u64),
-    /// The right to enter, with the number of each node's last request that was served.
+    /// The right to enter, with the number of each node's last served request.
     Token(Vec<u64>),
 }
 
@@ -43,7 +45,7 @@ pub enum Message {
 pub struct RicartAgrawalaToken {
     me: NodeId,
     phase: Phase,
-    /// The highest number heard of each node's requests; our own is the number of ours.
+    /// The highest number received from each node; our own entry is the number of our last request.
     requests: Vec<u64>,
     /// The token, while it is here.
     token: Option<Vec<u64>>,
@@ -57,25 +59,20 @@ impl Algorithm for RicartAgrawalaToken {
 
     const INFO: Info = Info {
         name: "ricart-agrawala-token",
-        summary: "ask everyone for the token, which goes round to the next request",
+        summary: "ask every node for the token, which goes round to the next open request",
         paper: "Ricart & Agrawala, reply to Carvalho & Roucairol, appendix, CACM 26(2)",
         year: 1983,
         kind: Kind::Token,
-        channel: Channel::Unordered,
-        shared: false,
-        permits: false,
-        needs: Needs::Nothing,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
-            least: Formula { text: "0", of: |_| 0.0 },
+            least: Formula::ZERO,
             most: BROADCAST,
             per: Per::Entry,
-            // Nothing if the token is here, as once in N times.
+            // With probability 1/N the token is here already, and the entry costs nothing.
             light: Some(Formula { text: "N-1", of: |group| f64::from(group.size() - 1) }),
             heavy: Some(BROADCAST),
         },
+        ..Info::BASE
     };
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
@@ -109,14 +106,14 @@ impl Algorithm for RicartAgrawalaToken {
                     return out.reject("a token that was not asked for");
                 }
                 if served.len() != self.requests.len() {
-                    return out.reject("a token of another group");
+                    return out.reject("a token for a group of another size");
                 }
                 self.token = Some(served);
                 self.phase = Phase::Inside;
                 out.enter();
             }
             Message::Request(number) => {
-                // Channels keep no order: a lower number is a late one.
+                // Channels keep no order, so a request with a lower number may arrive late.
                 self.requests[from.index()] = self.requests[from.index()].max(number);
                 if self.phase != Phase::Inside {
                     self.pass(group, out);
@@ -131,7 +128,7 @@ impl Algorithm for RicartAgrawalaToken {
     }
 
     fn wanted(&self) -> bool {
-        // Without the token we cannot tell what is served.
+        // Without the token we do not know which requests are served.
         self.token.as_ref().is_none_or(|served| {
             let mut numbers = self.requests.iter().zip(served).enumerate();
             numbers.any(|(node, (asked, last))| node != self.me.index() && asked > last)
@@ -139,15 +136,15 @@ impl Algorithm for RicartAgrawalaToken {
     }
 
     fn floor(&self) -> Option<u64> {
-        None // Node 1, started anew, would make a second token.
+        None // If node 1 began again, it would make a second token.
     }
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
         matches!(message, Message::Token(_)).then_some(to)
     }
 
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
-        settle::settle(group, moment);
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        settle::settle(group, snapshot);
     }
 }
 

@@ -1,8 +1,8 @@
-//! Cyclic quorums: one block of nodes, turned round by i for node i.
+//! Cyclic quorums: one block of nodes, rotated by i for node i.
 //!
 //! If every number modulo N is the difference of two members of the block (a difference cover),
-//! the quorums of i and j meet: members x and y with x - y = j - i give x + i = y + j. All quorums
-//! are of one size and all nodes equally loaded, for every N (Luk & Wong, "Two New Quorum Based
+//! the quorums of i and j meet: members x and y with x - y = j - i give x + i = y + j. For every N,
+//! all quorums have one size and all nodes the same load (Luk & Wong, "Two New Quorum Based
 //! Algorithms for Distributed Mutual Exclusion", ICDCS 1997).
 
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use super::field::Field;
 use super::{Sets, plane, refuse_huge};
 use crate::{GroupError, NodeId};
 
-/// The block turned round for each node.
+/// The block, rotated for each node.
 pub(super) fn sets(size: u32) -> Result<Sets, GroupError> {
     refuse_huge(size, size.isqrt())?;
     let block = block(size);
@@ -23,7 +23,7 @@ pub(super) fn sets(size: u32) -> Result<Sets, GroupError> {
     Ok((0..size).map(turned).collect())
 }
 
-/// A block that contains 0 and whose differences are all numbers modulo `size`.
+/// A block that contains 0, and whose differences are all numbers modulo `size`.
 fn block(size: u32) -> Vec<u32> {
     if let Some(block) = SMALLEST.get(size as usize - 1) {
         return block.iter().copied().map(u32::from).collect();
@@ -34,7 +34,7 @@ fn block(size: u32) -> Vec<u32> {
     }
 }
 
-/// The smallest blocks for 1 to 40 nodes; an exhaustive search found no smaller ones.
+/// The smallest blocks for 1 to 40 nodes. An exhaustive search found no smaller ones.
 const SMALLEST: [&[u8]; 40] = [
     &[0],
     &[0, 1],
@@ -78,12 +78,12 @@ const SMALLEST: [&[u8]; 40] = [
     &[0, 1, 2, 3, 4, 9, 14, 24],
 ];
 
-/// A line of the plane of this order, its points so numbered that turning lines gives lines.
+/// A line of the plane of this order, with the points numbered so that a rotated line is a line.
 ///
-/// Three neighbours of a sequence over the field, in which each element is a fixed combination of
-/// the three before, are the coordinates of a point; moving on by one maps lines to lines. Where
-/// that runs through all points of the plane before it comes round, the points with first
-/// coordinate 0 are a perfect block (Singer, Transactions of the AMS 43, 1938).
+/// Take a sequence over the field in which each element is a fixed combination of the three before
+/// it. Three successive elements are the coordinates of a point, and moving on by one maps lines to
+/// lines. If the sequence runs through all points of the plane before it repeats, the points whose
+/// first coordinate is 0 are a perfect block (Singer, Transactions of the AMS 43, 1938).
 fn singer(order: u32) -> Option<Vec<u32>> {
     let field = Field::new(order)?;
     let size = order * (order + 1) + 1;
@@ -92,7 +92,8 @@ fn singer(order: u32) -> Option<Vec<u32>> {
     rules.find_map(|rule| zeros(&field, rule, size))
 }
 
-/// Where the sequence that begins 0, 0, 1 is zero, if `size` is when it first comes round.
+/// The places at which the sequence that begins 0, 0, 1 is zero; `None` unless it first repeats
+/// after `size` points.
 fn zeros(field: &Field, rule: [u32; 3], size: u32) -> Option<Vec<u32>> {
     let mut point = [0, 0, 1];
     let mut zeros = Vec::new();
@@ -102,7 +103,7 @@ fn zeros(field: &Field, rule: [u32; 3], size: u32) -> Option<Vec<u32>> {
         }
         let terms = rule.iter().zip(point).map(|(factor, element)| field.mul(*factor, element));
         point = [point[1], point[2], terms.fold(0, |sum, term| field.add(sum, term))];
-        // Points are the same if they are proportional.
+        // Proportional coordinates are the same point.
         let round = point[0] == 0 && point[1] == 0;
         if round != (step + 1 == size) {
             return None;
@@ -111,13 +112,13 @@ fn zeros(field: &Field, rule: [u32; 3], size: u32) -> Option<Vec<u32>> {
     Some(zeros)
 }
 
-/// The ruler with the fewest marks, of those below, that measures every distance up to `length`.
+/// The Wichmann ruler with the fewest marks that measures every distance up to `length`.
 ///
-/// Differences and their negatives make a ruler for half the circle a difference cover (Colbourn &
-/// Ling, "Quorums from Difference Covers", Information Processing Letters 75, 2000); it has about
-/// √(3N/2) marks.
+/// A ruler that measures half the circle is a difference cover, since a difference and its negative
+/// both count (Colbourn & Ling, "Quorums from Difference Covers", Information Processing Letters
+/// 75, 2000). It has about √(3N/2) marks.
 fn ruler(length: u32) -> Vec<u32> {
-    // For each r the shortest that suffices; a larger r than the last has needlessly many marks.
+    // For each r, the smallest s that suffices. An r beyond the square root needs more marks.
     let candidates = (0..=length.isqrt()).map(|r| {
         let missing = length.saturating_sub(wichmann_length(r, 0));
         (r, missing.div_ceil(4 * r + 3))
@@ -148,7 +149,7 @@ fn wichmann_length(r: u32, s: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// The numbers up to `length` that are no difference of two members modulo `size`.
+    /// Counts the numbers up to `length` that are not a difference of two members modulo `size`.
     fn unmeasured(block: &[u32], length: u32, size: u32) -> usize {
         let mut seen = alloc::vec![false; size as usize];
         for x in block {
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_cover_and_are_small() {
+    fn blocks_are_difference_covers_and_small() {
         for size in (1..=2000).chain([10_000]) {
             let block = block(size);
             assert_eq!(block[0], 0);
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_turn() {
+    fn planes_have_perfect_blocks() {
         for order in (2..=32).chain([97, 101]) {
             let Some(block) = singer(order) else { continue };
             let size = order * (order + 1) + 1;

@@ -4,25 +4,25 @@ use alloc::vec::Vec;
 
 /// The field of q = pᵐ elements.
 ///
-/// An element is a polynomial in x of degree below m with coefficients modulo p, written as the
-/// number whose digits in base p they are; so 0 is zero, 1 is one, and for a prime q the numbers
-/// are the integers modulo q.
+/// An element is a polynomial in x of degree below m with coefficients modulo p. It is written as
+/// the number whose digits in base p are the coefficients. So 0 is zero, 1 is one, and for a prime
+/// q the elements are the integers modulo q.
 pub(super) struct Field {
     /// The prime p.
     prime: u32,
-    /// x⁰, x¹, x², ...: every element but zero, once.
+    /// x⁰, x¹, x², ...: every element except zero, once.
     powers: Vec<u32>,
-    /// The exponent of each element in `powers`; that of zero is meaningless.
+    /// The exponent of each element in `powers`. The entry of zero has no meaning.
     logs: Vec<u32>,
 }
 
 impl Field {
-    /// The field of `order` elements, if there is one.
+    /// The field of `order` elements, or `None` if `order` is not a prime power.
     pub(super) fn new(order: u32) -> Option<Self> {
         let prime = prime_of(order)?;
-        // Multiplication is determined by what xᵐ is. If the powers of x then run through all
-        // elements but zero, each has an inverse: the polynomial so chosen is irreducible, indeed
-        // primitive. One exists for every prime power.
+        // The value chosen for xᵐ determines multiplication. If the powers of x then run through
+        // all elements except zero, each of these has an inverse: the chosen polynomial is
+        // irreducible, and even primitive. Such a polynomial exists for every prime power.
         let powers = (1..order).find_map(|top| powers_of_x(prime, order, top))?;
         let mut logs = alloc::vec![0; order as usize];
         for (exponent, element) in (0..).zip(&powers) {
@@ -71,9 +71,10 @@ pub(super) fn prime_of(order: u32) -> Option<u32> {
     (prime > 1 && rest == 1).then_some(prime)
 }
 
-/// The powers of x from 1 on if xᵐ = `top`, provided that they are all elements but zero.
+/// The powers of x, beginning with 1, if xᵐ = `top`; `None` unless they are all elements except
+/// zero.
 fn powers_of_x(prime: u32, order: u32, top: u32) -> Option<Vec<u32>> {
-    let highest = order / prime; // The place of the digit that x shifts out.
+    let highest = order / prime; // The place value of the digit that multiplying by x shifts out.
     let mut powers = alloc::vec![1];
     loop {
         let last = powers[powers.len() - 1];
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!(
             orders,
             [2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31, 32],
-            "6, 10, 12 and their like have none"
+            "there is no field of 6, 10 or 12 elements"
         );
         assert_eq!(prime_of(4096), Some(2));
         assert_eq!(prime_of(4093), Some(4093));

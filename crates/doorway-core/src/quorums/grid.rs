@@ -1,7 +1,7 @@
 //! The grid of Maekawa's section 7 (Method 2): a node's quorum is its row and its column.
 //!
-//! Of any two nodes, at least one is in a full row or both are in the last; so the row of one meets
-//! the column of the other even where the last row is short, and nothing need be completed.
+//! Of any two nodes, at least one is in a full row, or both are in the last row. So the row of one
+//! meets the column of the other even if the last row is short, and the grid need not be completed.
 
 use super::{Sets, refuse_huge};
 use crate::{GroupError, NodeId};
@@ -20,7 +20,7 @@ pub(super) fn sets(size: u32) -> Result<Sets, GroupError> {
     Ok((0..size).map(quorum).collect())
 }
 
-/// The smallest number of columns that makes the grid no higher than wide.
+/// The smallest number of columns for which the grid has no more rows than columns.
 pub(super) fn columns(size: u32) -> u32 {
     let root = size.isqrt();
     root + u32::from(root * root < size)

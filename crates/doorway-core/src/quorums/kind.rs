@@ -1,4 +1,4 @@
-//! The constructions by name, and which of them is the best for a group.
+//! The constructions of quorums by name, and the best one for a group.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,23 +8,24 @@ use core::str::FromStr;
 
 use super::Quorums;
 
-/// The constructions.
+/// A construction of quorums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The lines of a finite projective plane: the smallest there are, for N = q² + q + 1 with a
-    /// prime power q.
+    /// The lines of a finite projective plane: the smallest quorums possible, for N = q² + q + 1
+    /// with a prime power q.
     ProjectivePlane,
-    /// The next larger plane, with the places of the missing nodes taken by others: any N.
+    /// The lines of the next larger plane, with other nodes in the places of the missing ones: any
+    /// N.
     DegeneratePlane,
-    /// A node's row and column of a square: any N, the last row may be short.
+    /// A node's row and column in a square: any N; the last row may be short.
     Grid,
-    /// A row and a column of a triangle, by two schemes that take turns: any N.
+    /// A row and a column of a triangle, by two schemes used in turn: any N.
     Triangle,
-    /// One block of nodes, turned round for each node: any N, always balanced.
+    /// One block of nodes, rotated for each node: any N, and all nodes have the same load.
     Cyclic,
     /// Majorities as fixed sets: each node and its ⌊N/2⌋ successors.
     Majority,
-    /// Majorities by weight.
+    /// Majorities of weighted votes, as fixed sets.
     Weighted,
 }
 
@@ -40,7 +41,7 @@ impl Kind {
         Self::Weighted,
     ];
 
-    /// The name the command line knows.
+    /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ProjectivePlane => "projective-plane",
@@ -66,18 +67,20 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.into_iter().map(Self::name).collect();
-            format!("'{text}' is no kind of quorums: say {}", names.join(", "))
+            format!("'{text}' is not a kind of quorums; choose one of {}", names.join(", "))
         })
     }
 }
 
-/// The construction with the smallest quorums for `size` nodes, on the mean; of equals, the one
-/// that treats all nodes alike.
+/// The construction with the smallest mean quorum size for `size` nodes. Of equals, a construction
+/// that gives all nodes the same load is preferred.
 pub fn best_kind(size: u32) -> Kind {
     if size < 3 {
-        return Kind::Majority; // Everyone, which no construction improves without favouring one.
+        // Both nodes of two: no construction is smaller without loading one node more.
+        return Kind::Majority;
     }
-    // Those that treat all nodes alike come first; a plane, where there is one, is never beaten.
+    // Constructions with equal load come first. A projective plane, where one exists, is never
+    // beaten.
     let candidates =
         [Kind::ProjectivePlane, Kind::Cyclic, Kind::Grid, Kind::Triangle, Kind::DegeneratePlane];
     let mut best = (f64::INFINITY, Kind::DegeneratePlane);
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
+    fn a_name_is_parsed_back_to_its_kind() {
         for kind in Kind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
@@ -121,6 +124,6 @@ mod tests {
         }
         assert_eq!(best_kind(10_000), Kind::DegeneratePlane);
         assert_eq!([best_kind(1), best_kind(2)], [Kind::Majority; 2]);
-        assert_eq!(best_kind(u32::MAX), Kind::DegeneratePlane, "whose error then says why not");
+        assert_eq!(best_kind(u32::MAX), Kind::DegeneratePlane, "whose error says what is wrong");
     }
 }

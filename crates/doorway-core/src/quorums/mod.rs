@@ -1,7 +1,9 @@
-//! Quorum systems: a set of nodes for each node, any two of which meet.
+//! Quorum systems: each node has a set of nodes, its quorum, and any two quorums have a node in
+//! common.
 //!
-//! A node that has the permission of its whole quorum knows that nobody else has: the two quorums
-//! share a node, and that node gives its permission once. Small quorums make an entry cheap.
+//! A node that has the permission of its whole quorum knows that no other node has: the two quorums
+//! share a node, and a node gives its permission to one at a time. Small quorums make an entry
+//! cheap.
 //!
 //! ```
 //! use doorway_core::NodeId;
@@ -33,25 +35,28 @@ pub use properties::Properties;
 pub use triangle::Scheme;
 pub use voting::default_weights;
 
-/// The most members that all quorums of a group may have together: half a gigabyte of them.
+/// The largest number of members that all quorums of a group may have together, which takes half a
+/// gigabyte of memory.
 const MAX_MEMBERS: u64 = 1 << 27;
 
-/// The quorum of each node, ascending.
+/// The quorum of each node, in ascending order.
 type Sets = Vec<Vec<NodeId>>;
 
-/// One quorum for each node, or several that take turns.
+/// The quorums of a group: one for each node, or several that its requests use in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quorums {
-    /// `turns[t][i]` is the quorum of node `i` for its requests number t, t + turns, ...
+    /// With T turns, `turns[t][i]` is the quorum of node `i` for its requests t, t + T, t + 2T, ...
     turns: Vec<Sets>,
 }
 
 impl Quorums {
-    /// The quorums of a kind for `size` nodes; only [`Kind::Weighted`] has a use for `weights`.
+    /// Build the quorums of a kind for `size` nodes. Only [`Kind::Weighted`] takes `weights`.
     pub fn build(kind: Kind, size: u32, weights: Option<&[u32]>) -> Result<Self, GroupError> {
         refuse_size(size as usize)?;
         if weights.is_some() && kind != Kind::Weighted {
-            return Err(GroupError::new(format!("{kind} quorums have no use for weights")));
+            return Err(GroupError::new(format!(
+                "{kind} quorums take no weights; only weighted quorums do"
+            )));
         }
         let sets = match kind {
             Kind::ProjectivePlane => plane::projective(size)?,
@@ -68,13 +73,14 @@ impl Quorums {
         Ok(Self { turns: alloc::vec![sets] })
     }
 
-    /// The triangular arrangement with one of its schemes, or with both taking turns.
+    /// Build the triangular arrangement with one of its schemes, or with both in turn.
     pub fn triangle(size: u32, scheme: Scheme) -> Result<Self, GroupError> {
         refuse_size(size as usize)?;
         Ok(Self { turns: triangle::turns(size, scheme)? })
     }
 
-    /// Quorums made by hand, the first for node 1. Only that any two meet is demanded of them.
+    /// Use quorums made by hand, the first for node 1. They are checked: any two must have a node
+    /// in common.
     pub fn from_sets(mut sets: Sets) -> Result<Self, GroupError> {
         let size = sets.len();
         refuse_size(size)?;
@@ -83,7 +89,9 @@ impl Quorums {
                 return Err(GroupError::new(format!("the quorum of node {node} is empty")));
             }
             if let Some(stranger) = set.iter().find(|member| member.index() >= size) {
-                let reason = format!("node {stranger} in the quorum of node {node} of {size}");
+                let reason = format!(
+                    "the quorum of node {node} contains node {stranger}, but there are {size} nodes"
+                );
                 return Err(GroupError::new(reason));
             }
             set.sort_unstable();
@@ -93,38 +101,39 @@ impl Quorums {
         match quorums.disjoint() {
             None => Ok(quorums),
             Some((one, other)) => {
-                let reason = format!("the quorums of nodes {one} and {other} do not meet");
+                let reason =
+                    format!("the quorums of nodes {one} and {other} have no node in common");
                 Err(GroupError::new(reason))
             }
         }
     }
 
-    /// For how many nodes.
+    /// The number of nodes.
     pub fn size(&self) -> u32 {
         self.turns[0].len() as u32
     }
 
-    /// How many quorums each node has, to be used in turn.
+    /// The number of quorums that each node has; its requests use them in turn.
     pub fn turns(&self) -> u32 {
         self.turns.len() as u32
     }
 
-    /// The quorum of a node for its `turn`-th request, ascending.
+    /// The quorum of a node for its `turn`-th request, in ascending order.
     pub fn quorum(&self, node: NodeId, turn: u32) -> &[NodeId] {
         &self.turns[turn as usize % self.turns.len()][node.index()]
     }
 
-    /// The smallest quorum's size.
+    /// The size of the smallest quorum.
     pub fn smallest(&self) -> u32 {
         self.sizes().min().unwrap_or(0)
     }
 
-    /// The largest quorum's size.
+    /// The size of the largest quorum.
     pub fn largest(&self) -> u32 {
         self.sizes().max().unwrap_or(0)
     }
 
-    /// The mean size: over the turns, and over the nodes as if they asked equally often.
+    /// The mean size of a quorum over all turns and all nodes, as if all nodes asked equally often.
     pub fn mean_size(&self) -> f64 {
         let members: u64 = self.sizes().map(u64::from).sum();
         members as f64 / (f64::from(self.size()) * f64::from(self.turns()))
@@ -140,30 +149,32 @@ impl Quorums {
     }
 }
 
-/// Refuse what is no group.
+/// Refuse a size that no group has.
 fn refuse_size(size: usize) -> Result<(), GroupError> {
     if size == 0 || size > MAX_NODES {
-        let reason = format!("quorums are for 1 to {MAX_NODES} nodes, not {size}");
+        let reason = format!("quorums exist for 1 to {MAX_NODES} nodes, not for {size}");
         return Err(GroupError::new(reason));
     }
     Ok(())
 }
 
-/// Refuse quorums that no memory holds, before any of them is made.
+/// Refuse quorums that would take too much memory, before any of them is made.
 fn refuse_huge(size: u32, members_each: u32) -> Result<(), GroupError> {
     if u64::from(size) * u64::from(members_each) <= MAX_MEMBERS {
         return Ok(());
     }
     Err(GroupError::new(format!(
-        "{size} quorums of about {members_each} nodes have more than {MAX_MEMBERS} members in all"
+        "{size} quorums of about {members_each} nodes would have more than {MAX_MEMBERS} members \
+         in all, which takes too much memory"
     )))
 }
 
-/// Cut an arrangement of `from` nodes down to its first `size`, at least half of them.
+/// Reduce an arrangement of `from` nodes to its first `size` nodes, which are at least half of
+/// them.
 ///
-/// Each dropped node's place is taken everywhere by the node `from - size` before it (Method 1 of
-/// Maekawa's section 7, with the map that gives the averages of his Table II). Two sets that met in
-/// a dropped node then meet in its heir; dropping it without an heir would part them.
+/// In every set, a dropped node is replaced by the node whose number is `from - size` lower (Method
+/// 1 of Maekawa's section 7, with the map that gives the averages of his Table II). Two sets that
+/// had only a dropped node in common then have its replacement in common.
 fn shrink(sets: &mut Sets, from: u32, size: u32) {
     let dropped = from - size;
     sets.truncate(size as usize);

@@ -1,10 +1,10 @@
-//! Finite projective planes, the smallest quorums there are, and planes cut down to any size.
+//! Quorums from finite projective planes, the smallest possible, and planes reduced to any size.
 //!
-//! A plane of order q has q² + q + 1 points and as many lines; a line has q + 1 points, and any
-//! two lines share exactly one. A quorum is a line, and each node lies on its own. The numbering
-//! is that of Maekawa, "A √N Algorithm for Mutual Exclusion in Decentralized Systems", ACM
-//! Transactions on Computer Systems 3(2), 1985, Figure 1, continued to all orders: the averages of
-//! his Table II depend on it.
+//! A plane of order q has q² + q + 1 points and as many lines; a line has q + 1 points, and any two
+//! lines share exactly one point. A quorum is a line, and each node lies on its own line. The
+//! numbering is that of Maekawa, "A √N Algorithm for Mutual Exclusion in Decentralized Systems",
+//! ACM Transactions on Computer Systems 3(2), 1985, Figure 1, continued to all orders: the averages
+//! of his Table II depend on it.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -21,14 +21,14 @@ pub(super) fn projective(size: u32) -> Result<Sets, GroupError> {
     let above = order_from(size);
     let below = (0..above).rev().find(|order| exists(*order)).unwrap_or(0);
     Err(GroupError::new(format!(
-        "no projective plane of {size} points is known: the nearest have {} and {}; \
-         degenerate-plane and cyclic quorums exist for every size",
+        "no projective plane of {size} points is known; the nearest have {} and {}. Choose \
+         degenerate-plane or cyclic quorums, which exist for every size",
         points(below),
         points(above)
     )))
 }
 
-/// The plane of at least `size` points, cut down to them.
+/// The lines of the smallest plane with at least `size` points, reduced to `size` points.
 pub(super) fn degenerate(size: u32) -> Result<Sets, GroupError> {
     let order = order_from(size);
     let mut sets = lines(order, size)?;
@@ -36,21 +36,21 @@ pub(super) fn degenerate(size: u32) -> Result<Sets, GroupError> {
     Ok(sets)
 }
 
-/// The order of the plane of exactly `size` points.
+/// The order of the plane of exactly `size` points, or `None` if no such plane is known.
 pub(super) fn order_of(size: u32) -> Option<u32> {
     Some(order_from(size)).filter(|order| points(*order) == size)
 }
 
 /// The smallest order whose plane has at least `size` points.
 fn order_from(size: u32) -> u32 {
-    let start = size.isqrt().saturating_sub(1); // The orders below have too few points.
+    let start = size.isqrt().saturating_sub(1); // Planes of lower order have too few points.
     (start..=2 * start + 2)
         .find(|order| exists(*order) && points(*order) >= size)
         .expect("a prime lies between a number and its double")
 }
 
-/// Is a plane of this order known? For every prime power; a single point and a triangle pass for
-/// those of order 0 and 1.
+/// Whether a plane of this order is known: one is for every prime power. A single point and a
+/// triangle count as the planes of order 0 and 1.
 fn exists(order: u32) -> bool {
     order < 2 || prime_of(order).is_some()
 }
@@ -59,7 +59,7 @@ fn points(order: u32) -> u32 {
     order * (order + 1) + 1
 }
 
-/// The lines of the first `count` nodes of the plane of an order that exists.
+/// The lines of the first `count` nodes in the plane of an order for which a plane exists.
 fn lines(order: u32, count: u32) -> Result<Sets, GroupError> {
     refuse_huge(count, order + 1)?;
     let lines: Vec<Vec<u32>> = match Plane::new(order) {
@@ -73,9 +73,9 @@ fn lines(order: u32, count: u32) -> Result<Sets, GroupError> {
 
 /// A plane over a field.
 ///
-/// Point 0 is where the vertical lines meet, points 1 to q are where the lines of slope 0 to q - 1
-/// meet; then come q blocks of q points, one block for each vertical line, ordered by height. The
-/// block numbered i stands at 1/i, and block 0 at 0.
+/// At point 0 the vertical lines meet, and at points 1 to q the lines of slope 0 to q - 1 meet.
+/// Then come q blocks of q points, one block for each vertical line, with the points ordered by
+/// height. Block i stands at 1/i, and block 0 at 0.
 struct Plane {
     order: u32,
     field: Field,
@@ -90,11 +90,11 @@ impl Plane {
         Some(Self { order, field, places })
     }
 
-    /// The line that belongs to a node, ascending.
+    /// The line that belongs to a node, in ascending order.
     ///
     /// The first node of a block has the block's vertical line. Any other node of block i has the
-    /// line of slope i through itself; of the q lines of slope i that leaves the one through the
-    /// block's first node, which goes to the point where all of them meet.
+    /// line of slope i through itself. Of the q lines of slope i, one is left: the line through the
+    /// block's first node. It belongs to the point where all lines of slope i meet.
     fn line(&self, node: u32) -> Vec<u32> {
         let q = self.order;
         if node == 0 {
@@ -110,7 +110,7 @@ impl Plane {
         self.slanted(block, height)
     }
 
-    /// The line of this slope that passes the block of the same number at `height`.
+    /// The line of slope i that crosses block i at `height`.
     fn slanted(&self, slope: u32, height: u32) -> Vec<u32> {
         let (q, field) = (self.order, &self.field);
         let here = field.add(height, field.mul(slope, self.places[slope as usize]));
@@ -170,7 +170,7 @@ mod tests {
     ];
 
     #[test]
-    fn figure_1_comes_out_to_the_letter() {
+    fn the_sets_are_those_of_figure_1() {
         for (order, figure) in (1..).zip(FIGURE_1) {
             let sets = projective(points(order)).unwrap();
             let printed: Sets = figure
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn table_2_comes_out() {
+    fn the_averages_are_those_of_table_2() {
         for (size, printed) in [(5, 4.8), (6, 5.5), (10, 8.1), (18, 11.7)] {
             let mean = Quorums::build(Kind::DegeneratePlane, size, None).unwrap().mean_size();
             assert!((3.0 * (mean - 1.0) - printed).abs() < 0.05, "{size}: {mean}");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_points_need_heirs() {
+    fn points_dropped_without_replacement_leave_disjoint_sets() {
         for size in [5, 6, 10, 18] {
             let mut sets = lines(order_from(size), size).unwrap();
             for set in &mut sets {
@@ -227,10 +227,10 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_plane_names_its_neighbours() {
+    fn the_error_for_a_missing_plane_names_the_nearest_sizes() {
         for (size, below, above) in [(2, 1, 3), (8, 7, 13), (43, 31, 57), (111, 91, 133)] {
             let error = format!("{}", projective(size).unwrap_err());
-            let neighbours = format!("have {below} and {above};");
+            let neighbours = format!("have {below} and {above}.");
             assert!(error.contains(&neighbours), "{error}");
         }
     }

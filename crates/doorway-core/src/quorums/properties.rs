@@ -1,36 +1,37 @@
-//! The four properties that Maekawa asks of quorums, verified.
+//! The four properties that Maekawa's paper asks of quorums, verified on the sets.
 
 use alloc::vec::Vec;
 
 use super::Quorums;
 use crate::NodeId;
 
-/// Which of the properties (a) to (d) of Maekawa's section 2 hold, with sizes and loads.
+/// Which of the properties (a) to (d) of Maekawa's section 2 hold, and the sizes and loads.
 #[expect(clippy::struct_excessive_bools, reason = "the paper has four properties")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Properties {
-    /// (a) Any two quorums meet, in whichever turns: what exclusion rests on.
+    /// (a) Any two quorums have a node in common, also those of different turns. Mutual exclusion
+    /// depends on this.
     pub a: bool,
     /// (b) Every node is in its own quorum, which saves it messages.
     pub b: bool,
-    /// (c) All quorums are of one size (K of the paper).
+    /// (c) All quorums have the same size (K of the paper).
     pub c: bool,
-    /// (d) All nodes are in equally many quorums (D of the paper).
+    /// (d) All nodes are in the same number of quorums (D of the paper).
     pub d: bool,
     /// The size of the smallest quorum.
     pub size_min: u32,
     /// The size of the largest quorum.
     pub size_max: u32,
-    /// The mean size.
+    /// The mean size of a quorum.
     pub size_mean: f64,
-    /// In how many quorums, of all turns together, the least asked node is.
+    /// The lowest load: the number of quorums, of all turns together, in which a node is.
     pub load_min: u32,
-    /// In how many quorums, of all turns together, the most asked node is.
+    /// The highest load: the number of quorums, of all turns together, in which a node is.
     pub load_max: u32,
 }
 
 impl Quorums {
-    /// Verify (a) to (d) on the sets themselves, however they were made.
+    /// Verify the properties (a) to (d) on the sets themselves, however they were made.
     pub fn properties(&self) -> Properties {
         let mut loads = alloc::vec![0u32; self.size() as usize];
         for member in self.all().flat_map(|(_, set)| set) {
@@ -52,13 +53,13 @@ impl Quorums {
         }
     }
 
-    /// The owners of two quorums that do not meet, in order.
+    /// The owners of two disjoint quorums, in ascending order, or `None` if any two meet.
     ///
-    /// Sixty-four quorums at a time are written as the bits of one word for each node; the words
-    /// of a quorum's members then say together which of the sixty-four it meets.
+    /// Quorums are taken 64 at a time. Each node has a word whose bits say in which of the 64 it
+    /// is. The words of a quorum's members, joined, say which of the 64 the quorum meets.
     pub(super) fn disjoint(&self) -> Option<(NodeId, NodeId)> {
         if 2 * self.smallest() > self.size() {
-            return None; // Two sets of more than half the nodes each.
+            return None; // Two sets of more than half the nodes each always meet.
         }
         let all: Vec<_> = self.all().collect();
         let mut words = alloc::vec![0u64; self.size() as usize];
@@ -84,7 +85,7 @@ impl Quorums {
     }
 }
 
-/// The words of all members joined, as far as needed to reach `everyone`.
+/// The words of the members of `set`, joined until the result is `everyone`.
 fn meets(set: &[NodeId], words: &[u64], everyone: u64) -> u64 {
     let mut met = 0;
     for member in set {

@@ -1,11 +1,11 @@
-//! What every construction promises, verified for all small groups.
+//! The properties of every construction, verified for all small groups.
 
 use alloc::string::ToString;
 
 use super::*;
 
 #[test]
-fn every_kind_keeps_its_promises() {
+fn every_kind_has_the_properties_it_claims() {
     for kind in Kind::ALL {
         for size in 1..=200 {
             let Ok(quorums) = Quorums::build(kind, size, None) else {
@@ -38,7 +38,7 @@ fn a_grid_of_a_square_has_the_size_of_the_paper() {
 }
 
 #[test]
-fn table_1_comes_out() {
+fn the_costs_are_those_of_table_1() {
     for (size, messages) in [(3, 3), (7, 6), (13, 9), (21, 12), (133, 33), (381, 57)] {
         let quorums = Quorums::build(Kind::ProjectivePlane, size, None).unwrap();
         assert_eq!(3 * (quorums.smallest() - 1), messages);
@@ -60,21 +60,27 @@ fn sets_made_by_hand_are_verified() {
     assert_eq!((properties.load_min, properties.load_max), (1, 3));
     assert!(properties.a && properties.b && !properties.c && !properties.d);
     assert!(!sets(&[&[2], &[2]]).unwrap().properties().b);
-    assert_eq!(error(&[&[1, 2], &[2], &[3]]), "the quorums of nodes 1 and 3 do not meet");
-    assert_eq!(error(&[&[1, 4], &[1]]), "node 4 in the quorum of node 1 of 2");
+    assert_eq!(
+        error(&[&[1, 2], &[2], &[3]]),
+        "the quorums of nodes 1 and 3 have no node in common"
+    );
+    assert_eq!(
+        error(&[&[1, 4], &[1]]),
+        "the quorum of node 1 contains node 4, but there are 2 nodes"
+    );
     assert_eq!(error(&[&[1], &[]]), "the quorum of node 2 is empty");
-    assert!(error(&[]).contains("not 0"));
+    assert!(error(&[]).contains("not for 0"));
 }
 
 /// Two disjoint sets among many are found wherever they stand, across batches of 64 too.
 #[test]
-fn no_disjoint_pair_escapes() {
+fn every_disjoint_pair_is_found() {
     for (one, other) in [(0, 1), (0, 199), (63, 64), (5, 128), (198, 199)] {
         let mut sets = alloc::vec![alloc::vec![NodeId(0), NodeId(1)]; 200];
         sets[one] = alloc::vec![NodeId(0)];
         sets[other] = alloc::vec![NodeId(1)];
         let error = Quorums::from_sets(sets).unwrap_err().to_string();
-        let pair = format!("nodes {} and {} do", one + 1, other + 1);
+        let pair = format!("nodes {} and {} have", one + 1, other + 1);
         assert!(error.contains(&pair), "{error}");
     }
 }

@@ -1,9 +1,9 @@
-//! The triangular arrangement: rows of 1, 2, ..., T nodes, quorums of T ≈ √(2N).
+//! The triangular arrangement: rows of 1, 2, ..., T nodes, and quorums of T ≈ √(2N) nodes.
 //!
 //! Think of the node in row r and column c as the edge between the corners r and c - 1 of a
 //! complete graph with the T + 1 corners 0 to T. The line of corner k, row k and column k + 1, then
 //! consists of the edges at k: T of them, and the lines of two corners share the edge between them.
-//! A node lies on two lines, and each scheme takes one of them; as all lines meet, the schemes may
+//! A node lies on two lines, and each scheme takes one of them. All lines meet, so the schemes may
 //! be mixed.
 
 use alloc::vec::Vec;
@@ -11,18 +11,18 @@ use alloc::vec::Vec;
 use super::{Sets, refuse_huge, shrink};
 use crate::{GroupError, NodeId};
 
-/// Which of its two lines a node asks.
+/// Which of its two lines is a node's quorum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// Its column, and the row that ends above the column's top. Node 1 is asked most.
+    /// Its column, and the row that ends above the top of the column. Node 1 has the highest load.
     First,
-    /// Its row, and the column right of it. Node 1 is asked least.
+    /// Its row, and the column to the right of it. Node 1 has the lowest load.
     Second,
-    /// The first and the second in turn: the load is the same for all in a full triangle.
+    /// The first and the second in turn: in a full triangle, all nodes have the same load.
     Both,
 }
 
-/// The quorums of each turn. An incomplete triangle is a full one cut down.
+/// The quorums of each turn. An incomplete triangle is made from a full one by dropping nodes.
 pub(super) fn turns(size: u32, scheme: Scheme) -> Result<Vec<Sets>, GroupError> {
     let rows = (1..=size).find(|rows| nodes(*rows) >= size).unwrap_or(size);
     refuse_huge(size, 2 * rows)?;
@@ -39,19 +39,19 @@ pub(super) fn turns(size: u32, scheme: Scheme) -> Result<Vec<Sets>, GroupError> 
     Ok(turns)
 }
 
-/// How many nodes a full triangle has.
+/// The number of nodes in a full triangle.
 pub(super) fn nodes(rows: u32) -> u32 {
     rows * (rows + 1) / 2
 }
 
-/// The line of a corner: its edges to lower corners are a row, those to higher ones a column.
+/// The line of a corner. Its edges to lower corners are a row, its edges to higher ones a column.
 fn line(corner: u32, rows: u32) -> Vec<NodeId> {
     let row = (0..corner).map(|lower| edge(lower, corner));
     let column = (corner + 1..=rows).map(|higher| edge(corner, higher));
     row.chain(column).collect()
 }
 
-/// The node between two corners; rows are numbered through from the top.
+/// The node between two corners. Nodes are numbered row by row from the top.
 fn edge(lower: u32, higher: u32) -> NodeId {
     NodeId(nodes(higher - 1) + lower)
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::super::Quorums;
     use super::*;
 
-    /// In how many quorums each node is.
+    /// The number of quorums in which each node is.
     fn loads(size: u32, scheme: Scheme) -> Vec<usize> {
         let all: Vec<NodeId> = turns(size, scheme).unwrap().concat().concat();
         (0..size).map(|node| all.iter().filter(|member| member.0 == node).count()).collect()

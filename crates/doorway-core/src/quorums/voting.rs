@@ -11,25 +11,26 @@ pub(super) fn majority(size: u32) -> Result<Sets, GroupError> {
     let successors = size / 2;
     refuse_huge(size, successors + 1)?;
     let window = |node: u32| {
-        // What passes the end of the ring comes first.
+        // The part that wraps round the end of the ring comes first, so the set is ascending.
         let end = node + successors + 1;
         (0..end.saturating_sub(size)).chain(node..end.min(size)).map(NodeId).collect()
     };
     Ok((0..size).map(window).collect())
 }
 
-/// Each node with the fewest others that give it more than half of all votes: the heaviest, and of
-/// equals those that follow it on the ring.
+/// Each node with the fewest others that give it more than half of all votes: the heaviest nodes,
+/// and of equally heavy ones those that follow it on the ring.
 pub(super) fn weighted(size: u32, weights: &[u32]) -> Result<Sets, GroupError> {
     if weights.len() != size as usize {
-        let reason = format!("{} weights for {size} nodes", weights.len());
+        let reason =
+            format!("there are {} weights for {size} nodes; give one for each node", weights.len());
         return Err(GroupError::new(reason));
     }
     let weight = |node: &NodeId| u64::from(weights[node.index()]);
     let mut heaviest: Vec<_> = (0..size).map(NodeId).collect();
     let total: u64 = heaviest.iter().map(weight).sum();
     if total == 0 {
-        return Err(GroupError::new("at least one weight must not be zero"));
+        return Err(GroupError::new("all weights are zero; at least one must be positive"));
     }
     heaviest.sort_by_key(|node| core::cmp::Reverse(weight(node)));
     let mut votes = 0;
@@ -60,7 +61,8 @@ pub(super) fn weighted(size: u32, weights: &[u32]) -> Result<Sets, GroupError> {
     Ok((0..size).map(|node| quorum(NodeId(node))).collect())
 }
 
-/// Weights for those who name none: node 1 has two votes, so that an even group has no ties.
+/// The weights of a group for which none are given: node 1 has two votes, the others one, so that a
+/// group of even size has no ties.
 pub fn default_weights(size: usize) -> Vec<u32> {
     (0..size).map(|node| if node == 0 { 2 } else { 1 }).collect()
 }
@@ -83,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn the_heavy_are_asked() {
+    fn heavy_nodes_are_in_the_quorums() {
         assert_eq!(shown(&[2, 1, 1]), "[[1, 2], [1, 2], [1, 3]]");
         assert_eq!(shown(&[5, 0, 0]), "[[1], [1, 2], [1, 3]]", "the central coordinator");
         assert_eq!(shown(&[0, 1, 2, 3]), "[[1, 3, 4], [2, 4], [3, 4], [3, 4]]");
     }
 
     #[test]
-    fn all_small_weights_meet() {
+    fn quorums_of_all_small_weights_meet() {
         for code in 1..4u32.pow(5) {
             let weights: Vec<u32> = (0..5).map(|node| code / 4u32.pow(node) % 4).collect();
             let quorums = Quorums::build(Kind::Weighted, 5, Some(&weights)).unwrap();
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn wrong_weights_are_refused() {
         assert!(weighted(3, &[1, 1]).is_err());
         assert!(weighted(2, &[0, 0]).is_err());
         assert!(Quorums::build(Kind::Majority, 3, Some(&[1, 1, 1])).is_err());

@@ -8,7 +8,7 @@ use doorway_core::{Algorithm, Effects, Group, Input, NodeId, NodeSet, Phase, Sta
 
 use super::files::Recorded;
 use super::steps::{Cause, Step};
-use crate::{Nodes, Violation};
+use crate::{Nodes, Opening, Violation};
 
 /// The first thing that must never happen, and the step at which it did.
 pub(super) fn replay(recorded: &Recorded, steps: &[Step]) -> Option<(usize, Violation)> {
@@ -31,6 +31,7 @@ impl Task for Replay<'_> {
             view: None,
             start: Start::default(),
             nodes: None,
+            opening: Vec::new(),
             begun: NodeSet::new(),
             gone: NodeSet::new(),
             lines: BTreeMap::new(),
@@ -49,6 +50,8 @@ struct Run<'a, A: Algorithm> {
     start: Start,
     /// Unknown from where a message arrives of which nobody has recorded what it was.
     nodes: Option<Nodes<A>>,
+    /// What each node does as the lock begins there, with the view's own start.
+    opening: Opening<A>,
     /// Where the lock has begun in this view.
     begun: NodeSet,
     /// Who has no part in this view any more.
@@ -69,7 +72,7 @@ impl<A: Algorithm> Run<'_, A> {
         let Some(nodes) = &mut self.nodes else { return Ok(()) };
         let member = nodes.member(node);
         let input = match &step.cause {
-            Cause::Begin(start) => return self.begin(node, start),
+            Cause::Begin(start) => return self.begin(step, start),
             Cause::Crash | Cause::Stop(_) => {
                 if self.gone.insert(node) {
                     nodes.crash(node);
@@ -99,9 +102,14 @@ impl<A: Algorithm> Run<'_, A> {
         };
         let mut out = Effects::default();
         nodes.step(node, input, &mut out)?;
+        self.perform(step, out)
+    }
+
+    /// Send what the algorithm sends, if the node did what its algorithm does.
+    fn perform(&mut self, step: &Step, mut out: Effects<A::Message>) -> Result<(), Violation> {
         compare(step, &out)?;
         for (to, message) in out.drain() {
-            self.lines.entry((node, to)).or_default().push_back(message);
+            self.lines.entry((step.node, to)).or_default().push_back(message);
         }
         Ok(())
     }
@@ -127,7 +135,8 @@ impl<A: Algorithm> Run<'_, A> {
         }
         self.view = Some(view);
         self.start = start.clone();
-        self.nodes = Some(Nodes::new(Arc::clone(&self.group), start));
+        let (nodes, opening) = Nodes::begin(Arc::clone(&self.group), start)?;
+        (self.nodes, self.opening) = (Some(nodes), opening);
         self.begun = NodeSet::new();
         self.gone = NodeSet::new();
         self.lines.clear();
@@ -135,17 +144,19 @@ impl<A: Algorithm> Run<'_, A> {
     }
 
     /// The lock begins at one more node, or again where it was forgotten.
-    fn begin(&mut self, node: NodeId, start: &Start) -> Result<(), Violation> {
+    fn begin(&mut self, step: &Step, start: &Start) -> Result<(), Violation> {
+        let node = step.node;
         let Some(nodes) = &mut self.nodes else { return Ok(()) };
         start.check(&A::INFO, &self.group).or_else(|error| claim(error.to_string()))?;
         let again = !self.begun.insert(node);
+        let mut out = std::mem::take(&mut self.opening[node.index()]);
         if again || *start != self.start {
             if nodes.member(node).phase() != Phase::Outside || start.holder(node).is_some() {
                 return claim(format!("node {node} begins anew though it waits or is inside"));
             }
-            nodes.begin(node, start);
+            nodes.begin_again(node, start, &mut out)?;
         }
-        Ok(())
+        self.perform(step, out)
     }
 }
 

@@ -167,6 +167,7 @@ impl Reader<'_> {
         let step = self.steps.last_mut().filter(|step| step.view == line.view);
         let step = step.ok_or_else(alone)?;
         match (&line.event, &mut step.cause) {
+            (Event::Send { .. }, Cause::Begin(_)) => step.sends.extend(send),
             (_, Cause::Begin(_) | Cause::Break(_) | Cause::Crash | Cause::Stop(_)) => {
                 return Err(alone());
             }

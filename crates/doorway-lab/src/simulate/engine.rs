@@ -232,7 +232,7 @@ impl<A: Algorithm> Simulation<A> {
         }
     }
 
-    fn send(&mut self, from: NodeId, to: NodeId, message: A::Message, cause: RequestId) {
+    pub(super) fn send(&mut self, from: NodeId, to: NodeId, message: A::Message, cause: RequestId) {
         let bytes = postcard::experimental::serialized_size(&message).unwrap_or(0) as u32;
         let cause = self.accounts.charge(cause, A::serves(&message, from, to), bytes);
         let id = self.sent;

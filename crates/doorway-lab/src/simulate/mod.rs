@@ -15,7 +15,7 @@ mod report;
 use std::collections::{BTreeMap, VecDeque};
 
 use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, Effects, Input, Mode, NodeId, NodeSet, Shape, Start};
+use doorway_core::{Algorithm, Effects, Mode, NodeId, NodeSet, Shape, Start};
 
 use crate::{Nodes, Trace, Violation};
 use accounts::{Accounts, NOBODY, RequestId};
@@ -111,8 +111,10 @@ impl<A: Algorithm> Simulation<A> {
         options.check(&A::INFO)?;
         let group = options.group.clone();
         let size = group.size() as usize;
+        let begun = Nodes::begin(group.clone(), &Start::default());
+        let (nodes, opening) = begun.map_err(|violation| violation.to_string())?;
         let mut run = Self {
-            nodes: Nodes::new(group.clone(), &Start::default()),
+            nodes,
             now: 0,
             queue: Queue::new(),
             letters: Letters::new(),
@@ -134,10 +136,9 @@ impl<A: Algorithm> Simulation<A> {
             options,
         };
         run.schedule_first();
-        for node in group.nodes() {
-            run.step(node, Input::Start, NOBODY);
-            if run.violation.is_some() {
-                break;
+        for (node, mut effects) in group.nodes().zip(opening) {
+            for (to, message) in effects.drain() {
+                run.send(node, to, message, NOBODY);
             }
         }
         Ok(run)

@@ -1,6 +1,6 @@
 //! A world without what the past has left behind in it.
 
-use doorway_core::{Algorithm, Mail, Moment, NodeId, Start};
+use doorway_core::{Algorithm, Mail, NodeId, Snapshot, Start};
 
 use super::{Letter, World};
 
@@ -27,17 +27,17 @@ impl<A: Algorithm> World<A> {
             to: parcel.to,
             message: letter.body.clone(),
         });
-        let mut moment = Moment {
+        let mut snapshot = Snapshot {
             nodes: live.iter().map(state).collect(),
             mail: mail.collect(),
             crashes: self.limits.crashes,
         };
-        A::settle(self.group(), &mut moment);
-        for (node, algorithm) in live.into_iter().zip(moment.nodes) {
+        A::settle(self.group(), &mut snapshot);
+        for (node, algorithm) in live.into_iter().zip(snapshot.nodes) {
             world.nodes.replace(node, algorithm);
         }
         world.network.clear();
-        for Mail { id, from, to, message } in moment.mail {
+        for Mail { id, from, to, message } in snapshot.mail {
             world.put(from, to, Letter { id, body: message });
         }
         world

@@ -12,7 +12,9 @@ use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
 use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami};
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::quorums::Kind;
-use doorway_core::{Algorithm, Channel, Group, Info, Moment, Needs, NodeId, Shape, Start, Wiring};
+use doorway_core::{
+    Algorithm, Channel, Group, Info, Needs, NodeId, Shape, Snapshot, Start, Wiring,
+};
 use doorway_lab::check::{Check, Verdict};
 use doorway_lab::{Choice, FOREVER, Limits, World};
 use rand_chacha::ChaCha8Rng;
@@ -252,8 +254,8 @@ struct Ranked;
 impl Spoil for Ranked {
     type Of = RicartAgrawala;
 
-    fn settle(_group: &Group, moment: &mut Moment<Spoiled<Self>>) {
-        moment.rebase_with_gap(
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
+        snapshot.rebase_with_gap(
             1,
             |_, _| {},
             |mail, each| {
@@ -272,11 +274,11 @@ struct Forgotten;
 impl Spoil for Forgotten {
     type Of = RicartAgrawala;
 
-    fn settle(group: &Group, moment: &mut Moment<Spoiled<Self>>) {
-        let nodes = moment.nodes.iter().map(|node| node.sound.clone()).collect();
-        let mut silent = Moment { nodes, mail: Vec::new(), crashes: 0 };
+    fn settle(group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
+        let nodes = snapshot.nodes.iter().map(|node| node.sound.clone()).collect();
+        let mut silent = Snapshot { nodes, mail: Vec::new(), crashes: 0 };
         RicartAgrawala::settle(group, &mut silent);
-        for (node, sound) in moment.nodes.iter_mut().zip(silent.nodes) {
+        for (node, sound) in snapshot.nodes.iter_mut().zip(silent.nodes) {
             node.sound = sound;
         }
     }
@@ -289,9 +291,9 @@ struct Dropped;
 impl Spoil for Dropped {
     type Of = SuzukiKasami;
 
-    fn settle(_group: &Group, moment: &mut Moment<Spoiled<Self>>) {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
         let first = |message: &_| matches!(message, suzuki_kasami::Message::Request(_, 1));
-        moment.mail.retain(|mail| !first(&mail.message));
+        snapshot.mail.retain(|mail| !first(&mail.message));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use doorway_core::{Algorithm, Effects, Group, Info, Mode, Moment, NodeId, Start};
+use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Snapshot, Start};
 
 /// What is spoiled, with what it must remember to do so.
 pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync {
@@ -32,7 +32,7 @@ pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync {
     }
 
     /// Settle a group, wrongly.
-    fn settle(_group: &Group, _moment: &mut Moment<Spoiled<Self>>) {}
+    fn settle(_group: &Group, _snapshot: &mut Snapshot<Spoiled<Self>>) {}
 
     /// The same where the event was that the client left.
     fn leave(&mut self, sends: Sends<Self>) -> Sends<Self> {
@@ -119,7 +119,7 @@ impl<S: Spoil> Algorithm for Spoiled<S> {
         S::FLOOR
     }
 
-    fn settle(group: &Group, moment: &mut Moment<Self>) {
-        S::settle(group, moment);
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        S::settle(group, snapshot);
     }
 }

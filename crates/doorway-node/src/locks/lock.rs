@@ -71,8 +71,9 @@ impl<M: ?Sized> Default for Lock<M> {
 }
 
 impl<M: Machine + ?Sized> Lock<M> {
-    /// Start a view with this state machine. Clients that left since the last view are released
-    /// now, and the node asks again for those that wait.
+    /// Start in a new view with `machine`, which has just begun; what it sent as it began is already
+    /// in `out`. The lock is released for clients that left since the last view, and requested
+    /// again for those that wait.
     pub fn start(
         &mut self,
         rule: &Rule,

@@ -76,9 +76,17 @@ pub trait Machine: Debug + Send {
 pub struct Typed<A>(Member<A>);
 
 impl<A: Algorithm> Typed<A> {
-    /// Node `me` as its group begins, which must have been checked by [`Start::check`].
-    pub fn begin(me: NodeId, group: &Group, start: &Start) -> Self {
-        Self(Member::new(me, group, start))
+    /// Begin as node `me`. What the algorithm sends as it begins is added to `out`.
+    ///
+    /// # Panics
+    ///
+    /// If [`Start::check`] refuses `start`.
+    pub fn begin(me: NodeId, group: &Group, start: &Start, out: &mut Sends) -> Result<Self, Fault> {
+        let mut effects = Effects::default();
+        let begun = Member::begin(me, group, start, &mut effects);
+        let member = begun.map_err(Fault::Breached)?;
+        send(effects, out);
+        Ok(Self(member))
     }
 
     fn step(
@@ -94,9 +102,7 @@ impl<A: Algorithm> Typed<A> {
             return Err(Fault::Rejected(reason));
         }
         let entered = effects.entered();
-        for (to, message) in effects.drain() {
-            out.push((to, encode(&message)));
-        }
+        send(effects, out);
         Ok(entered)
     }
 }
@@ -159,6 +165,11 @@ impl<A: Algorithm> Machine for Typed<A> {
     fn show(&self, payload: &[u8]) -> String {
         decode::<A>(payload).map_or_else(|| "?".to_owned(), |message| format!("{message:?}"))
     }
+}
+
+/// Add what the algorithm sends to `out`, as bytes.
+fn send<M: serde::Serialize>(mut effects: Effects<M>, out: &mut Sends) {
+    out.extend(effects.drain().map(|(to, message)| (to, encode(&message))));
 }
 
 fn encode(message: &impl serde::Serialize) -> Payload {

@@ -3,7 +3,7 @@
 use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Group, Info, NodeId, Shape, Start};
 
-use super::machine::{Machine, Typed};
+use super::machine::{Fault, Machine, Sends, Typed};
 
 /// How a set of locks is served: the algorithm, and the group arranged for it.
 #[derive(Clone, Debug)]
@@ -15,8 +15,11 @@ pub struct Rule {
     /// How many times in a row the lock may pass between clients of one node while another node
     /// waits.
     pub handovers: u32,
-    new_machine: fn(NodeId, &Group, &Start) -> Box<dyn Machine>,
+    begin: Begin,
 }
+
+/// Begins one algorithm at a node.
+type Begin = fn(NodeId, &Group, &Start, &mut Sends) -> Result<Box<dyn Machine>, Fault>;
 
 /// Why a rule cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,8 +45,8 @@ impl Rule {
         permits: u32,
         handovers: u32,
     ) -> Result<Self, RuleError> {
-        let found = algorithms::with(algorithm, MachineConstructor);
-        let (info, new_machine) = found.ok_or_else(|| RuleError::Unknown(algorithm.to_owned()))?;
+        let found = algorithms::with(algorithm, FindBegin);
+        let (info, begin) = found.ok_or_else(|| RuleError::Unknown(algorithm.to_owned()))?;
         if !info.served {
             return Err(RuleError::NotServed(algorithm.to_owned()));
         }
@@ -51,18 +54,21 @@ impl Rule {
         let several = (permits != 1).then_some(permits);
         let shape = Shape { permits: several, seats: several, ..Shape::default() };
         let group = info.group(size, &shape).map_err(RuleError::Group)?;
-        Ok(Self { info, group, handovers, new_machine })
+        Ok(Self { info, group, handovers, begin })
     }
 
-    /// The state machine of node `me` as a lock begins. A start that is impossible for the
-    /// algorithm is refused.
-    pub fn new_machine(
+    /// Begin a lock as node `me`. What the algorithm sends as it begins is added to `out`. A start
+    /// that is impossible is refused.
+    pub fn begin(
         &self,
         me: NodeId,
         start: &Start,
-    ) -> Result<Box<dyn Machine>, doorway_core::GroupError> {
-        start.check(&self.info, &self.group)?;
-        Ok((self.new_machine)(me, &self.group, start))
+        out: &mut Sends,
+    ) -> Result<Box<dyn Machine>, Fault> {
+        start
+            .check(&self.info, &self.group)
+            .map_err(|_| Fault::Rejected("the members claim holdings that exclude each other"))?;
+        (self.begin)(me, &self.group, start, out)
     }
 }
 
@@ -72,13 +78,92 @@ pub fn served() -> Vec<&'static str> {
     served.map(|entry| entry.info.name).collect()
 }
 
-/// Finds the constructor of an algorithm by its name.
-struct MachineConstructor;
+/// Finds how to begin the algorithm of a name.
+struct FindBegin;
 
-impl Task for MachineConstructor {
-    type Output = (Info, fn(NodeId, &Group, &Start) -> Box<dyn Machine>);
+impl Task for FindBegin {
+    type Output = (Info, Begin);
 
     fn run<A: Algorithm + 'static>(self) -> Self::Output {
-        (A::INFO, |me, group, start| Box::new(Typed::<A>::begin(me, group, start)))
+        (A::INFO, |me, group, start, out| Ok(Box::new(Typed::<A>::begin(me, group, start, out)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
+    use doorway_core::{Effects, Mode};
+    use doorway_protocol::Name;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+    use crate::locks::{LockEvent, LockRequest, Setup, Shard, ShardEffects};
+
+    /// An algorithm that greets every other node as it begins, and then lets everyone in.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    struct Greeting(NodeId);
+
+    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    enum Message {
+        Hello,
+    }
+
+    impl Algorithm for Greeting {
+        type Message = Message;
+
+        const INFO: Info = Info { name: "greeting", ..RicartAgrawala::INFO };
+
+        fn new(me: NodeId, _group: &Group, _start: &Start) -> Self {
+            Self(me)
+        }
+
+        fn start(&mut self, group: &Group, out: &mut Effects<Message>) {
+            out.send_all(group.others(self.0), &Message::Hello);
+        }
+
+        fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+            out.enter();
+        }
+
+        fn receive(&mut self, _: &Group, _: NodeId, _: Message, _: &mut Effects<Message>) {}
+
+        fn release(&mut self, _group: &Group, _out: &mut Effects<Message>) {}
+
+        fn wanted(&self) -> bool {
+            false
+        }
+
+        fn floor(&self) -> Option<u64> {
+            None
+        }
+    }
+
+    /// What an algorithm sends as it begins leaves the node, and is recorded with the beginning.
+    #[test]
+    fn what_an_algorithm_sends_as_it_begins_goes_out() {
+        let group = Group::new(3).expect("a group of three");
+        let (info, begin) = FindBegin.run::<Greeting>();
+        let rule = Rule { info, group, handovers: 0, begin };
+        let setup = Setup { me: NodeId(0), rules: vec![rule], keep_idle: 10 };
+        let mut shard = Shard::new(Arc::new(setup));
+        shard.record();
+        shard.stop(1);
+        let mut out = ShardEffects::default();
+        shard.start(1, Vec::new(), Duration::ZERO, &mut out);
+        assert!(out.messages.is_empty(), "no lock has begun yet");
+
+        let slot = shard.open(&Name::new("orders").expect("a name"), 0);
+        let request = LockRequest { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
+        let (_, fence) = shard.acquire(slot, request, &mut out);
+        assert!(fence.is_some());
+        let sent = out.messages.iter().map(|(to, message)| (*to, message.payload.as_slice()));
+        assert_eq!(sent.collect::<Vec<_>>(), [(NodeId(1), &[0][..]), (NodeId(2), &[0])]);
+
+        let hello = |to| LockEvent::Send { to: NodeId(to), message: "Hello".to_owned() };
+        let expected = [LockEvent::Begin(Start::default()), hello(1), hello(2)];
+        assert_eq!(out.records[0].events, expected);
     }
 }

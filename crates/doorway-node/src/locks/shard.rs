@@ -3,6 +3,7 @@
 //! Everything that happens to a shard is a method call, and the call puts what the node has to do
 //! about it into [`ShardEffects`]. Between two views clients may queue and leave, and none enters.
 
+use std::iter::once;
 use std::mem::take;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -18,7 +19,7 @@ use super::early::EarlyMessages;
 use super::effects::ShardEffects;
 use super::event::{LockEvent, Record};
 use super::lock::{ClientId, Lock, LockEffects};
-use super::machine::{Fault, Machine};
+use super::machine::{Fault, Machine, Sends};
 use super::rule::Rule;
 use super::table::{Slot, Table};
 use crate::messages::AlgorithmMessage;
@@ -299,12 +300,20 @@ impl Shard {
             Some(holders) => Start { holders: holders.clone(), floor: 0 },
             None => Start { holders: Vec::new(), floor: self.floors[entry.rule as usize] },
         };
-        let Ok(machine) = rule.new_machine(self.setup.me, &start) else {
-            let fault = Fault::Rejected("the members claim holdings that exclude each other");
-            return self.break_lock(at, self.setup.me, fault, now, out);
+        let mut sends = Sends::new();
+        let machine = match rule.begin(self.setup.me, &start, &mut sends) {
+            Ok(machine) => machine,
+            Err(fault) => return self.break_lock(at, self.setup.me, fault, now, out),
         };
-        self.record_events(at, now, out, [LockEvent::Begin(start)]);
-        self.apply(at, now, out, |lock, rule, effects| lock.start(rule, machine, effects));
+        let sent = sends.iter().map(|(to, payload)| {
+            let message = machine.show(payload);
+            LockEvent::Send { to: *to, message }
+        });
+        self.record_events(at, now, out, once(LockEvent::Begin(start)).chain(sent));
+        self.apply(at, now, out, |lock, rule, effects| {
+            effects.sends.append(&mut sends);
+            lock.start(rule, machine, effects)
+        });
     }
 
     /// The number of the view that is running.

@@ -77,9 +77,12 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
     }
 
     pub(crate) fn begin(&mut self, me: u32) -> u32 {
-        let machine = Typed::begin(NodeId(me), &self.rule.group, &Start::default());
+        let mut effects = LockEffects::default();
+        let (group, start) = (&self.rule.group, Start::default());
+        let machine = Typed::begin(NodeId(me), group, &start, &mut effects.sends);
         let mut lock = Lock::default();
-        lock.start(self.rule, Box::new(machine), &mut LockEffects::default()).expect("a start");
+        lock.start(self.rule, Box::new(machine.expect("a start")), &mut effects).expect("a start");
+        assert!(effects.sends.is_empty(), "algorithms that send as they begin are not tried here");
         let mine = |client: &Client| if client.node == me { client.asks } else { 0 };
         let asks = self.clients.iter().map(mine).collect();
         self.nodes.put((me, Node { lock, clock: 0, asks, row: 0 }))

@@ -14,7 +14,7 @@ pub(crate) trait Seat: Machine + Clone + Hash + 'static {
     /// Does the world decide who enters?
     const LIBERAL: bool = false;
 
-    fn begin(me: usize, group: &Group, start: &Start) -> Self;
+    fn begin(me: usize, group: &Group, start: &Start, out: &mut Sends) -> Result<Self, Fault>;
 
     /// This machine with its open request forgotten, if it is the one that does so.
     fn abandon(&self, _me: usize, _group: &Group) -> Option<Self> {
@@ -23,8 +23,8 @@ pub(crate) trait Seat: Machine + Clone + Hash + 'static {
 }
 
 impl<A: Algorithm + Served + 'static> Seat for Typed<A> {
-    fn begin(me: usize, group: &Group, start: &Start) -> Self {
-        Self::begin(NodeId::at(me), group, start)
+    fn begin(me: usize, group: &Group, start: &Start, out: &mut Sends) -> Result<Self, Fault> {
+        Self::begin(NodeId::at(me), group, start, out)
     }
 
     const LIBERAL: bool = A::LIBERAL;
@@ -112,14 +112,16 @@ impl Rash {
 }
 
 impl Seat for Rash {
-    fn begin(me: usize, group: &Group, start: &Start) -> Self {
-        Self(Member::new(NodeId::at(me), group, start))
+    fn begin(me: usize, group: &Group, start: &Start, _out: &mut Sends) -> Result<Self, Fault> {
+        // This algorithm sends nothing as it begins.
+        let begun = Member::begin(NodeId::at(me), group, start, &mut Effects::default());
+        begun.map(Self).map_err(Fault::Breached)
     }
 
     fn abandon(&self, me: usize, group: &Group) -> Option<Self> {
         self.0.waiting()?;
-        let fresh = Member::new(NodeId::at(me), group, &Start::default());
-        Some(Self(fresh.with_algorithm(self.0.algorithm().clone())))
+        let fresh = Self::begin(me, group, &Start::default(), &mut Sends::new()).ok()?;
+        Some(Self(fresh.0.with_algorithm(self.0.algorithm().clone())))
     }
 }
 

@@ -357,8 +357,10 @@ impl<C: Course, M: Seat> World<C, M> {
         let place = self.shard(node, shard);
         (place.view, place.running, place.clock) = (number, true, 0);
         let kept = std::mem::take(&mut place.kept);
-        let machine = Box::new(M::begin(node, &setting.rule.group, &start));
-        self.touch(node, shard, |lock, rule, out| lock.start(rule, machine, out))?;
+        self.touch(node, shard, |lock, rule, out| {
+            let machine = M::begin(node, &rule.group, &start, &mut out.sends)?;
+            lock.start(rule, Box::new(machine), out)
+        })?;
         for (from, mail) in kept {
             self.step(from, node, mail)?;
         }

@@ -1,4 +1,4 @@
-//! What Maekawa's algorithms cost in a group, and who asks whom in it.
+//! The cost of Maekawa's algorithms in a group, and which nodes ask which others.
 
 use crate::algorithms::prelude::*;
 
@@ -7,30 +7,30 @@ pub fn quorums(group: &Group, node: NodeId) -> impl Iterator<Item = &[NodeId]> {
     (0..group.turns()).map(move |turn| group.quorum(node, turn))
 }
 
-/// Does `node` ever ask `member`?
+/// Whether `node` ever asks `member`.
 pub fn asks(group: &Group, node: NodeId, member: NodeId) -> bool {
     quorums(group, node).any(|quorum| quorum.binary_search(&member).is_ok())
 }
 
-/// How many members a message must be sent to: K − 1 where the node itself is one of them.
+/// The number of members to which a message must be sent: K − 1 if the node is in its own quorum.
 pub fn others(node: NodeId, quorum: &[NodeId]) -> f64 {
     quorum.iter().filter(|member| **member != node).count() as f64
 }
 
-/// The cost of one entry of a node with this quorum.
+/// A function for the cost of one entry of a node with this quorum.
 pub type Cost = fn(NodeId, &[NodeId]) -> f64;
 
-/// The cost of one entry for the cheapest quorum.
+/// The cost of one entry with the cheapest quorum.
 pub fn least(group: &Group, cost: Cost) -> f64 {
     all(group, cost).fold(f64::INFINITY, f64::min)
 }
 
-/// The cost of one entry for the dearest quorum.
+/// The cost of one entry with the most expensive quorum.
 pub fn most(group: &Group, cost: Cost) -> f64 {
     all(group, cost).fold(0.0, f64::max)
 }
 
-/// The mean over all nodes, each taking its turns.
+/// The mean cost of one entry over all nodes and their turns.
 pub fn mean(group: &Group, cost: Cost) -> f64 {
     let of = |node| {
         let (sum, turns) = quorums(group, node)
@@ -45,11 +45,11 @@ fn all(group: &Group, cost: Cost) -> impl Iterator<Item = f64> {
     group.nodes().flat_map(of)
 }
 
-/// REQUEST, LOCKED, RELEASE for each other member.
+/// The lowest cost: REQUEST, LOCKED and RELEASE for each other member.
 pub const LEAST: Formula = Formula { text: "3(K-1)", of: |group| 3.0 * least(group, others) };
 
-/// Besides, an INQUIRE, a RELINQUISH and the LOCKED that makes up for it.
+/// The highest cost: for each other member, also an INQUIRE, a RELINQUISH and another LOCKED.
 pub const MOST: Formula = Formula { text: "6(K-1)", of: |group| 6.0 * most(group, others) };
 
-/// Without contention.
+/// The mean cost without contention.
 pub const LIGHT: Formula = Formula { text: "3(K-1)", of: |group| 3.0 * mean(group, others) };

@@ -1,8 +1,8 @@
-//! The arbiter of section 10, where locks are taken in one order: first come, first served.
+//! The arbiter of section 10, where all nodes take locks in one order: first come, first served.
 
 use crate::algorithms::prelude::*;
 
-/// Locked for one request at a time; the others wait in the order in which they came.
+/// An arbiter that is locked for one request at a time. The others wait in the order of arrival.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gate<T> {
     lock: Option<T>,
@@ -10,32 +10,32 @@ pub struct Gate<T> {
 }
 
 impl<T: Copy + Eq> Gate<T> {
-    /// A gate locked for `lock`, if anything.
+    /// A gate that is locked for the request `lock`, or unlocked.
     pub fn locked_for(lock: Option<T>) -> Self {
         Self { lock, queue: VecDeque::new() }
     }
 
-    /// Is it locked for nobody, so that nobody waits either?
+    /// Whether it is unlocked. Then no request waits either.
     pub fn is_free(&self) -> bool {
         self.lock.is_none()
     }
 
-    /// Does `request` have the lock?
+    /// Whether `request` has the lock.
     pub fn is_locked_for(&self, request: T) -> bool {
         self.lock == Some(request)
     }
 
-    /// Does a request of this kind wait?
+    /// Whether a request waits for which `kind` is true.
     pub fn awaits(&self, kind: impl Fn(&T) -> bool) -> bool {
         self.queue.iter().any(kind)
     }
 
-    /// Lock for `request` or let it wait; true if it has the lock now.
+    /// Lock for `request`, or let it wait. Returns whether it has the lock now.
     ///
     /// A node's next request may overtake its RELEASE and wait for its own lock, but only once.
     pub fn request(&mut self, request: T) -> Result<bool, &'static str> {
         if self.queue.contains(&request) {
-            return Err("a request that waits already");
+            return Err("a second request while the first one waits");
         }
         let free = self.is_free();
         if free {
@@ -46,10 +46,10 @@ impl<T: Copy + Eq> Gate<T> {
         Ok(free)
     }
 
-    /// The owner is done; returns the next one.
+    /// Handle RELEASE by the owner of the lock. Returns the request that gets the lock next.
     pub fn release(&mut self, owner: impl Fn(T) -> bool) -> Result<Option<T>, &'static str> {
         if !self.lock.is_some_and(owner) {
-            return Err("a lock released by another than its owner");
+            return Err("a lock released by a node that does not have it");
         }
         self.lock = self.queue.pop_front();
         Ok(self.lock)

@@ -1,4 +1,4 @@
-//! The requester's half of Maekawa's algorithm: what a node does to get in.
+//! The requester of Maekawa's algorithm: what a node does to enter.
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -6,68 +6,72 @@ use core::hash::Hash;
 use super::{Message, Rules};
 use crate::algorithms::prelude::*;
 
-/// What a requester does about a message.
+/// The reaction of a requester to a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deed {
-    /// Are all members locked for it now? Then enter.
+pub struct Reaction {
+    /// Whether to enter: all members are locked for it now.
     pub enter: bool,
-    /// Whom to send RELINQUISH.
+    /// The members to which to send RELINQUISH.
     pub relinquish: NodeSet,
 }
 
-/// One request: how it takes what the members of its quorum say.
+/// A node's own request, and how it handles the answers of the members of its quorum.
 pub trait Requester: Clone + Debug + Eq + Hash + Send + Sync {
-    /// A requester that is inside, if there is a `number`.
+    /// A requester that is inside with the request of this `number`, or outside without one.
     fn inside(number: Option<u64>) -> Self;
 
     /// Ask `members` for their locks.
     fn ask(&mut self, number: u64, members: &[NodeId]);
 
-    /// A message for the requester has come.
-    fn hear<R: Rules>(&mut self, member: NodeId, message: &Message) -> Result<Deed, &'static str> {
-        let mut deed = Deed::default();
+    /// Handle a message for the requester.
+    fn handle<R: Rules>(
+        &mut self,
+        member: NodeId,
+        message: &Message,
+    ) -> Result<Reaction, &'static str> {
+        let mut reaction = Reaction::default();
         match message {
-            Message::Locked(_) => deed.enter = self.locked::<R>(member)?,
-            Message::Failed => deed.relinquish = self.failed::<R>(member)?,
+            Message::Locked(_) => reaction.enter = self.locked::<R>(member)?,
+            Message::Failed => reaction.relinquish = self.failed::<R>(member)?,
             Message::Inquire(number) if self.inquire::<R>(member, *number) => {
-                deed.relinquish.insert(member);
+                reaction.relinquish.insert(member);
             }
             Message::Inquire(_) => {}
-            _ => return Err("not for a requester"),
+            _ => return Err("a message that is not for a requester"),
         }
-        Ok(deed)
+        Ok(reaction)
     }
 
-    /// LOCKED has come; true if it was the last one needed.
+    /// Handle LOCKED. Returns whether it was the last one needed.
     fn locked<R: Rules>(&mut self, member: NodeId) -> Result<bool, &'static str>;
 
-    /// FAILED has come; returns whom to send RELINQUISH.
+    /// Handle FAILED. Returns the members to which to send RELINQUISH.
     fn failed<R: Rules>(&mut self, member: NodeId) -> Result<NodeSet, &'static str>;
 
-    /// INQUIRE about our request of this `number` has come; true if RELINQUISH is the answer.
+    /// Handle INQUIRE about our request of this `number`. Returns whether to answer RELINQUISH.
     fn inquire<R: Rules>(&mut self, member: NodeId, number: u64) -> bool;
 
-    /// Leave.
+    /// End the request.
     fn leave(&mut self);
 
-    /// Can an INQUIRE about our request of this `number` still be answered?
+    /// Whether an INQUIRE about our request of this `number` can still have an effect.
     fn heeds(&self, number: u64) -> bool;
 
-    /// The number of the request.
-    fn numbers(&mut self, each: Each<'_>);
+    /// Call `each` with the number of the request.
+    fn numbers(&mut self, each: NumberVisitor<'_>);
 }
 
-/// Knows the members by name.
+/// A requester that remembers which members are locked for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ByName {
     /// The number of our request, from `acquire` to `release`.
     number: Option<u64>,
-    /// The members not locked for it: nobody is missing while inside, and outside.
+    /// The members that are not locked for it; empty while inside and while outside.
     missing: NodeSet,
-    /// Those of them that said FAILED or got their lock back. While there are any, we wait for
-    /// others and must not make others wait.
+    /// The missing members that said FAILED or got their lock back. While there are any, an older
+    /// request goes before ours, so we give locks back when asked.
     refused: NodeSet,
-    /// The members whose INQUIRE we have not answered yet, since nobody refused.
+    /// The members whose INQUIRE we have not answered yet, because no member has refused.
     inquiries: NodeSet,
 }
 
@@ -83,19 +87,19 @@ impl Requester for ByName {
 
     fn locked<R: Rules>(&mut self, member: NodeId) -> Result<bool, &'static str> {
         if !self.missing.remove(member) {
-            let surplus = "a lock that we did not wait for";
+            let surplus = "a lock that we do not wait for";
             return if R::GUARDED { Err(surplus) } else { Ok(false) };
         }
         self.refused.remove(member);
         if self.missing.is_empty() {
-            self.inquiries.clear(); // RELEASE will answer them.
+            self.inquiries.clear(); // Our RELEASE will answer them.
         }
         Ok(self.missing.is_empty())
     }
 
     fn failed<R: Rules>(&mut self, member: NodeId) -> Result<NodeSet, &'static str> {
         if !self.missing.contains(member) {
-            return Err("a refusal of what we did not ask for");
+            return Err("a refusal by a member that we do not wait for");
         }
         self.refused.insert(member);
         let inquiries = core::mem::take(&mut self.inquiries);
@@ -106,7 +110,7 @@ impl Requester for ByName {
     fn inquire<R: Rules>(&mut self, member: NodeId, number: u64) -> bool {
         let stale = self.number != Some(number) || self.missing.contains(member);
         if self.missing.is_empty() || (stale && R::IGNORE_STALE) {
-            return false; // RELEASE is the answer, or was.
+            return false; // Our RELEASE answers it, or has done so.
         }
         let yields = R::EAGER || !self.refused.is_empty();
         if yields {
@@ -125,7 +129,7 @@ impl Requester for ByName {
         self.number == Some(number) && !self.missing.is_empty()
     }
 
-    fn numbers(&mut self, each: Each<'_>) {
+    fn numbers(&mut self, each: NumberVisitor<'_>) {
         self.number.iter_mut().for_each(each);
     }
 }
@@ -138,8 +142,8 @@ impl ByName {
         }
     }
 
-    /// The arbiter of `member` is lost and another one takes over: returns our open request's
-    /// number, and whether it has that lock. What the old one said besides means nothing any more.
+    /// Prepare for a new arbiter of `member`, whose old one is lost: forget its refusals and
+    /// inquiries. Returns the number of our open request, and whether it has that lock.
     pub fn recover(&mut self, member: NodeId) -> Option<(u64, bool)> {
         self.refused.remove(member);
         self.inquiries.remove(member);

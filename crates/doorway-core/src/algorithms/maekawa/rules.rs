@@ -1,4 +1,4 @@
-//! Where the variants of Maekawa's algorithm differ.
+//! The rules in which the variants of Maekawa's algorithm differ.
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -7,31 +7,34 @@ use super::cost;
 use super::requester::{ByName, Requester};
 use crate::algorithms::prelude::*;
 
-/// Where the variants differ. What is not overridden is right.
+/// The rules in which the variants differ. The defaults are the correct ones.
 pub trait Rules: Clone + Debug + Eq + Hash + Send + Sync {
-    /// How a node keeps account of its own request.
+    /// How a node keeps track of its own request.
     type Requester: Requester;
-    /// What the variant says of itself.
+    /// What the variant declares about itself.
     const INFO: Info;
-    /// Tell the oldest queued request FAILED when a still older one displaces it.
+    /// Whether the oldest queued request is told FAILED when a still older one displaces it.
     const TELL_DISPLACED: bool = true;
-    /// Ignore an INQUIRE about another request.
+    /// Whether an INQUIRE about another request is ignored.
     const IGNORE_STALE: bool = true;
-    /// Refuse a RELINQUISH of another's lock.
+    /// Whether messages that no correct peer sends are refused, such as a RELINQUISH of a lock that
+    /// the sender does not have.
     const GUARDED: bool = true;
-    /// On any RELINQUISH, the request that has the lock waits again, whoever sent it.
+    /// Whether, on any RELINQUISH, the request that has the lock waits again, even if another node
+    /// sent it.
     const REQUEUE_OWNER: bool = true;
-    /// A relinquished member counts as refused until it is locked again.
+    /// Whether a relinquished member counts as refused until it is locked again.
     const COUNT_RELINQUISHED: bool = true;
-    /// FAILED also if a queued request is older, not only if the lock is.
+    /// Whether to answer FAILED also if only a queued request is older, and not the one that has
+    /// the lock.
     const FAILED_BEHIND_QUEUED: bool = true;
-    /// Relinquish whenever asked; then nobody needs FAILED.
+    /// Whether a node relinquishes whenever asked. Then FAILED is not needed.
     const EAGER: bool = false;
-    /// Inquire for every request older than the lock, not only for the first.
+    /// Whether to inquire for every request older than the lock, not only for the first.
     const INQUIRE_EACH_TIME: bool = false;
 }
 
-/// The rules that are right.
+/// The correct rules.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repaired {}
 
@@ -39,16 +42,12 @@ impl Rules for Repaired {
     type Requester = ByName;
     const INFO: Info = Info {
         name: "maekawa",
-        summary: "lock a quorum; younger requests give way",
+        summary: "lock every node of a quorum; younger requests give way to older ones",
         paper: "Maekawa, A √N Algorithm for Mutual Exclusion in Decentralized Systems, TOCS 3(2)",
         year: 1985,
         kind: Kind::Quorum,
         channel: Channel::Fifo,
-        shared: false,
-        permits: false,
         needs: Needs::Quorums,
-        refuted: None,
-        survives: &[],
         served: true,
         messages: Claim {
             least: cost::LEAST,
@@ -57,6 +56,7 @@ impl Rules for Repaired {
             light: Some(cost::LIGHT),
             heavy: None,
         },
+        ..Info::BASE
     };
 }
 
@@ -78,7 +78,7 @@ impl Rules for Printed {
     const GUARDED: bool = false;
 }
 
-/// The algorithm as most textbooks tell it.
+/// The algorithm as most textbooks describe it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Textbook {}
 
@@ -86,7 +86,7 @@ impl Rules for Textbook {
     type Requester = ByName;
     const INFO: Info = Info {
         name: "maekawa-textbook",
-        summary: "maekawa as in textbooks: FAILED only if the lock itself is older",
+        summary: "maekawa as in textbooks: FAILED only if the owner of the lock is older",
         refuted: Some("deadlock, with three nodes in 8 steps"),
         served: false,
         ..Repaired::INFO

@@ -1,26 +1,27 @@
-//! What a group whose arbiters can be inherited may forget.
+//! What a checker may drop from a group whose arbiters can be inherited.
 
 use super::{MaekawaHeir, Message};
 use crate::algorithms::maekawa;
 use crate::algorithms::maekawa::requester::Requester;
 use crate::algorithms::prelude::*;
 
-/// As in `maekawa`, but a gap stands for what members have learnt, and no heir inherits that:
-/// where nodes crash, one below the gap may enter again and again and count up to it.
-pub(super) fn settle(group: &Group, moment: &mut Moment<MaekawaHeir>) {
-    let nodes = &moment.nodes;
-    moment.mail.retain(|mail| match mail.message {
+/// As in `maekawa` while no node crashes. A gap is safe because members have learnt the numbers
+/// above it. An heir does not inherit what a member has learnt, so where nodes crash, a node below
+/// the gap might enter again and again and count up to it.
+pub(super) fn settle(group: &Group, snapshot: &mut Snapshot<MaekawaHeir>) {
+    let nodes = &snapshot.nodes;
+    snapshot.mail.retain(|mail| match mail.message {
         Message::About(_, maekawa::Message::Inquire(number)) => {
             nodes.iter().any(|node| node.me == mail.to && node.requester.heeds(number))
         }
         _ => true,
     });
-    let of_node = |node: &mut MaekawaHeir, each: Each<'_>| {
+    let of_node = |node: &mut MaekawaHeir, each: NumberVisitor<'_>| {
         each(&mut node.clock);
         node.requester.numbers(each);
-        node.offices.numbers(each);
+        node.arbiters.numbers(each);
     };
-    let crashes = moment.crashes > 0 || moment.nodes.len() < group.size() as usize;
+    let crashes = snapshot.crashes > 0 || snapshot.nodes.len() < group.size() as usize;
     let gap = if crashes { u64::MAX } else { u64::from(group.size()) + 1 };
-    moment.rebase_with_gap(gap, of_node, |mail, each| mail.message.numbers(each));
+    snapshot.rebase_with_gap(gap, of_node, |mail, each| mail.message.numbers(each));
 }

@@ -1,30 +1,30 @@
-//! What a group with a token may forget: all requests that the token has served.
+//! What a checker may drop from a group of this algorithm: the requests that the token has served.
 
 use super::{Message, RicartAgrawalaToken};
 use crate::algorithms::prelude::*;
 
-/// A node numbers its requests, and the numbers of one are compared with no others.
+/// Each node's requests have their own numbers, which are never compared with those of other nodes.
 ///
-/// A request that the token has served does nothing wherever it arrives, now or later. So it need
-/// not arrive, and whoever has not heard of it may as well have.
-pub(super) fn settle(group: &Group, moment: &mut Moment<RicartAgrawalaToken>) {
-    write_own_numbers(moment);
-    let served = served(group, moment);
-    moment.mail.retain(|mail| match mail.message {
+/// A request that the token has served does nothing wherever it arrives, now or later. So it may be
+/// dropped, and nodes that have not received it may be treated as if they had.
+pub(super) fn settle(group: &Group, snapshot: &mut Snapshot<RicartAgrawalaToken>) {
+    write_own_numbers(snapshot);
+    let served = served(group, snapshot);
+    snapshot.mail.retain(|mail| match mail.message {
         Message::Request(number) => number > served[mail.from.index()],
         Message::Token(_) => true,
     });
-    for node in &mut moment.nodes {
+    for node in &mut snapshot.nodes {
         for (asked, served) in node.requests.iter_mut().zip(&served) {
             *asked = (*asked).max(*served);
         }
     }
     for asker in group.nodes() {
-        let of_node = |node: &mut RicartAgrawalaToken, each: Each<'_>| {
+        let of_node = |node: &mut RicartAgrawalaToken, each: NumberVisitor<'_>| {
             each(&mut node.requests[asker.index()]);
             node.token.iter_mut().for_each(|token| each(&mut token[asker.index()]));
         };
-        moment.rebase(of_node, |mail, each| match &mut mail.message {
+        snapshot.rebase(of_node, |mail, each| match &mut mail.message {
             Message::Request(number) if mail.from == asker => each(number),
             Message::Request(_) => {}
             Message::Token(served) => each(&mut served[asker.index()]),
@@ -32,12 +32,13 @@ pub(super) fn settle(group: &Group, moment: &mut Moment<RicartAgrawalaToken>) {
     }
 }
 
-/// Who has the token, or will have it next, writes its number into it before anyone looks.
-fn write_own_numbers(moment: &mut Moment<RicartAgrawalaToken>) {
-    for node in &mut moment.nodes {
+/// Write the number of the node that has the token, or gets it next, into the token. That node does
+/// so itself before the token is read.
+fn write_own_numbers(snapshot: &mut Snapshot<RicartAgrawalaToken>) {
+    for node in &mut snapshot.nodes {
         let (me, number) = (node.me, node.requests[node.me.index()]);
         let here = node.token.iter_mut();
-        let coming = moment.mail.iter_mut().filter(|mail| mail.to == me);
+        let coming = snapshot.mail.iter_mut().filter(|mail| mail.to == me);
         let coming = coming.filter_map(|mail| match &mut mail.message {
             Message::Token(served) => Some(served),
             Message::Request(_) => None,
@@ -46,10 +47,10 @@ fn write_own_numbers(moment: &mut Moment<RicartAgrawalaToken>) {
     }
 }
 
-/// The number of each node's last request that is served for certain: none if the token is lost.
-fn served(group: &Group, moment: &Moment<RicartAgrawalaToken>) -> Vec<u64> {
-    let here = moment.nodes.iter().filter_map(|node| node.token.as_ref());
-    let under_way = moment.mail.iter().filter_map(|mail| match &mail.message {
+/// The number of each node's last request that is certainly served; 0 if the token is lost.
+fn served(group: &Group, snapshot: &Snapshot<RicartAgrawalaToken>) -> Vec<u64> {
+    let here = snapshot.nodes.iter().filter_map(|node| node.token.as_ref());
+    let under_way = snapshot.mail.iter().filter_map(|mail| match &mail.message {
         Message::Token(served) => Some(served),
         Message::Request(_) => None,
     });

@@ -1,31 +1,31 @@
-//! What a group with a token may forget: all requests that the token has served.
+//! What a checker may drop from a group of this algorithm: the requests that the token has served.
 
 use super::{Message, SuzukiKasami, Token};
 use crate::algorithms::prelude::*;
 
-/// A node numbers its requests, and the numbers of one are compared with no others.
+/// Each node's requests have their own numbers, which are never compared with those of other nodes.
 ///
-/// A request that the token has served does nothing wherever it arrives, but that on a ring or a
-/// tree it is passed on, to do nothing there. So it need not arrive, and whoever has not heard of
-/// it may as well have.
-pub(super) fn settle(group: &Group, moment: &mut Moment<SuzukiKasami>) {
-    write_own_numbers(moment);
-    let served = served(group, moment);
-    moment.mail.retain(|mail| match mail.message {
+/// A request that the token has served does nothing wherever it arrives; on a ring or a tree it is
+/// passed on, and does nothing there either. So it may be dropped, and nodes that have not received
+/// it may be treated as if they had.
+pub(super) fn settle(group: &Group, snapshot: &mut Snapshot<SuzukiKasami>) {
+    write_own_numbers(snapshot);
+    let served = served(group, snapshot);
+    snapshot.mail.retain(|mail| match mail.message {
         Message::Request(node, number) => number > served[node.index()],
         Message::Privilege(_) => true,
     });
-    for node in &mut moment.nodes {
+    for node in &mut snapshot.nodes {
         for (asked, served) in node.requests.iter_mut().zip(&served) {
             *asked = (*asked).max(*served);
         }
     }
     for asker in group.nodes() {
-        let of_node = |node: &mut SuzukiKasami, each: Each<'_>| {
+        let of_node = |node: &mut SuzukiKasami, each: NumberVisitor<'_>| {
             each(&mut node.requests[asker.index()]);
             node.token.iter_mut().for_each(|token| each(&mut token.served[asker.index()]));
         };
-        moment.rebase(of_node, |mail, each| match &mut mail.message {
+        snapshot.rebase(of_node, |mail, each| match &mut mail.message {
             Message::Request(node, number) if *node == asker => each(number),
             Message::Request(..) => {}
             Message::Privilege(token) => each(&mut token.served[asker.index()]),
@@ -33,11 +33,12 @@ pub(super) fn settle(group: &Group, moment: &mut Moment<SuzukiKasami>) {
     }
 }
 
-/// Who gets the token next writes its number into it on arrival, before anyone looks.
-fn write_own_numbers(moment: &mut Moment<SuzukiKasami>) {
-    for node in &moment.nodes {
+/// Write the number of the node that gets the token next into the token. That node does so itself
+/// on arrival, before the token is read.
+fn write_own_numbers(snapshot: &mut Snapshot<SuzukiKasami>) {
+    for node in &snapshot.nodes {
         let me = node.me;
-        for mail in moment.mail.iter_mut().filter(|mail| mail.to == me) {
+        for mail in snapshot.mail.iter_mut().filter(|mail| mail.to == me) {
             if let Message::Privilege(token) = &mut mail.message {
                 token.served[me.index()] = node.requests[me.index()];
             }
@@ -45,10 +46,10 @@ fn write_own_numbers(moment: &mut Moment<SuzukiKasami>) {
     }
 }
 
-/// The number of each node's last request that is served for certain: none if the token is lost.
-fn served(group: &Group, moment: &Moment<SuzukiKasami>) -> Vec<u64> {
-    let here = moment.nodes.iter().filter_map(|node| node.token.as_ref());
-    let under_way = moment.mail.iter().filter_map(|mail| match &mail.message {
+/// The number of each node's last request that is certainly served; 0 if the token is lost.
+fn served(group: &Group, snapshot: &Snapshot<SuzukiKasami>) -> Vec<u64> {
+    let here = snapshot.nodes.iter().filter_map(|node| node.token.as_ref());
+    let under_way = snapshot.mail.iter().filter_map(|mail| match &mail.message {
         Message::Privilege(token) => Some(token),
         Message::Request(..) => None,
     });
