@@ -231,4 +231,4 @@ pub use net::{IdentityError, LinkReport, Network, Traffic};
 pub use node::Node;
 pub use reclaim::ReclaimError;
 pub use views::StoreError;
-pub use wait_report::{ClientInfo, WaitReport, Waiter};
+pub use wait_report::{LockClient, WaitReport, Waiter};

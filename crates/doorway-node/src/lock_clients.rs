@@ -11,7 +11,7 @@ use crate::inner::Inner;
 use crate::locks::LostGrant;
 use crate::messages::{CLIENT_BYTES, ClientReport, ClientStatus};
 use crate::questions::waiter;
-use crate::wait_report::{ClientInfo, Waiter};
+use crate::wait_report::{LockClient, Waiter};
 
 /// The clients of one lock at this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct LockClients {
     /// The lock.
     pub lock: Name,
     /// The clients of this node that hold the lock.
-    pub inside: Vec<ClientInfo>,
+    pub inside: Vec<LockClient>,
     /// The clients of this node that wait, the next one first. Deadlocks are not looked for.
     pub waiting: Vec<Waiter>,
 }

@@ -13,7 +13,7 @@ use crate::inner::Inner;
 use crate::lock_clients::cut;
 use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
 use crate::mode::to_client;
-use crate::wait_report::{ClientInfo, WaitReport, Waiter, Waits};
+use crate::wait_report::{LockClient, WaitReport, Waiter, Waits};
 
 /// How long the other members have to answer.
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -181,8 +181,8 @@ impl Inner {
         why
     }
 
-    pub(crate) fn who(&self, node: NodeId, client: &ClientReport, age: Duration) -> ClientInfo {
-        ClientInfo {
+    pub(crate) fn who(&self, node: NodeId, client: &ClientReport, age: Duration) -> LockClient {
+        LockClient {
             node: self.names[node.index()].clone(),
             session: (client.session != 0).then_some(client.session),
             mode: to_client(client.mode),
@@ -210,8 +210,8 @@ impl Inner {
 }
 
 /// A waiting client of this node, with no deadlock found yet.
-pub(crate) fn waiter(who: ClientInfo, place: u32, missing: &[String]) -> Waiter {
-    let ClientInfo { session, client, mode, since, .. } = who;
+pub(crate) fn waiter(who: LockClient, place: u32, missing: &[String]) -> Waiter {
+    let LockClient { session, client, mode, since, .. } = who;
     let (place, missing) = (place as usize, missing.to_vec());
     Waiter { session, client, mode, place, since, missing, circle: None }
 }

@@ -18,11 +18,11 @@ pub struct WaitReport {
     /// The number of the view that is running; none while the members agree on the next one.
     pub view: Option<u64>,
     /// The clients that hold the lock, at all nodes that answered.
-    pub holders: Vec<ClientInfo>,
+    pub holders: Vec<LockClient>,
     /// The clients of this node that wait, the next one first.
     pub waiters: Vec<Waiter>,
     /// The clients that wait at other nodes.
-    pub elsewhere: Vec<ClientInfo>,
+    pub elsewhere: Vec<LockClient>,
     /// The members that cannot be reached, and for how long.
     pub away: Vec<(String, Duration)>,
     /// The members for which the next view waits, if one is due: they cannot be reached, or they
@@ -39,7 +39,7 @@ pub struct WaitReport {
 /// A client that holds a lock or waits for it, at any node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ClientInfo {
+pub struct LockClient {
     /// The name of its node.
     pub node: String,
     /// Its session, if it has one.
