@@ -132,17 +132,17 @@ impl Shard {
     pub fn acquire(
         &mut self,
         slot: Slot,
-        ask: LockRequest,
+        request: LockRequest,
         out: &mut ShardEffects,
     ) -> (ClientId, Option<Fence>) {
-        let client = self.clients.add(slot.0, ask.session, ask.now);
-        self.start_lock(slot.0, ask.now, out);
+        let client = self.clients.add(slot.0, request.session, request.now);
+        self.start_lock(slot.0, request.now, out);
         if let Some(ended) = self.barred(slot.0) {
             self.clients.end(client, ended, &mut out.wakers);
             return (client, None);
         }
-        self.apply(slot.0, ask.now, out, |lock, rule, effects| {
-            lock.acquire(rule, client, ask.mode, effects)
+        self.apply(slot.0, request.now, out, |lock, rule, effects| {
+            lock.acquire(rule, client, request.mode, effects)
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
@@ -161,16 +161,16 @@ impl Shard {
     pub fn try_acquire(
         &mut self,
         slot: Slot,
-        ask: LockRequest,
+        request: LockRequest,
         out: &mut ShardEffects,
     ) -> Result<Option<(ClientId, Fence)>, ClientEnd> {
-        self.start_lock(slot.0, ask.now, out);
+        self.start_lock(slot.0, request.now, out);
         if let Some(ended) = self.barred(slot.0) {
             return Err(ended);
         }
-        let client = self.clients.add(slot.0, ask.session, ask.now);
-        self.apply(slot.0, ask.now, out, |lock, rule, effects| {
-            lock.try_acquire(rule, client, ask.mode, effects)
+        let client = self.clients.add(slot.0, request.session, request.now);
+        self.apply(slot.0, request.now, out, |lock, rule, effects| {
+            lock.try_acquire(rule, client, request.mode, effects)
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
