@@ -118,8 +118,9 @@ impl Refusal {
             Self::Version { node, .. }
             | Self::Group { node, .. }
             | Self::Config { node, .. }
-            | Self::Unwanted { node, .. } => node,
-            Self::Stranger(node) | Self::Name(node) => node,
+            | Self::Unwanted { node, .. }
+            | Self::Stranger(node)
+            | Self::Name(node) => node,
         }
     }
 }
