@@ -350,7 +350,7 @@ mod tests {
             "the pattern `a*b` cannot be used: `*` may only stand at the end",
             "the pattern `` cannot be used: the name of a lock must not be empty",
             "the rule for `x` cannot be used: no algorithm is called `lampard`",
-            "the rule for `y` cannot be used: `le-lann` is not offered as a service; served are central,",
+            "the rule for `y` cannot be used: `le-lann` is not offered as a service; served are",
             "the rule for `z` cannot be used: lamport has no use for permits",
             "the rule for `k` cannot be used: a group has 1 to",
             "`outstanding` must not be zero",

@@ -32,7 +32,7 @@ pub enum AcquireError {
     Busy(usize),
     /// As many messages as allowed wait for a member that does not acknowledge them.
     #[error(
-        "{limit} messages wait for member `{node}`, which is the limit: it cannot be reached or is too slow"
+        "{limit} messages wait for member `{node}`, which is the limit: it is unreachable or too slow"
     )]
     Backlog {
         /// The member.

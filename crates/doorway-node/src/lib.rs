@@ -102,9 +102,9 @@
 //!
 //! If the clients of a node live in other processes and hold locks through it, they survive when
 //! the node is killed. For this case, [`Node::start_reclaiming`] starts a node that neither grants
-//! a lock nor takes part in a view until [`Node::serve`]. Until then, clients that were inside
-//! [`Node::reclaim`] what they hold, under the fences that they have. Meanwhile the other members
-//! go on as long as they can without it.
+//! a lock nor takes part in a view until [`Node::serve`]. Until then, each client that was inside
+//! takes back its lock with [`Node::reclaim`], under the fence that it has. Meanwhile the other
+//! members go on as long as they can without the node.
 //!
 //! # Which algorithm
 //!

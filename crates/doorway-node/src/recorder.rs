@@ -50,7 +50,8 @@ impl Recorder {
         match Self::open(path, group, names, setup, began) {
             Ok(recorder) => Some(recorder),
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "cannot open the recording; the node runs without it");
+                let path = path.display();
+                tracing::error!(%path, %error, "cannot open the recording, running without it");
                 None
             }
         }

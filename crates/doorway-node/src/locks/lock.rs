@@ -71,9 +71,9 @@ impl<M: ?Sized> Default for Lock<M> {
 }
 
 impl<M: Machine + ?Sized> Lock<M> {
-    /// Start in a new view with `machine`, which has just begun; what it sent as it began is already
-    /// in `out`. The lock is released for clients that left since the last view, and requested
-    /// again for those that wait.
+    /// Start in a new view with `machine`, which has just begun. What it sent as it began is
+    /// already in `out`. The lock is released for clients that left since the last view, and
+    /// requested again for those that wait.
     pub fn start(
         &mut self,
         rule: &Rule,

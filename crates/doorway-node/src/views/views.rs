@@ -6,11 +6,11 @@
 //!
 //! # Rules
 //!
-//! 1. The known epochs only grow: a vector that another member sends is merged in, member by member.
-//!    A node's own epoch is what it has raised itself, whatever others say.
+//! 1. The known epochs only grow: a vector that another member sends is merged in, member by
+//!    member. A node's own epoch is what it has raised itself, whatever others say.
 //! 2. Once all epochs are known, and whenever one has grown, the node stops: no client enters any
-//!    more. The node tells all others what it holds at that moment (it flushes). That snapshot never
-//!    changes.
+//!    more. The node tells all others what it holds at that moment (it flushes). That snapshot
+//!    never changes.
 //! 3. A flush counts for exactly the view that it names, and only if that is the newest view known.
 //! 4. The node starts the view when all others have flushed for it. The holders are then those of
 //!    all snapshots, with its own snapshot as it was sent.
@@ -93,7 +93,7 @@ pub enum ViewError {
         size: usize,
     },
     /// The view's number would be too high for a fence.
-    #[error("the epochs lead to view {0}, but fences have room only for views below {limit}", limit = Fence::VIEW_LIMIT)]
+    #[error("the epochs lead to view {0}, but a view is below {limit}", limit = Fence::VIEW_LIMIT)]
     TooHigh(u64),
     /// Another process has started under the name of this node. This one has to stop.
     #[error("another process runs under the name of this node, with epoch {0}")]

@@ -23,7 +23,7 @@ impl Scratch {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("doorway-node-{}-{number}", std::process::id());
         let path = parent.join(name);
-        let _ = fs::remove_dir_all(&path); // It may be left from an earlier process with the same id.
+        let _ = fs::remove_dir_all(&path); // Of an earlier process with this id.
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
