@@ -3,9 +3,9 @@
 //! A node writes the file and the laboratory reads it, so the format lives here, where both can use
 //! it. This module has the values of the lines; reading and writing files is left to the two sides.
 //!
-//! Each start of the node appends one line about the node ([`Header`]), then one line for each event
-//! of a lock ([`LockLine`]). A last line ([`EndLine`]) follows unless the node was killed. A file
-//! therefore tells what came before and after a crash.
+//! Each start of the node appends one line about the node ([`Header`]), then one line for each
+//! event of a lock ([`LockLine`]). A last line ([`EndLine`]) follows unless the node was killed. A
+//! file therefore tells what came before and after a crash.
 
 use serde::{Deserialize, Serialize};
 
