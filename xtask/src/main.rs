@@ -8,6 +8,7 @@ mod bench;
 mod docs;
 mod files;
 mod functions;
+mod layers;
 mod mutants;
 mod run;
 mod test;

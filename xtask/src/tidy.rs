@@ -4,6 +4,7 @@ use anyhow::bail;
 
 use crate::files::{self, File};
 use crate::functions::functions;
+use crate::layers;
 
 /// Lines in a file, and in the file of an algorithm.
 const FILE_LINES: usize = 400;
@@ -49,6 +50,7 @@ fn complaints(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files {
         complaints.extend(text_complaints(file));
+        complaints.extend(layers::complaints(file));
         if file.is_source() {
             complaints.extend(source_complaints(file));
             complaints.extend(driver_complaints(file, &modules));

@@ -1,7 +1,7 @@
-//! A resource that is written over HTTP and refuses whoever comes with an old fence:
+//! A resource that is written over HTTP and refuses writers with an old fence:
 //! `cargo run -p doorway-client --example fenced -- 127.0.0.1:7100`.
 //!
-//! `PUT` with a header `Doorway-Fence` writes, and `GET` reads what was written last.
+//! `PUT` with the header `Doorway-Fence` writes, and `GET` reads what was written last.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doorway_client::{Fence, Gate};
 
-/// What is protected, and the gate before it.
+/// The protected text, and the gate in front of it.
 #[derive(Default)]
 struct Resource {
     gate: Gate,
@@ -22,7 +22,7 @@ impl Resource {
     }
 }
 
-/// Serve for ever, every connection on a thread of its own.
+/// Serve for ever, each connection on a thread of its own.
 pub(crate) fn serve(listener: &TcpListener) {
     let resource = Arc::new(Resource::default());
     for stream in listener.incoming().flatten() {
@@ -48,10 +48,10 @@ fn answer(resource: &Resource, mut stream: &TcpStream) -> io::Result<()> {
     let mut body = String::new();
     reader.take(length).read_to_string(&mut body)?;
     if (body.len() as u64) < length {
-        return Err(io::ErrorKind::UnexpectedEof.into()); // Half of it is worse than nothing.
+        return Err(io::ErrorKind::UnexpectedEof.into()); // Do not write half of the body.
     }
     let (status, told) = match (first.starts_with("PUT "), fence) {
-        // Nobody else passes before this is written: what is checked and what is done are one.
+        // The check and the write are one step: nobody else passes before the text is written.
         (true, Some(fence)) => match resource.gate.pass_and(fence, || *resource.text() = body) {
             Ok(()) => ("200 OK", format!("written with fence {fence}")),
             Err(stale) => ("412 Precondition Failed", stale.to_string()),

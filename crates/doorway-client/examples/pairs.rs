@@ -1,4 +1,4 @@
-//! What a pair of acquire and release costs at a node that runs:
+//! Measure how long a pair of acquire and release takes at a running node:
 //! `cargo run --release -p doorway-client --example pairs -- [ENDPOINT [COUNT]]`.
 
 use std::time::{Duration, Instant};

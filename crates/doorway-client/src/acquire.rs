@@ -1,12 +1,14 @@
-//! Asking for a lock.
+//! A request for a lock.
 
 use std::time::Duration;
 
 use doorway_protocol::{Ask, Mode, Name, NameError, Wait};
 
-/// A request for a lock, which waits as long as it takes unless it is told otherwise.
+/// A request for a lock, made by `acquire` of a client and sent by `enter`.
+///
+/// Unless it is told otherwise, it asks for exclusive access and waits for as long as it takes.
 #[derive(Debug)]
-#[must_use = "nothing is asked for before `enter`"]
+#[must_use = "the lock is requested by `enter`"]
 pub struct Acquire<'a, C> {
     pub(crate) client: &'a C,
     pub(crate) ask: Result<Ask, NameError>,
@@ -26,23 +28,27 @@ impl<'a, C> Acquire<'a, C> {
         self
     }
 
-    /// Together with others that ask for it like this.
+    /// Hold the lock together with other clients that ask for it in this way, as readers do.
     pub fn shared(self) -> Self {
         self.change(|ask| ask.mode = Mode::Shared)
     }
 
-    /// One of so many permits.
+    /// Use the lock as a semaphore that `permits` clients may hold at once.
+    ///
+    /// All clients of a lock must name the same number of permits.
     pub fn permits(self, permits: u32) -> Self {
         self.change(|ask| ask.permits = Some(permits))
     }
 
-    /// For at most that long.
+    /// Wait for at most this time. If the lock does not become free, `enter` returns
+    /// [`Error::NotFree`](crate::Error::NotFree).
     pub fn within(self, time: Duration) -> Self {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.change(|ask| ask.wait = Wait::Ms(ms))
     }
 
-    /// Only if it is free.
+    /// Do not wait. If the lock is not free, `enter` returns
+    /// [`Error::NotFree`](crate::Error::NotFree).
     pub fn try_now(self) -> Self {
         self.change(|ask| ask.wait = Wait::No)
     }

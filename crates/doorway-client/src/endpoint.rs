@@ -1,4 +1,4 @@
-//! Where a node is found.
+//! Where a node listens, and how to connect to it.
 
 use std::env;
 use std::fmt;
@@ -9,30 +9,39 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use doorway_protocol::Backoff;
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 
-/// Where a node is found.
+/// Where a node listens.
 ///
-/// As a text: the path of a Unix socket, `@name` for one that is no file, or `tcp://host:port` for
-/// sessions with TLS.
+/// It is written as the path of a Unix socket, as `@name` for an abstract Unix socket, which is not a
+/// file, or as `tcp://host:port` for sessions with TLS.
+///
+/// ```
+/// use doorway_client::Endpoint;
+///
+/// assert_eq!(Endpoint::parse("/run/doorway/socket")?, Endpoint::Path("/run/doorway/socket".into()));
+/// assert_eq!(Endpoint::parse("tcp://north:7000")?, Endpoint::Tcp("north".to_owned(), 7000));
+/// # Ok::<(), doorway_client::EndpointError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A Unix socket in the file system. Who may open it may use the node.
+    /// The path of a Unix socket. Users who may open the file may use the node.
     Path(PathBuf),
-    /// A Unix socket that is no file, without the `@`.
+    /// The name of an abstract Unix socket, without the `@`.
     Abstract(String),
-    /// A host and a port, for TLS.
+    /// A host and a port, for sessions with TLS.
     Tcp(String, u16),
 }
 
-/// Why a text names no endpoint.
+/// The error for a text that is not an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{from}{text:?} names no node: {why}; give a path, @name or tcp://host:port")]
+#[error("{from}{text:?} is not an endpoint: {why}; give a path, @name or tcp://host:port")]
 pub struct EndpointError {
-    /// Where the text comes from, if the user did not give it here.
+    /// Where the text comes from, if not from the caller.
     from: &'static str,
     /// The text.
     text: String,
@@ -43,9 +52,9 @@ pub struct EndpointError {
 /// A connection to a node.
 #[derive(Debug)]
 pub enum Stream {
-    /// Through a Unix socket.
+    /// A connection through a Unix socket.
     Unix(UnixStream),
-    /// Over the network.
+    /// A connection over the network.
     Tcp(TcpStream),
 }
 
@@ -64,21 +73,21 @@ impl AsRawFd for Stream {
     }
 }
 
-/// How an error begins that the environment caused.
+/// What an error begins with if the text comes from the environment.
 const FROM: &str = "DOORWAY_SOCKET is set: ";
 
 impl Endpoint {
-    /// The variable that says where the node is, if no option does.
+    /// The environment variable that names the endpoint, if no option does.
     pub const VARIABLE: &str = "DOORWAY_SOCKET";
 
-    /// The socket of the machine's node, wherever [`Self::MACHINE_CONFIG`] exists.
+    /// The socket of the machine's own node, if [`Self::MACHINE_CONFIG`] exists.
     pub const MACHINE: &str = "/run/doorway/socket";
 
-    /// The directory that tells that this machine has a node of its own.
+    /// The directory that exists if this machine has a node of its own.
     pub const MACHINE_CONFIG: &str = "/etc/doorway";
 
-    /// Where to go: what the option says, else what `DOORWAY_SOCKET` says, else the machine's node
-    /// if it has one, else the node of this user.
+    /// Decide which node to use: the one that `option` names, else the one that `DOORWAY_SOCKET`
+    /// names, else the machine's node if there is one, else the node of this user.
     pub fn resolve(option: Option<&str>) -> Result<Self, EndpointError> {
         if let Some(text) = option {
             return Self::parse(text);
@@ -96,30 +105,30 @@ impl Endpoint {
         }
     }
 
-    /// Read what the variable says.
+    /// Parse the value of the environment variable.
     fn variable(text: &str) -> Result<Self, EndpointError> {
         Self::parse(text).map_err(|wrong| EndpointError { from: FROM, ..wrong })
     }
 
-    /// The node of this user, which depends on the effective user alone, never on the environment.
+    /// The node of this user. It depends on the effective user ID alone, never on the environment.
     pub fn own() -> Self {
         Self::Abstract(format!("doorway-{}", geteuid().as_raw()))
     }
 
-    /// Is that the node of this user, which may be started where it is missing?
+    /// Is this the node of this user? That one may be started if it does not run.
     pub fn is_own(&self) -> bool {
         *self == Self::own()
     }
 
-    /// Read an endpoint.
+    /// Parse an endpoint.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
         let wrong = |why| EndpointError { from: "", text: text.to_owned(), why };
         if let Some(rest) = text.strip_prefix("tcp://") {
             let (host, port) = rest.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
-            let port = port.parse().map_err(|_| wrong("its port is no number up to 65535"))?;
+            let port = port.parse().map_err(|_| wrong("its port is not a number up to 65535"))?;
             let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
             if bare.is_none() && host.contains(':') {
-                return Err(wrong("an address with colons stands in brackets"));
+                return Err(wrong("an IPv6 address must be in brackets"));
             }
             let host = bare.unwrap_or(host);
             if host.is_empty() || port == 0 {
@@ -134,17 +143,21 @@ impl Endpoint {
             Some("") => return Err(wrong("a name must follow the @")),
             Some(name) => Self::Abstract(name.to_owned()),
             None if text.is_empty() => return Err(wrong("it is empty")),
-            None if text.contains("://") => return Err(wrong("only tcp:// is spoken")),
+            None if text.contains("://") => return Err(wrong("the only scheme is tcp://")),
             None => Self::Path(text.into()),
         };
-        // A socket's name has 108 bytes, of which one is a zero.
+        // The system has room for 108 bytes, of which one is a zero.
         if text.len() > 107 { Err(wrong("it is longer than 107 bytes")) } else { Ok(address) }
     }
 
-    /// Connect to the node, and make sure that the node of this user is this user's or root's.
+    /// Connect to the node.
     ///
-    /// A node that is stopped, or a network that swallows everything, is waited for so long: for
-    /// every address of its host, and not for whoever knows the addresses.
+    /// If this is the node of this user, connecting fails unless the process that listens runs as
+    /// this user or as root.
+    ///
+    /// `limit` is how long to wait for a node that is stopped, or for a network that loses every
+    /// packet. It is divided among the addresses of a host, but looking up these addresses does not
+    /// count.
     pub fn connect_within(&self, limit: Duration) -> io::Result<Stream> {
         let address = match self {
             Self::Path(path) => SocketAddrUnix::new(path)?,
@@ -154,18 +167,19 @@ impl Endpoint {
                 return Stream::dial(&addresses, limit);
             }
         };
-        let stream = knock(&address, limit)?;
+        let stream = connect_unix(&address, limit)?;
         if self.is_own() {
-            trusted(&stream)?;
+            check_peer(&stream)?;
         }
         Ok(Stream::Unix(stream))
     }
 }
 
 impl Stream {
-    /// Connect over the network to the first of these addresses where someone answers. All of it
-    /// takes at most so long; of several addresses, each has its part of that, and whoever is
-    /// reached has the last part to answer.
+    /// Connect over the network to the first of these addresses that answers.
+    ///
+    /// All attempts together take at most `limit`. If there are several addresses, each gets an
+    /// equal part of it, and one part is left for the node to answer.
     pub fn dial(addresses: &[SocketAddr], limit: Duration) -> io::Result<Self> {
         let parts = if addresses.len() > 1 { addresses.len() + 1 } else { 1 };
         let each = (limit / parts as u32).clamp(LIMITS.0, LIMITS.1);
@@ -183,12 +197,12 @@ impl Stream {
     }
 }
 
-/// No time at all would mean no limit, and clocks end somewhere.
+/// The shortest and the longest time limit. A limit of zero would mean no limit, and the system does
+/// not accept every long one.
 const LIMITS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_hours(1));
 
-/// Connect through a Unix socket. A node that takes no connections is waited for as long as for one
-/// that takes no bytes.
-fn knock(address: &SocketAddrUnix, limit: Duration) -> io::Result<UnixStream> {
+/// Connect through a Unix socket. If the backlog of the node is full, this waits for at most `limit`.
+fn connect_unix(address: &SocketAddrUnix, limit: Duration) -> io::Result<UnixStream> {
     let until = Instant::now() + limit.min(LIMITS.1);
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -199,7 +213,8 @@ fn knock(address: &SocketAddrUnix, limit: Duration) -> io::Result<UnixStream> {
             Ok(()) => break,
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                let why = "whoever listens there takes no connections: it may be stopped";
+                let why =
+                    "the process that listens there accepts no connections; it may be stopped";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             Err(why) => return Err(why.into()),
@@ -209,14 +224,20 @@ fn knock(address: &SocketAddrUnix, limit: Duration) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Anyone may take a name that is no file, so whoever listens there must be this user or root.
-pub(crate) fn trusted(stream: impl AsFd) -> io::Result<()> {
+/// How long to wait between attempts to connect again: 5 ms at first, and at most half a second.
+pub(crate) fn reconnect() -> Backoff {
+    Backoff::new(Duration::from_millis(5), Duration::from_millis(500))
+}
+
+/// Check that the process at the other end runs as this user or as root. Any user could listen on an
+/// abstract socket with the name of this user's node.
+fn check_peer(stream: impl AsFd) -> io::Result<()> {
     let (peer, own) = (sockopt::socket_peercred(stream)?.uid, geteuid());
     if peer == own || peer.is_root() {
         return Ok(());
     }
     let why = format!(
-        "user {} listens where the node of user {} should, so it is not trusted; \
+        "user {} listens where the node of user {} should listen, so it is not trusted; \
          set {} to use another node",
         peer.as_raw(),
         own.as_raw(),
@@ -253,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endpoints_are_written_as_they_are_read() {
+    fn endpoints_are_written_as_they_are_parsed() {
         let own = format!("@doorway-{}", geteuid().as_raw());
         for text in ["/run/doorway/socket", "@name", &own, "tcp://north:7000", "tcp://[::1]:7000"] {
             let endpoint = Endpoint::parse(text).unwrap();
@@ -266,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_told_with_the_remedy() {
+    fn the_error_for_a_wrong_endpoint_says_what_to_give() {
         let long = "x".repeat(108);
         let wrong = [
             "",
@@ -292,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_takes_no_connections_is_not_waited_for() {
+    fn connecting_to_a_node_with_a_full_backlog_times_out() {
         let limit = Duration::from_millis(50);
         let name = format!("doorway-endpoint-{}", std::process::id());
         let unix = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
@@ -316,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_connected_may_wait_for_ever() {
+    fn the_time_limit_of_connecting_does_not_stay_on_the_socket() {
         let name = format!("doorway-endpoint-wait-{}", std::process::id());
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
         let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
@@ -327,8 +348,8 @@ mod tests {
     }
 
     #[test]
-    fn oneself_is_trusted() {
+    fn a_process_of_the_same_user_is_trusted() {
         let (one, _two) = UnixStream::pair().unwrap();
-        trusted(&one).unwrap();
+        check_peer(&one).unwrap();
     }
 }

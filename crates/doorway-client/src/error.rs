@@ -1,4 +1,4 @@
-//! What may go wrong.
+//! The errors of both clients.
 
 use std::io;
 
@@ -6,32 +6,32 @@ use doorway_protocol::{Code, Fence, Name, NameError, Refusal};
 
 use crate::endpoint::Endpoint;
 
-/// Why something was not done. Nothing has changed, unless it is [`Error::Unknown`].
+/// Why a request failed. It has changed nothing, unless the error is [`Error::Unknown`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody answers there.
+    /// The client could not connect to a node.
     #[error("cannot reach a node at {endpoint}: {why}")]
     Unreachable {
-        /// Where.
+        /// Where the client tried to connect.
         endpoint: Endpoint,
-        /// What happened.
+        /// What went wrong.
         #[source]
         why: io::Error,
     },
-    /// No lock has such a name.
+    /// The text cannot be the name of a lock.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The lock was not free at once, or not in time.
+    /// The lock was not free, or did not become free in time.
     #[error("{0}")]
     NotFree(Refusal),
-    /// The node does not do that.
+    /// The node refused the request, or could not be reached in time. [`Refusal::code`] tells which.
     #[error("{0}")]
     Refused(Refusal),
-    /// It was asked for and nobody answered: it may have been done or not.
-    #[error("{0}; it may have been done or not")]
+    /// The request was sent and no answer came, so it may have been carried out or not.
+    #[error("{0}; the request may have been carried out or not")]
     Unknown(Refusal),
-    /// The lock was granted and lost again before anyone could enter, for instance because the
-    /// machine slept.
+    /// The lock was granted, but it was lost before the caller could use it, for instance because
+    /// the machine was suspended.
     #[error(transparent)]
     Lost(#[from] Lost),
 }
@@ -45,16 +45,17 @@ impl From<Refusal> for Error {
     }
 }
 
-/// Why a grant was not given back as one that was held until now.
+/// Why the release of a grant did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
-    /// It was lost before.
+    /// The lock was lost before it was released.
     #[error(transparent)]
     Lost(#[from] Lost),
-    /// Nobody says what became of it: it may have been released, or ends with its session.
+    /// No answer came. The lock may have been released; if not, it is released when the session
+    /// ends.
     #[error("cannot tell whether the lock {lock} with fence {fence} was released: {why}")]
     Unknown {
-        /// The lock.
+        /// The name of the lock.
         lock: Name,
         /// The fence of the grant.
         fence: Fence,
@@ -64,14 +65,14 @@ pub enum ReleaseError {
     },
 }
 
-/// A grant that was lost: whatever it protected may have been in someone else's hands.
+/// A grant that was lost: other clients may have held the lock since.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("lost the lock {lock} with fence {fence}: {reason}")]
 pub struct Lost {
-    /// The lock.
+    /// The name of the lock.
     pub lock: Name,
     /// The fence of the grant.
     pub fence: Fence,
-    /// Why.
+    /// Why the grant was lost.
     pub reason: String,
 }

@@ -1,7 +1,7 @@
-//! Gates: what a resource compares fences with.
+//! Gates: how a resource refuses writers that have lost their lock.
 //!
-//! A lock cannot undo what a paused holder does later: it is stopped for a minute, loses the lock,
-//! wakes up, and writes. So a resource that matters remembers the highest fence it has seen, and
+//! No lock can stop a holder that was paused: it is stopped for a minute, loses the lock, wakes up,
+//! and writes. So a resource that must stay consistent remembers the highest fence it has seen, and
 //! refuses lower ones.
 //!
 //! ```
@@ -11,7 +11,7 @@
 //! let (paused, next) = (Fence::new(1, 33), Fence::new(1, 34));
 //!
 //! gate.pass(paused)?; // The holder writes, and is paused.
-//! gate.pass(next)?; // Its lock is given to the next one, which writes as well.
+//! gate.pass(next)?; // The lock is granted to the next holder, which writes as well.
 //! let stale = gate.pass(paused).unwrap_err(); // The paused holder wakes up, and is refused.
 //! assert_eq!(stale.to_string(), format!("fence {paused} is stale: {next} was here before"));
 //! # Ok::<(), doorway_client::Stale>(())
@@ -26,27 +26,28 @@ use std::sync::{Mutex, PoisonError};
 use doorway_protocol::Fence;
 use rustix::fs::OFlags;
 
-/// A fence that is lower than one that was here before.
+/// A fence was refused because a higher one has passed the gate before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fence {given} is stale: {seen} was here before")]
 pub struct Stale {
     /// The highest fence that has passed.
     pub seen: Fence,
-    /// The one that was refused.
+    /// The fence that was refused.
     pub given: Fence,
 }
 
 /// A gate in memory, for a resource that lives in one process.
 ///
-/// Whoever holds a lock may pass any number of times; nobody passes after a newer holder has. For
-/// exclusive grants, and for readers and writers; the fences of permits have no order.
+/// A holder may pass any number of times, until a newer holder has passed. Gates work for exclusive
+/// grants, and for readers and writers. They do not work for locks with several permits, whose
+/// fences have no order.
 #[derive(Debug, Default)]
 pub struct Gate {
     highest: Mutex<Option<Fence>>,
 }
 
 impl Gate {
-    /// A gate through which this fence has passed, for instance before a restart.
+    /// A gate that a fence has passed already, for instance before a restart.
     pub fn new(highest: Option<Fence>) -> Self {
         Self { highest: Mutex::new(highest) }
     }
@@ -61,7 +62,7 @@ impl Gate {
         self.pass_and(fence, || ())
     }
 
-    /// Pass and do something before anyone else may pass: a newer holder cannot come in between.
+    /// Pass, unless a newer holder has passed, and call `act` before anyone else may pass.
     pub fn pass_and<T>(&self, fence: Fence, act: impl FnOnce() -> T) -> Result<T, Stale> {
         let mut highest = self.highest.lock().unwrap_or_else(PoisonError::into_inner);
         check(*highest, fence)?;
@@ -70,48 +71,49 @@ impl Gate {
     }
 }
 
-/// A gate that is kept in a file, for a resource that many processes of one machine use.
+/// A gate in a file, for a resource that several processes on one machine use.
 ///
 /// ```no_run
 /// use doorway_client::FileGate;
 ///
-/// let fence = std::env::var("DOORWAY_FENCE")?.parse()?; // As `doorway run` tells its command.
+/// let fence = std::env::var("DOORWAY_FENCE")?.parse()?; // Set by `doorway run` for its command.
 /// let passage = FileGate::new("/var/lib/backup/fence").pass(fence)?;
-/// // Write here: until `passage` is dropped nobody else passes.
+/// // Write here: nobody else passes until `passage` is dropped.
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Only the user that makes the file may use it: whoever can open a file can lock it, and with it
-/// everyone out. For several users, make an empty file beforehand with the rights that they need.
+/// The file is created with permissions for its owner only, because every user who can open the file
+/// can lock it, and so lock all others out. For several users, create an empty file beforehand, with
+/// the permissions that they need.
 #[derive(Clone, Debug)]
 pub struct FileGate {
     path: PathBuf,
 }
 
-/// Why a fence did not pass a gate in a file.
+/// Why a fence did not pass a [`FileGate`].
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     /// A newer holder has passed.
     #[error(transparent)]
     Stale(#[from] Stale),
-    /// The file cannot be used.
+    /// The file cannot be opened, locked, read or written.
     #[error("cannot use the fence file {path}: {why}")]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What happened.
+        /// What went wrong.
         #[source]
         why: io::Error,
     },
-    /// The file holds something else.
-    #[error("{0} is no fence file: it must be empty or hold one fence")]
+    /// The file at this path holds something else than a fence.
+    #[error("{0} is not a fence file; a fence file is empty or holds one fence")]
     Foreign(PathBuf),
 }
 
-/// The time in which only this one may pass: it ends when it is dropped, or with its process.
+/// The exclusive use of a [`FileGate`], until it is dropped or its process ends.
 ///
-/// A holder that is stopped in between keeps all others out until it goes on or is killed: that is
-/// the price of knowing that nobody writes behind a newer one.
+/// A holder that is stopped meanwhile keeps all others out until it continues or is killed. That is
+/// the price for knowing that it never writes after a newer holder.
 #[derive(Debug)]
 #[must_use = "others may pass as soon as it is dropped"]
 pub struct Passage {
@@ -119,10 +121,11 @@ pub struct Passage {
 }
 
 impl FileGate {
-    /// So many digits has every fence in a file, so that writing one replaces the other.
+    /// The number of digits of a fence in a file. It is fixed, so that one fence overwrites another
+    /// completely.
     const DIGITS: usize = 20;
 
-    /// The gate that is kept in this file, which is made when the first one passes.
+    /// The gate in this file, which is created when the first fence passes.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned() }
     }
@@ -137,8 +140,8 @@ impl FileGate {
         let highest = self.read(&bytes)?;
         check(highest, fence)?;
         if highest.is_none() {
-            // The file may be new. Its name must be on the disk before anyone relies on what it
-            // holds, or it would be gone after a power cut, and the fence with it.
+            // The file may be new. Its name must be on the disk before anyone relies on the fence in
+            // it, or both would be gone after a power failure.
             self.sync_directory().map_err(wrong)?;
         }
         if highest != Some(fence) {
@@ -150,15 +153,15 @@ impl FileGate {
         Ok(Passage { _locked: file })
     }
 
-    /// Open the file, which is made if there is none. Anything but a file might keep whoever reads
-    /// it waiting, and holds no fence.
+    /// Open the file, and create it if it does not exist. Anything but a regular file is refused:
+    /// reading from it might block, and it holds no fence.
     fn open(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
         let file = options.open(&self.path)?;
         if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
         Ok(file)
     }
@@ -178,7 +181,8 @@ impl FileGate {
     }
 }
 
-/// Wait until nobody else is passing. A signal that a program handles does not end that.
+/// Lock the file, and wait while another process has it locked. A signal that the program handles
+/// does not end the wait.
 fn lock(file: &File) -> io::Result<()> {
     loop {
         match file.lock() {
@@ -204,20 +208,23 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_refuses_what_is_older() {
+    fn a_gate_refuses_older_fences() {
         let gate = Gate::default();
         assert_eq!(gate.highest(), None);
         assert_eq!(gate.pass(fence(5)), Ok(()));
         assert_eq!(gate.pass(fence(5)), Ok(()), "a holder may pass again");
         assert_eq!(gate.pass_and(fence(7), || 42), Ok(42));
         let stale = Stale { seen: fence(7), given: fence(6) };
-        assert_eq!(gate.pass_and(fence(6), || panic!("it acts")), Err(stale));
+        assert_eq!(
+            gate.pass_and(fence(6), || panic!("the gate let an old fence pass")),
+            Err(stale)
+        );
         assert_eq!(gate.highest(), Some(fence(7)));
         assert!(Gate::new(Some(fence(7))).pass(fence(6)).is_err());
     }
 
     #[test]
-    fn a_gate_in_a_file_remembers() {
+    fn a_gate_in_a_file_remembers_the_highest_fence() {
         let path = std::env::temp_dir().join(format!("doorway-gate-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let gate = FileGate::new(&path);
@@ -237,20 +244,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused_at_once() {
+    fn a_gate_must_be_a_regular_file() {
         let path = std::env::temp_dir().join(format!("doorway-fifo-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
         for path in [path.as_path(), Path::new("/dev/null"), Path::new("/dev/zero")] {
             let error = FileGate::new(path).pass(fence(1)).unwrap_err().to_string();
-            assert!(error.ends_with("it is no regular file"), "{error}");
+            assert!(error.ends_with("it is not a regular file"), "{error}");
         }
         std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
-    fn a_gate_is_its_makers() {
+    fn the_file_of_a_gate_is_for_its_owner_only() {
         let path = std::env::temp_dir().join(format!("doorway-mode-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         drop(FileGate::new(&path).pass(fence(1)).unwrap());
@@ -260,13 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_passes_while_another_acts() {
+    fn the_file_is_locked_during_a_passage() {
         let path = std::env::temp_dir().join(format!("doorway-passage-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let gate = FileGate::new(&path);
         let passage = gate.pass(fence(1)).unwrap();
         let other = File::open(&path).unwrap();
-        assert!(other.try_lock().is_err(), "the file is locked while someone acts");
+        assert!(other.try_lock().is_err(), "the passage holds the lock");
         drop(passage);
         assert!(other.try_lock().is_ok());
         std::fs::remove_file(&path).unwrap();

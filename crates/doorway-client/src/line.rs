@@ -1,20 +1,22 @@
-//! A session on a line, which may be encrypted.
+//! A session over a connection that may be encrypted.
 
 use std::ops::{Deref, DerefMut};
 
-use crate::clock::Moment;
-use crate::machine::{Machine, Setup};
+use doorway_protocol::Moment;
+
+use crate::machine::{SessionMachine, Setup};
 #[cfg(feature = "tls")]
 use crate::tls::{Encryption, TlsConfig};
 
-/// A [`Machine`] and what stands between it and the bytes of a connection: nothing, or TLS.
+/// A [`SessionMachine`] together with the TLS layer between it and its connection, if there is one.
 ///
-/// It is driven like the machine, of which [`connected`](Line::connected),
+/// It is driven like the machine. Its own methods [`connected`](Line::connected),
 /// [`disconnected`](Line::disconnected), [`receive`](Line::receive) and
-/// [`outgoing`](Line::outgoing) speak of the bytes of the connection.
+/// [`outgoing`](Line::outgoing) take and give the bytes of the connection, which may be encrypted;
+/// all other methods are those of the machine.
 #[derive(Debug)]
 pub struct Line {
-    machine: Machine,
+    machine: SessionMachine,
     #[cfg(feature = "tls")]
     config: Option<TlsConfig>,
     #[cfg(feature = "tls")]
@@ -22,10 +24,10 @@ pub struct Line {
 }
 
 impl Line {
-    /// A session on a line of its own.
+    /// A session that is still to be opened, on connections that are not encrypted.
     pub fn new(setup: Setup, now: Moment) -> Self {
         Self {
-            machine: Machine::new(setup, now),
+            machine: SessionMachine::new(setup, now),
             #[cfg(feature = "tls")]
             config: None,
             #[cfg(feature = "tls")]
@@ -33,13 +35,13 @@ impl Line {
         }
     }
 
-    /// Encrypt every connection.
+    /// Encrypt every connection from now on.
     #[cfg(feature = "tls")]
     pub fn encrypt(&mut self, config: TlsConfig) {
         self.config = Some(config);
     }
 
-    /// There is a connection.
+    /// Tell the machine that a connection was made.
     pub fn connected(&mut self, now: Moment) {
         self.machine.connected(now);
         #[cfg(feature = "tls")]
@@ -51,7 +53,7 @@ impl Line {
         }
     }
 
-    /// There is no connection any more.
+    /// Tell the machine that the connection has ended.
     pub fn disconnected(&mut self, now: Moment) {
         #[cfg(feature = "tls")]
         {
@@ -60,7 +62,7 @@ impl Line {
         self.machine.disconnected(now);
     }
 
-    /// These bytes came from the connection.
+    /// Handle bytes that were read from the connection.
     pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
         #[cfg(feature = "tls")]
         if let Some(encryption) = &mut self.encryption {
@@ -69,7 +71,7 @@ impl Line {
         self.machine.receive(now, bytes);
     }
 
-    /// What is to be sent. Whoever sends it takes it away.
+    /// The bytes that are to be written to the connection. The caller removes what it has written.
     pub fn outgoing(&mut self) -> &mut Vec<u8> {
         #[cfg(feature = "tls")]
         if let Some(encryption) = &mut self.encryption {
@@ -80,15 +82,15 @@ impl Line {
 }
 
 impl Deref for Line {
-    type Target = Machine;
+    type Target = SessionMachine;
 
-    fn deref(&self) -> &Machine {
+    fn deref(&self) -> &SessionMachine {
         &self.machine
     }
 }
 
 impl DerefMut for Line {
-    fn deref_mut(&mut self) -> &mut Machine {
+    fn deref_mut(&mut self) -> &mut SessionMachine {
         &mut self.machine
     }
 }

@@ -1,31 +1,31 @@
-//! What a client says when it connects.
+//! How a client opens its session.
 
 use std::time::Duration;
 
-use doorway_protocol::{Life, WhoAmI};
+use doorway_protocol::{ClientInfo, Life};
 
 use crate::machine::Setup;
 #[cfg(feature = "tls")]
 use crate::tls::TlsConfig;
 
-/// What a session is to be. The default is right for most programs on one machine.
+/// How a client opens its session. The defaults suit most programs on one machine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// How long the session lives without being heard of: 10 s. A client that hangs loses its locks
-    /// after this time.
+    /// The TTL: how long the session lives without a message from the client; 10 s by default. A
+    /// client that hangs loses its locks after this time. The node may set a shorter TTL.
     pub ttl: Duration,
-    /// What the client does, for people who ask who holds a lock: the command line.
+    /// What the client does, shown to people who ask who holds a lock; the command line by default.
     pub label: String,
-    /// With what the session ends: with its connection.
+    /// What ends the session, besides its TTL; the end of the connection by default.
     pub life: Life,
-    /// Is no session wanted, because only questions are asked?
+    /// Whether to open no session, because the client acquires no locks and only asks questions.
     pub visit: bool,
-    /// What proves our rights over a network, where a certificate does not.
+    /// A token that proves the client's rights over a network, if a certificate does not.
     pub token: Option<String>,
-    /// How long a request waits for a node that cannot be reached: 10 s.
+    /// How long a request waits for a node that cannot be reached; 10 s by default.
     pub patience: Duration,
-    /// Whom to trust over a network.
+    /// Which nodes to trust over a network. A session over TCP needs this.
     #[cfg(feature = "tls")]
     pub tls: Option<TlsConfig>,
 }
@@ -47,58 +47,59 @@ impl Default for Options {
 }
 
 impl Options {
-    /// With this TTL.
+    /// Set the TTL of the session.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// With this label.
+    /// Set what the client says it does.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// With this life.
+    /// Set what ends the session, besides its TTL.
     pub fn life(mut self, life: Life) -> Self {
         self.life = life;
         self
     }
 
-    /// Without a session, for questions only.
+    /// Open no session: the client only asks questions.
     pub fn visit(mut self) -> Self {
         self.visit = true;
         self
     }
 
-    /// With this token.
+    /// Set the token that proves the client's rights.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// With this patience.
+    /// Set how long a request waits for a node that cannot be reached.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// With these certificates.
+    /// Set which nodes to trust over a network.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: TlsConfig) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// How long one attempt to connect again may take: several fit into the time in which the
-    /// session can still be saved.
+    /// How long one attempt to reconnect may take: several attempts fit into the time in which the
+    /// session can still be resumed.
     pub(crate) fn attempt(&self) -> Duration {
         (self.ttl / 8).max(Duration::from_millis(500)).min(self.patience)
     }
 
-    /// What the machine of such a session needs, on a connection that crosses no network.
+    /// The [`Setup`] of a [`SessionMachine`](crate::SessionMachine) with these options, on a
+    /// connection that does not cross a network.
     pub fn setup(&self) -> Setup {
-        let who = WhoAmI {
+        let who = ClientInfo {
             label: self.label.clone(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             pid: std::process::id(),

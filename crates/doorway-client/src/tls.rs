@@ -1,26 +1,25 @@
-//! Sessions over a network: TLS without a socket.
+//! TLS for sessions over a network, without a socket.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use doorway_protocol::{Code, Refusal};
+use doorway_protocol::{Code, Moment, Refusal};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-use crate::clock::Moment;
-use crate::machine::Machine;
+use crate::machine::SessionMachine;
 
-/// Whom a client trusts, and how it proves who it is.
+/// Which nodes a client trusts, and how it proves its own identity.
 #[derive(Clone, Debug)]
 pub struct TlsConfig {
     config: Arc<ClientConfig>,
     server: ServerName<'static>,
 }
 
-/// Why certificates cannot be used.
+/// Why a [`TlsConfig`] cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot use the {what}: {why}")]
 pub struct TlsError {
@@ -29,13 +28,15 @@ pub struct TlsError {
 }
 
 impl TlsConfig {
-    /// Trust nodes whose certificates come from this authority (PEM) and are issued for the name
-    /// `server`, such as `NODE.GROUP.doorway`.
+    /// Trust a node whose certificate comes from this authority (PEM) and is issued for the name
+    /// `server`, such as `NODE.GROUP.doorway`. The client shows no certificate of its own; a token
+    /// can prove its rights.
     pub fn new(authority: &[u8], server: &str) -> Result<Self, TlsError> {
         Self::build(authority, server, None)
     }
 
-    /// The same, and prove who we are by a certificate and its key (PEM).
+    /// Trust a node as [`TlsConfig::new`] does, and prove the client's identity with a certificate
+    /// `chain` and its `key` (both PEM).
     pub fn with_identity(
         authority: &[u8],
         server: &str,
@@ -97,16 +98,16 @@ impl Encryption {
     pub(crate) fn new(config: &TlsConfig) -> Result<Self, Refusal> {
         let connection = ClientConnection::new(Arc::clone(&config.config), config.server.clone());
         let mut connection = connection.map_err(|why| refusal(&why))?;
-        // All that a machine wants to say is bounded by its requests.
+        // What a machine sends is bounded by its requests, so the buffer needs no limit.
         connection.set_buffer_limit(None);
         Ok(Self { connection, outgoing: Vec::new() })
     }
 
-    pub(crate) fn receive(&mut self, machine: &mut Machine, now: Moment, mut bytes: &[u8]) {
+    pub(crate) fn receive(&mut self, machine: &mut SessionMachine, now: Moment, mut bytes: &[u8]) {
         while !bytes.is_empty() && !machine.must_close() {
             let ended = match self.decrypt(&mut bytes) {
                 Ok(ended) => ended,
-                Err(why) if machine.is_talking() => return machine.spoil(&why),
+                Err(why) if machine.is_talking() => return machine.break_connection(&why),
                 Err(why) => return machine.close(refusal(&why)),
             };
             let mut plain = [0; 4096];
@@ -114,28 +115,28 @@ impl Encryption {
                 machine.receive(now, &plain[..count]);
             }
             if ended {
-                // From then on no byte is taken any more, however many come.
-                return machine.spoil("the node has ended the connection");
+                // rustls takes no more bytes, so this loop would never end.
+                return machine.break_connection("the node has ended the connection");
             }
         }
     }
 
-    /// Take some of the bytes: has the other side said that nothing more comes?
+    /// Decrypt some of the bytes; true if the node has closed the connection.
     fn decrypt(&mut self, bytes: &mut &[u8]) -> Result<bool, String> {
-        // Reading from memory fails only where the other side floods us.
+        // Reading from memory fails only if the other side sends more than rustls buffers.
         let taken = self.connection.read_tls(bytes).map_err(|why| why.to_string())?;
         let state = self.connection.process_new_packets().map_err(|why| why.to_string())?;
         Ok(taken == 0 || state.peer_has_closed())
     }
 
-    pub(crate) fn outgoing(&mut self, machine: &mut Machine) -> &mut Vec<u8> {
+    pub(crate) fn outgoing(&mut self, machine: &mut SessionMachine) -> &mut Vec<u8> {
         let plain = machine.outgoing();
         if !plain.is_empty() {
-            self.connection.writer().write_all(plain).expect("memory takes all");
+            self.connection.writer().write_all(plain).expect("writing to memory succeeds");
             plain.clear();
         }
         while self.connection.wants_write() {
-            self.connection.write_tls(&mut self.outgoing).expect("memory takes all");
+            self.connection.write_tls(&mut self.outgoing).expect("writing to memory succeeds");
         }
         &mut self.outgoing
     }

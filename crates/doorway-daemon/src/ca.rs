@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use doorway_protocol::{LABEL, is_label};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType, SerialNumber,
@@ -15,7 +16,7 @@ use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 
 use self::files::{make_directory, replace, write_new};
-use crate::certificate::{Facts, LABEL, client_name, is_label, node_name};
+use crate::certificate::{Facts, client_name, node_name};
 
 /// For how many days an authority is made: ten years.
 pub const AUTHORITY_DAYS: u32 = 3650;

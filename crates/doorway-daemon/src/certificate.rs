@@ -22,16 +22,6 @@ pub fn client_name(client: &str, group: &str) -> String {
     format!("{client}.client.{group}.doorway")
 }
 
-/// Can this be a part of such a name?
-pub fn is_label(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let bounds = !text.starts_with('-') && !text.ends_with('-');
-    bounds && (1..=63).contains(&text.len()) && text.chars().all(allowed)
-}
-
-/// What [`is_label`] wants, for people.
-pub const LABEL: &str = "1 to 63 of a-z, 0-9 and, between others, `-`";
-
 /// What stands in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {

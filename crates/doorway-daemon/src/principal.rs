@@ -1,6 +1,6 @@
 //! Who a client is and what it may do.
 
-use doorway_protocol::Name;
+use doorway_protocol::{Name, NamePattern};
 
 /// A client, as its connection proves it.
 #[derive(Clone, Debug)]
@@ -28,13 +28,11 @@ pub enum Right {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights(pub Vec<Allowed>);
 
-/// Rights to the names that fit a pattern.
+/// Rights to the locks that a pattern selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// How the names begin; all of them if it is empty.
-    pub beginning: String,
-    /// Is that the whole name?
-    pub whole: bool,
+    /// Which locks.
+    pub pattern: NamePattern,
     /// What may be done.
     pub may: Vec<Right>,
 }
@@ -43,15 +41,12 @@ impl Rights {
     /// Everything.
     pub fn all() -> Self {
         let may = vec![Right::Acquire, Right::Inspect, Right::Break];
-        Self(vec![Allowed { beginning: String::new(), whole: false, may }])
+        Self(vec![Allowed { pattern: NamePattern::new("*"), may }])
     }
 
     /// May it do that with this lock?
     pub fn may(&self, right: Right, lock: &Name) -> bool {
-        let fits = |allowed: &&Allowed| {
-            let (name, beginning) = (lock.as_str(), allowed.beginning.as_str());
-            if allowed.whole { name == beginning } else { name.starts_with(beginning) }
-        };
-        self.0.iter().filter(fits).any(|allowed| allowed.may.contains(&right))
+        let matching = |allowed: &&Allowed| allowed.pattern.matches(lock);
+        self.0.iter().filter(matching).any(|allowed| allowed.may.contains(&right))
     }
 }

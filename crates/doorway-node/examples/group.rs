@@ -1,4 +1,4 @@
-//! One node of a group of three on this machine, which takes a lock again and again.
+//! One node of a group of three on this machine, which acquires a lock again and again.
 //!
 //! Make certificates in a directory as the documentation of the crate shows, then run
 //! `cargo run -p doorway-node --example group -- NAME DIRECTORY` for each of `a`, `b` and `c`, in a

@@ -1,8 +1,8 @@
-//! A node that takes locks at random and reports every entry to a referee: what the tests of whole
-//! groups run, in processes of their own.
+//! A node that acquires locks at random and reports every entry to a referee. The tests of whole
+//! groups run it in processes of their own.
 //!
-//! It is told everything by `key=value` arguments, works until it has made its entries, says
-//! `done`, and serves the other nodes until its standard input is closed.
+//! It takes `key=value` arguments, works until it has made its entries, prints `done`, and serves
+//! the other nodes until its standard input is closed.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,7 @@ use rand_core::{Rng as _, SeedableRng as _};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the arguments say.
+/// The arguments.
 #[derive(Default)]
 struct Orders {
     config: Config,
@@ -47,7 +47,7 @@ fn main() -> Result<(), Error> {
     })
 }
 
-/// Enter the locks one after another, each time under the eyes of the referee.
+/// Enter the locks one after another, and report each entry to the referee.
 async fn work(node: Node, orders: Orders) -> Result<(), Error> {
     let mut dice = ChaCha8Rng::seed_from_u64(orders.seed);
     let mut referee = Referee::meet(Path::new(&orders.referee), &orders.config.me)?;
@@ -63,7 +63,7 @@ async fn work(node: Node, orders: Orders) -> Result<(), Error> {
             acquire = acquire.shared();
         }
         if roll & (7 << 50) == 0 {
-            // Some are in a hurry and come to nothing.
+            // Some requests have a short deadline and time out.
             acquire = acquire.within(Duration::from_micros(roll >> 54));
         }
         let Ok(guard) = acquire.await else { continue };
@@ -79,7 +79,7 @@ async fn work(node: Node, orders: Orders) -> Result<(), Error> {
     Ok(())
 }
 
-/// The one who sees everything. It answers every report, so that reports are in order.
+/// The connection to the referee. The referee answers every report, so that reports are in order.
 struct Referee {
     write: UnixStream,
     read: BufReader<UnixStream>,
@@ -154,7 +154,7 @@ impl Orders {
         Ok(orders)
     }
 
-    /// The orders of one client among many.
+    /// The work of one client among many.
     fn of(all: &Self, client: u64) -> Self {
         Self {
             config: all.config.clone(),

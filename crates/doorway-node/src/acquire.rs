@@ -12,31 +12,33 @@ use tokio::task::coop;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::error::AcquireError;
-use crate::guard::Held;
+use crate::guard::LockGuard;
 use crate::handle::{Handle, Session};
-use crate::locks::{Ask, ClientId, Ended};
+use crate::locks::{ClientEnd, ClientId, LockRequest};
 use crate::wait_span::WaitSpan;
 
-/// A request for a lock. It is made when first polled; dropping it at any moment withdraws it.
+/// A request for a lock. It is made when the future is first polled. Dropping the future at any
+/// time withdraws the request.
 ///
-/// In a task of tokio it takes part in the task's budget, so a task that enters over and over lets
-/// others run now and then.
-#[must_use = "nothing is asked for until it is awaited"]
+/// Inside a tokio task the request uses the task's cooperative budget, so that a task which enters
+/// in a tight loop still lets other tasks run.
+#[must_use = "a request is made only when it is awaited"]
 pub struct Acquire<H: Borrow<Handle>> {
-    /// Until it moves into the guard.
+    /// The lock that is asked for, until it moves into the guard; or why the request failed before
+    /// it was made.
     handle: Result<Option<H>, AcquireError>,
     mode: Mode,
     session: Session,
     deadline: Option<Instant>,
-    waiting: Option<Waiting>,
+    waiting: Option<QueuedClient>,
 }
 
-/// A client in the queue.
-struct Waiting {
+/// The place of a request that waits in the queue of its lock.
+struct QueuedClient {
     client: ClientId,
-    /// Present if there is a deadline: made only when there is something to wait for.
+    /// Present if there is a deadline. It is created only once the request has to wait.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Present if somebody traces.
+    /// Present if a subscriber listens to the spans of this crate.
     span: Option<Box<WaitSpan>>,
 }
 
@@ -45,7 +47,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         Self::of(Ok(Some(handle)))
     }
 
-    /// A request that has failed already.
+    /// A request that fails when it is polled.
     pub(crate) fn failed(error: AcquireError) -> Self {
         Self::of(Err(error))
     }
@@ -55,75 +57,79 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         Self { handle, mode, session, deadline: None, waiting: None }
     }
 
-    /// Let others that share it in too.
+    /// Ask for the lock in shared mode: other shared holders may be inside at the same time.
     pub fn shared(mut self) -> Self {
         self.mode = Mode::Shared;
         self
     }
 
-    /// Ask on behalf of a session.
+    /// Make the request on behalf of a session.
     pub fn session(mut self, session: Session) -> Self {
         self.session = session;
         self
     }
 
-    /// Give up at this moment. Deadlines need a tokio runtime with its timer.
+    /// Give up at this time. A deadline needs a tokio runtime with its timer enabled.
     pub fn until(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Give up after this time; one that is too long to come never ends.
+    /// Give up after this duration. If the deadline is too far away to be represented, the request
+    /// never gives up.
     pub fn within(mut self, time: Duration) -> Self {
         self.deadline = Instant::now().checked_add(time);
         self
     }
 
-    /// Enter this very moment, if that takes no message and nobody waits, or not at all.
-    pub fn try_now(mut self) -> Result<Option<Held<H>>, AcquireError> {
+    /// Enter only if that is possible immediately: no message is needed and no client waits.
+    /// Otherwise return `None`.
+    pub fn try_now(mut self) -> Result<Option<LockGuard<H>>, AcquireError> {
         self.enter_now()
     }
 
-    fn enter_now(&mut self) -> Result<Option<Held<H>>, AcquireError> {
+    fn enter_now(&mut self) -> Result<Option<LockGuard<H>>, AcquireError> {
         let (handle, ask) = self.ask()?;
-        let entered = handle.node().step(handle.shard(), |shard, now, out| {
+        let entered = handle.node().with_shard(handle.shard(), |shard, now, out| {
             shard.try_acquire(handle.slot(), ask(now), out)
         })?;
         Ok(entered.map(|(client, fence)| self.held(client, fence)))
     }
 
-    /// The handle, and what to ask of its lock; or why that makes no sense.
-    fn ask(&self) -> Result<(&Handle, impl Fn(Duration) -> Ask + use<H>), AcquireError> {
+    /// The handle, and the request to make of its lock; or the error that makes the request
+    /// impossible.
+    fn ask(&self) -> Result<(&Handle, impl Fn(Duration) -> LockRequest + use<H>), AcquireError> {
         let handle = self.handle.as_ref().map_err(Clone::clone)?;
-        let handle: &Handle = handle.as_ref().expect("a future is not polled again").borrow();
+        let handle: &Handle =
+            handle.as_ref().expect("a future is not polled after it has completed").borrow();
         let info = handle.node().rule(handle.rule()).info;
         if self.mode == Mode::Shared && !info.shared {
             let name = handle.name().to_string();
             return Err(AcquireError::NotShared { name, algorithm: info.name });
         }
         let (mode, session) = (self.mode, self.session.number());
-        Ok((handle, move |now| Ask { mode, session, now }))
+        Ok((handle, move |now| LockRequest { mode, session, now }))
     }
 
-    fn held(&mut self, client: ClientId, fence: Fence) -> Held<H> {
+    fn held(&mut self, client: ClientId, fence: Fence) -> LockGuard<H> {
         let handle = self.handle.as_mut().ok().and_then(Option::take);
-        Held::new(handle.expect("only a request with a handle gets this far"), client, fence)
+        LockGuard::new(handle.expect("only a request with a handle can be granted"), client, fence)
     }
 
-    /// Make the request.
-    fn begin(&mut self, context: &mut Context<'_>) -> Poll<Result<Held<H>, AcquireError>> {
+    /// Make the request, when the future is polled for the first time.
+    fn request(&mut self, context: &mut Context<'_>) -> Poll<Result<LockGuard<H>, AcquireError>> {
         let (handle, ask) = self.ask()?;
         let node = handle.node();
         if let Err(full) = node.may_wait() {
-            // Looked at before asking: a request that is made costs memory here and at the peers
-            // even when it is withdrawn at once.
+            // Check before making the request: a request that was made costs memory here and at the
+            // peers even if it is withdrawn at once.
             return Poll::Ready(self.enter_now()?.ok_or(full));
         }
-        let (client, polled) = node.step(handle.shard(), |shard, now, out| {
+        let (client, polled) = node.with_shard(handle.shard(), |shard, now, out| {
             let (client, fence) = shard.acquire(handle.slot(), ask(now), out);
             match fence {
                 Some(fence) => (client, Poll::Ready(Ok(fence))),
-                // In one breath with asking, so that no grant can come unseen.
+                // Register the waker while the shard is still locked, so that no grant is missed.
                 None => (client, shard.poll(client, context.waker(), out)),
             }
         });
@@ -132,9 +138,9 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         }
         node.begin_wait();
         let span = WaitSpan::begin(handle, self.mode, self.session);
-        // The timer comes last, for there is none outside of a runtime, and a panic must not leave
-        // a client in the queue.
-        self.waiting = Some(Waiting { client, timer: None, span });
+        // Create the timer last. Without a tokio runtime that panics, and a panic must not leave a
+        // client in the queue.
+        self.waiting = Some(QueuedClient { client, timer: None, span });
         if let (Some(waiting), Some(deadline)) = (&mut self.waiting, self.deadline) {
             waiting.timer = Some(Box::pin(sleep_until(deadline)));
         }
@@ -144,8 +150,8 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
     fn entered(
         &mut self,
         client: ClientId,
-        result: Result<Fence, Ended>,
-    ) -> Result<Held<H>, AcquireError> {
+        result: Result<Fence, ClientEnd>,
+    ) -> Result<LockGuard<H>, AcquireError> {
         match result {
             Ok(fence) => Ok(self.held(client, fence)),
             Err(ended) => {
@@ -156,7 +162,10 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         }
     }
 
-    fn check_deadline(&mut self, context: &mut Context<'_>) -> Poll<Result<Held<H>, AcquireError>> {
+    fn check_deadline(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<LockGuard<H>, AcquireError>> {
         let timer = self.waiting.as_mut().and_then(|waiting| waiting.timer.as_mut());
         let Some(timer) = timer else { return Poll::Pending };
         ready!(timer.as_mut().poll(context));
@@ -166,9 +175,9 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
 }
 
 impl<H: Borrow<Handle>> Acquire<H> {
-    /// Leave the queue, or what was granted unseen.
+    /// Leave the queue; if the lock has been granted but not yet taken, release it.
     fn withdraw(&mut self) {
-        let Some(Waiting { client, span, .. }) = self.waiting.take() else { return };
+        let Some(QueuedClient { client, span, .. }) = self.waiting.take() else { return };
         span.inspect(|span| span.end("withdrawn"));
         if let Ok(Some(handle)) = &self.handle {
             let handle: &Handle = handle.borrow();
@@ -179,20 +188,21 @@ impl<H: Borrow<Handle>> Acquire<H> {
 }
 
 impl<H: Borrow<Handle> + Unpin> Future for Acquire<H> {
-    type Output = Result<Held<H>, AcquireError>;
+    type Output = Result<LockGuard<H>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let Some(&Waiting { client, .. }) = this.waiting.as_ref() else {
-            // A loop that enters over and over never waits, and would keep its thread from all
-            // else: also from the links by which other nodes ask for the lock.
+        let Some(&QueuedClient { client, .. }) = this.waiting.as_ref() else {
+            // A loop that enters again and again never waits. Without the budget it would keep its
+            // thread from all other tasks, including the links through which other nodes ask for
+            // the lock.
             ready!(coop::poll_proceed(context)).made_progress();
-            return this.begin(context);
+            return this.request(context);
         };
         let (handle, _) = this.ask()?;
         let polled = handle
             .node()
-            .step(handle.shard(), |shard, _, out| shard.poll(client, context.waker(), out));
+            .with_shard(handle.shard(), |shard, _, out| shard.poll(client, context.waker(), out));
         match polled {
             Poll::Ready(result) => {
                 handle.node().end_wait();

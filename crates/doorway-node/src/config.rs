@@ -1,74 +1,82 @@
-//! How a node is configured, and everything that can be wrong about it.
+//! The configuration of a node, and everything that can be wrong with it.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use doorway_protocol::Name;
+use doorway_protocol::{LABEL, NamePattern, is_label};
 
-use crate::clients::{Describe, OnLost};
+use crate::lock_clients::{Describe, OnLost};
 use crate::locks::{Rule, RuleError};
-use crate::patterns::{Pattern, Patterns};
+use crate::patterns::Patterns;
 use crate::views::{Fixed, StoreError, ViewStore, Volatile};
 
-/// How a node is to run. [`Config::default`] is a node alone: no peers, no certificate, no port.
+/// The configuration of a node. [`Config::default`] is a node without peers: no certificate, no
+/// port.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The name of the group, which every member must give alike.
+    /// The name of the group. It must be the same at every member.
     pub group: String,
-    /// Which of the members this node is.
+    /// The name of this node, which must be one of the members.
     pub me: String,
-    /// All members, this one included, in the same order everywhere.
+    /// All members, this one included. The names and their order must be the same at every member.
     pub members: Vec<MemberConfig>,
-    /// Which algorithm serves which names: the first pattern that fits counts.
+    /// Which algorithm serves which lock names; the first pattern that matches counts. Must be the
+    /// same at every member.
     pub rules: Vec<RuleConfig>,
-    /// The algorithm of all other names.
+    /// The algorithm of all other names. Must be the same at every member.
     pub algorithm: String,
-    /// How often a lock may pass between clients of this node while another node waits for it.
+    /// How many times in a row a lock may pass between clients of this node while another node
+    /// waits for it.
     pub handovers: u32,
-    /// A directory for this node alone, in which its epoch is kept: it makes fences grow from one
-    /// start of the node to the next. It is made if it is missing, its parent is not. It must never
-    /// be copied or set back. A node with peers needs one.
+    /// The directory in which the node keeps its epoch, which makes fences grow from one start of
+    /// the node to the next. No other node may use it, and it must never be copied or restored from
+    /// a backup. The node creates the directory if it is missing, but not its parent. A node with
+    /// peers needs one.
     pub data: Option<PathBuf>,
-    /// The epoch is never below this: for one whose directory may be lost, a number that grows
-    /// from start to start makes fences grow all the same.
+    /// The lowest epoch that the node may start with. If the directory can be lost, a number that
+    /// grows from start to start keeps fences growing.
     pub first_epoch: u64,
-    /// The certificates of a node with peers, which needs them.
+    /// The certificates of this node. A node with peers needs them.
     pub tls: Option<TlsConfig>,
-    /// Where to write down what the locks of this node do, for `doorway diagram --recorded`; see
-    /// the section on recording. Each start of the node adds to the file.
+    /// The file to which the node records what its locks do, for `doorway diagram --recorded`; see
+    /// the section on recording in the documentation of this crate. Each start of the node appends
+    /// to the file.
     pub record: Option<PathBuf>,
-    /// What a session says of itself, to whoever asks who is inside.
+    /// Describes a session, for people who ask who holds a lock.
     pub describe: Option<Describe>,
-    /// Who is told when a session loses what it holds.
+    /// Called when a session loses a lock that it holds.
     pub on_lost: Option<OnLost>,
-    /// How many acquires may wait at this node at a time, and how many messages, 1024 at least, for
-    /// a member that does not take them. Beyond that only those are let in who need not wait.
+    /// How many requests may wait at this node at a time. It also limits how many messages, but at
+    /// least 1024, may wait for a member that does not acknowledge them. Beyond either limit the
+    /// node grants only requests that need not wait.
     pub outstanding: usize,
-    /// How many idle locks a node remembers, so that the next entry may need no message.
+    /// How many idle locks the node keeps in memory, so that the next entry may need no message.
     pub keep_idle: usize,
-    /// After how long a silent link says that it is still there.
+    /// After how long an idle link sends a heartbeat.
     pub heartbeat: Duration,
-    /// After how long a link of which nothing is heard is given up, and tried again. Longer than
-    /// the heartbeat of every member.
+    /// After how long without a byte a link is closed and dialled again. It must be longer than the
+    /// heartbeat of every member.
     pub silence: Duration,
-    /// The seed of all that is random, for simulations; otherwise the system's.
+    /// The seed of the random numbers, for simulations. Without it the seed comes from the
+    /// operating system.
     pub seed: Option<u64>,
 }
 
 /// A member of the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberConfig {
-    /// Its name, which its certificate proves.
+    /// The name of the member, which its certificate proves.
     pub name: String,
-    /// Where it listens, `host:port`: bound by itself and dialled by the others.
+    /// The address `host:port` at which it listens. The member itself binds it, and the others dial
+    /// it.
     pub address: String,
 }
 
-/// The algorithm of the names that fit a pattern.
+/// Which algorithm serves the lock names that match a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleConfig {
-    /// A name, or the beginning of names followed by `*`.
+    /// A lock name, or the beginning of lock names followed by `*`.
     pub pattern: String,
     /// The algorithm.
     pub algorithm: String,
@@ -76,7 +84,7 @@ pub struct RuleConfig {
     pub permits: u32,
 }
 
-/// What proves who a node is, as PEM.
+/// The certificates by which a node proves its name, as PEM.
 #[derive(Clone)]
 pub struct TlsConfig {
     /// The certificates of the authority that the whole group trusts.
@@ -89,7 +97,7 @@ pub struct TlsConfig {
 
 impl fmt::Debug for TlsConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsConfig(..)") // The key belongs in no log.
+        f.write_str("TlsConfig(..)") // Keys must not appear in logs.
     }
 }
 
@@ -117,14 +125,14 @@ impl Default for Config {
     }
 }
 
-/// One thing that is wrong with a configuration.
+/// One mistake in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Mistake {
-    /// A name of a group or node that cannot be part of a certificate.
-    #[error("{what} `{name}`: 1 to 63 of a-z, 0-9 and, between others, `-` are allowed")]
+    /// The name of a group or member cannot be part of a certificate's name.
+    #[error("the {what} cannot be called `{name}`: use {LABEL}")]
     BadLabel {
-        /// Whose name.
+        /// What the name is for: `group` or `member`.
         what: &'static str,
         /// The name.
         name: String,
@@ -132,40 +140,41 @@ pub enum Mistake {
     /// A member is listed twice.
     #[error("member `{0}` is listed twice")]
     Twice(String),
-    /// This node is no member.
+    /// The name of this node is not among the members.
     #[error("`{0}` is not among the members")]
     NotAMember(String),
-    /// A pattern that cannot fit any name, or fits them in ways not offered.
-    #[error("pattern `{pattern}`: {reason}")]
+    /// A pattern that cannot match any name, or that has `*` in the middle.
+    #[error("the pattern `{pattern}` cannot be used: {reason}")]
     BadPattern {
         /// The pattern.
         pattern: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// A rule that cannot be.
-    #[error("names `{pattern}`: {error}")]
+    /// A rule whose algorithm cannot be used as configured.
+    #[error("the rule for `{pattern}` cannot be used: {error}")]
     BadRule {
         /// The pattern of the rule.
         pattern: String,
         /// What is wrong with it.
         error: RuleError,
     },
-    /// A node with peers has to prove who it is.
+    /// A node with peers needs certificates, to prove its name.
     #[error("a node with peers needs certificates: set `tls`")]
     NoCertificates,
-    /// A node with peers has to remember its epoch.
+    /// A node with peers needs a directory, to keep its epoch.
     #[error("a node with peers needs a directory that survives restarts: set `data`")]
     NoData,
-    /// A number that must not be zero is.
+    /// A number that must not be zero is zero.
     #[error("`{0}` must not be zero")]
     Zero(&'static str),
-    /// A link would be given up before its first heartbeat.
+    /// `silence` is not longer than `heartbeat`, so a link would be closed before its first
+    /// heartbeat.
     #[error("`silence` must be longer than `heartbeat`")]
     Impatient,
 }
 
-/// All that is wrong with a configuration, at once.
+/// All mistakes in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub Vec<Mistake>);
 
@@ -180,27 +189,28 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A configuration that has been found good.
-pub(crate) struct Checked {
+/// The parts of a configuration without mistakes, ready for use.
+pub(crate) struct ValidConfig {
     pub(crate) patterns: Patterns,
     pub(crate) rules: Vec<Rule>,
 }
 
 impl Config {
-    /// All that is wrong with it, before anything is started: what [`Node::start`] would refuse.
+    /// Check the configuration without starting anything. The error lists all mistakes for which
+    /// [`Node::start`] would refuse it.
     ///
     /// [`Node::start`]: crate::Node::start
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.check().map(drop)
     }
 
-    /// Check everything and report every mistake at once.
-    pub(crate) fn check(&self) -> Result<Checked, ConfigError> {
+    /// Check the configuration and report all mistakes at once.
+    pub(crate) fn check(&self) -> Result<ValidConfig, ConfigError> {
         let mut mistakes = Vec::new();
         self.check_members(&mut mistakes);
         let patterns = self.patterns(&mut mistakes);
         let rules = self.all_rules(&mut mistakes);
-        // A silence of zero is not longer than any heartbeat.
+        // A `silence` of zero is reported as not longer than the heartbeat.
         for (name, zero) in
             [("outstanding", self.outstanding == 0), ("heartbeat", self.heartbeat.is_zero())]
         {
@@ -210,19 +220,19 @@ impl Config {
             mistakes.push(Mistake::Impatient);
         }
         if mistakes.is_empty() {
-            Ok(Checked { patterns, rules })
+            Ok(ValidConfig { patterns, rules })
         } else {
             Err(ConfigError(mistakes))
         }
     }
 
-    /// Where a member listens.
+    /// The address of a member; empty if there is no such member.
     pub(crate) fn address_of(&self, name: &str) -> &str {
         let member = self.members.iter().find(|member| member.name == name);
         member.map_or("", |member| &member.address)
     }
 
-    /// Where the epoch is kept, and who the members are.
+    /// Open the store of the epoch, which also knows the members.
     pub(crate) fn store(&self) -> Result<Box<dyn ViewStore>, StoreError> {
         let names = self.members.iter().map(|member| member.name.clone());
         Ok(match &self.data {
@@ -233,10 +243,7 @@ impl Config {
 
     fn check_members(&self, mistakes: &mut Vec<Mistake>) {
         let label = |what, name: &str| {
-            let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            let bounds = !name.starts_with('-') && !name.ends_with('-');
-            let good = bounds && (1..=63).contains(&name.len()) && name.chars().all(allowed);
-            (!good).then(|| Mistake::BadLabel { what, name: name.to_owned() })
+            (!is_label(name)).then(|| Mistake::BadLabel { what, name: name.to_owned() })
         };
         mistakes.extend(label("group", &self.group));
         for (index, member) in self.members.iter().enumerate() {
@@ -257,20 +264,13 @@ impl Config {
     fn patterns(&self, mistakes: &mut Vec<Mistake>) -> Patterns {
         let mut patterns = Vec::new();
         for RuleConfig { pattern, .. } in &self.rules {
-            let (text, open) = match pattern.strip_suffix('*') {
-                Some(beginning) => (beginning, true),
-                None => (pattern.as_str(), false),
-            };
-            let reason = match Name::new(text) {
-                _ if text.contains('*') => Some("`*` may only stand at the end".to_owned()),
-                Err(error) if !(open && text.is_empty()) => Some(error.to_string()),
-                _ => None,
-            };
-            if let Some(reason) = reason {
-                mistakes.push(Mistake::BadPattern { pattern: pattern.clone(), reason });
+            match NamePattern::parse(pattern) {
+                Ok(pattern) => patterns.push(pattern),
+                Err(error) => {
+                    let (pattern, reason) = (pattern.clone(), error.to_string());
+                    mistakes.push(Mistake::BadPattern { pattern, reason });
+                }
             }
-            let text = text.to_owned();
-            patterns.push(if open { Pattern::Beginning(text) } else { Pattern::Exactly(text) });
         }
         Patterns::new(patterns)
     }
@@ -290,8 +290,9 @@ impl Config {
         rules
     }
 
-    /// What all members must have configured alike, in one number. It is part of the protocol, so
-    /// it is spelled out: the hash FNV-1a, over texts that each end with a byte that is in none.
+    /// A hash of everything that must be the same at all members. It is part of the protocol, so
+    /// the algorithm is spelled out: FNV-1a over texts, each followed by a byte that occurs in none
+    /// of them.
     pub(crate) fn digest(&self) -> u64 {
         let rules = self.rules.iter().flat_map(|rule| {
             [rule.pattern.clone(), rule.algorithm.clone(), rule.permits.to_string()]
@@ -308,6 +309,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use doorway_protocol::Name;
+
     use super::*;
 
     fn rule(pattern: &str, algorithm: &str, permits: u32) -> RuleConfig {
@@ -333,21 +336,23 @@ mod tests {
             silence: Duration::from_millis(1),
             ..Config::default()
         };
-        let Err(ConfigError(mistakes)) = config.check() else { panic!("found good") };
+        let Err(ConfigError(mistakes)) = config.check() else {
+            panic!("the configuration was accepted")
+        };
         let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         for part in [
-            "group `Shop`: 1 to 63 of a-z, 0-9 and, between others, `-` are allowed",
-            "member `b-`: 1 to 63",
+            "the group cannot be called `Shop`: use 1 to 63 of a-z, 0-9 and `-`",
+            "the member cannot be called `b-`: use 1 to 63",
             "member `a` is listed twice",
             "`c` is not among the members",
             "set `tls`",
             "set `data`",
-            "pattern `a*b`: `*` may only stand at the end",
-            "pattern ``: the name of a lock must not be empty",
-            "names `x`: no algorithm is called `lampard`",
-            "names `y`: `le-lann` is not offered as a service; served are central, lamport",
-            "names `z`: lamport has no use for permits",
-            "names `k`: a group has 1 to",
+            "the pattern `a*b` cannot be used: `*` may only stand at the end",
+            "the pattern `` cannot be used: the name of a lock must not be empty",
+            "the rule for `x` cannot be used: no algorithm is called `lampard`",
+            "the rule for `y` cannot be used: `le-lann` is not offered as a service; served are",
+            "the rule for `z` cannot be used: lamport has no use for permits",
+            "the rule for `k` cannot be used: a group has 1 to",
             "`outstanding` must not be zero",
             "`silence` must be longer than `heartbeat`",
         ] {
@@ -357,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_pattern_that_fits_counts() {
+    fn the_first_pattern_that_matches_counts() {
         let rules = ["deploy/web", "deploy/*", "*"].map(|pattern| rule(pattern, "lamport", 1));
         let config = Config { rules: rules.to_vec(), ..Config::default() };
         let patterns = config.check().unwrap().patterns;
@@ -368,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_of_what_must_be_alike() {
+    fn the_digest_covers_exactly_what_must_be_the_same_at_all_members() {
         let config = Config::default();
         assert_eq!(config.digest(), 0x2308_7005_5680_e3bc, "part of the protocol");
         let other = Config { handovers: 1, keep_idle: 1, ..config.clone() };

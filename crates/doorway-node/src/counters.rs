@@ -1,29 +1,29 @@
-//! What a node has counted, as plain values: there is no registry to share.
+//! The counters of a node, as plain values: there is no registry to share.
 
-use crate::locks::Counters;
+use crate::locks::LockCounters;
 use crate::net::LinkReport;
 
-/// What a node has done since it started, and what it is doing.
+/// Counters since the node started, and the current state of the node.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NodeCounters {
-    /// The view that runs, if one does.
+    /// The number of the view that is running, if one is.
     pub view: Option<u64>,
-    /// Acquires that wait.
+    /// How many requests for locks wait now.
     pub waiting: usize,
-    /// What happened under each algorithm, in the order of the rules; the last is that of all names
-    /// which no pattern fits.
+    /// One entry for each rule, in the order of the configuration. The last entry counts the names
+    /// that no pattern matches.
     pub rules: Vec<RuleCounters>,
-    /// The links to the other members, by name.
+    /// The links to the other members, each with the member's name.
     pub links: Vec<(String, LinkReport)>,
 }
 
-/// What happened under one rule.
+/// The counters of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleCounters {
-    /// The algorithm.
+    /// The name of the rule's algorithm.
     pub algorithm: &'static str,
     /// The counts.
-    pub counts: Counters,
+    pub counts: LockCounters,
 }

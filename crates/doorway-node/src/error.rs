@@ -1,65 +1,71 @@
-//! What can go wrong, each with a word on whether anything changed.
+//! The errors of this crate. Each says whether anything has changed.
 
 use doorway_protocol::NameError;
 
 use crate::config::ConfigError;
-use crate::locks::{Ended, Fault};
+use crate::locks::{ClientEnd, Fault};
 
-/// Why a lock could not be had. In every case nothing has changed: the request is withdrawn, no
-/// lock is held, and asking again is safe.
+/// Why a lock was not granted. In every case nothing has changed: the request is withdrawn, no lock
+/// is held, and it is safe to ask again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// The text is no name.
+    /// The text is not a valid lock name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The deadline came first.
+    /// The deadline passed before the lock was granted.
     #[error("the deadline passed before the lock was free")]
     TimedOut,
-    /// Names like this one are served by an algorithm that knows no shared mode.
-    #[error("`{name}` cannot be shared: {algorithm} serves exclusive locks only")]
+    /// The algorithm that serves the lock has no shared mode.
+    #[error("`{name}` cannot be shared: its algorithm, {algorithm}, serves exclusive locks only")]
     NotShared {
         /// The lock.
         name: String,
         /// The algorithm that serves it.
         algorithm: &'static str,
     },
-    /// As many acquires wait at this node as may, [`Config::outstanding`](crate::Config).
-    #[error("{0} acquires wait at this node, which is its limit")]
+    /// The node has as many waiting requests as [`Config::outstanding`](crate::Config::outstanding)
+    /// allows.
+    #[error(
+        "{0} requests wait at this node, which is the limit set by `outstanding`; try again later"
+    )]
     Busy(usize),
-    /// As many messages as may wait for a member that does not take them.
-    #[error("{limit} messages wait for `{node}`, which is the limit: it is away, or too slow")]
+    /// As many messages as allowed wait for a member that does not acknowledge them.
+    #[error(
+        "{limit} messages wait for member `{node}`, which is the limit: it is unreachable or too slow"
+    )]
     Backlog {
         /// The member.
         node: String,
-        /// The limit, [`Config::outstanding`](crate::Config) or 1024.
+        /// The limit: [`Config::outstanding`](crate::Config::outstanding), but at least 1024.
         limit: usize,
     },
     /// The node has stopped.
     #[error("the node has stopped")]
     Stopped,
-    /// The lock is out of order: its algorithm broke its contract. Other locks are not affected.
-    #[error("the lock is out of order: {0}")]
+    /// The lock is broken until the next view, because its algorithm broke its contract. Other
+    /// locks are not affected.
+    #[error("the lock is broken until the next view: {0}")]
     Broken(Fault),
 }
 
-impl From<Ended> for AcquireError {
-    fn from(ended: Ended) -> Self {
+impl From<ClientEnd> for AcquireError {
+    fn from(ended: ClientEnd) -> Self {
         match ended {
-            Ended::Lost => Self::Stopped,
-            Ended::Broken(fault) => Self::Broken(fault),
+            ClientEnd::Lost => Self::Stopped,
+            ClientEnd::Broken(fault) => Self::Broken(fault),
         }
     }
 }
 
-/// The lock was lost before it was released: someone else may have been inside since.
+/// The lock was lost before it was released: another client may have held it since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lock was lost before it was released")]
 pub struct Lost;
 
-/// Why a node did not start. Nobody can have heard of it. After a mistake in the configuration or
-/// the certificates nothing has changed; after the others its directory may have been made, its
-/// epoch raised, and a recording begun.
+/// Why a node did not start. No other member has noticed the attempt. After a mistake in the
+/// configuration or the certificates nothing has changed. After other errors the node's directory
+/// may have been created, its epoch raised, and a recording begun.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -72,12 +78,12 @@ pub enum StartError {
     /// The certificates cannot be used.
     #[error(transparent)]
     Identity(#[from] crate::net::IdentityError),
-    /// Nobody can listen at the configured address.
+    /// The node cannot listen at its configured address.
     #[error("cannot listen at {address}: {error}")]
     Listen {
         /// The address.
         address: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
 }

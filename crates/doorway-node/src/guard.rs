@@ -1,4 +1,4 @@
-//! What a client has that is inside.
+//! The guard of a client that holds a lock.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -8,73 +8,73 @@ use doorway_protocol::Fence;
 
 use crate::error::Lost;
 use crate::handle::Handle;
-use crate::locks::{ClientId, Out, Shard};
+use crate::locks::{ClientId, Shard, ShardEffects};
 
-/// A lock that is held. Dropping it releases the lock.
-#[must_use = "a guard that is dropped at once protects nothing"]
-pub struct Held<H: Borrow<Handle>> {
+/// A guard for a lock that is held. Dropping it releases the lock.
+#[must_use = "the lock is released as soon as the guard is dropped"]
+pub struct LockGuard<H: Borrow<Handle>> {
     handle: H,
     client: ClientId,
     fence: Fence,
 }
 
 /// A guard that borrows the handle it came from.
-pub type Guard<'a> = Held<&'a Handle>;
+pub type Guard<'a> = LockGuard<&'a Handle>;
 
-/// A guard that goes where it likes.
-pub type OwnedGuard = Held<Handle>;
+/// A guard that owns its handle, so it can be stored and sent to other tasks.
+pub type OwnedGuard = LockGuard<Handle>;
 
-impl<H: Borrow<Handle>> Held<H> {
+impl<H: Borrow<Handle>> LockGuard<H> {
     pub(crate) fn new(handle: H, client: ClientId, fence: Fence) -> Self {
         Self { handle, client, fence }
     }
 
-    /// The number to send along with whatever the lock protects: a resource that has seen a higher
-    /// one refuses it.
+    /// The fencing token of this grant. Send it along with every request to the resource that the
+    /// lock protects; a resource that has seen a higher fence refuses the request.
     pub fn fence(&self) -> Fence {
         self.fence
     }
 
-    /// The lock.
+    /// The handle of the lock.
     pub fn handle(&self) -> &Handle {
         self.handle.borrow()
     }
 
-    /// Has the lock been lost? Then someone else may be inside.
+    /// Has the lock been lost? If so, another client may hold it by now.
     pub fn is_lost(&self) -> bool {
         let handle = self.handle();
         handle.node().shard(handle.shard()).is_lost(self.client)
     }
 
-    /// Wait until the lock is lost: its node has stopped, or the lock is out of order because a
-    /// member did what its algorithm forbids. While all are well this never returns. Any number of
-    /// tasks may wait for it.
+    /// Wait until the lock is lost. A lock is lost when its node stops, or when the lock breaks
+    /// because a member violated its algorithm. As long as the lock is held, this never returns.
+    /// Any number of tasks may wait.
     pub async fn lost(&self) {
         let handle = self.handle();
         poll_fn(|context| {
-            let watch = |shard: &mut Shard, _, out: &mut Out| {
+            let watch = |shard: &mut Shard, _, out: &mut ShardEffects| {
                 shard.poll_lost(self.client, context.waker(), out)
             };
-            handle.node().step(handle.shard(), watch).map(drop)
+            handle.node().with_shard(handle.shard(), watch).map(drop)
         })
         .await;
     }
 
-    /// Release the lock, and hear whether it was held to the end. Dropping the guard releases it as
-    /// well, but tells nothing.
+    /// Release the lock, and learn whether it was held to the end. Dropping the guard releases the
+    /// lock as well, but does not tell.
     pub fn release(self) -> Result<(), Lost> {
         if self.is_lost() { Err(Lost) } else { Ok(()) }
     }
 }
 
-impl<H: Borrow<Handle>> Drop for Held<H> {
+impl<H: Borrow<Handle>> Drop for LockGuard<H> {
     fn drop(&mut self) {
         let handle = self.handle.borrow();
         handle.node().leave(handle.shard(), self.client);
     }
 }
 
-impl<H: Borrow<Handle>> fmt::Debug for Held<H> {
+impl<H: Borrow<Handle>> fmt::Debug for LockGuard<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
             .field("lock", self.handle().name())

@@ -1,4 +1,4 @@
-//! A lock that was looked up once, and sessions.
+//! Handles of locks, and sessions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::error::AcquireError;
 use crate::guard::{Guard, OwnedGuard};
 use crate::inner::Inner;
 use crate::locks::Slot;
-use crate::running::Running;
-use crate::why::Why;
+use crate::runtime::NodeRuntime;
+use crate::wait_report::WaitReport;
 
-/// A lock of a node, looked up once. Copies share it; the node remembers the lock at least as long
-/// as one of them lives.
+/// A handle of a lock that was looked up once. Clones share it, and the node keeps the lock in
+/// memory at least as long as one of them lives.
 #[derive(Clone)]
 pub struct Handle(Arc<Pinned>);
 
-/// Numbers are kept small, for there is one of these for each lock that is held.
+/// The numbers are small, because there is one of these for each lock that is held.
 struct Pinned {
-    node: Arc<Running>,
+    node: Arc<NodeRuntime>,
     name: Name,
     rule: u32,
     shard: u32,
@@ -34,7 +34,7 @@ impl Drop for Pinned {
 }
 
 impl Handle {
-    pub(crate) fn new(node: Arc<Running>, name: Name) -> Self {
+    pub(crate) fn new(node: Arc<NodeRuntime>, name: Name) -> Self {
         let (shard, rule) = (node.inner.shard_of(&name), node.inner.rule_of(&name));
         let slot = node.inner.shard(shard).open(&name, rule);
         let (rule, shard) = (rule as u32, shard as u32);
@@ -46,47 +46,48 @@ impl Handle {
         &self.0.name
     }
 
-    /// The algorithm that serves it.
+    /// The name of the algorithm that serves the lock.
     pub fn algorithm(&self) -> &'static str {
         self.node().rule(self.rule()).info.name
     }
 
-    /// Can several be inside who share it?
+    /// Does the lock have a shared mode, in which several clients can be inside?
     pub fn serves_shared(&self) -> bool {
         self.node().rule(self.rule()).info.shared
     }
 
-    /// Wait for the lock, alone inside unless the request is made [`Acquire::shared`].
+    /// Acquire the lock, exclusively unless the request is made [`Acquire::shared`].
     ///
-    /// Where the permission is already at this node, the first poll returns the guard: a function
-    /// call on the caller's thread.
+    /// If this node already has the permission of its algorithm, the first poll returns the guard:
+    /// that is a function call on the caller's thread, without a message.
     pub fn lock(&self) -> Acquire<&Self> {
         Acquire::new(self)
     }
 
-    /// The same, with a guard that borrows nothing.
+    /// Acquire the lock as [`Handle::lock`] does, with a guard that borrows nothing.
     pub fn lock_owned(&self) -> Acquire<Self> {
         Acquire::new(self.clone())
     }
 
-    /// Take the lock if that is possible this very moment: nobody waits, and no other node has to
-    /// be asked. With an algorithm that asks every time, that is only in a group of one.
+    /// Acquire the lock only if that is possible immediately: no client waits for it, and no other
+    /// node has to be asked. With an algorithm that asks other nodes at every entry, this succeeds
+    /// only in a group of one.
     pub fn try_lock(&self) -> Result<Option<Guard<'_>>, AcquireError> {
         self.lock().try_now()
     }
 
-    /// The same, with a guard that borrows nothing.
+    /// Acquire the lock as [`Handle::try_lock`] does, with a guard that borrows nothing.
     pub fn try_lock_owned(&self) -> Result<Option<OwnedGuard>, AcquireError> {
         self.lock_owned().try_now()
     }
 
-    /// Why does anyone wait for this lock? Asks the other members, which have half a second to
-    /// answer, and goes on to the locks for which those inside wait.
-    pub async fn why(&self) -> Why {
+    /// Find out why requests for this lock wait. This asks the other members, which have half a
+    /// second to answer, and goes on to the locks for which its holders wait.
+    pub async fn why(&self) -> WaitReport {
         self.node().why(self.name()).await
     }
 
-    /// How many clients of this node wait for it.
+    /// How many clients of this node wait for the lock.
     pub fn waiting(&self) -> usize {
         self.node().shard(self.shard()).waiters(self.slot())
     }
@@ -114,23 +115,25 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// On whose behalf locks are asked for. Sessions that wait for each other in a circle, each holding
-/// a lock that the next one wants, are found and shown to whoever asks why they wait. A session
-/// belongs to the node that made it.
+/// A session, on whose behalf locks are requested. If sessions deadlock, each holding a lock for
+/// which the next one waits, [`Handle::why`] shows the circle. A session belongs to the node that
+/// made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session(u64);
 
 impl Session {
-    /// What a request belongs to that was made without a session: each stands for itself.
+    /// The session of a request that was made without one. Such requests are never part of a
+    /// deadlock.
     pub(crate) const NONE: Self = Self(0);
 
-    /// A session with a number of your own, for a service that numbers its sessions itself; it
-    /// must not use [`Node::session`](crate::Node::session) besides. 0 stands for no session.
+    /// Make a session with a given number, for a service that numbers its sessions itself. Such a
+    /// service must not use [`Node::session`](crate::Node::session) as well. The number 0 stands
+    /// for no session.
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number by which reports name it, unique at its node.
+    /// The number by which reports name the session; it is unique at its node.
     pub fn number(self) -> u64 {
         self.0
     }

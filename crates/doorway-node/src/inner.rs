@@ -17,18 +17,18 @@ use rustc_hash::FxHasher;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::clients::{Describe, OnLost};
-use crate::config::{Checked, Config, ConfigError, Mistake};
+use crate::config::{Config, ConfigError, Mistake, ValidConfig};
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::{AcquireError, StartError};
 use crate::link::Incarnation;
-use crate::locks::{ClientId, Counters, Out, Rule, Setup, Shard};
+use crate::lock_clients::{Describe, OnLost};
+use crate::locks::{ClientId, LockCounters, Rule, Setup, Shard, ShardEffects};
+use crate::messages::Message;
 use crate::net::{Peer, TooLong};
 use crate::patterns::Patterns;
 use crate::questions::Questions;
 use crate::recorder::Recorder;
 use crate::views::{ViewStore, Views};
-use crate::wire::Message;
 
 /// How many shards a node has: enough that threads rarely meet in one.
 const SHARDS: usize = 64;
@@ -64,6 +64,8 @@ pub(crate) struct Inner {
     pub(crate) raised: AtomicU64,
     /// Does it wait for former holders? Changes only under the lock of the views.
     pub(crate) reclaiming: AtomicBool,
+    /// The members for which the next view waits, as they were last logged.
+    pub(crate) awaited: Mutex<Vec<String>>,
     /// The highest view of a fence that was reclaimed.
     pub(crate) claimed: AtomicU64,
     began: Instant,
@@ -82,12 +84,12 @@ impl Inner {
     /// wait for former holders.
     pub(crate) fn new(
         config: &Config,
-        checked: Checked,
+        checked: ValidConfig,
         store: Box<dyn ViewStore>,
         seed: u64,
         reclaiming: bool,
     ) -> Result<Self, StartError> {
-        let Checked { patterns, rules } = checked;
+        let ValidConfig { patterns, rules } = checked;
         let names = store.members().to_vec();
         let me = names.iter().position(|name| *name == config.me).map(NodeId::at);
         let me = me.ok_or_else(|| ConfigError(vec![Mistake::NotAMember(config.me.clone())]))?;
@@ -125,6 +127,7 @@ impl Inner {
             over: watch::Sender::new(false),
             raised: AtomicU64::new(0),
             reclaiming: AtomicBool::new(reclaiming),
+            awaited: Mutex::default(),
             claimed: AtomicU64::new(0),
             began,
             waiting: AtomicUsize::new(0),
@@ -136,22 +139,22 @@ impl Inner {
             recorder,
             setup,
         };
-        node.advance(&mut node.views(), &mut Out::default());
+        node.advance(&mut node.views(), &mut ShardEffects::default());
         Ok(node)
     }
 
     /// The node stops: whoever holds a lock of it, or waits for one, is told.
     pub(crate) fn stop(&self) {
-        let mut out = Out::default();
+        let mut out = ShardEffects::default();
         self.end(&mut out);
         out.wakers.drain(..).for_each(Waker::wake);
     }
 
     /// Everyone who holds a lock of this node has lost it, and nobody gets one any more. Whoever is
     /// to be woken is left in `out`.
-    pub(crate) fn end(&self, out: &mut Out) {
+    pub(crate) fn end(&self, out: &mut ShardEffects) {
         for index in 0..self.shards() {
-            self.act(index, out, |shard, _, out| shard.end(out));
+            self.with_shard_deferred(index, out, |shard, _, out| shard.end(out));
         }
         self.over.send_replace(true);
     }
@@ -208,13 +211,13 @@ impl Inner {
     }
 
     /// Let something happen in a shard, and do what follows from it.
-    pub(crate) fn step<R>(
+    pub(crate) fn with_shard<R>(
         &self,
         index: usize,
-        act: impl FnOnce(&mut Shard, Duration, &mut Out) -> R,
+        act: impl FnOnce(&mut Shard, Duration, &mut ShardEffects) -> R,
     ) -> R {
-        let mut out = Out::default();
-        let result = self.act(index, &mut out, act);
+        let mut out = ShardEffects::default();
+        let result = self.with_shard_deferred(index, &mut out, act);
         out.wakers.drain(..).for_each(Waker::wake);
         if out.overdue {
             self.raise();
@@ -224,18 +227,18 @@ impl Inner {
 
     /// The same, but whoever is to be woken, and whether the next view is due, is left in `out`:
     /// for those who hold the lock of the views.
-    pub(crate) fn act<R>(
+    pub(crate) fn with_shard_deferred<R>(
         &self,
         index: usize,
-        out: &mut Out,
-        act: impl FnOnce(&mut Shard, Duration, &mut Out) -> R,
+        out: &mut ShardEffects,
+        act: impl FnOnce(&mut Shard, Duration, &mut ShardEffects) -> R,
     ) -> R {
         let now = self.now();
         let mut shard = self.shard(index);
         let result = act(&mut shard, now, out);
         let mut written = NodeSet::new();
-        for (to, step) in out.steps.drain(..) {
-            self.queue(to, &Message::Step(step));
+        for (to, message) in out.messages.drain(..) {
+            self.queue(to, &Message::Algorithm(message));
             written.insert(to);
         }
         if let Some(recorder) = &self.recorder {
@@ -258,7 +261,7 @@ impl Inner {
     }
 
     pub(crate) fn leave(&self, shard: usize, client: ClientId) {
-        self.step(shard, |shard, now, out| shard.leave(client, now, out));
+        self.with_shard(shard, |shard, now, out| shard.leave(client, now, out));
     }
 
     fn peer(&self, node: NodeId) -> Option<&Peer> {
@@ -334,7 +337,7 @@ impl Inner {
     }
 
     pub(crate) fn counters(&self) -> NodeCounters {
-        let mut counts = vec![Counters::default(); self.setup.rules.len()];
+        let mut counts = vec![LockCounters::default(); self.setup.rules.len()];
         for index in 0..self.shards() {
             let shard = self.shard(index).counters();
             counts.iter_mut().zip(shard).for_each(|(sum, more)| *sum += more);

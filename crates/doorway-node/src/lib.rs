@@ -1,8 +1,9 @@
 //! Named locks inside a Rust program, alone or in a group of nodes over a network.
 //!
 //! A node keeps any number of named locks and serves any number of clients. Among the nodes of a
-//! group the classical algorithms of mutual exclusion decide, each lock by its own: the very state
-//! machines of `doorway-core` that the laboratory simulates, checks and draws.
+//! group, classical algorithms of mutual exclusion decide who enters; each lock can have its own
+//! algorithm. These are the state machines of `doorway-core`, the same ones that the laboratory
+//! simulates, checks and draws.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -10,7 +11,7 @@
 //! use doorway_node::Node;
 //!
 //! let node = Node::alone(); // No peers, no configuration, no port.
-//! let orders = node.open("orders")?; // Looked up once, asked for often.
+//! let orders = node.open("orders")?; // Look it up once, acquire it often.
 //! let guard = orders.lock().await?;
 //! assert!(orders.try_lock()?.is_none());
 //! println!("inside, with fence {}", guard.fence());
@@ -22,9 +23,10 @@
 //! # Groups
 //!
 //! [`Node::start`] takes a [`Config`] that names the members of the group, and a certificate that
-//! proves which one this is. It is issued for `NODE.GROUP.doorway` by an authority that all of them
-//! trust; the name of its subject plays no part. With `openssl`, an authority and certificates for
-//! the nodes `a`, `b` and `c` of the group `shop`:
+//! proves which member this node is. The certificate is issued for `NODE.GROUP.doorway` by an
+//! authority that all members trust; the name of its subject does not matter. With `openssl`, an
+//! authority and certificates for the nodes `a`, `b` and `c` of the group `shop` are made like
+//! this:
 //!
 //! ```sh
 //! new="openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365"
@@ -35,8 +37,8 @@
 //! done
 //! ```
 //!
-//! Each node gets `ca.pem` and its own two files; `ca.key` can make anyone a member, so none of
-//! them needs it. Then, in the program of `a`:
+//! Each node needs `ca.pem` and its own two files. Keep `ca.key` elsewhere: with it, anyone can
+//! become a member. Then, in the program of `a`:
 //!
 //! ```no_run
 //! # #[tokio::main(flavor = "current_thread")]
@@ -70,42 +72,47 @@
 //! ```
 //!
 //! `cargo run -p doorway-node --example group -- NAME DIRECTORY` runs one of three such nodes on
-//! one machine, with the certificates of that directory.
+//! one machine, with the certificates in that directory.
 //!
-//! Alike at all members must be [`group`](Config::group), the names of the
-//! [`members`](Config::members) and their order, [`rules`](Config::rules) and
-//! [`algorithm`](Config::algorithm); nodes that differ refuse each other and say so. All else is a
-//! node's own affair, but for two things: an address must lead to its member from where it is
-//! written down, and [`silence`](Config::silence) must be longer than the
+//! Every member must be configured with the same [`group`](Config::group), [`rules`](Config::rules)
+//! and [`algorithm`](Config::algorithm), and with the same member names in the same order
+//! ([`members`](Config::members)). Nodes whose configurations differ refuse each other and log why.
+//! All other settings may differ, with two restrictions: an address must lead to its member from
+//! where it is configured, and [`silence`](Config::silence) must be longer than the
 //! [`heartbeat`](Config::heartbeat) of every other member.
 //!
 //! A node serves when it has met all other members; requests made before that wait. If nothing
-//! happens, [`Node::away`] tells who has not been met, [`Handle::why`] what a request waits for,
-//! and the log, under the target `doorway_node`, which addresses do not answer and who was refused.
+//! happens, [`Node::away`] tells which members have not been met, and [`Handle::why`] what a
+//! request waits for. The log, under the target `doorway_node`, tells which addresses do not answer
+//! and which nodes were refused.
 //!
-//! A node may stop, be killed and come back. Whatever its clients held ends with it; when it is
-//! back, all agree on a new *view* in which the locks begin anew with those still inside. Nobody
-//! who waits has to do anything about that. While a member stays away, the others go on, and a lock
-//! waits if its algorithm needs that member:
+//! A node may stop or be killed, and come back. Its clients lose what they held. When the node is
+//! back, all members agree on a new *view*, in which the locks start again with the clients that
+//! are still inside. Clients that wait keep waiting and need not do anything. While a member is
+//! unreachable, the others go on. A lock then waits only if its algorithm needs that member:
 //!
-//! - `ricart-agrawala`, `lamport`, `readers-writers` and mostly `raymond-k` at every entry;
-//! - `carvalho-roucairol` at the first entry in a view, and after that member has asked for it;
-//! - `suzuki-kasami`, `ricart-agrawala-token`, `naimi-trehel` and `raymond-tree` when it has the
-//!   token, or is on the way to it;
-//! - `maekawa` and its kin when it is in the quorum, `majority` only when half of all members are
-//!   away, and `central` when it is the first one.
+//! - `ricart-agrawala`, `lamport`, `readers-writers` and, in most cases, `raymond-k` need it at
+//!   every entry;
+//! - `carvalho-roucairol` needs it at the first entry in a view, and after that member has asked
+//!   for the lock;
+//! - `suzuki-kasami`, `ricart-agrawala-token`, `naimi-trehel` and `raymond-tree` need it if it has
+//!   the token, or is on the way to the token;
+//! - `maekawa` and its variants need it if it is in the quorum, `majority` only if half of all
+//!   members are unreachable, and `central` if it is the first member.
 //!
-//! Where the clients of a node live in other processes and hold locks through it, they outlive it
-//! when it is killed. [`Node::start_reclaiming`] starts one that neither grants a lock nor takes
-//! part in a view until [`Node::serve`]: meanwhile those who were inside [`Node::reclaim`] what
-//! they hold, under the fence that they have. The others go on as long as they can without it.
+//! If the clients of a node live in other processes and hold locks through it, they survive when
+//! the node is killed. For this case, [`Node::start_reclaiming`] starts a node that neither grants
+//! a lock nor takes part in a view until [`Node::serve`]. Until then, each client that was inside
+//! takes back its lock with [`Node::reclaim`], under the fence that it has. Meanwhile the other
+//! members go on as long as they can without the node.
 //!
 //! # Which algorithm
 //!
-//! Names are served by `carvalho-roucairol` unless a [`RuleConfig`] says otherwise: whoever was
-//! inside last comes in again without a message. `readers-writers` lets those in together who ask
-//! for the lock [`shared`](Acquire::shared), `raymond-k` as many as there are permits. All those
-//! for which [`served`] has a name can be chosen; `doorway list` describes them.
+//! Locks are served by `carvalho-roucairol` unless a [`RuleConfig`] says otherwise: with it, the
+//! node that was inside last enters again without a message. `readers-writers` lets clients that
+//! ask for the lock [`shared`](Acquire::shared) enter together, and `raymond-k` as many clients as
+//! there are permits. [`served`] names all algorithms that can be chosen; `doorway list` describes
+//! them.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -127,22 +134,22 @@
 //! ```
 //!
 //! The clients of one node pass a lock among themselves without a message, at most
-//! [`Config::handovers`] times while another node waits for it.
+//! [`Config::handovers`] times in a row while another node waits for it.
 //!
 //! # Several locks, and locks that are lost
 //!
-//! Whoever needs several locks takes them with [`Node::lock_all`], and nobody who does so waits in
-//! a circle. Work that can be broken off should be when its lock is lost:
+//! A client that needs several locks acquires them with [`Node::lock_all`]; clients that do so
+//! never deadlock with each other. If work can be cancelled, cancel it when its lock is lost:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let node = doorway_node::Node::alone();
 //! # async fn move_stock() {}
-//! let guards = node.lock_all(&["stock/1", "stock/2"]).await?; // Both, or none.
+//! let guards = node.lock_all(&["stock/1", "stock/2"]).await?; // Both, or neither.
 //! tokio::select! {
 //!     () = move_stock() => {}
-//!     () = guards[0].lost() => println!("someone else may be inside"),
+//!     () = guards[0].lost() => println!("the lock is lost: another client may be inside"),
 //! }
 //! # Ok(())
 //! # }
@@ -150,35 +157,36 @@
 //!
 //! # What is promised
 //!
-//! - No two are inside who may not be. A node that crashes takes its clients with it.
-//! - Every grant has a [`Fence`], which grows from one exclusive grant to the next, whatever stops
-//!   and starts: a resource that remembers the highest one it has seen can turn away whoever comes
-//!   too late. A node without [`Config::data`] begins anew when its process does.
-//! - Dropping a request at any moment withdraws it, dropping a guard releases the lock. Errors say
-//!   that nothing is held.
-//! - A lock can be lost: when its node or the runtime in which it was started is stopped, when
-//!   another process takes the place of the node, or when the lock breaks because a member does
-//!   what its algorithm forbids. Then [`Held::lost`] returns. No lock, this one included, undoes
-//!   what a paused holder does later.
+//! - Mutual exclusion: no two clients are inside a lock that may not be inside together. Clients of
+//!   a node that crashes do not count as inside any more.
+//! - Every grant has a [`Fence`]. Fences grow from one exclusive grant to the next, also across
+//!   restarts. A resource that remembers the highest fence that it has seen can refuse a client
+//!   that comes too late. For a node without [`Config::data`], fences start again when its process
+//!   does.
+//! - Dropping a request at any time withdraws it, and dropping a guard releases the lock. An error
+//!   means that nothing is held.
+//! - A lock can be lost: when its node stops or the runtime in which the node was started ends,
+//!   when another process takes the place of the node, or when the lock breaks because a member
+//!   violates its algorithm. Then [`LockGuard::lost`] returns. No lock service, this one included,
+//!   can undo what a paused holder does later.
 //!
 //! # Recording
 //!
-//! A node whose [`Config::record`] names a file writes down what its locks do: who asks, enters and
-//! leaves, and every message of their algorithms. `doorway diagram --recorded FILE...` takes the
-//! files of all members, steps the algorithm through what happened to see that it was right, and
-//! draws it. Recording costs a little wherever something happens, and nothing when it is off. It
-//! never holds up a lock: it ends, with a line in the log, when the disk is full or too slow.
+//! If [`Config::record`] names a file, the node writes to it what its locks do: requests, entries,
+//! releases, and every message of the algorithms. `doorway diagram --recorded FILE...` takes the
+//! files of all members, replays the recorded events through the algorithm to check them, and draws
+//! them. Recording costs a little wherever something happens, and nothing when it is off. It never
+//! delays a lock: if the disk is full or too slow, the recording ends with a line in the log.
 //!
 //! # Versions
 //!
-//! The minimum Rust version is 1.95; raising it is no breaking change but is said in the changelog.
-//! Versions follow semantic versioning for all that can be named from the root of the crate;
-//! [`link`], [`locks`], [`net`], [`views`] and [`wire`] are open so that they can be tested and
-//! studied, and what else they hold may change in any release. Nodes agree on a version of the
-//! protocol when they meet, so that a group can be upgraded node by node.
+//! The minimum Rust version is 1.95. Raising it is not a breaking change, but the changelog says
+//! so. Semantic versioning covers everything that can be named from the root of the crate. The
+//! modules [`link`], [`locks`], [`messages`], [`net`] and [`views`] are public so that they can be
+//! tested and studied; what else they contain may change in any release. Nodes agree on a version
+//! of the protocol when they connect, so that a group can be upgraded node by node.
 
 mod acquire;
-mod clients;
 mod config;
 mod counters;
 mod error;
@@ -186,36 +194,41 @@ mod guard;
 mod handle;
 mod inner;
 pub mod link;
+mod lock_clients;
 pub mod locks;
+pub mod messages;
+mod mode;
 pub mod net;
 mod node;
 mod patterns;
 mod questions;
+// The examples of both READMEs are tested with those of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod crate_readme {}
 mod reclaim;
 mod recorder;
-mod running;
+mod runtime;
 mod turnover;
 mod upper;
 pub mod views;
+mod wait_report;
 mod wait_span;
-mod why;
-pub mod wire;
 
 pub use acquire::Acquire;
-pub use clients::{Describe, LockClients, OnLost};
 pub use config::{Config, ConfigError, MemberConfig, Mistake, RuleConfig, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
-pub use doorway_core::Mode;
-pub use doorway_protocol::{Fence, Name, NameError};
+pub use doorway_protocol::{Fence, Mode, Name, NameError};
 pub use error::{AcquireError, Lost, StartError};
-pub use guard::{Guard, Held, OwnedGuard};
+pub use guard::{Guard, LockGuard, OwnedGuard};
 pub use handle::{Handle, Session};
-pub use locks::{Counters, Fault, RuleError, served};
+pub use lock_clients::{Describe, LockClients, OnLost};
+pub use locks::{Fault, LockCounters, RuleError, served};
 pub use net::{IdentityError, LinkReport, Network, Traffic};
 pub use node::Node;
 pub use reclaim::ReclaimError;
 pub use views::StoreError;
-pub use why::{Waiter, Who, Why};
+pub use wait_report::{LockClient, WaitReport, Waiter};

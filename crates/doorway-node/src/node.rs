@@ -1,4 +1,4 @@
-//! A node of a group, as a program sees it.
+//! The node: the entry point of this crate.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -7,23 +7,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::Acquire;
-use crate::clients::LockClients;
 use crate::config::{Config, TlsConfig};
 use crate::counters::NodeCounters;
 use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::inner::Inner;
+use crate::lock_clients::LockClients;
+use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::reclaim::{ReclaimError, reclaim};
-use crate::running::{Links, Running};
+use crate::runtime::{LinkTask, NodeRuntime};
 use crate::views::Volatile;
-use crate::why::Why;
-use doorway_core::Mode;
-use doorway_protocol::{Fence, Name, NameError};
+use crate::wait_report::WaitReport;
+use doorway_protocol::{Fence, Mode, Name, NameError};
 
-/// A node. Copies are the same node. It runs until [`Node::stop`], or until the last copy is gone
-/// and no handle, request or guard of it is left.
+/// A node of a group, or a node without peers. Clones are the same node. It runs until
+/// [`Node::stop`], or until the last clone and all of its handles, requests and guards are dropped.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -35,54 +35,56 @@ use doorway_protocol::{Fence, Name, NameError};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Node(Arc<Running>);
+pub struct Node(Arc<NodeRuntime>);
 
 impl Node {
-    /// A node without peers: no configuration, no certificate, no port. Its fences grow while the
-    /// process lives; one that is started with [`Config::data`] goes on where it stopped.
+    /// Make a node without peers: no configuration, no certificate, no port. Its fences grow while
+    /// the process lives. For fences that keep growing after a restart, use [`Node::start`] with
+    /// [`Config::data`].
     pub fn alone() -> Self {
         let config = Config::default();
-        let checked = config.check().expect("nothing can be wrong with the defaults");
+        let checked = config.check().expect("the default configuration has no mistakes");
         let store = Box::new(Volatile::new(config.me.clone()));
         let inner = Inner::new(&config, checked, store, 0, false);
         let inner = Arc::new(inner.expect("an epoch in memory can be raised"));
-        Self(Arc::new(Running { inner, links: Links::default() }))
+        Self(Arc::new(NodeRuntime { inner, links: LinkTask::default() }))
     }
 
-    /// Start a node. It serves as soon as it has met all other members; requests made before wait.
+    /// Start a node. It serves as soon as it has met all other members; requests made before that
+    /// wait.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         Self::start_on(Tcp, config).await
     }
 
-    /// Start a node on a network of your own, such as a simulated one.
+    /// Start a node on another network than TCP, such as a simulated one.
     pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
-        Self::begin(network, config, false).await
+        Self::launch(network, config, false).await
     }
 
-    /// Start a node whose process was killed, not stopped, while clients that live on in other
-    /// processes held its locks. Until [`Node::serve`] it grants nothing and takes no part in a
-    /// view, and they can [`reclaim`](Self::reclaim) what they hold. Meanwhile requests wait, and
-    /// the other members go on as if this one were away.
+    /// Start a node after its process was killed, not stopped, while clients in other processes
+    /// held its locks. Until [`Node::serve`] the node grants nothing and takes no part in a view,
+    /// and those clients can [`reclaim`](Self::reclaim) what they hold. Meanwhile new requests
+    /// wait, and the other members go on as if this one were unreachable.
     pub async fn start_reclaiming(config: Config) -> Result<Self, StartError> {
-        Self::begin(Tcp, config, true).await
+        Self::launch(Tcp, config, true).await
     }
 
-    /// The same on a network of your own.
+    /// Start a node as [`Node::start_reclaiming`] does, on another network than TCP.
     pub async fn start_reclaiming_on<N: Network>(
         network: N,
         config: Config,
     ) -> Result<Self, StartError> {
-        Self::begin(network, config, true).await
+        Self::launch(network, config, true).await
     }
 
-    async fn begin<N: Network>(
+    async fn launch<N: Network>(
         network: N,
         config: Config,
         reclaiming: bool,
     ) -> Result<Self, StartError> {
         let seed = config.seed.unwrap_or_else(|| RandomState::new().hash_one(&config.me));
         let checked = config.check()?;
-        // Read before the epoch is raised: certificates that are no good cost nothing.
+        // Read the certificates before the epoch is raised: bad certificates must change nothing.
         let identity = match &config.tls {
             Some(tls) if config.members.len() > 1 => {
                 Some(Identity::from_pem(&tls.ca, &tls.certificate, &tls.key)?)
@@ -91,17 +93,17 @@ impl Node {
         };
         let inner = Arc::new(Inner::new(&config, checked, config.store()?, seed, reclaiming)?);
         let links = match identity {
-            Some(identity) => Links::start(network, &config, identity, &inner, seed).await?,
-            None => Links::default(),
+            Some(identity) => LinkTask::start(network, &config, identity, &inner, seed).await?,
+            None => LinkTask::default(),
         };
-        Ok(Self(Arc::new(Running { inner, links })))
+        Ok(Self(Arc::new(NodeRuntime { inner, links })))
     }
 
-    /// Hold a lock again that was held, under this fence, when the process before this one ended.
-    /// It counts as held when the next view begins; fences of later grants are higher.
+    /// Take back a lock that a client held under this fence when the process before this one ended.
+    /// The lock counts as held when the next view begins; fences of later grants are higher.
     ///
-    /// The node cannot know who held what. Whoever calls this has to have reason to believe it: a
-    /// lock that a client of another member is inside of breaks for both.
+    /// The node does not know who held what, so the caller must be sure. A lock that a client of
+    /// another member holds at the same time breaks for both.
     pub fn reclaim(
         &self,
         name: &str,
@@ -109,23 +111,23 @@ impl Node {
         fence: Fence,
         session: Session,
     ) -> Result<OwnedGuard, ReclaimError> {
-        reclaim(self.open(name)?, mode, fence, session)
+        reclaim(self.open(name)?, to_algorithm(mode), fence, session)
     }
 
-    /// Former holders have reclaimed their locks, or have had the time to: serve. A node that
-    /// serves goes on.
+    /// Begin to serve: former holders have reclaimed their locks, or have had the time to do so. A
+    /// node that serves already goes on.
     pub fn serve(&self) {
         self.0.inner.serve();
     }
 
-    /// Does the node wait for former holders, until [`Node::serve`]?
+    /// Does the node still wait for former holders, because [`Node::serve`] was not called yet?
     pub fn is_reclaiming(&self) -> bool {
         self.0.inner.is_reclaiming()
     }
 
-    /// Show another certificate, of the same authority or another, from the next connection on.
-    /// Connections that are up live on. Nothing changes if it cannot be used, or is not the one of
-    /// this node. A node without peers has no use for it.
+    /// Use another certificate, of the same authority or another, from the next connection on.
+    /// Existing connections stay open. If the certificate cannot be used, or is not issued for this
+    /// node, nothing changes. A node without peers ignores the call.
     pub fn renew(&self, tls: &TlsConfig) -> Result<(), IdentityError> {
         let (inner, links) = (&self.0.inner, &self.0.links);
         let Some(identity) = &links.identity else { return Ok(()) };
@@ -147,9 +149,9 @@ impl Node {
         &self.0.inner.group
     }
 
-    /// The clients of this node by lock, in the order of the locks' names: the first `limit` locks
-    /// that are wanted, whose names begin with `prefix` and come after `after`. Locks without
-    /// clients are left out. Every lock that this node knows is looked at, whatever the limit, and
+    /// List the clients of this node by lock, in the order of the locks' names: the first `limit`
+    /// locks whose names begin with `prefix`, come after `after`, and satisfy `wanted`. Locks
+    /// without clients are left out. The call looks at every lock in memory, whatever the limit.
     /// `wanted` must not call the node.
     pub fn locks(
         &self,
@@ -161,19 +163,20 @@ impl Node {
         self.0.inner.locks(prefix, after, limit, wanted)
     }
 
-    /// The clients of this node that are inside of this lock or wait for it, if there are any.
+    /// The clients of this node that hold this lock or wait for it, if there are any.
     pub fn clients_of(&self, name: &Name) -> Option<LockClients> {
         self.0.inner.clients_by(name.clone())
     }
 
-    /// Why does anyone wait for this lock? See [`Handle::why`].
-    pub async fn why(&self, name: &str) -> Result<Why, NameError> {
+    /// Find out why requests for this lock wait. See [`Handle::why`].
+    pub async fn why(&self, name: &str) -> Result<WaitReport, NameError> {
         Ok(self.0.inner.why(&Name::new(name)?).await)
     }
 
-    /// Stop the node. Whoever holds one of its locks has lost it; requests that wait fail. When
-    /// this returns, its port and its directory are free, whoever else has called it, or called it
-    /// before and given up. A node whose last copy is dropped stops too, but some time later.
+    /// Stop the node. Clients that hold one of its locks lose it, and waiting requests fail. When
+    /// this returns, the port and the directory of the node are free. That also holds for several
+    /// callers at a time, and after a call that was cancelled. A node whose last clone is dropped
+    /// stops too, but some time later.
     pub async fn stop(&self) {
         self.0.inner.stop();
         self.0.links.stopped().await;
@@ -183,17 +186,17 @@ impl Node {
         }
     }
 
-    /// Look a lock up once, to ask for it many times.
+    /// Look up a lock once, to acquire it many times.
     pub fn open(&self, name: &str) -> Result<Handle, NameError> {
         Ok(Handle::new(Arc::clone(&self.0), Name::new(name)?))
     }
 
-    /// The same with a name that was checked before.
+    /// Look up a lock by a name that is already known to be valid.
     pub fn open_name(&self, name: Name) -> Handle {
         Handle::new(Arc::clone(&self.0), name)
     }
 
-    /// Wait for a lock. See [`Handle::lock`].
+    /// Acquire a lock. See [`Handle::lock`].
     pub fn lock(&self, name: &str) -> Acquire<Handle> {
         match self.open(name) {
             Ok(handle) => Acquire::new(handle),
@@ -201,20 +204,20 @@ impl Node {
         }
     }
 
-    /// Take a lock if that is possible this very moment. See [`Handle::try_lock`].
+    /// Acquire a lock only if that is possible immediately. See [`Handle::try_lock`].
     pub fn try_lock(&self, name: &str) -> Result<Option<OwnedGuard>, AcquireError> {
         self.open(name)?.try_lock_owned()
     }
 
-    /// Wait for several locks, each exclusive, and hold all of them or none. They are taken in the
-    /// order of their names, so that nobody who takes several locks like this waits in a circle.
-    /// The guards come in that order; a name given twice is taken once.
+    /// Acquire several locks, each exclusively, and hold all of them or none. They are acquired in
+    /// the order of their names, so callers of this method never deadlock with each other. The
+    /// guards come in that order; a name given twice is acquired once.
     pub async fn lock_all(&self, names: &[&str]) -> Result<Vec<OwnedGuard>, AcquireError> {
         let mut ordered = names.to_vec();
         ordered.sort_unstable();
         ordered.dedup();
         let session = self.session();
-        // A name that is wrong is found before anything is taken.
+        // An invalid name must be found before any lock is taken.
         let handles: Result<Vec<Handle>, NameError> =
             ordered.iter().map(|name| self.open(name)).collect();
         let mut guards = Vec::with_capacity(ordered.len());
@@ -224,18 +227,18 @@ impl Node {
         Ok(guards)
     }
 
-    /// Which members cannot be reached, and for how long. What their algorithms need them for
-    /// waits until they are back.
+    /// The members that cannot be reached, and for how long. Locks whose algorithm needs one of
+    /// them wait until it is back.
     pub fn away(&self) -> Vec<(String, Duration)> {
         self.0.inner.away()
     }
 
-    /// What the node has counted.
+    /// The counters of the node.
     pub fn counters(&self) -> NodeCounters {
         self.0.inner.counters()
     }
 
-    /// A new session: on whose behalf locks are asked for.
+    /// Open a session, on whose behalf locks can be requested.
     pub fn session(&self) -> Session {
         Session::new(self.0.inner.next_session())
     }

@@ -1,4 +1,4 @@
-//! Asking the peers what only they know, and putting the answers together.
+//! Asks the other members about a lock, and puts their answers together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,54 +9,56 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use crate::clients::cut;
 use crate::inner::Inner;
-use crate::why::{Waiter, Waits, Who, Why};
-use crate::wire::{Answer, ClientReport, Message, Question, Stand};
+use crate::lock_clients::cut;
+use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
+use crate::mode::to_client;
+use crate::wait_report::{LockClient, WaitReport, Waiter, Waits};
 
-/// How long the peers have to answer.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long the other members have to answer.
+const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many locks away a circle is looked for.
+/// How many locks beyond the first one the search for a deadlock follows.
 const REACH: usize = 32;
 
-/// How many clients a node tells of at most in one answer: twice as many fit into a message.
-const TOLD: usize = 1024;
+/// How many clients of a lock a node reports at most in one answer. A message has room for twice as
+/// many.
+const REPORTED: usize = 1024;
 
-/// The questions that wait for answers, by their numbers.
+/// The questions to which answers may still come.
 #[derive(Debug, Default)]
-pub(crate) struct Questions(Mutex<Open>);
+pub(crate) struct Questions(Mutex<QuestionTable>);
 
 #[derive(Debug, Default)]
-struct Open {
+struct QuestionTable {
     last: u64,
     waiting: BTreeMap<u64, mpsc::UnboundedSender<(NodeId, Answer)>>,
 }
 
-/// A question that was asked; dropping it ends the wait.
-struct Asked<'a> {
+/// A question that was asked. Dropping it closes the question.
+struct OpenQuestion<'a> {
     questions: &'a Questions,
     number: u64,
     answers: mpsc::UnboundedReceiver<(NodeId, Answer)>,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         self.questions.0.lock().waiting.remove(&self.number);
     }
 }
 
 impl Questions {
-    fn ask(&self) -> Asked<'_> {
+    fn ask(&self) -> OpenQuestion<'_> {
         let (sender, answers) = mpsc::unbounded_channel();
         let mut open = self.0.lock();
         open.last += 1;
         let number = open.last;
         open.waiting.insert(number, sender);
-        Asked { questions: self, number, answers }
+        OpenQuestion { questions: self, number, answers }
     }
 
-    /// An answer has come; one to no question that is open is dropped.
+    /// Pass on an answer that has arrived. An answer to a question that is closed is dropped.
     pub(crate) fn answered(&self, from: NodeId, number: u64, answer: Answer) {
         if let Some(sender) = self.0.lock().waiting.get(&number) {
             let _ = sender.send((from, answer));
@@ -64,88 +66,91 @@ impl Questions {
     }
 }
 
-/// What one node said of a lock, and when.
-struct Heard {
+/// The answer of one node about a lock, and when it came.
+struct NodeAnswer {
     node: NodeId,
     clients: Vec<ClientReport>,
     at: Instant,
 }
 
 impl Inner {
-    /// Answer a question of a peer.
+    /// Answer a question of another member.
     pub(crate) fn answer(&self, question: &Question) -> Answer {
         let Question::Clients(lock) = question;
         Answer::Clients(self.clients_of(lock))
     }
 
-    /// The clients of a lock at this node, and all that those of them inside wait for.
+    /// The clients of a lock at this node, and the waiting requests of its holders' sessions for
+    /// other locks.
     fn clients_of(&self, lock: &Name) -> Vec<ClientReport> {
         let now = self.now();
         let mut clients = self.shard(self.shard_of(lock)).reports(Some(lock), now);
-        clients.truncate(TOLD);
-        let inside = |client: &&ClientReport| matches!(client.stand, Stand::Inside(_));
+        clients.truncate(REPORTED);
+        let inside = |client: &&ClientReport| matches!(client.status, ClientStatus::Inside(_));
         let sessions: BTreeSet<u64> =
             clients.iter().filter(inside).map(|client| client.session).collect();
         if sessions.iter().any(|session| *session != 0) {
             for index in 0..self.shards() {
                 let reports = self.shard(index).reports(None, now).into_iter();
                 clients.extend(reports.filter(|client| {
-                    let waits = matches!(client.stand, Stand::Waiting(_)) && client.lock != *lock;
+                    let waits =
+                        matches!(client.status, ClientStatus::Waiting(_)) && client.lock != *lock;
                     waits && client.session != 0 && sessions.contains(&client.session)
                 }));
             }
         }
-        clients.truncate(2 * TOLD);
+        clients.truncate(2 * REPORTED);
         self.describe(&mut clients);
         clients
     }
 
-    /// Everything that can be found out about a lock and those who wait for it here.
-    pub(crate) async fn why(&self, lock: &Name) -> Why {
-        let heard = self.hear(lock).await;
+    /// Find out all that can be known about a lock and the clients that wait for it here.
+    pub(crate) async fn why(&self, lock: &Name) -> WaitReport {
+        let heard = self.ask_all(lock).await;
         let mut waits = Waits::default();
         let mut locks = BTreeSet::from([lock.clone()]);
-        note(&mut waits, &heard);
+        add_reports(&mut waits, &heard);
         let mut ahead = waits.beyond(lock);
-        // From lock to lock, as far as those inside wait for another.
+        // Follow the sessions that hold a lock and wait for another one, from lock to lock.
         for _ in 0..REACH {
             let Some(next) = ahead.pop_first() else { break };
             if locks.insert(next.clone()) {
-                note(&mut waits, &self.hear(&next).await);
+                add_reports(&mut waits, &self.ask_all(&next).await);
                 ahead.extend(waits.beyond(&next));
             }
         }
-        self.tell(lock, &heard, &waits)
+        self.report(lock, &heard, &waits)
     }
 
-    /// Ask everyone about a lock, ourselves first.
-    async fn hear(&self, lock: &Name) -> Vec<Heard> {
-        let own = Heard { node: self.setup.me, clients: self.clients_of(lock), at: Instant::now() };
+    /// Ask all members that are connected about a lock. The answer of this node comes first.
+    async fn ask_all(&self, lock: &Name) -> Vec<NodeAnswer> {
+        let own =
+            NodeAnswer { node: self.setup.me, clients: self.clients_of(lock), at: Instant::now() };
         let mut heard = vec![own];
         let mut asked = self.questions.ask();
         let question = Message::Ask(asked.number, Question::Clients(lock.clone()));
         let up = self.peers().filter(|peer| peer.is_up());
         let due = up.map(|peer| self.send(peer.id(), &question)).count();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while heard.len() <= due {
             let Ok(Some((node, answer))) = timeout_at(deadline, asked.answers.recv()).await else {
                 break;
             };
             let Answer::Clients(clients) = answer;
             if heard.iter().any(|earlier| earlier.node == node) {
-                continue; // Nobody is asked twice.
+                continue; // Each member is asked once, so a second answer is wrong.
             }
-            heard.push(Heard { node, clients, at: Instant::now() });
+            heard.push(NodeAnswer { node, clients, at: Instant::now() });
         }
         heard
     }
 
-    fn tell(&self, lock: &Name, heard: &[Heard], waits: &Waits) -> Why {
+    fn report(&self, lock: &Name, heard: &[NodeAnswer], waits: &Waits) -> WaitReport {
         let me = self.setup.me;
         let missing = self.unheard(lock);
         let awaited = self.views().missing();
         let view = self.view();
-        let mut why = Why {
+        let mut why = WaitReport {
             lock: lock.clone(),
             view,
             holders: Vec::new(),
@@ -156,13 +161,13 @@ impl Inner {
             reclaiming: self.all_reclaiming(),
             silent: Vec::new(),
         };
-        for Heard { node, clients, at } in heard {
+        for NodeAnswer { node, clients, at } in heard {
             for client in clients.iter().filter(|client| client.lock == *lock) {
                 let who = self.who(*node, client, at.elapsed());
-                match client.stand {
-                    Stand::Inside(_) => why.holders.push(who),
-                    Stand::Waiting(_) if *node != me => why.elsewhere.push(who),
-                    Stand::Waiting(place) => {
+                match client.status {
+                    ClientStatus::Inside(_) => why.holders.push(who),
+                    ClientStatus::Waiting(_) if *node != me => why.elsewhere.push(who),
+                    ClientStatus::Waiting(place) => {
                         let circle = waits.circle((me, client.session));
                         let circle = circle.map(|circle| self.named(&circle));
                         why.waiters.push(Waiter { circle, ..waiter(who, place, &missing) });
@@ -176,14 +181,14 @@ impl Inner {
         why
     }
 
-    pub(crate) fn who(&self, node: NodeId, client: &ClientReport, age: Duration) -> Who {
-        Who {
+    pub(crate) fn who(&self, node: NodeId, client: &ClientReport, age: Duration) -> LockClient {
+        LockClient {
             node: self.names[node.index()].clone(),
             session: (client.session != 0).then_some(client.session),
-            mode: client.mode,
-            fence: match client.stand {
-                Stand::Inside(fence) => Some(fence),
-                Stand::Waiting(_) => None,
+            mode: to_client(client.mode),
+            fence: match client.status {
+                ClientStatus::Inside(fence) => Some(fence),
+                ClientStatus::Waiting(_) => None,
             },
             since: Duration::from_millis(client.since_ms),
             age,
@@ -191,7 +196,8 @@ impl Inner {
         }
     }
 
-    /// Who was asked for this node's request and has not answered since.
+    /// The members to which this node has sent something for its request, and from which it has
+    /// heard nothing since.
     pub(crate) fn unheard(&self, lock: &Name) -> Vec<String> {
         let unheard = self.shard(self.shard_of(lock)).unheard(lock);
         unheard.into_iter().map(|node| self.names[node.index()].clone()).collect()
@@ -203,17 +209,17 @@ impl Inner {
     }
 }
 
-/// A client of this node that waits, in no circle as far as is known.
-pub(crate) fn waiter(who: Who, place: u32, missing: &[String]) -> Waiter {
-    let Who { session, client, mode, since, .. } = who;
+/// A waiting client of this node, with no deadlock found yet.
+pub(crate) fn waiter(who: LockClient, place: u32, missing: &[String]) -> Waiter {
+    let LockClient { session, client, mode, since, .. } = who;
     let (place, missing) = (place as usize, missing.to_vec());
     Waiter { session, client, mode, place, since, missing, circle: None }
 }
 
-fn note(waits: &mut Waits, heard: &[Heard]) {
-    for Heard { node, clients, .. } in heard {
+fn add_reports(waits: &mut Waits, heard: &[NodeAnswer]) {
+    for NodeAnswer { node, clients, .. } in heard {
         for client in clients {
-            waits.note(*node, client);
+            waits.add(*node, client);
         }
     }
 }

@@ -9,12 +9,12 @@ use std::task::Waker;
 use doorway_core::{Mode, NodeId};
 use doorway_protocol::{Fence, NameError};
 
-use crate::guard::{Held, OwnedGuard};
+use crate::guard::{LockGuard, OwnedGuard};
 use crate::handle::{Handle, Session};
 use crate::inner::Inner;
-use crate::locks::{Out, Unclaimed};
-use crate::views::{Learned, Views};
-use crate::wire::Message;
+use crate::locks::{ReclaimRefusal, ShardEffects};
+use crate::messages::Message;
+use crate::views::{LearnOutcome, Views};
 
 /// Why a lock was not held again. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +75,7 @@ impl Inner {
 
     /// Former holders have reported, or had time to: from now on the node takes part in views.
     pub(crate) fn serve(&self) {
-        let mut out = Out::default();
+        let mut out = ShardEffects::default();
         let mut views = self.views();
         // Whoever reclaims has the lock of the views, so that nobody is in the middle of it.
         if !self.reclaiming.swap(false, Ordering::Relaxed) || self.is_over() {
@@ -89,21 +89,21 @@ impl Inner {
 
     /// While nobody has been told our epoch, one that others know of us as high was of another
     /// process: the directory was copied, or an old one put back.
-    pub(crate) fn spent(&self, views: &Views, epochs: &[u64]) -> Option<Learned> {
+    pub(crate) fn spent(&self, views: &Views, epochs: &[u64]) -> Option<LearnOutcome> {
         let me = self.setup.me.index();
         let told = epochs.get(me).filter(|told| **told == views.epochs()[me]);
-        told.filter(|_| self.is_reclaiming()).map(|told| Learned::Overtaken(*told))
+        told.filter(|_| self.is_reclaiming()).map(|told| LearnOutcome::Overtaken(*told))
     }
 
     /// Those who have reclaimed what cannot have been held have lost it.
-    pub(crate) fn disown(&self, view: u64, out: &mut Out) {
+    pub(crate) fn disown(&self, view: u64, out: &mut ShardEffects) {
         // Nobody reclaims any more, so this is looked at once.
         if self.claimed.swap(0, Ordering::Relaxed) < view {
             return;
         }
         tracing::error!(view, "locks were reclaimed under fences that were never given");
         for index in 0..self.shards() {
-            self.act(index, out, |shard, _, out| shard.disown(view, out));
+            self.with_shard_deferred(index, out, |shard, _, out| shard.disown(view, out));
         }
     }
 }
@@ -133,15 +133,16 @@ pub(crate) fn reclaim(
     if fence.view() >= next {
         return Err(ReclaimError::Future { fence, next });
     }
-    let claimed = node.act(handle.shard(), &mut Out::default(), |shard, now, _| {
-        shard.reclaim(handle.slot(), mode, fence, session.number(), now)
-    });
+    let claimed =
+        node.with_shard_deferred(handle.shard(), &mut ShardEffects::default(), |shard, now, _| {
+            shard.reclaim(handle.slot(), mode, fence, session.number(), now)
+        });
     let client = match claimed {
         Ok(client) => client,
-        Err(Unclaimed::Taken) => return Err(ReclaimError::Taken(name())),
-        Err(Unclaimed::TooLate) => return Err(ReclaimError::TooLate),
+        Err(ReclaimRefusal::Taken) => return Err(ReclaimError::Taken(name())),
+        Err(ReclaimRefusal::TooLate) => return Err(ReclaimError::TooLate),
     };
     node.claimed.fetch_max(fence.view(), Ordering::Relaxed);
     drop(views);
-    Ok(Held::new(handle, client, fence))
+    Ok(LockGuard::new(handle, client, fence))
 }

@@ -1,8 +1,7 @@
-//! The recording of a node: what its locks do, as lines of JSON that the laboratory reads.
+//! The recording of a node: what its locks do, in the format of [`doorway_protocol::recording`].
 //!
-//! A file begins with a line about the node. Every start of the node adds such a line and those
-//! of its locks, so that the file tells what came before and after a crash. The lines are written
-//! by a thread of their own: the locks put what they did into a queue and wait for nothing.
+//! The lines are written by a thread of their own. The locks put their events into a queue and
+//! never wait for the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
@@ -13,34 +12,34 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use doorway_core::{Holder, Mode, NodeId};
+use doorway_core::{Holder, NodeId};
+use doorway_protocol::recording::{self, End, EndLine, Event, Header, LockLine};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::locks::{Did, Record, Rule, Setup};
+use crate::locks::{LockEvent, Record, Rule, Setup};
+use crate::mode::to_client;
 
-/// How many steps of locks may be on their way to the file.
+/// How many records may wait to be written.
 const QUEUE: usize = 1 << 16;
 
 /// How long a node that stops waits for a slow disk.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The version of the format.
-const VERSION: u32 = 1;
-
-/// The recording of a node that runs.
+/// The recording of a running node.
 pub(crate) struct Recorder {
-    /// Closed when the recording has ended.
+    /// None when the recording has ended.
     queue: Mutex<Option<SyncSender<Record>>>,
     overflowed: Arc<AtomicBool>,
-    /// Closed when the writer has ended.
+    /// Closed when the writer thread has ended.
     written: watch::Receiver<()>,
 }
 
 impl Recorder {
-    /// Record to a file, after what it holds. One that cannot be written is said, and no harm.
+    /// Append to a recording. If the file cannot be opened, the node logs the error and runs
+    /// without a recording.
     pub(crate) fn start(
         path: &Path,
         group: &str,
@@ -51,7 +50,8 @@ impl Recorder {
         match Self::open(path, group, names, setup, began) {
             Ok(recorder) => Some(recorder),
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "nothing is recorded");
+                let path = path.display();
+                tracing::error!(%path, %error, "cannot open the recording, running without it");
                 None
             }
         }
@@ -66,10 +66,10 @@ impl Recorder {
     ) -> io::Result<Self> {
         let file = open(path)?;
         let header = Header {
-            recording: VERSION,
-            group,
-            node: &names[setup.me.index()],
-            members: names,
+            recording: recording::VERSION,
+            group: group.to_owned(),
+            node: names[setup.me.index()].clone(),
+            members: names.to_vec(),
             began: micros(began.duration_since(UNIX_EPOCH).unwrap_or_default()),
         };
         let mut out = BufWriter::new(file);
@@ -86,14 +86,14 @@ impl Recorder {
         let (writing, written) = watch::channel(());
         thread::Builder::new().name("doorway-record".to_owned()).spawn(move || {
             if let Err(error) = writer.run(&records) {
-                tracing::error!(path, %error, "the recording ends, for it cannot be written");
+                tracing::error!(path, %error, "the recording ends: the file cannot be written");
             }
             drop(writing);
         })?;
         Ok(Self { queue: Mutex::new(Some(queue)), overflowed, written })
     }
 
-    /// Write down what a lock did. This never waits: when the file is too slow, the recording ends.
+    /// Record what a lock did. This never waits: if the file is too slow, the recording ends.
     pub(crate) fn record(&self, record: Record) {
         let mut queue = self.queue.lock();
         let Some(sender) = queue.as_ref() else { return };
@@ -101,25 +101,27 @@ impl Recorder {
             Ok(()) => return,
             Err(TrySendError::Full(_)) => {
                 self.overflowed.store(true, Ordering::Release);
-                tracing::error!("the recording ends: more happens than can be written");
+                tracing::error!(
+                    "the recording ends: the locks do more than can be written in time"
+                );
             }
-            // The writer has ended, and said why.
+            // The writer has ended and has logged why.
             Err(TrySendError::Disconnected(_)) => {}
         }
         *queue = None;
     }
 
-    /// End the recording, with all of it in the file if that does not take too long. All who wait
-    /// for it are told.
+    /// End the recording, and wait a limited time until all of it is in the file. Any number of
+    /// callers may wait.
     pub(crate) async fn close(&self) {
         *self.queue.lock() = None;
         let mut written = self.written.clone();
-        // Nothing is sent but the end.
-        let _ = timeout(PATIENCE, async { while written.changed().await.is_ok() {} }).await;
+        // No value is ever sent; the channel is closed when the writer ends.
+        let _ = timeout(TIMEOUT, async { while written.changed().await.is_ok() {} }).await;
     }
 }
 
-/// Open a file to be continued. A line that a crash left unfinished is ended first.
+/// Open a file to append to it. If a crash left an unfinished line, end that line first.
 fn open(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     if file.metadata()?.len() > 0 {
@@ -133,7 +135,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The thread that writes.
+/// The state of the writer thread.
 struct Writer {
     out: BufWriter<File>,
     names: Vec<String>,
@@ -145,52 +147,55 @@ impl Writer {
     fn run(mut self, records: &Receiver<Record>) -> io::Result<()> {
         loop {
             match records.try_recv() {
-                Ok(record) => self.write(&record)?,
+                Ok(record) => self.write(record)?,
                 Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {
-                    // Nothing is left to do, so whoever looks into the file sees all there is.
+                    // The queue is empty: flush, so that the file is complete for everyone who
+                    // reads it now.
                     self.out.flush()?;
                     let Ok(record) = records.recv() else { break };
-                    self.write(&record)?;
+                    self.write(record)?;
                 }
             }
         }
         let overflowed = self.overflowed.load(Ordering::Acquire);
-        let end = if overflowed { "overflow" } else { "stop" };
-        line(&mut self.out, &End { end })?;
+        let end = if overflowed { End::Overflow } else { End::Stop };
+        line(&mut self.out, &EndLine { end })?;
         self.out.flush()
     }
 
-    fn write(&mut self, record: &Record) -> io::Result<()> {
-        let (at, view, lock) = (micros(record.at), record.view, record.lock.as_str());
-        for did in &record.did {
-            let did = tell(&self.names, &self.setup.rules[record.rule], did);
-            line(&mut self.out, &Line { at, view, lock, did })?;
+    fn write(&mut self, record: Record) -> io::Result<()> {
+        let (at, view) = (micros(record.at), record.view);
+        for event in record.events {
+            let event = line_of(&self.names, &self.setup.rules[record.rule], event);
+            let lock = record.lock.to_string();
+            line(&mut self.out, &LockLine { at, view, lock, event })?;
         }
         Ok(())
     }
 }
 
-/// Something that happened, as it is written.
-fn tell<'a>(names: &'a [String], rule: &Rule, did: &'a Did) -> Told<'a> {
-    let name = |node: NodeId| names[node.index()].as_str();
-    match did {
-        Did::Begin(start) => {
-            let holder = |holder: &Holder| {
-                let Holder { node, mode, permits } = *holder;
-                ToldHolder { node: name(node), mode, permits }
+/// An event of a lock as it is written, with names instead of numbers.
+fn line_of(names: &[String], rule: &Rule, event: LockEvent) -> Event {
+    let name = |node: NodeId| names[node.index()].clone();
+    match event {
+        LockEvent::Begin(start) => {
+            let holder = |Holder { node, mode, permits }: Holder| recording::Holder {
+                node: name(node),
+                mode: to_client(mode),
+                permits,
             };
-            let holders = start.holders.iter().map(holder).collect();
-            let (algorithm, permits) = (rule.info.name, rule.group.permits());
-            Told::Begin { algorithm, permits, holders, floor: start.floor }
+            let holders = start.holders.into_iter().map(holder).collect();
+            let (algorithm, permits) = (rule.info.name.to_owned(), rule.group.permits());
+            Event::Begin { algorithm, permits, holders, floor: start.floor }
         }
-        Did::Acquire(mode) => Told::Acquire { mode: *mode },
-        Did::Enter => Told::Enter,
-        Did::Release => Told::Release,
-        Did::Send { to, message } => Told::Send { to: name(*to), message },
-        Did::Receive { from } => Told::Receive { from: name(*from) },
-        Did::Refuse(fault) => Told::Refuse { why: fault.to_string() },
-        Did::Break(fault) => Told::Break { why: fault.to_string() },
+        LockEvent::Acquire(mode) => Event::Acquire { mode: to_client(mode) },
+        LockEvent::Enter => Event::Enter,
+        LockEvent::Release => Event::Release,
+        LockEvent::Send { to, message } => Event::Send { to: name(to), message },
+        LockEvent::Receive { from } => Event::Receive { from: name(from) },
+        LockEvent::Refuse(fault) => Event::Refuse { why: fault.to_string() },
+        LockEvent::Break(fault) => Event::Break { why: fault.to_string() },
     }
 }
 
@@ -201,51 +206,4 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// The line with which a start of the node begins.
-#[derive(Serialize)]
-struct Header<'a> {
-    recording: u32,
-    group: &'a str,
-    node: &'a str,
-    members: &'a [String],
-    /// When the node started, in microseconds since 1970; all other times count from there.
-    began: u64,
-}
-
-/// The line with which a recording ends that is not cut off: how it ended.
-#[derive(Serialize)]
-struct End {
-    end: &'static str,
-}
-
-/// A line about a lock.
-#[derive(Serialize)]
-struct Line<'a> {
-    at: u64,
-    view: u64,
-    lock: &'a str,
-    #[serde(flatten)]
-    did: Told<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "did", rename_all = "lowercase")]
-enum Told<'a> {
-    Begin { algorithm: &'static str, permits: u32, holders: Vec<ToldHolder<'a>>, floor: u64 },
-    Acquire { mode: Mode },
-    Enter,
-    Release,
-    Send { to: &'a str, message: &'a str },
-    Receive { from: &'a str },
-    Refuse { why: String },
-    Break { why: String },
-}
-
-#[derive(Serialize)]
-struct ToldHolder<'a> {
-    node: &'a str,
-    mode: Mode,
-    permits: u32,
 }

@@ -7,9 +7,9 @@ use std::task::Waker;
 use doorway_core::NodeId;
 
 use crate::inner::Inner;
-use crate::locks::Out;
-use crate::views::{Learned, Started, View, ViewError, Views};
-use crate::wire::{Flush, Held, Message};
+use crate::locks::ShardEffects;
+use crate::messages::{Flush, HeldLock, Message};
+use crate::views::{LearnOutcome, StartedView, View, ViewError, Views};
 
 impl Inner {
     /// A peer has told us of epochs.
@@ -35,18 +35,18 @@ impl Inner {
             if views.running().is_some() && self.raised.swap(now, Ordering::Relaxed) != now {
                 self.raise_above(views, 0);
             }
-            Ok(Learned::Nothing)
+            Ok(LearnOutcome::Nothing)
         });
     }
 
     /// Do what follows from something heard: what is news goes on to everyone.
-    fn turn(&self, hear: impl FnOnce(&mut Views) -> Result<Learned, ViewError>) {
-        let mut out = Out::default();
+    fn turn(&self, hear: impl FnOnce(&mut Views) -> Result<LearnOutcome, ViewError>) {
+        let mut out = ShardEffects::default();
         let mut views = self.views();
         match hear(&mut views) {
-            Ok(Learned::Nothing) => {}
-            Ok(Learned::News) => self.broadcast(&Message::Epochs(self.announced(&views))),
-            Ok(Learned::Overtaken(epoch)) => self.raise_above(&mut views, epoch),
+            Ok(LearnOutcome::Nothing) => {}
+            Ok(LearnOutcome::News) => self.broadcast(&Message::Epochs(self.announced(&views))),
+            Ok(LearnOutcome::Overtaken(epoch)) => self.raise_above(&mut views, epoch),
             Err(error @ ViewError::Superseded(_)) => {
                 tracing::error!(%error, "this node stops, and its clients have lost their locks");
                 self.end(&mut out);
@@ -73,7 +73,7 @@ impl Inner {
     }
 
     /// Take every step towards the newest view that can be taken now.
-    pub(crate) fn advance(&self, views: &mut Views, out: &mut Out) {
+    pub(crate) fn advance(&self, views: &mut Views, out: &mut ShardEffects) {
         if self.is_reclaiming() {
             return;
         }
@@ -82,8 +82,14 @@ impl Inner {
             // is away, we go on in the old one with whatever does not need it.
             let away = self.peers().filter(|peer| !peer.is_up() || self.reclaims(peer.id()));
             let away: Vec<&str> = away.map(|peer| peer.name()).collect();
-            if !away.is_empty() {
+            let mut awaited = self.awaited.lock();
+            // Everything that peers tell leads here: log it only if other members are awaited.
+            if !away.is_empty() && *awaited != away {
                 tracing::info!(view = view.number(), ?away, "the next view waits for members");
+            }
+            *awaited = away.iter().map(|name| (*name).to_owned()).collect();
+            drop(awaited);
+            if !away.is_empty() {
                 return;
             }
             self.disown(view.number(), out);
@@ -111,16 +117,18 @@ impl Inner {
         }
     }
 
-    fn start_view(&self, started: &Started, out: &mut Out) {
+    fn start_view(&self, started: &StartedView, out: &mut ShardEffects) {
         let number = started.view.number();
-        let mut parts: Vec<Vec<(NodeId, Held)>> = vec![Vec::new(); self.shards()];
+        let mut parts: Vec<Vec<(NodeId, HeldLock)>> = vec![Vec::new(); self.shards()];
         for (node, held) in started.held.iter().enumerate() {
             for held in held {
                 parts[self.shard_of(&held.lock)].push((NodeId::at(node), held.clone()));
             }
         }
         for (index, part) in parts.into_iter().enumerate() {
-            self.act(index, out, |shard, now, out| shard.start(number, part, now, out));
+            self.with_shard_deferred(index, out, |shard, now, out| {
+                shard.start(number, part, now, out);
+            });
         }
         tracing::info!(view = number, epochs = ?started.view.epochs(), "the view runs");
     }

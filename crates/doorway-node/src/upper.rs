@@ -3,11 +3,11 @@
 use doorway_core::NodeId;
 
 use crate::inner::Inner;
-use crate::link::{Hello, Received, Versions};
-use crate::net::Upper;
-use crate::wire::{Message, Step};
+use crate::link::{Hello, ReceivedCount, Versions};
+use crate::messages::{AlgorithmMessage, Message};
+use crate::net::LinkHandler;
 
-impl Upper for Inner {
+impl LinkHandler for Inner {
     fn hello(&self) -> Hello {
         Hello {
             versions: Versions::SPOKEN,
@@ -16,7 +16,7 @@ impl Upper for Inner {
             config: self.digest,
             incarnation: self.incarnation,
             epochs: self.announced(&self.views()),
-            received: Received::default(),
+            received: ReceivedCount::default(),
         }
     }
 
@@ -57,7 +57,7 @@ impl Upper for Inner {
 
     fn deliver(&self, from: NodeId, message: Message) {
         match message {
-            Message::Step(step) => self.stepped(from, &step),
+            Message::Algorithm(message) => self.deliver_to_lock(from, &message),
             Message::Flush(flush) => {
                 self.note_epoch(from, &flush.epochs);
                 self.flushed(from, flush);
@@ -73,8 +73,13 @@ impl Upper for Inner {
         }
     }
 
-    fn down(&self, peer: NodeId, why: &str) {
-        tracing::warn!(peer = self.names[peer.index()], why, "link down");
+    fn down(&self, peer: NodeId, closed: bool, why: &str) {
+        let peer = &self.names[peer.index()];
+        if closed {
+            tracing::info!(peer, why, "link down");
+        } else {
+            tracing::warn!(peer, why, "link down");
+        }
     }
 }
 
@@ -88,8 +93,8 @@ impl Inner {
         }
     }
 
-    fn stepped(&self, from: NodeId, step: &Step) {
-        let (shard, rule) = (self.shard_of(&step.lock), self.rule_of(&step.lock));
-        self.step(shard, |shard, now, out| shard.receive(from, rule, step, now, out));
+    fn deliver_to_lock(&self, from: NodeId, message: &AlgorithmMessage) {
+        let (shard, rule) = (self.shard_of(&message.lock), self.rule_of(&message.lock));
+        self.with_shard(shard, |shard, now, out| shard.receive(from, rule, message, now, out));
     }
 }

@@ -1,4 +1,4 @@
-//! What whoever traces a program hears of an acquire that waits.
+//! The tracing span of a request that waits.
 
 use doorway_core::Mode;
 use tokio::time::Instant;
@@ -6,14 +6,14 @@ use tracing::Span;
 
 use crate::handle::{Handle, Session};
 
-/// The span of an acquire that waits. One that enters at once has none.
+/// The span of a request that waits. A request that enters at once has none.
 pub(crate) struct WaitSpan {
     span: Span,
     since: Instant,
 }
 
 impl WaitSpan {
-    /// Somebody begins to wait. Nothing comes of it if nobody listens.
+    /// Begin the span, if any subscriber listens.
     pub(crate) fn begin(handle: &Handle, mode: Mode, session: Session) -> Option<Box<Self>> {
         let (lock, session) = (handle.name(), session.number());
         let span = tracing::debug_span!("acquire", %lock, ?mode, session);
@@ -24,7 +24,7 @@ impl WaitSpan {
         Some(Box::new(Self { span, since: Instant::now() }))
     }
 
-    /// The wait has come to its end.
+    /// End the wait, and log how it ended.
     pub(crate) fn end(&self, how: &'static str) {
         let waited = self.since.elapsed();
         self.span.in_scope(|| tracing::debug!(?waited, "{how}"));

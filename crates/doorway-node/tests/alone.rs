@@ -19,7 +19,7 @@ async fn start() -> Node {
     Node::start(Config { rules, ..Config::default() }).await.expect("a good configuration")
 }
 
-/// Poll once, with nobody to wake.
+/// Poll a future once, with a waker that does nothing.
 fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -39,7 +39,7 @@ async fn one_at_a_time_with_growing_fences() {
 }
 
 #[tokio::test]
-async fn who_enters_over_and_over_lets_other_tasks_run() {
+async fn a_task_that_enters_again_and_again_lets_other_tasks_run() {
     let node = Node::alone();
     let ran = Arc::new(AtomicUsize::new(0));
     let other = Arc::clone(&ran);
@@ -51,7 +51,7 @@ async fn who_enters_over_and_over_lets_other_tasks_run() {
 }
 
 #[tokio::test]
-async fn a_handle_says_by_what_it_is_served() {
+async fn a_handle_names_its_algorithm() {
     let node = start().await;
     let served = ["files/a", "slots", "orders"].map(|name| node.open(name).unwrap());
     let algorithms = served.each_ref().map(Handle::algorithm);
@@ -78,16 +78,16 @@ async fn readers_share_and_writers_do_not() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_shared_says_so() {
+async fn a_shared_request_for_an_exclusive_lock_is_an_error() {
     let error = Node::alone().lock("orders").shared().await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`orders` cannot be shared: carvalho-roucairol serves exclusive locks only"
+        "`orders` cannot be shared: its algorithm, carvalho-roucairol, serves exclusive locks only"
     );
 }
 
 #[tokio::test]
-async fn permits_let_as_many_in_as_there_are() {
+async fn as_many_clients_enter_as_there_are_permits() {
     let node = start().await;
     let slots = node.open("slots").unwrap();
     let mut inside = Vec::new();
@@ -133,7 +133,7 @@ async fn deadlines_end_the_wait_and_leave_nothing() {
 }
 
 #[tokio::test]
-async fn names_that_are_none_are_refused() {
+async fn invalid_names_are_refused() {
     let node = Node::alone();
     let said = |error: AcquireError| error.to_string();
     assert!(said(node.lock("").await.unwrap_err()).contains("must not be empty"));
@@ -163,7 +163,8 @@ async fn several_locks_are_taken_in_one_order() {
     assert_eq!(node.lock_all(&["a", "a"]).await.unwrap().len(), 1, "a name given twice is one");
 }
 
-/// Whoever gives up half-way leaves nothing: neither what it has already nor its place in a queue.
+/// A caller that gives up half-way leaves nothing behind: neither the locks that it has already nor
+/// its place in a queue.
 #[tokio::test]
 async fn several_locks_given_up_half_way_are_all_free() {
     let node = Node::alone();
@@ -202,7 +203,7 @@ async fn a_stopped_node_has_lost_its_locks() {
 }
 
 #[tokio::test]
-async fn too_many_open_acquires_are_refused() {
+async fn requests_beyond_the_limit_are_refused() {
     let node = Node::start(Config { outstanding: 2, ..Config::default() }).await.unwrap();
     let orders = node.open("orders").unwrap();
     let guard = orders.lock().await.unwrap();
@@ -221,7 +222,7 @@ async fn a_guard_keeps_its_node_running() {
     assert_eq!(guard.release(), Ok(()));
 }
 
-/// Whatever is dropped, at whichever of its moments, leaves the lock to the others.
+/// A request that is dropped at any stage leaves the lock to others.
 #[tokio::test]
 async fn a_request_can_be_dropped_at_every_moment() {
     let node = Node::alone();
@@ -236,7 +237,7 @@ async fn a_request_can_be_dropped_at_every_moment() {
         let mut granted = pin!(orders.lock());
         assert!(poll(granted.as_mut()).is_pending());
         drop(guard);
-    } // When it has been granted and has not heard of it.
+    } // After the grant, before it was polled again.
     assert!(orders.try_lock().unwrap().is_some());
 }
 
@@ -248,8 +249,8 @@ fn guards_and_requests_go_between_threads() {
     send::<Node>();
 }
 
-/// Tasks on two threads begin a million requests and drop them at random moments; meanwhile never
-/// two are inside, and in the end nothing is held and nothing is left.
+/// Tasks on two threads begin a million requests and drop them at random times. No two are ever
+/// inside together, and in the end nothing is held or left in a queue.
 #[test]
 fn a_million_requests_dropped_at_random_leave_nothing() {
     let runtime =
@@ -281,7 +282,7 @@ async fn drop_many(node: Node, inside: Arc<[AtomicUsize; 4]>, seed: u64) {
         let at = (roll & 3) as usize;
         let mut request = Box::pin(handles[at].lock_owned());
         if roll & 4 == 0 && poll(request.as_mut()).is_ready() {
-            continue; // Inside, and out again at once.
+            continue; // It entered, and left again at once.
         }
         if roll & 8 == 0 {
             tokio::task::yield_now().await;
@@ -316,7 +317,7 @@ async fn everyone_who_watches_a_lock_hears_of_its_loss() {
     assert_eq!(node.try_lock("orders").unwrap_err(), AcquireError::Stopped);
 }
 
-/// There is no timer outside of a runtime. The panic that says so leaves nobody in the queue.
+/// Outside a runtime there is no timer. The panic that says so leaves no client in the queue.
 #[test]
 fn a_deadline_without_a_runtime_leaves_nothing() {
     let node = Node::alone();
@@ -331,20 +332,20 @@ fn a_deadline_without_a_runtime_leaves_nothing() {
     assert_eq!(node.counters().waiting, 0);
 }
 
-/// A task that owns a lock, known only by the waker that another lock has of it.
+/// A task that owns a lock, and is kept alive only by the waker that another lock has of it.
 struct Task(#[expect(dead_code, reason = "it is owned, not used")] OwnedGuard);
 
 impl std::task::Wake for Task {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Where the last reference to a task is a waker, its locks are released when the waker goes.
+/// If the last reference to a task is a waker, its locks are released when the waker is dropped.
 #[test]
 fn a_waker_may_own_a_lock_of_the_same_shard() {
     let node = Node::alone();
     let orders = node.open("orders").unwrap();
     let guard = orders.try_lock().unwrap().unwrap();
-    // With so many names, some are in the shard of the first.
+    // With this many names, some are in the same shard as the first.
     for number in 0..400 {
         let owned = node.try_lock(&format!("{number}")).unwrap().unwrap();
         let waker = Waker::from(Arc::new(Task(owned)));

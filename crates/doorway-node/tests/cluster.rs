@@ -1,4 +1,4 @@
-//! Whole groups of nodes in processes of their own, with TLS between them, under a referee.
+//! Groups of nodes, each node in a process of its own with TLS between them, watched by a referee.
 
 use doorway_node::locks::served;
 
@@ -12,7 +12,8 @@ mod referee;
 use processes::{Plan, Processes};
 use referee::Referee;
 
-/// Every algorithm serves names of its own; that of permits has more of them than there are nodes.
+/// Every algorithm serves names of its own. The one with permits has more permits than there are
+/// nodes.
 fn plan(algorithms: &[&str], clients: u64, entries: u64) -> Plan {
     let permits = |algorithm: &&str| if **algorithm == *"raymond-k" { PERMITS } else { 1 };
     let rules = algorithms
@@ -30,9 +31,10 @@ fn permits(name: &str) -> usize {
     if name.starts_with("raymond-k/") { PERMITS } else { 1 }
 }
 
-/// Everyone makes its entries, nobody is ever inside against the rules, and all is free at the end.
+/// All clients make their entries, no two are inside against the rules, and every lock is free at
+/// the end.
 fn run(size: usize, clients: u64, entries: u64) {
-    // As many by each client, and not one too few.
+    // Each client makes the same number of entries, rounded up.
     let each = entries.div_ceil(size as u64 * clients) * clients;
     let mut processes = Processes::new(size, plan(&served(), clients, each));
     let referee = Referee::listen(&processes.directory().join("referee"), permits);

@@ -22,13 +22,13 @@ use common::visit::{Visit, assert_fair};
 use common::{group, rule, start};
 use spoiler::{Tally, spoil};
 
-/// Two that ask for permissions, and two whose token must never be lost.
+/// Two algorithms that ask for permissions, and two whose token must never be lost.
 const ALGORITHMS: [&str; 4] = ["carvalho-roucairol", "maekawa", "suzuki-kasami", "naimi-trehel"];
 
-/// More than anything here takes.
+/// A timeout that is longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
 
-/// Everyone dials a spoiler in place of the node itself.
+/// Put a proxy that spoils connections in front of every node.
 async fn stand_between(configs: &mut [Config], tally: &Arc<Tally>) -> JoinSet<()> {
     let mut spoilers = JoinSet::new();
     for dials in 0..configs.len() {
@@ -53,7 +53,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     assert!(timeout(LONG, wait).await.is_ok(), "it never came about that {what}");
 }
 
-/// Enter a lock again and again, sometimes in a hurry, until it is enough.
+/// Enter a lock again and again, sometimes with a deadline, until told to stop.
 async fn work(handle: Handle, client: u64, book: Arc<Mutex<Book>>, enough: Arc<AtomicBool>) {
     let mut dice = ChaCha8Rng::seed_from_u64(client);
     while !enough.load(Ordering::SeqCst) {
@@ -92,7 +92,7 @@ async fn locks_are_passed_on_over_connections_that_break() {
     for config in &mut configs {
         (config.heartbeat, config.silence) =
             (Duration::from_millis(20), Duration::from_millis(200));
-        config.handovers = 1; // Locks are to go from node to node.
+        config.handovers = 1; // Make locks move from node to node.
     }
     let nodes = start(&configs).await;
     until("a view runs", || nodes.iter().all(|node| node.counters().view.is_some())).await;
@@ -126,7 +126,7 @@ async fn locks_are_passed_on_over_connections_that_break() {
         let last = node.lock(&format!("{algorithm}/x")).within(LONG).await;
         assert!(last.is_ok(), "{algorithm} at {node:?}: {last:?}");
     }
-    // Each message has arrived once, and the view is still that of the beginning.
+    // Each message has arrived exactly once, and the first view is still running.
     until("all has arrived", || messages(&nodes).0 == messages(&nodes).1).await;
     assert!(nodes.iter().all(|node| node.counters().view == view), "a cut is no restart");
     println!("{amid} entries, and (cut, late, mute) were {:?}", done());

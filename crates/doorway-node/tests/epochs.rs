@@ -1,4 +1,4 @@
-//! The epoch on disk: whatever happens between two starts, it grows.
+//! The epoch on disk grows, whatever happens between two starts.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use doorway_node::Fence;
 use doorway_node::views::{Fixed, StoreError, ViewStore, Volatile};
 use proptest::prelude::*;
 
-/// A directory that is gone at the end.
+/// A directory that is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -31,7 +31,7 @@ fn open(directory: &Path) -> Result<Fixed, StoreError> {
     Fixed::open(vec!["one".to_owned(), "two".to_owned()], directory)
 }
 
-/// Start once, and tell the epoch.
+/// Start once, and return the epoch.
 fn start(directory: &Path) -> Result<u64, StoreError> {
     open(directory)?.raise(0)
 }
@@ -123,7 +123,7 @@ fn epochs_end_where_fences_end() {
 fn a_full_disk_is_told_and_leaves_the_epoch() {
     let scratch = Scratch::new("full-disk");
     assert_eq!(start(&scratch.0).unwrap(), 1);
-    // Whoever writes to this device is told that no space is left.
+    // Writes to this device fail because no space is left.
     std::os::unix::fs::symlink("/dev/full", scratch.0.join("epoch.new")).unwrap();
     let error = start(&scratch.0).unwrap_err();
     let StoreError::Io { what: "write", source, .. } = &error else { panic!("{error}") };
@@ -177,7 +177,7 @@ fn a_directory_serves_one_process_at_a_time() {
         "{error}"
     );
 
-    // However it ends, the directory is free again.
+    // However the process ends, the directory is free again.
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(start(&scratch.0).unwrap(), 2);

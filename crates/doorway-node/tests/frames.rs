@@ -1,11 +1,13 @@
-//! The bytes of frames and messages: the same for ever within a version, and none that does harm.
+//! The encoding of frames and messages: it never changes within a version, and no bytes do harm.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use doorway_core::Mode;
-use doorway_node::link::{Decoder, Frame, FrameError, Hello, Incarnation, Received, Versions};
-use doorway_node::wire::{Answer, ClientReport, Flush, Held, Message, Question, Stand, Step};
+use doorway_node::link::{Decoder, Frame, FrameError, Hello, Incarnation, ReceivedCount, Versions};
+use doorway_node::messages::{
+    AlgorithmMessage, Answer, ClientReport, ClientStatus, Flush, HeldLock, Message, Question,
+};
 use doorway_node::{Fence, Name};
 use proptest::prelude::*;
 
@@ -17,7 +19,7 @@ fn hello() -> Hello {
         config: 0x0123_4567_89ab_cdef,
         incarnation: Incarnation(77),
         epochs: vec![1, 0, 300],
-        received: Received { of: Incarnation(99), count: 12 },
+        received: ReceivedCount { of: Incarnation(99), count: 12 },
     }
 }
 
@@ -25,14 +27,15 @@ fn hello() -> Hello {
 fn samples() -> Vec<(&'static str, Vec<u8>)> {
     let lock = Name::new("orders").expect("a name");
     let fence = Fence::new(3, 5);
-    let held = Held { lock: lock.clone(), mode: Mode::Shared, permits: 2 };
-    let report = |stand| {
+    let held = HeldLock { lock: lock.clone(), mode: Mode::Shared, permits: 2 };
+    let report = |status| {
         let mode = Mode::Exclusive;
-        let client = matches!(stand, Stand::Inside(_)).then(|| "ada".to_owned());
-        ClientReport { lock: lock.clone(), session: 8, mode, stand, since_ms: 1500, client }
+        let client = matches!(status, ClientStatus::Inside(_)).then(|| "ada".to_owned());
+        ClientReport { lock: lock.clone(), session: 8, mode, status, since_ms: 1500, client }
     };
-    let reports = vec![report(Stand::Inside(fence)), report(Stand::Waiting(4))];
-    let step = Step { view: 3, clock: 500, lock: lock.clone(), payload: vec![1, 2, 255] };
+    let reports = vec![report(ClientStatus::Inside(fence)), report(ClientStatus::Waiting(4))];
+    let step =
+        AlgorithmMessage { view: 3, clock: 500, lock: lock.clone(), payload: vec![1, 2, 255] };
     let flush = Flush { epochs: vec![1, 2], part: 0, parts: 1, held: vec![held] };
     let frame = |frame: Frame<'_>| {
         let mut bytes = Vec::new();
@@ -45,7 +48,7 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
         ("frame data", frame(Frame::Data { number: 300, received: 2, message: &[7, 8] })),
         ("frame ack", frame(Frame::Ack(1 << 40))),
         ("frame bye", frame(Frame::Bye("wrong group"))),
-        ("message step", message(Message::Step(step))),
+        ("message step", message(Message::Algorithm(step))),
         ("message flush", message(Message::Flush(flush))),
         ("message epochs", message(Message::Epochs(vec![0, 1, 1 << 20]))),
         ("message ask clients", message(Message::Ask(6, Question::Clients(lock.clone())))),
@@ -89,7 +92,7 @@ fn every_sample_is_read_back() {
 }
 
 #[test]
-fn a_hello_may_say_more_at_its_end_and_nothing_else_may() {
+fn only_a_hello_may_have_more_bytes_at_its_end() {
     for (name, mut bytes) in samples().into_iter().take(4) {
         bytes.push(0);
         let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) + 1;
@@ -106,19 +109,19 @@ fn a_hello_may_say_more_at_its_end_and_nothing_else_may() {
 }
 
 #[test]
-fn the_highest_common_version_is_spoken() {
+fn the_highest_common_version_is_used() {
     let of = |min, max| Versions { min, max };
     assert_eq!(of(1, 3).common(of(2, 5)), Some(3));
     assert_eq!(of(2, 5).common(of(1, 3)), Some(3));
     assert_eq!(of(1, 3).common(of(3, 3)), Some(3));
     assert_eq!(of(1, 2).common(of(3, 4)), None);
     assert_eq!(of(3, 4).common(of(1, 2)), None);
-    // What is upside down has nothing in common with anyone.
+    // An empty range has no version in common with any other.
     assert_eq!(of(4, 1).common(of(1, 4)), None);
 }
 
 #[test]
-fn too_long_and_empty_frames_are_errors_before_their_bytes_are_there() {
+fn too_long_and_empty_frames_are_errors_before_their_bytes_arrive() {
     for (length, wrong) in [
         ((1 << 20) + 1, FrameError::TooLong((1 << 20) + 1)),
         (u32::MAX, FrameError::TooLong(u32::MAX as usize)),
@@ -162,7 +165,7 @@ fn any_frame() -> impl Strategy<Value = Owned> {
     let numbers = (any::<[u16; 2]>(), any::<[u64; 4]>(), prop::collection::vec(any::<u64>(), 0..9));
     let hello = (words, numbers).prop_map(|((group, node), ([min, max], numbers, epochs))| {
         let [config, incarnation, of, count] = numbers;
-        let received = Received { of: Incarnation(of), count };
+        let received = ReceivedCount { of: Incarnation(of), count };
         let versions = Versions { min, max };
         let incarnation = Incarnation(incarnation);
         Owned::Hello(Hello { versions, group, node, config, incarnation, epochs, received })
@@ -176,7 +179,7 @@ fn any_frame() -> impl Strategy<Value = Owned> {
     ]
 }
 
-/// Feed the bytes in pieces and write again whatever is read.
+/// Decode the bytes in pieces, and encode again what was decoded.
 fn pass(pieces: &[&[u8]]) -> Result<Vec<u8>, FrameError> {
     let mut decoder = Decoder::default();
     let mut read = Vec::new();
@@ -239,7 +242,7 @@ proptest! {
     #[test]
     fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..5) {
         let _ = pass(&[&bytes]);
-        // The same as the body of a frame whose length is right.
+        // The same bytes as the body of a frame with a correct length.
         let mut framed = (bytes.len() as u32 + 1).to_le_bytes().to_vec();
         framed.push(kind);
         framed.extend_from_slice(&bytes);

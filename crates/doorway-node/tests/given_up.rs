@@ -1,12 +1,12 @@
-//! Clients of three real nodes that give up at any moment: by dropping the request, by a deadline,
-//! or with the task that they are part of. Nothing is left of them at any node.
+//! Clients of three real nodes that give up at any time: by dropping the request, by a deadline, or
+//! with their task. They leave nothing behind at any node.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use doorway_node::locks::{Counters, served};
+use doorway_node::locks::{LockCounters, served};
 use doorway_node::{AcquireError, Config, Handle, Node, RuleConfig};
 use parking_lot::Mutex;
 use rand_chacha::ChaCha8Rng;
@@ -20,10 +20,10 @@ use common::book::Book;
 use common::visit::{Visit, assert_fair};
 use common::{group, rule, start};
 
-/// More than anything here takes.
+/// A timeout that is longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
 
-/// So many may be inside where there are permits.
+/// How many clients may be inside a lock with permits.
 const PERMITS: u32 = 2;
 
 fn permits(algorithm: &str) -> u32 {
@@ -34,12 +34,12 @@ fn rules() -> Vec<RuleConfig> {
     served().into_iter().map(|algorithm| rule(algorithm, permits(algorithm))).collect()
 }
 
-/// Poll, with nobody to wake.
+/// Poll a future, with a waker that does nothing.
 fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// A client, and where its visits are written down.
+/// A client, and the record of its visits.
 struct Client {
     number: u64,
     dice: ChaCha8Rng,
@@ -51,12 +51,12 @@ impl Client {
         self.dice.next_u32() % sides
     }
 
-    /// From no time at all to a few times what a lock takes to come from another node.
+    /// A duration from zero to a few times what a lock takes to come from another node.
     fn moment(&mut self) -> Duration {
         Duration::from_micros(u64::from(self.roll(1 << 11)))
     }
 
-    /// Ask for locks, and mostly give up.
+    /// Request locks, and mostly give up.
     async fn run(mut self, handles: Vec<Handle>, requests: u32) {
         for _ in 0..requests {
             let at = self.roll(handles.len() as u32) as usize;
@@ -64,7 +64,7 @@ impl Client {
         }
     }
 
-    /// Make a request, and give it up in one of the ways there are, or come in.
+    /// Make a request, and give up in one of the possible ways, or enter.
     async fn ask(&mut self, handle: &Handle) {
         let shares = handle.serves_shared() && self.roll(2) == 0;
         let permits = permits(handle.algorithm()) as usize;
@@ -76,7 +76,7 @@ impl Client {
         let visit = move |guard| Visit::begin(&book, number, guard, shares, permits);
         match self.roll(6) {
             0 => {
-                // Nobody hears of the grant, if it comes.
+                // If it is granted, the grant is never polled.
                 let polled = poll_once(&mut request);
                 let _visit = polled.map_ok(visit);
                 for _ in 0..self.roll(4) {
@@ -110,7 +110,7 @@ impl Client {
     }
 }
 
-/// Let clients at every node ask for these locks, so many times each.
+/// Let clients at every node request these locks, this many times each.
 async fn crowd(nodes: &[Node], names: &[String], clients: u64, requests: u32) {
     let book: Arc<Mutex<Book>> = Arc::default();
     let mut crowd = JoinSet::new();
@@ -130,16 +130,16 @@ async fn crowd(nodes: &[Node], names: &[String], clients: u64, requests: u32) {
 }
 
 /// The counts of all algorithms at one node.
-fn counts(node: &Node) -> Counters {
-    let mut sum = Counters::default();
+fn counts(node: &Node) -> LockCounters {
+    let mut sum = LockCounters::default();
     node.counters().rules.into_iter().for_each(|rule| sum += rule.counts);
     sum
 }
 
-/// Wait until nothing is on its way: as much has arrived as was sent.
+/// Wait until no message is under way: as many have arrived as were sent.
 async fn settle(nodes: &[Node]) {
     let under_way = || {
-        let total = |count: fn(&Counters) -> u64| -> u64 {
+        let total = |count: fn(&LockCounters) -> u64| -> u64 {
             nodes.iter().map(|node| count(&counts(node))).sum()
         };
         total(|counts| counts.sent) != total(|counts| counts.received)
@@ -160,7 +160,7 @@ async fn requests_given_up_at_any_moment_leave_every_lock_free() {
     crowd(&nodes, &names, 8, 500).await;
     settle(&nodes).await;
     for name in &names {
-        // The grants that nobody wanted have been given back, and nobody is on record.
+        // Unwanted grants have been released, and no client is left.
         let why = nodes[0].open(name).expect("a name").why().await;
         let left = (&why.holders, &why.waiters, &why.elsewhere, &why.silent);
         assert!(left == (&vec![], &vec![], &vec![], &vec![]), "{name}: {left:?}");
@@ -171,7 +171,7 @@ async fn requests_given_up_at_any_moment_leave_every_lock_free() {
     }
 }
 
-/// A request that was given up is answered all the same, and then its lock can be forgotten.
+/// A request that was given up is still answered, and then its lock can be forgotten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_that_were_given_up_are_forgotten() {
     let (_scratch, configs) = group(3, &[]);

@@ -1,4 +1,4 @@
-//! What a node keeps is bounded, whatever is asked of it while a peer is away.
+//! The memory of a node is bounded, whatever is requested while a peer is unreachable.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -11,10 +11,10 @@ mod common;
 
 use common::{group, start};
 
-/// So many messages may always wait.
+/// The number of messages that may always wait for a peer.
 const LIMIT: usize = 1024;
 
-/// Ask once and give up at once.
+/// Make a request and give up at once.
 fn ask_and_go(lock: &Handle) -> Option<AcquireError> {
     match pin!(unconstrained(lock.lock())).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(entered) => entered.err(),
@@ -22,7 +22,7 @@ fn ask_and_go(lock: &Handle) -> Option<AcquireError> {
     }
 }
 
-/// How many locks a node keeps, and how many messages for its peer.
+/// How many locks a node has in memory, and how many messages wait for its peer.
 fn kept(node: &Node) -> (u64, usize) {
     let counters = node.counters();
     let locks = counters.rules.iter().map(|rule| rule.counts.kept).sum();
@@ -52,13 +52,13 @@ async fn requests_for_a_member_that_is_away_come_to_an_end() {
     }
     assert!((1..=LIMIT).contains(&asked), "{asked} were asked for");
     let (locks, messages) = kept(node);
-    // Beside those that were asked for, every shard may keep as many idle ones, and one more.
+    // Besides the requested locks, every shard may keep as many idle ones, and one more.
     assert!(locks <= 2 * LIMIT as u64 + 64, "{locks} locks");
     assert_eq!(messages, LIMIT, "messages wait");
     assert_eq!(node.counters().waiting, 0);
-    // What needs nobody is served.
+    // A lock that needs no other node is served.
     drop(mine.lock().await.unwrap());
-    // And when the member is back, so is all the rest.
+    // When the member is back, everything is served.
     let again = Node::start(configs[1].clone()).await.unwrap();
     while !node.away().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,6 +1,6 @@
-//! Every algorithm that is served, behind the queue of a node's clients, in every way that a small
-//! group can go: never two inside that conflict, fences that grow, hand-overs within their bound,
-//! nobody who waits for ever, and all free at the end.
+//! Explores every algorithm that can serve, behind the queue of a node's clients, in small groups:
+//! no two conflicting clients are inside, fences grow, hand-overs stay within their bound, no
+//! client waits forever, and every lock is free at the end.
 
 mod every_way;
 
@@ -39,7 +39,7 @@ fn explore(
     states
 }
 
-/// Clients that ask for themselves alone, by their nodes and how often they ask.
+/// Clients that make exclusive requests, given by their nodes and number of requests.
 fn alone<const COUNT: usize>(clients: [(u32, u8); COUNT]) -> [Client; COUNT] {
     clients.map(|(node, asks)| Client { node, mode: Exclusive, asks })
 }
@@ -60,7 +60,7 @@ fn two_nodes_whose_clients_ask_again() {
 fn three_nodes() {
     for algorithm in served() {
         for handovers in 0..3 {
-            // Where everyone is told everything, or votes on everything, two nodes must do.
+            // If every node is told everything, or votes on everything, two nodes must suffice.
             let clients: &[_] = match algorithm {
                 "lamport" | "majority" | "weighted-majority" => &alone([(0, 1), (0, 1), (1, 1)]),
                 _ => &alone([(0, 1), (0, 1), (1, 1), (2, 1)]),

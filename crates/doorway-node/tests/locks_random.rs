@@ -1,5 +1,5 @@
-//! Whole shards under thousands of random schedules: clients that ask, try, give up and leave,
-//! locks that are forgotten, and views that begin and are overtaken while all that goes on.
+//! Shards under thousands of random schedules: clients that acquire, try, give up and leave, locks
+//! that are forgotten, and views that begin and are overtaken meanwhile.
 
 mod crowd;
 mod nodes;

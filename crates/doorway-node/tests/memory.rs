@@ -1,7 +1,7 @@
-//! What a node costs in memory: nothing for a re-entry, and nothing for requests and locks that are
+//! The memory that a node uses: nothing for a re-entry, and nothing for requests and locks that are
 //! gone.
 //!
-//! There is one test in this file, for the allocator is counted in the whole process.
+//! There is one test in this file, because allocations are counted for the whole process.
 
 use std::alloc::System;
 use std::task::{Context, Waker};
@@ -21,7 +21,7 @@ fn re_entries_allocate_nothing_and_requests_leave_nothing() {
     runtime.expect("a runtime").block_on(async {
         let alone = Node::alone();
         re_enter(&alone.open("orders").expect("a name")).await;
-        // By hand, without ever giving the thread away.
+        // Poll by hand, without yielding the thread.
         unconstrained(drop_requests(&alone.open("orders").expect("a name"))).await;
         many_locks().await;
         let (_scratch, configs) = common::group(3, &[]);
@@ -30,22 +30,23 @@ fn re_entries_allocate_nothing_and_requests_leave_nothing() {
     });
 }
 
-/// Nothing here ever waits, but others have their turn now and then.
+/// Nothing here ever waits, but the task yields now and then.
 async fn re_enter(lock: &Handle) {
-    drop(lock.lock().await.expect("a lock")); // Now the permission is here.
+    drop(lock.lock().await.expect("a lock")); // From now on the permission is at this node.
     drop(lock.lock().await.expect("a lock"));
     let region = Region::new(ALLOCATOR);
     for _ in 0..10_000 {
         drop(lock.lock().await.expect("a lock"));
         drop(lock.try_lock().expect("a lock").expect("nobody else"));
     }
-    // A few belong to other threads of the process; of ours there would be ten thousand.
+    // A few allocations belong to other threads of the process. If re-entries allocated, there
+    // would be ten thousand.
     let allocations = region.change().allocations;
     assert!(allocations < 10, "{allocations} allocations");
 }
 
-/// A million requests are made and dropped: a third while they wait, a third when they were let in
-/// and have not heard of it, a third inside.
+/// A million requests are made and dropped: a third while they wait, a third after the grant but
+/// before they were polled, and a third inside.
 async fn drop_requests(lock: &Handle) {
     let mut guard = Some(lock.lock().await.expect("a lock"));
     let mut round = |requests: usize| {
@@ -55,7 +56,7 @@ async fn drop_requests(lock: &Handle) {
             let entered = asking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             waited += usize::from(entered.is_pending());
             assert_eq!(entered.is_pending(), guard.is_some());
-            drop(entered); // Out again, if it was inside.
+            drop(entered); // Leave, if it was inside.
             match request % 3 {
                 0 => {}
                 1 => guard = None,
@@ -73,8 +74,8 @@ async fn drop_requests(lock: &Handle) {
     assert!(left < 1000, "{left} bytes are left");
 }
 
-/// Many locks are held at once, and after their release few of them are left. Those that are, and
-/// one that is held all the time, may have moved meanwhile and are what they were.
+/// Many locks are held at once, and after their release few are left in memory. Those, and one that
+/// is held all the time, may have been moved and must still work.
 async fn many_locks() {
     const MANY: usize = 50_000;
     let config = Config { keep_idle: 256, ..Config::default() };

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use doorway_core::algorithms::ALL;
-use doorway_node::{Config, Counters, Node, RuleConfig};
+use doorway_node::{Config, LockCounters, Node, RuleConfig};
 
 mod common;
 
@@ -19,7 +19,7 @@ fn rules() -> Vec<RuleConfig> {
 
 /// The messages of one algorithm that all nodes have sent so far.
 fn sent(nodes: &[Node], algorithm: &str) -> u64 {
-    let counts = |node: &Node| -> Counters {
+    let counts = |node: &Node| -> LockCounters {
         let rules = node.counters().rules;
         let rule = rules.into_iter().find(|rule| rule.algorithm == algorithm);
         rule.expect("every served algorithm has a rule").counts
@@ -27,13 +27,13 @@ fn sent(nodes: &[Node], algorithm: &str) -> u64 {
     nodes.iter().map(|node| counts(node).sent).sum()
 }
 
-/// The messages that the links of all nodes have taken so far, of whatever kind.
+/// The messages of any kind that the links of all nodes have sent so far.
 fn on_links(nodes: &[Node]) -> u64 {
     let links = nodes.iter().flat_map(|node| node.counters().links);
     links.map(|(_, link)| link.traffic.messages_out).sum()
 }
 
-/// Nodes that serve, so that no link has anything more to carry for that.
+/// Nodes that serve already, so that no more messages are sent for their start.
 async fn serving(configs: &[Config]) -> Vec<Node> {
     let nodes = start(configs).await;
     for node in &nodes {
@@ -43,10 +43,10 @@ async fn serving(configs: &[Config]) -> Vec<Node> {
     nodes
 }
 
-/// Wait until nothing is on its way: as much has arrived as was sent.
+/// Wait until no message is under way: as many have arrived as were sent.
 async fn settle(nodes: &[Node]) {
     loop {
-        let total = |count: fn(&Counters) -> u64| -> u64 {
+        let total = |count: fn(&LockCounters) -> u64| -> u64 {
             let rules = nodes.iter().flat_map(|node| node.counters().rules);
             rules.map(|rule| count(&rule.counts)).sum()
         };
@@ -57,7 +57,8 @@ async fn settle(nodes: &[Node]) {
     }
 }
 
-/// The messages of entries one at a time, by each node in turn, and of entries by one node again.
+/// Counts the messages of entries one at a time, by each node in turn, and of repeated entries by
+/// one node.
 #[tokio::test]
 async fn entries_cost_what_their_algorithm_claims() {
     let (_scratch, configs) = group(SIZE, &rules());
@@ -82,7 +83,7 @@ async fn entries_cost_what_their_algorithm_claims() {
 }
 
 #[tokio::test]
-async fn whoever_was_inside_last_comes_in_again_without_a_message() {
+async fn the_node_that_was_inside_last_enters_again_without_a_message() {
     let (_scratch, configs) = group(SIZE, &rules());
     let nodes = serving(&configs).await;
     for algorithm in ["carvalho-roucairol", "suzuki-kasami", "naimi-trehel", "raymond-tree"] {
@@ -98,7 +99,8 @@ async fn whoever_was_inside_last_comes_in_again_without_a_message() {
     }
 }
 
-/// When the next one is known, a release sends one message, and on its arrival the next one enters.
+/// If the next node is known, a release sends one message, and when it arrives the next node
+/// enters.
 #[tokio::test]
 async fn a_hand_over_is_one_message() {
     let (_scratch, configs) = group(SIZE, &rules());

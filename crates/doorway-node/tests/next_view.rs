@@ -1,15 +1,15 @@
-//! A node whose only peer does what no peer does of itself: its clock runs far, it keeps silent, or
-//! it says too much too early. The node comes to its next view and goes on.
+//! A node whose only peer does what no peer does by itself: its clock runs far ahead, it is silent,
+//! or it sends too much too early. The node gets to its next view and goes on.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::link::{Hello, Incarnation};
-use doorway_node::locks::{Ask, Out, Rule, Setup, Shard};
-use doorway_node::net::{Identity, Mesh, Network as _, Peer, Tcp, Timing, Upper};
-use doorway_node::views::{Learned, ViewError, Views};
-use doorway_node::wire::{Message, Step};
+use doorway_node::locks::{LockRequest, Rule, Setup, Shard, ShardEffects};
+use doorway_node::messages::{AlgorithmMessage, Message};
+use doorway_node::net::{Identity, LinkHandler, Mesh, Network as _, Peer, Tcp, Timing};
+use doorway_node::views::{LearnOutcome, ViewError, Views};
 use doorway_node::{Config, Fence, Name, Node};
 use parking_lot::Mutex;
 
@@ -17,15 +17,15 @@ mod common;
 
 use common::group;
 
-/// The second node of two, made of the parts of a node, with strings to pull.
+/// The second node of two, made of the parts of a node and controlled by the test.
 struct Puppet {
     hello: Hello,
     peer: Arc<Peer>,
     views: Mutex<Views>,
     shard: Mutex<Shard>,
-    /// In its first view, it says that its clock is this.
+    /// The clock that it sends in its first view.
     clock: u64,
-    /// Does it keep to itself what it holds?
+    /// Does it not flush?
     silent: Mutex<bool>,
 }
 
@@ -63,21 +63,21 @@ impl Puppet {
         self.peer.send(message).expect("a message that is not too long");
     }
 
-    /// Something happens to its locks.
-    fn act<T>(&self, act: impl FnOnce(&mut Shard, &mut Out) -> T) -> T {
-        let mut out = Out::default();
+    /// Do something with its locks.
+    fn act<T>(&self, act: impl FnOnce(&mut Shard, &mut ShardEffects) -> T) -> T {
+        let mut out = ShardEffects::default();
         let result = act(&mut self.shard.lock(), &mut out);
-        for (_, mut step) in out.steps {
+        for (_, mut step) in out.messages {
             if step.view == 2 {
                 step.clock = step.clock.max(self.clock);
             }
-            self.send(&Message::Step(step));
+            self.send(&Message::Algorithm(step));
         }
         result
     }
 
-    /// It hears of epochs, and takes every step towards the next view, unless it is silent.
-    fn hear(&self, hear: impl FnOnce(&mut Views) -> Result<Learned, ViewError>) {
+    /// Learn epochs, and take every step towards the next view, unless it is silent.
+    fn hear(&self, hear: impl FnOnce(&mut Views) -> Result<LearnOutcome, ViewError>) {
         let mut views = self.views.lock();
         hear(&mut views).expect("what can be");
         if *self.silent.lock() {
@@ -98,20 +98,20 @@ impl Puppet {
         }
     }
 
-    /// It has kept silent for long enough.
+    /// End its silence.
     fn speak(&self) {
         *self.silent.lock() = false;
-        self.hear(|_| Ok(Learned::Nothing));
+        self.hear(|_| Ok(LearnOutcome::Nothing));
     }
 
-    /// Has the other one told what it holds?
+    /// Has the other node flushed?
     fn has_heard(&self) -> bool {
         self.views.lock().missing().is_empty()
     }
 
-    /// Could it enter at once?
+    /// Could a client enter at once?
     fn may_enter(&self, name: &Name) -> bool {
-        let ask = Ask { mode: Mode::Exclusive, session: 0, now: Duration::ZERO };
+        let ask = LockRequest { mode: Mode::Exclusive, session: 0, now: Duration::ZERO };
         self.act(|shard, out| {
             let slot = shard.open(name, 0);
             let entered = shard.try_acquire(slot, ask, out).expect("a lock that is not broken");
@@ -120,7 +120,7 @@ impl Puppet {
     }
 }
 
-impl Upper for Puppet {
+impl LinkHandler for Puppet {
     fn hello(&self) -> Hello {
         Hello { epochs: self.views.lock().epochs().to_vec(), ..self.hello.clone() }
     }
@@ -135,7 +135,7 @@ impl Upper for Puppet {
 
     fn deliver(&self, from: NodeId, message: Message) {
         match message {
-            Message::Step(step) => {
+            Message::Algorithm(step) => {
                 self.act(|shard, out| shard.receive(from, 0, &step, Duration::ZERO, out));
             }
             Message::Flush(flush) => self.hear(|views| views.flush(from, flush)),
@@ -144,10 +144,10 @@ impl Upper for Puppet {
         }
     }
 
-    fn down(&self, _peer: NodeId, _why: &str) {}
+    fn down(&self, _peer: NodeId, _closed: bool, _why: &str) {}
 }
 
-/// What all members have configured alike, as the protocol has it.
+/// The hash of the configuration, as the protocol defines it.
 fn digest(config: &Config) -> u64 {
     let members = config.members.iter().map(|member| &member.name);
     let texts = [&config.group, &config.algorithm].into_iter().chain(members);
@@ -164,7 +164,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    panic!("it never came about that {what}");
+    panic!("timed out waiting until {what}");
 }
 
 const LONG: Duration = Duration::from_secs(30);
@@ -215,9 +215,9 @@ async fn a_node_that_cannot_keep_what_comes_early_goes_on_in_the_view_after() {
     until("it has stopped for the first view", || puppet.has_heard()).await;
     assert_eq!(node.counters().view, None);
     let lock = Name::new("orders").unwrap();
-    let step = Step { view: 2, clock: 0, lock, payload: vec![0; 1_000_000] };
+    let step = AlgorithmMessage { view: 2, clock: 0, lock, payload: vec![0; 1_000_000] };
     for _ in 0..6 {
-        puppet.send(&Message::Step(step.clone()));
+        puppet.send(&Message::Algorithm(step.clone()));
     }
     puppet.speak();
     until("a view after the first runs", || node.counters().view == Some(3)).await;

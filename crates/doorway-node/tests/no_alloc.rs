@@ -1,6 +1,6 @@
-//! What the locks of a shard cost in memory: nothing for a re-entry, and little when they rest.
+//! The memory that the locks of a shard use: nothing for a re-entry, and little when they are idle.
 //!
-//! There is one test in this file, for the allocator is counted in the whole process.
+//! There is one test in this file, because allocations are counted for the whole process.
 
 use std::alloc::System;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::Name;
-use doorway_node::locks::{Ask, ClientId, Out, Rule, Setup, Shard, Slot};
-use doorway_node::wire::Step;
+use doorway_node::locks::{ClientId, LockRequest, Rule, Setup, Shard, ShardEffects, Slot};
+use doorway_node::messages::AlgorithmMessage;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -18,33 +18,36 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// How many locks are measured.
 const COUNT: usize = 100_000;
 
-const ASK: Ask = Ask { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
+const ASK: LockRequest = LockRequest { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
 
-/// Two nodes, the first of which keeps so many idle locks.
+/// Two nodes, the first of which keeps this many idle locks.
 fn pair(keep_idle: usize) -> [Shard; 2] {
     [0, 1].map(|node| {
         let rules = vec![Rule::new("carvalho-roucairol", 2, 1, 0).expect("a rule")];
         let mut shard = Shard::new(Arc::new(Setup { me: NodeId(node), rules, keep_idle }));
-        shard.start(1, Vec::new(), Duration::ZERO, &mut Out::default());
+        shard.start(1, Vec::new(), Duration::ZERO, &mut ShardEffects::default());
         shard
     })
 }
 
-/// The first node acquires, which takes a message there and one back.
+/// The first node acquires a lock, which takes one message in each direction.
 fn acquire([near, far]: &mut [Shard; 2], slot: Slot) -> ClientId {
-    let (mut asked, mut answered) = (Out::default(), Out::default());
+    let (mut asked, mut answered) = (ShardEffects::default(), ShardEffects::default());
     let (client, _) = near.acquire(slot, ASK, &mut asked);
-    let arrive = |shard: &mut Shard, from, steps: Vec<(NodeId, Step)>, out: &mut Out| {
-        for (_, step) in steps {
-            shard.receive(from, 0, &step, Duration::ZERO, out);
+    let arrive = |shard: &mut Shard,
+                  from,
+                  messages: Vec<(NodeId, AlgorithmMessage)>,
+                  out: &mut ShardEffects| {
+        for (_, message) in messages {
+            shard.receive(from, 0, &message, Duration::ZERO, out);
         }
     };
-    arrive(far, NodeId(0), asked.steps, &mut answered);
-    arrive(near, NodeId(1), answered.steps, &mut Out::default());
+    arrive(far, NodeId(0), asked.messages, &mut answered);
+    arrive(near, NodeId(1), answered.messages, &mut ShardEffects::default());
     client
 }
 
-/// How many bytes more there are than at first. What was reallocated is part of both sums.
+/// How many more bytes are allocated than at first. Reallocated bytes are part of both sums.
 fn more(region: &Region<'_, System>) -> usize {
     let change = region.change();
     change.bytes_allocated - change.bytes_deallocated
@@ -55,9 +58,9 @@ fn a_re_entry_allocates_nothing() {
     let slot = pair[0].open(&Name::new("orders").expect("a name"), 0);
     let client = acquire(&mut pair, slot);
     let [shard, _] = &mut pair;
-    let mut out = Out::default();
+    let mut out = ShardEffects::default();
     shard.leave(client, Duration::ZERO, &mut out);
-    let again = |shard: &mut Shard, out: &mut Out| {
+    let again = |shard: &mut Shard, out: &mut ShardEffects| {
         let (client, fence) = shard.acquire(slot, ASK, out);
         assert!(fence.is_some());
         shard.leave(client, Duration::ZERO, out);
@@ -67,19 +70,20 @@ fn a_re_entry_allocates_nothing() {
     for _ in 0..100_000 {
         again(shard, &mut out);
     }
-    // A few belong to other threads of the process; of ours there would be a hundred thousand.
+    // A few allocations belong to other threads of the process. If re-entries allocated, there
+    // would be a hundred thousand.
     let allocations = region.change().allocations;
     assert!(allocations < 10, "{allocations} allocations");
-    assert!(out.steps.is_empty());
+    assert!(out.messages.is_empty());
 }
 
 /// The bytes of each of many locks at the first node, all held at once or held one by one.
 fn bytes_of_a_lock(at_once: bool) -> usize {
     let mut pair = pair(COUNT);
-    // What the other node needs is no part of it: it knows all locks already.
+    // The memory of the other node is not counted: it knows all locks already.
     for name in (0..COUNT).map(name) {
-        let step = Step { view: 1, clock: 0, lock: name, payload: vec![0, 1] };
-        pair[1].receive(NodeId(0), 0, &step, Duration::ZERO, &mut Out::default());
+        let step = AlgorithmMessage { view: 1, clock: 0, lock: name, payload: vec![0, 1] };
+        pair[1].receive(NodeId(0), 0, &step, Duration::ZERO, &mut ShardEffects::default());
     }
     let mut clients = Vec::with_capacity(COUNT);
     let region = Region::new(ALLOCATOR);
@@ -89,7 +93,7 @@ fn bytes_of_a_lock(at_once: bool) -> usize {
         if at_once {
             clients.push(client);
         } else {
-            pair[0].leave(client, Duration::ZERO, &mut Out::default());
+            pair[0].leave(client, Duration::ZERO, &mut ShardEffects::default());
             pair[0].close(slot);
         }
     }

@@ -1,5 +1,5 @@
-//! The messages of the algorithms as bytes: they stay as they are within a version of the protocol,
-//! and whatever bytes come, nobody is harmed.
+//! The encoding of the algorithms' messages: it does not change within a version of the protocol,
+//! and no bytes do harm.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,8 +24,8 @@ fn machines(rule: &Rule) -> Vec<Box<dyn Machine>> {
     (0..SIZE).map(begin).collect()
 }
 
-/// The shortest bytes that are a message and begin with this number, as a person reads them. Where
-/// there are several fields, their numbers differ if that can be.
+/// The shortest bytes that decode to a message and begin with this number, with the message in a
+/// form for people. If there are several fields, their numbers differ if possible.
 fn sample(machine: &dyn Machine, variant: u8) -> Option<(Vec<u8>, String)> {
     let fields: [fn(u8) -> u8; 3] = [|at| at, |_| 1, |_| 0];
     let bytes = |length, field: fn(u8) -> u8| {
@@ -37,7 +37,7 @@ fn sample(machine: &dyn Machine, variant: u8) -> Option<(Vec<u8>, String)> {
     read.find(|(shown, _)| shown != "?").map(|(shown, bytes)| (bytes, shown))
 }
 
-/// One message of every kind that an algorithm has.
+/// One message of every kind of an algorithm.
 fn samples(machine: &dyn Machine) -> Vec<(Vec<u8>, String)> {
     (0..).map_while(|variant| sample(machine, variant)).collect()
 }
@@ -60,16 +60,16 @@ fn the_messages_of_algorithms_stay_as_they_are_in_version_1() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
 }
 
-/// Something that happens in a group, chosen by numbers.
+/// An event in a group, chosen by numbers.
 #[derive(Clone, Debug)]
 enum Event {
     Acquire(usize),
     Release(usize),
-    /// The oldest message on some line arrives.
+    /// The oldest message of some channel arrives.
     Deliver(usize),
-    /// So does a copy of it in which a byte is another, or which ends early.
+    /// A copy of it arrives in which one byte is changed, or which ends early.
     Mutated(usize, prop::sample::Index, u8, bool),
-    /// Or one that was made up.
+    /// An invented message arrives.
     Garbage(usize, usize, Vec<u8>),
 }
 
@@ -90,7 +90,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// All machines of a group, and the messages between them, by sender and receiver.
+/// All state machines of a group, and the messages between them, by sender and receiver.
 struct World {
     rule: Rule,
     machines: Vec<Box<dyn Machine>>,
@@ -117,7 +117,7 @@ impl World {
         })
     }
 
-    /// The line that a number stands for, if any is in use.
+    /// The channel that a number selects, if any is in use.
     fn line(&self, number: usize) -> Option<(usize, usize)> {
         let busy: Vec<_> = self.lines.iter().filter(|(_, line)| !line.is_empty()).collect();
         (!busy.is_empty()).then(|| *busy[number % busy.len()].0)
@@ -159,15 +159,15 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// A machine that was lied to may refuse, or enter when it should not, or wait for ever. What
-    /// it may not do is panic, or fill the memory.
+    /// A state machine that gets invalid messages may refuse them, enter when it should not, or
+    /// wait forever. It must not panic or fill the memory.
     #[test]
     fn no_payload_makes_a_machine_panic(events in prop::collection::vec(event(), 0..60)) {
         for algorithm in served() {
             let rule = rule(algorithm);
             let mut world = World { machines: machines(&rule), rule, lines: BTreeMap::new() };
             for event in &events {
-                // A machine that broke its contract is never stepped again.
+                // A state machine that broke its contract is never stepped again.
                 if let Err(Fault::Breached(_)) = world.happen(event) {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! A node whose process was killed starts again, and those who were inside still are.
+//! A node whose process was killed starts again, and its former holders reclaim their locks.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use common::{Scratch, group, rule};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Wait until something is so.
+/// Wait until a condition holds, with a timeout.
 async fn until(what: &str, is: impl Fn() -> bool) {
     for _ in 0..3000 {
         if is() {
@@ -21,11 +21,11 @@ async fn until(what: &str, is: impl Fn() -> bool) {
         }
         sleep(Duration::from_millis(10)).await;
     }
-    panic!("it never came: {what}");
+    panic!("timed out waiting until {what}");
 }
 
-/// The process of a node ends, as far as the others can tell: its links are cut in one moment. What
-/// it held, only its clients know.
+/// End a node as a kill of its process would, as far as the others can tell: all links are cut at
+/// once. Only its clients know what they held.
 fn kill(runtime: Runtime, node: Node, guard: OwnedGuard) -> Fence {
     drop(runtime);
     let fence = guard.fence();
@@ -33,7 +33,7 @@ fn kill(runtime: Runtime, node: Node, guard: OwnedGuard) -> Fence {
     fence
 }
 
-/// A node alone that was killed while a client held a lock.
+/// The configuration of a node without peers that was killed while a client held a lock.
 fn alone(scratch: &Scratch) -> Config {
     let rules = vec![rule("readers-writers", 1), rule("raymond-k", 2)];
     Config { data: Some(scratch.path().join("node")), rules, ..Config::default() }
@@ -68,7 +68,7 @@ async fn a_node_alone_grants_nothing_until_it_serves() {
 }
 
 #[tokio::test]
-async fn who_cannot_have_been_inside_is_refused() {
+async fn claims_that_cannot_be_true_are_refused() {
     let scratch = Scratch::new();
     Node::start(alone(&scratch)).await.unwrap().stop().await;
     let node = Node::start_reclaiming(alone(&scratch)).await.unwrap();
@@ -90,10 +90,10 @@ async fn who_cannot_have_been_inside_is_refused() {
     // The view that is about to begin has the number 2.
     let future = node.reclaim("stock", Mode::Exclusive, Fence::new(2, 0), session).unwrap_err();
     assert_eq!(future, ReclaimError::Future { fence: Fence::new(2, 0), next: 2 });
-    // Who leaves before the node serves makes room.
+    // A client that leaves before the node serves makes room.
     drop(reclaim("again", Mode::Exclusive, 1).unwrap());
     drop(reclaim("again", Mode::Exclusive, 2).unwrap());
-    // None of those who were refused has left anything behind.
+    // The refused claims have left nothing behind.
     node.serve();
     assert!(node.try_lock("stock").unwrap().is_some());
     assert!(node.try_lock("orders").unwrap().is_none());
@@ -111,7 +111,7 @@ fn others_go_on_while_a_member_waits_for_its_former_holders() {
     let start = |at: usize| runtime.block_on(Node::start(configs[at].clone())).unwrap();
     let others = [start(1), start(2)];
     let guard = runtime.block_on(first.lock("orders").within(PATIENCE)).unwrap();
-    // What it takes to enter this one again is at the second node.
+    // The permission to enter this lock again is at the second node.
     drop(runtime.block_on(others[0].lock("stock").within(PATIENCE)).unwrap());
     let fence = kill(victim, first, guard);
     runtime.block_on(goes_on(&configs[0], &others, fence));
@@ -154,9 +154,10 @@ async fn goes_on(config: &Config, others: &[Node; 2], fence: Fence) {
     assert_eq!(fences.len(), 4);
 }
 
-/// As long as the other members are unknown, nobody knows which fences are past.
+/// As long as the epochs of the other members are unknown, the node cannot know which fences were
+/// ever granted.
 #[tokio::test]
-async fn a_fence_of_the_future_is_found_out_in_the_end() {
+async fn a_fence_that_was_never_granted_is_found_out_in_the_end() {
     let (_scratch, mut configs) = group(2, &[]);
     let lost = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&lost);
@@ -178,11 +179,11 @@ async fn a_fence_of_the_future_is_found_out_in_the_end() {
     assert_eq!(lost.lock().unwrap().split_off(0), [by("stock", &future)]);
     let _nobody = first.lock("others").within(PATIENCE).await.unwrap();
     first.stop().await;
-    // Each is told once, and nobody for whom no session asked.
+    // Each session is told once. Claims without a session are not reported.
     assert_eq!(*lost.lock().unwrap(), [by("orders", &past)]);
 }
 
-/// A directory that was copied has an epoch that another process has told the others.
+/// The directory is a copy: another process has already told the others its epoch.
 #[tokio::test]
 async fn an_epoch_that_others_know_already_is_not_used_again() {
     let (scratch, configs) = group(2, &[]);

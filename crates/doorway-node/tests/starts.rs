@@ -10,7 +10,7 @@ mod common;
 
 use common::{Scratch, addresses, group, start};
 
-/// Everyone can enter, one after another.
+/// Check that every node can enter, one after another.
 async fn all_enter(nodes: &[&Node]) {
     for node in nodes {
         let entered = node.lock("orders").within(Duration::from_secs(30)).await;
@@ -18,7 +18,7 @@ async fn all_enter(nodes: &[&Node]) {
     }
 }
 
-/// The same node once more, with a directory of its own.
+/// A second configuration of the same node, with another directory.
 fn twin(config: &Config, scratch: &Scratch) -> Config {
     let mut twin = config.clone();
     twin.data = Some(scratch.path().join("twin"));
@@ -26,7 +26,7 @@ fn twin(config: &Config, scratch: &Scratch) -> Config {
     twin
 }
 
-/// A second process under the name of the first one: the first one ends, and says so.
+/// Start a second process under the name of the first. The first one must end and say so.
 async fn superseded(starts: usize) {
     let (scratch, configs) = group(3, &[]);
     for _ in 1..starts {
@@ -66,7 +66,7 @@ async fn a_node_whose_directory_was_lost_comes_back_and_fences_grow() {
     assert!(again.lock("orders").await.unwrap().fence() > before);
 }
 
-/// The same seed is no reason to be taken for the process that was there before.
+/// A node with the same seed must not be taken for its previous process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_with_a_seed_can_be_started_again() {
     let (_scratch, mut configs) = group(3, &[]);
@@ -78,7 +78,7 @@ async fn a_node_with_a_seed_can_be_started_again() {
     all_enter(&[&again, &nodes[0], &nodes[2]]).await;
 }
 
-/// When `stop` returns, port and directory are free, also if copies of the node are left.
+/// When `stop` returns, the port and the directory are free, even if clones of the node are left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_node_can_be_started_again_at_once() {
     let (_scratch, configs) = group(2, &[]);
@@ -91,7 +91,8 @@ async fn a_stopped_node_can_be_started_again_at_once() {
     }
 }
 
-/// However often it is stopped, and whoever gave up waiting for that: port and directory are free.
+/// Several callers may stop a node, and some may give up waiting: when `stop` returns, the port and
+/// the directory are free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everyone_who_stops_a_node_waits_until_it_has_stopped() {
     let (_scratch, configs) = group(2, &[]);
@@ -112,7 +113,7 @@ async fn everyone_who_stops_a_node_waits_until_it_has_stopped() {
     }
 }
 
-/// Certificates that are no good are found before anything changes.
+/// Bad certificates are found before anything changes.
 #[tokio::test]
 async fn a_bad_certificate_costs_no_epoch() {
     let (scratch, configs) = group(2, &[]);
@@ -123,7 +124,7 @@ async fn a_bad_certificate_costs_no_epoch() {
     assert!(!scratch.path().join("n1").exists());
 }
 
-/// Without its runtime a node can do nothing more, and whoever holds its locks is told.
+/// Without its runtime a node can do nothing more, and the holders of its locks are told.
 #[test]
 fn the_end_of_the_runtime_is_the_end_of_the_node() {
     let (_scratch, configs) = group(2, &[]);

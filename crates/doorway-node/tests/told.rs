@@ -1,4 +1,4 @@
-//! What a node tells of itself and its clients, and the certificates it shows.
+//! What a node reports about itself and its clients, and the renewal of its certificates.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[tokio::test]
 async fn sessions_say_who_they_are_also_to_other_members() {
     let (_scratch, mut configs) = group(2, &[]);
-    // The first character moves the others, of two bytes each, to odd places.
+    // The first character shifts the others, of two bytes each, to odd offsets.
     configs[0].describe = Some(Describe::new(|session| {
         (session < 3).then(|| format!("{session}{}", "ä".repeat(150)))
     }));
@@ -109,7 +109,7 @@ async fn certificates_are_renewed_without_a_restart() {
     let connections = |node: &Node| node.counters().links[0].1.traffic.connections;
     drop(nodes[1].lock("orders").within(PATIENCE).await.unwrap());
     assert_eq!(connections(&nodes[0]), 1, "the connection lives on");
-    // A node that knows the new authority alone, and shows a certificate of it.
+    // A node that trusts only the new authority, with a certificate of it.
     nodes[1].stop().await;
     let again = Config { tls: Some(issued("n2")), ..configs[1].clone() };
     let again = Node::start(again).await.unwrap();

@@ -1,4 +1,4 @@
-//! Whoever listens hears of what is slow: waits, views and links.
+//! What a tracing subscriber is told: waits, views and links.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ struct Line(String);
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let _ = write!(self.0, " {field}={value:?}"); // A text takes all that is written.
+        let _ = write!(self.0, " {field}={value:?}"); // Writing to a string cannot fail.
     }
 }
 
@@ -100,12 +100,14 @@ async fn links_and_views_are_told() {
     assert!(listener.heard(&["INFO", "leaving for the next view", "held=0"]) >= 2);
     assert!(listener.heard(&["INFO", "the view runs", "view=2"]) >= 1);
     nodes[1].stop().await;
-    while listener.heard(&["WARN", "link down", "n2"]) == 0 {
+    // When a member stops, no warning is logged, and no text of the TLS library.
+    while listener.heard(&["INFO", "link down", "n2", "the peer closed the connection"]) == 0 {
         tokio::task::yield_now().await;
     }
+    assert_eq!(listener.heard(&["close_notify"]), 0);
 }
 
-/// Nobody has to look for a wrong address in the dark.
+/// A wrong address is easy to find, because the log names it.
 #[tokio::test]
 async fn a_member_that_was_never_reached_is_told_once() {
     let listener = Listener::default();
@@ -117,13 +119,32 @@ async fn a_member_that_was_never_reached_is_told_once() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let address = configs[1].members[1].address.clone();
-    let told = ["WARN", "not reached", "n2", &address, "refused"];
+    let told = ["WARN", "cannot reach the member", "n2", &address, "refused"];
     assert_eq!(listener.heard(&told), 1);
-    // Once it was there, its absence is news.
+    // After it was connected, its absence is news.
     let other = Node::start(configs[1].clone()).await.expect("it starts");
     drop(node.lock("orders").within(Duration::from_secs(30)).await.expect("a lock"));
     other.stop().await;
     while listener.heard(&told) < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// While a group of three starts, each node logs for which members the next view waits, and logs it
+/// again only when that has changed.
+#[tokio::test]
+async fn the_members_that_a_view_waits_for_are_logged_once_per_change() {
+    let listener = Listener::default();
+    let _listening = tracing::subscriber::set_default(listener.clone());
+    let (_scratch, configs) = group(3, &[]);
+    let nodes = start(&configs).await;
+    drop(nodes[0].lock("orders").await.expect("a lock"));
+    let logged = |away| listener.heard(&["the next view waits for members", away]);
+    // Only one node can wait for two given members, and only two nodes for one of them.
+    for away in [r#"away=["n2", "n3"]"#, r#"away=["n1", "n3"]"#, r#"away=["n1", "n2"]"#] {
+        assert!(logged(away) <= 1, "{} lines with {away}", logged(away));
+    }
+    for away in [r#"away=["n1"]"#, r#"away=["n2"]"#, r#"away=["n3"]"#] {
+        assert!(logged(away) <= 2, "{} lines with {away}", logged(away));
     }
 }

@@ -1,7 +1,7 @@
-//! Whole groups of nodes in a simulated network, with TLS between them: what a seed decides befalls
-//! them, and the same seed leads to the same events at the same times.
+//! Groups of nodes in a simulated network, with TLS between them. A seed decides which faults
+//! happen, and the same seed leads to the same events at the same times.
 //!
-//! `DOORWAY_SEED=7` runs one seed, and `DOORWAY_SEED=1000..2000` runs others than usual.
+//! `DOORWAY_SEED=7` runs one seed, and `DOORWAY_SEED=1000..2000` runs a range.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ mod stage;
 /// How many seeds are run.
 const SEEDS: u64 = 512;
 
-/// The seeds are divided among so many tests, which may run side by side.
+/// Into how many tests the seeds are divided, which may run in parallel.
 const PARTS: u64 = 8;
 
 fn seeds() -> Range<u64> {
@@ -35,7 +35,7 @@ fn seeds() -> Range<u64> {
     }
 }
 
-/// Names the seed that was run if the test panics.
+/// Prints the seed that was running if the test panics.
 struct Named(u64);
 
 impl Drop for Named {

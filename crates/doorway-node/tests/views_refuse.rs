@@ -1,16 +1,16 @@
-//! What a member may say that no correct one says, and what it may say in an unlucky order.
+//! Messages about views that no correct member sends, and messages in an unlucky order.
 
 use doorway_core::{Mode, NodeId};
-use doorway_node::views::{HELD_LIMIT, Learned, ViewError, Views};
-use doorway_node::wire::{Flush, Held};
+use doorway_node::messages::{Flush, HeldLock};
+use doorway_node::views::{HELD_LIMIT, LearnOutcome, ViewError, Views};
 use doorway_node::{Fence, Name};
 
 const ME: NodeId = NodeId(0);
 const PEER: NodeId = NodeId(1);
 
-fn held(lock: &str) -> Held {
+fn held(lock: &str) -> HeldLock {
     let lock = Name::new(lock).expect("tests use good names");
-    Held { lock, mode: Mode::Exclusive, permits: 1 }
+    HeldLock { lock, mode: Mode::Exclusive, permits: 1 }
 }
 
 fn flush(epochs: &[u64], part: u32, parts: u32, locks: &[&str]) -> Flush {
@@ -21,12 +21,12 @@ fn flush(epochs: &[u64], part: u32, parts: u32, locks: &[&str]) -> Flush {
 /// A node of two that knows both epochs.
 fn pair() -> Views {
     let mut views = Views::new(ME, 2, 1);
-    assert_eq!(views.learn(&[0, 1]), Ok(Learned::News));
+    assert_eq!(views.learn(&[0, 1]), Ok(LearnOutcome::News));
     views
 }
 
-/// Stop for whatever is pending.
-fn stop(views: &mut Views, held: Vec<Held>) -> Vec<Flush> {
+/// Stop for the pending view.
+fn stop(views: &mut Views, held: Vec<HeldLock>) -> Vec<Flush> {
     let view = views.pending().expect("all epochs are known");
     views.stopped(&view, held)
 }
@@ -36,10 +36,10 @@ fn a_view_begins_when_all_have_flushed() {
     let mut views = Views::new(ME, 3, 4);
     assert_eq!(views.pending(), None);
     assert_eq!(views.missing().iter().collect::<Vec<_>>(), [NodeId(1), NodeId(2)]);
-    assert_eq!(views.learn(&[0, 2, 0]), Ok(Learned::News));
-    assert_eq!(views.learn(&[3, 2, 0]), Ok(Learned::Nothing));
+    assert_eq!(views.learn(&[0, 2, 0]), Ok(LearnOutcome::News));
+    assert_eq!(views.learn(&[3, 2, 0]), Ok(LearnOutcome::Nothing));
     assert_eq!(views.missing().iter().collect::<Vec<_>>(), [NodeId(2)]);
-    assert_eq!(views.flush(NodeId(2), flush(&[4, 2, 5], 0, 1, &["b"])), Ok(Learned::News));
+    assert_eq!(views.flush(NodeId(2), flush(&[4, 2, 5], 0, 1, &["b"])), Ok(LearnOutcome::News));
 
     let flushes = stop(&mut views, vec![held("z"), held("a")]);
     assert_eq!(flushes, [flush(&[4, 2, 5], 0, 1, &["a", "z"])]);
@@ -47,7 +47,7 @@ fn a_view_begins_when_all_have_flushed() {
     assert_eq!(views.missing().iter().collect::<Vec<_>>(), [PEER]);
     assert_eq!(views.ready(), None);
 
-    assert_eq!(views.flush(PEER, flush(&[4, 2, 5], 0, 1, &[])), Ok(Learned::Nothing));
+    assert_eq!(views.flush(PEER, flush(&[4, 2, 5], 0, 1, &[])), Ok(LearnOutcome::Nothing));
     let started = views.ready().unwrap();
     assert_eq!((started.view.number(), started.view.epochs()), (11, &[4, 2, 5][..]));
     assert_eq!(started.held, [vec![held("a"), held("z")], vec![], vec![held("b")]]);
@@ -70,15 +70,16 @@ fn a_node_alone_begins_at_once() {
 fn a_view_that_is_no_longer_the_newest_is_left_out() {
     let mut views = pair();
     let old = views.pending().unwrap();
-    assert_eq!(views.learn(&[1, 2]), Ok(Learned::News));
+    assert_eq!(views.learn(&[1, 2]), Ok(LearnOutcome::News));
     assert_eq!(views.stopped(&old, vec![]), []);
     assert_eq!(stop(&mut views, vec![]), [flush(&[1, 2], 0, 1, &[])]);
 
-    // The flush for the older view comes late, and the one for this view never: a newer is known.
-    assert_eq!(views.flush(PEER, flush(&[1, 1], 0, 1, &[])), Ok(Learned::Nothing));
+    // The flush for the older view comes late. The one for this view never comes, because a newer
+    // view is known.
+    assert_eq!(views.flush(PEER, flush(&[1, 1], 0, 1, &[])), Ok(LearnOutcome::Nothing));
     assert_eq!(views.ready(), None);
-    assert_eq!(views.flush(PEER, flush(&[1, 2], 0, 1, &[])), Ok(Learned::Nothing));
-    assert_eq!(views.learn(&[1, 3]), Ok(Learned::News));
+    assert_eq!(views.flush(PEER, flush(&[1, 2], 0, 1, &[])), Ok(LearnOutcome::Nothing));
+    assert_eq!(views.learn(&[1, 3]), Ok(LearnOutcome::News));
     assert_eq!(views.ready(), None);
     assert_eq!(views.pending().unwrap().epochs(), [1, 3]);
     stop(&mut views, vec![]);
@@ -86,17 +87,17 @@ fn a_view_that_is_no_longer_the_newest_is_left_out() {
 }
 
 #[test]
-fn an_epoch_of_ours_that_we_do_not_know() {
+fn a_higher_epoch_of_this_node_than_it_knows_itself() {
     let mut views = Views::new(ME, 2, 1);
-    assert_eq!(views.learn(&[5, 3]), Ok(Learned::Overtaken(5)));
+    assert_eq!(views.learn(&[5, 3]), Ok(LearnOutcome::Overtaken(5)));
     assert_eq!(views.epochs(), [1, 3]);
-    assert_eq!(views.flush(PEER, flush(&[5, 3], 0, 1, &[])), Ok(Learned::Overtaken(5)));
+    assert_eq!(views.flush(PEER, flush(&[5, 3], 0, 1, &[])), Ok(LearnOutcome::Overtaken(5)));
     views.raise(6).unwrap();
     stop(&mut views, vec![]);
     views.flush(PEER, flush(&[6, 3], 0, 1, &[])).unwrap();
     assert_eq!(views.ready().unwrap().view.number(), 9);
 
-    // Now clients rely on us, so whoever has raised our epoch has taken our place.
+    // Now clients rely on this node, so a process that has raised its epoch has taken its place.
     let before = views.clone();
     assert_eq!(views.learn(&[7, 4]), Err(ViewError::Superseded(7)));
     assert_eq!(views.flush(PEER, flush(&[7, 4], 0, 1, &[])), Err(ViewError::Superseded(7)));
@@ -104,7 +105,7 @@ fn an_epoch_of_ours_that_we_do_not_know() {
 }
 
 #[test]
-fn epochs_that_cannot_be_are_refused() {
+fn impossible_epochs_are_refused() {
     let mut views = pair();
     let before = views.clone();
     assert_eq!(views.learn(&[1]), Err(ViewError::Length { found: 1, size: 2 }));
@@ -118,12 +119,12 @@ fn epochs_that_cannot_be_are_refused() {
     let far = flush(&[u64::MAX, u64::MAX], 0, 1, &[]);
     assert_eq!(views.flush(PEER, far), Err(ViewError::TooHigh(u64::MAX)));
     assert_eq!(views, before);
-    assert_eq!(views.learn(&[0, limit - 2]), Ok(Learned::News));
+    assert_eq!(views.learn(&[0, limit - 2]), Ok(LearnOutcome::News));
     assert_eq!(views.pending().unwrap().number(), limit - 1);
 }
 
 #[test]
-fn flushes_that_cannot_be_are_refused() {
+fn impossible_flushes_are_refused() {
     let refused = |before: &[Flush], last: Flush| {
         let mut views = pair();
         for flush in before {
@@ -152,11 +153,11 @@ fn flushes_that_cannot_be_are_refused() {
     assert_eq!(refused(&[], part(0, 1, &["a", "c", "b"])), order("b"));
     assert_eq!(refused(&[], part(0, 1, &["a", "a"])), order("a"));
 
-    // One who cannot know whether its snapshot has arrived tells it again.
+    // A member that cannot know whether its snapshot has arrived sends it again.
     let mut views = pair();
-    assert_eq!(views.flush(PEER, part(0, 1, &["a"])), Ok(Learned::Nothing));
+    assert_eq!(views.flush(PEER, part(0, 1, &["a"])), Ok(LearnOutcome::Nothing));
     let known = views.clone();
-    assert_eq!(views.flush(PEER, part(0, 1, &["a"])), Ok(Learned::Nothing));
+    assert_eq!(views.flush(PEER, part(0, 1, &["a"])), Ok(LearnOutcome::Nothing));
     assert_eq!(views, known);
 
     let mut views = pair();
@@ -166,7 +167,7 @@ fn flushes_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn more_than_anyone_holds_is_refused() {
+fn a_snapshot_beyond_the_limit_is_refused() {
     let mut views = pair();
     let mut much = flush(&[1, 1], 0, 1, &[]);
     much.held = vec![held("a"); HELD_LIMIT + 1];
@@ -176,7 +177,7 @@ fn more_than_anyone_holds_is_refused() {
 #[test]
 fn a_large_snapshot_goes_in_parts_that_fit() {
     let name = |at: usize| format!("{at:0>width$}", width = Name::MAX);
-    let all: Vec<Held> = (0..10_000).map(|at| held(&name(at))).collect();
+    let all: Vec<HeldLock> = (0..10_000).map(|at| held(&name(at))).collect();
     let mut views = pair();
     let parts = stop(&mut views, all.iter().rev().cloned().collect());
     assert_eq!(parts.len(), 4);

@@ -1,4 +1,4 @@
-//! "Why am I waiting?", asked in groups of real nodes.
+//! The report on why a request waits, in groups of real nodes.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -10,7 +10,7 @@ mod common;
 
 use common::{group, start};
 
-/// Ask for a lock, and wait for it.
+/// Poll a request once, so that it waits.
 fn begin(request: std::pin::Pin<&mut Acquire<Handle>>) {
     assert!(request.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
@@ -24,7 +24,7 @@ async fn a_waiter_is_told_who_is_inside_and_who_has_not_answered() {
     let mut request = pin!(nodes[0].lock("orders"));
     begin(request.as_mut());
     let orders = nodes[0].open("orders").unwrap();
-    // The third node answers soon; the second one does not while it is inside.
+    // The third node answers soon; the second one does not answer while it is inside.
     let why = loop {
         let why = orders.why().await;
         if why.waiters.iter().all(|waiter| waiter.missing == ["n2"]) {
@@ -39,7 +39,7 @@ async fn a_waiter_is_told_who_is_inside_and_who_has_not_answered() {
     assert_eq!((why.waiters.len(), why.waiters[0].place), (1, 0));
     assert_eq!(why.waiters[0].circle, None);
     assert!(why.elsewhere.is_empty() && why.silent.is_empty() && why.away.is_empty());
-    // The holder sees who waits for it.
+    // The holder's node sees who waits for it.
     let why = nodes[1].open("orders").unwrap().why().await;
     assert_eq!((why.waiters.len(), why.elsewhere.len()), (0, 1));
     assert_eq!(why.elsewhere[0].node, "n1");
@@ -75,6 +75,6 @@ async fn a_member_that_is_away_is_named() {
     assert_eq!(why.away.len(), 1);
     assert_eq!(why.away[0].0, "n3");
     assert!(why.view.is_some() && why.awaited.is_empty(), "the others go on in their view");
-    // What does not need it is served: the permission is here.
+    // A lock whose permission is at this node is served without the member.
     assert!(orders.try_lock().unwrap().is_some());
 }

@@ -1,100 +1,89 @@
-//! Frames: a length of four bytes, the lowest first, and a value.
+//! Frames of the protocol: each holds one value, encoded with postcard.
 
 use serde::{Deserialize, Serialize};
 
-/// How a connection begins. No method of HTTP begins with a zero.
+use crate::length_prefix::{FrameBuffer, TooLong, append_frame};
+
+/// The first bytes of a connection. They begin with a zero, as no HTTP request does, so a node can
+/// serve both on one socket.
 pub const MAGIC: [u8; 8] = *b"\0doorway";
 
-/// How long the value of a frame may be. Lists that could be longer come in pages.
+/// The maximum length of a value in a frame, in bytes. Lists that could be longer are sent in pages.
 pub const MAX_FRAME: usize = 1 << 18;
 
-/// What is wrong with what the other side sent. The connection is of no more use.
+/// Why received bytes cannot be understood. The connection must be closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// It does not speak this protocol.
-    #[error("not the beginning of a doorway connection")]
+    /// The connection does not begin with [`MAGIC`].
+    #[error("the other side does not speak the protocol of Doorway")]
     Magic,
-    /// More than anyone has to say.
-    #[error("a frame of {0} bytes: {MAX_FRAME} are allowed")]
+    /// A frame announces this many bytes, which is more than [`MAX_FRAME`].
+    #[error("the other side sent a frame of {0} bytes; at most {MAX_FRAME} are allowed")]
     TooLong(usize),
-    /// Not what was to be said here.
-    #[error("a frame that means nothing")]
+    /// A frame does not hold a value of the expected type.
+    #[error("the other side sent a frame that cannot be decoded")]
     Garbled,
 }
 
-/// Write a value as a frame. Where it is longer than a frame may be, which limits on all that goes
-/// into one prevent, nothing is written, and the answer is false.
+/// Append a value as a frame to the bytes that are to be sent.
+///
+/// If the value is longer than [`MAX_FRAME`], nothing is appended and the result is false. Limits on
+/// everything that goes into a frame prevent that.
 pub fn put<T: Serialize>(value: &T, to: &mut Vec<u8>) -> bool {
-    let at = to.len();
-    to.extend_from_slice(&[0; 4]);
-    *to = postcard::to_extend(value, std::mem::take(to)).expect("memory takes all");
-    let length = to.len() - at - 4;
-    let fits = length <= MAX_FRAME;
-    if fits {
-        to[at..at + 4].copy_from_slice(&(length as u32).to_le_bytes());
-    } else {
-        to.truncate(at);
+    let before = to.len();
+    let length = append_frame(to, |to| {
+        *to = postcard::to_extend(value, std::mem::take(to)).expect("memory takes every value");
+    });
+    if length > MAX_FRAME {
+        to.truncate(before);
     }
-    fits
+    length <= MAX_FRAME
 }
 
-/// The bytes of a connection, out of which frames are taken as they become whole.
+/// The received bytes of a connection, out of which values are taken as soon as their frames are
+/// complete.
 #[derive(Debug, Default)]
-pub struct Frames {
-    bytes: Vec<u8>,
-    /// So many of them have been taken.
-    taken: usize,
-}
+pub struct Frames(FrameBuffer<MAX_FRAME>);
 
 impl Frames {
-    /// So much memory stays with a connection that has nothing to say.
+    /// The memory that an idle connection keeps, in bytes.
     const KEPT: usize = 4096;
 
-    /// Where to read more bytes to: after those that are there.
-    ///
-    /// What is left of the last frame moves to the front, once for all the frames before it; and
-    /// what a burst needed is given back.
+    /// Where received bytes are to be appended. Memory that only a burst needed is given back here.
     pub fn space(&mut self) -> &mut Vec<u8> {
-        self.bytes.drain(..self.taken);
-        self.taken = 0;
-        if self.bytes.capacity() > 4 * Self::KEPT && self.bytes.len() <= Self::KEPT {
-            self.bytes.shrink_to(Self::KEPT);
+        let bytes = self.0.space();
+        if bytes.capacity() > 4 * Self::KEPT && bytes.len() <= Self::KEPT {
+            bytes.shrink_to(Self::KEPT);
         }
-        &mut self.bytes
+        bytes
     }
 
-    /// Bytes that came from the other side.
+    /// Append received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.space().extend_from_slice(bytes);
     }
 
-    /// Take [`MAGIC`]; not yet if there is too little to tell.
+    /// Take [`MAGIC`] from the beginning of a connection. The result is false until enough bytes
+    /// have arrived to tell.
     pub fn magic(&mut self) -> Result<bool, FrameError> {
-        let rest = &self.bytes[self.taken..];
+        let rest = self.0.rest();
         let seen = rest.len().min(MAGIC.len());
         if rest[..seen] != MAGIC[..seen] {
             return Err(FrameError::Magic);
         }
-        let whole = seen == MAGIC.len();
-        self.taken += if whole { seen } else { 0 };
-        Ok(whole)
+        let complete = seen == MAGIC.len();
+        if complete {
+            self.0.skip(seen);
+        }
+        Ok(complete)
     }
 
-    /// Take the next frame, if it is whole.
+    /// Take the value of the next frame, or nothing if the frame has not arrived completely.
     pub fn take<'a, T: Deserialize<'a>>(&'a mut self) -> Result<Option<T>, FrameError> {
-        let Some((length, rest)) = self.bytes[self.taken..].split_first_chunk::<4>() else {
-            return Ok(None);
-        };
-        let length = u32::from_le_bytes(*length) as usize;
-        if length > MAX_FRAME {
-            return Err(FrameError::TooLong(length));
-        }
-        let Some(value) = rest.get(..length) else { return Ok(None) };
-        match postcard::take_from_bytes(value) {
-            Ok((value, [])) => {
-                self.taken += 4 + length;
-                Ok(Some(value))
-            }
+        let frame = self.0.frame().map_err(|TooLong(length)| FrameError::TooLong(length))?;
+        let Some(content) = frame else { return Ok(None) };
+        match postcard::take_from_bytes(content) {
+            Ok((value, [])) => Ok(Some(value)),
             _ => Err(FrameError::Garbled),
         }
     }

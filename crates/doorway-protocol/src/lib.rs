@@ -1,27 +1,75 @@
-//! What the clients of a lock service and its nodes say to each other.
+//! The protocol between the clients of a Doorway node and the node, and the types that both share.
 //!
-//! A connection begins with [`MAGIC`], so that a node can tell it from one of HTTP on the same
-//! socket. Then both sides send frames: a length, and one value in postcard. The client's first is
-//! a [`Hello`] (and, if that says so, [`Claims`]), the node's first a [`Greeting`]; what follows
-//! are [`Request`]s and [`Reply`]s, each request with a number that its answer repeats. A client
-//! need not wait for the greeting before its first requests. Nothing here reads a socket or a
-//! clock.
+//! Most programs use the crate `doorway-client`, which speaks this protocol for them. This crate is
+//! for those who write a client or a server of their own, and for resources that check [`Fence`]s.
 //!
-//! [`Name`] and [`Fence`] live here because everyone needs them: nodes, clients, and whoever guards
-//! a resource.
+//! # A connection
+//!
+//! A connection begins with [`MAGIC`], by which a node tells it from HTTP on the same socket. Then
+//! both sides send frames: a length of four bytes, and one value encoded with postcard.
+//!
+//! 1. The client sends a [`Hello`]. If it resumes a session with more claims than fit into that, it
+//!    sends [`Claims`] as well.
+//! 2. The node answers with a [`Greeting`]: a [`Welcome`] or a [`Refusal`].
+//! 3. The client sends [`Request`]s, and the node [`Reply`]s. An answer repeats the number of its
+//!    request.
+//!
+//! A client that opens a new session may send its first requests before the greeting arrives.
+//!
+//! [`put`] writes frames and [`Frames`] reads them:
+//!
+//! ```
+//! use doorway_protocol::{Frames, Request, put};
+//!
+//! let mut outgoing = Vec::new();
+//! put(&Request::Status(1), &mut outgoing);
+//!
+//! let mut received = Frames::default();
+//! received.feed(&outgoing[..3]);
+//! assert_eq!(received.take::<Request>()?, None); // The rest is still on its way.
+//! received.feed(&outgoing[3..]);
+//! assert_eq!(received.take()?, Some(Request::Status(1)));
+//! # Ok::<(), doorway_protocol::FrameError>(())
+//! ```
+//!
+//! Nothing in this crate reads a socket. [`Moment`] and [`Backoff`] are what clients and nodes need
+//! to wait and to retry; neither reads a clock.
+//!
+//! # Features
+//!
+//! - `clock`: `Moment::now` and `Timer`, which read the clock and set timers. Linux only.
+//! - `openapi`: schemas of the reports, for a document in the `OpenAPI` format.
 
+mod backoff;
+mod clock;
 pub mod fence;
 mod frame;
+mod label;
+pub mod length_prefix;
+mod mode;
 pub mod name;
+mod pattern;
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+pub mod recording;
 mod report;
 mod session;
+#[cfg(feature = "clock")]
+mod timer;
 
-pub use doorway_core::Mode;
+pub use backoff::Backoff;
+pub use clock::Moment;
 pub use fence::{Fence, FenceError};
 pub use frame::{FrameError, Frames, MAGIC, MAX_FRAME, put};
+pub use label::{LABEL, is_label};
+pub use mode::Mode;
 pub use name::{Name, NameError};
+pub use pattern::{NamePattern, PatternError};
 pub use report::{Absent, Holder, LockLine, LockReport, Locks, NodeStatus, Scope, Waiter};
 pub use session::{
-    Ask, Claim, Claims, Code, Greeting, Hello, Life, Opening, Refusal, Reply, Request, Secret,
-    SessionId, VERSIONS, Wait, Welcome, WhoAmI,
+    Ask, Claim, Claims, ClientInfo, Code, Greeting, Hello, Life, Opening, Refusal, Reply, Request,
+    Secret, SessionId, VERSIONS, Wait, Welcome,
 };
+#[cfg(feature = "clock")]
+pub use timer::Timer;

@@ -7,31 +7,40 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// The name of a lock: 1 to 200 bytes of UTF-8 without control characters.
 ///
-/// A copy costs nothing but a count.
+/// Names are cheap to clone: a clone shares the text.
+///
+/// ```
+/// use doorway_protocol::Name;
+///
+/// let name = Name::new("backup/north")?;
+/// assert_eq!(name.as_str(), "backup/north");
+/// assert!(Name::new("").is_err());
+/// # Ok::<(), doorway_protocol::NameError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "&str")]
 pub struct Name(Arc<str>);
 
-/// Why a text is no name.
+/// Why a text cannot be the name of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Nothing was given.
+    /// The text is empty.
     #[error("the name of a lock must not be empty")]
     Empty,
-    /// More than anyone reads.
+    /// The text has this many bytes, which is more than [`Name::MAX`].
     #[error("the name of a lock has at most {max} bytes, not {0}", max = Name::MAX)]
     TooLong(usize),
-    /// Something that would garble a line of a log.
+    /// The text contains this control character, which would garble a line of a log.
     #[error("the name of a lock must not contain the control character {0:?}")]
     Control(char),
 }
 
 impl Name {
-    /// How many bytes a name may have.
+    /// The maximum length of a name, in bytes.
     pub const MAX: usize = 200;
 
-    /// Check a text and make it a name.
+    /// Check that a text can be the name of a lock.
     pub fn new(text: &str) -> Result<Self, NameError> {
         if text.is_empty() {
             return Err(NameError::Empty);
@@ -45,7 +54,7 @@ impl Name {
         }
     }
 
-    /// The text.
+    /// The name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,152 +1,153 @@
-//! What a node tells about locks and about itself, over every door alike.
+//! Reports about locks and about a node. The protocol of clients and HTTP use the same ones.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Fence;
 
-/// All about one lock, as far as its node could find out.
+/// Everything that a node could find out about one lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockReport {
-    /// The lock.
+    /// The name of the lock.
     pub lock: String,
-    /// The algorithm that serves it.
+    /// The algorithm that serves the lock.
     pub algorithm: String,
-    /// How many may be inside.
+    /// How many clients may hold the lock at once.
     pub permits: u32,
-    /// The view that runs, or none while the members agree on the next one.
+    /// The number of the current view; none while the members agree on the next view.
     pub view: Option<u64>,
-    /// Who is inside, at any node that answered.
+    /// The clients that hold the lock, at every node that answered.
     pub holders: Vec<Holder>,
-    /// Who waits: first those of this node, the next one first.
+    /// The clients that wait for the lock. Those of this node come first, in the order of its queue.
     pub waiters: Vec<Waiter>,
-    /// Which members cannot be reached.
+    /// The members that cannot be reached.
     pub away: Vec<Absent>,
-    /// Which members did not say in time what they know.
+    /// The names of the members that did not answer in time.
     pub silent: Vec<String>,
 }
 
-/// Someone inside.
+/// A client that holds a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Holder {
-    /// Its node.
+    /// The name of the client's node.
     pub node: String,
-    /// Its session at that node.
+    /// The number of the client's session at that node.
     pub session: Option<u64>,
-    /// What it says of itself: what it does, its process, its host.
+    /// What the client says about itself: its label, its process and its host.
     pub client: String,
-    /// Together with others?
+    /// True if the client shares the lock with others, as readers do.
     pub shared: bool,
-    /// The fence of its grant, as a text of digits.
+    /// The fence of the grant, as a string of digits.
     #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9]{1,19}$"))]
     pub fence: Fence,
-    /// For how long it has been inside, in milliseconds.
+    /// For how long the client has held the lock, in milliseconds.
     pub held_ms: u64,
 }
 
-/// Someone waiting.
+/// A client that waits for a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Waiter {
-    /// Its node.
+    /// The name of the client's node.
     pub node: String,
-    /// Its session at that node.
+    /// The number of the client's session at that node.
     pub session: Option<u64>,
-    /// What it says of itself.
+    /// What the client says about itself: its label, its process and its host.
     pub client: String,
-    /// Together with others?
+    /// True if the client wants to share the lock with others, as readers do.
     pub shared: bool,
-    /// Its place in the queue of its node, from 0, if that is known.
+    /// The client's position in the queue of its node, counted from 0, if it is known.
     pub place: Option<u32>,
-    /// For how long it has waited, in milliseconds.
+    /// For how long the client has waited, in milliseconds.
     pub waited_ms: u64,
-    /// Which members were asked for it and have not answered yet.
+    /// The members whose answer to the request is still missing.
     pub missing: Vec<String>,
-    /// If it waits in a circle: every session in it as `node/session`, its own first.
+    /// If the client is part of a deadlock: every session in the cycle as `node/session`, beginning
+    /// with its own.
     pub circle: Option<Vec<String>>,
 }
 
-/// A member that cannot be reached.
+/// A member of the group that cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Absent {
-    /// Its name.
+    /// The name of the member.
     pub node: String,
-    /// For how long, in milliseconds.
+    /// For how long the member has been unreachable, in milliseconds.
     pub for_ms: u64,
 }
 
-/// A page of a list of locks.
+/// One page of a list of locks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Locks {
-    /// In the order of their names.
+    /// The locks, in the order of their names.
     pub locks: Vec<LockLine>,
-    /// Are there more? Then ask for those after the last one.
+    /// True if there are more locks. Ask for the locks after the last one of this page.
     pub more: bool,
 }
 
-/// A lock that clients of this node hold or wait for, in one line.
+/// A lock that clients of this node hold or wait for, in one line of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockLine {
-    /// The lock.
+    /// The name of the lock.
     pub lock: String,
-    /// How many clients of this node are inside.
+    /// How many clients of this node hold the lock.
     pub inside: u32,
-    /// How many clients of this node wait.
+    /// How many clients of this node wait for the lock.
     pub waiting: u32,
-    /// One of those inside.
+    /// One of the clients of this node that hold the lock.
     pub holder: Option<Holder>,
-    /// For how long the first of those who wait has waited, in milliseconds.
+    /// For how long the first waiting client of this node has waited, in milliseconds.
     pub longest_wait_ms: u64,
 }
 
-/// Whom the locks of a node are for.
+/// Who shares the locks of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// The processes of one user of this machine.
+    /// The processes of one user on one machine.
     User,
-    /// All who may use the node of this machine.
+    /// All users of one machine who may use its node.
     Machine,
     /// All clients of a group of nodes.
     Cluster,
 }
 
-/// A node, as it is now.
+/// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NodeStatus {
-    /// Its name.
+    /// The name of the node.
     pub node: String,
-    /// Its group.
+    /// The name of the node's group.
     pub group: String,
     /// The version of the program.
     pub version: String,
-    /// Whom its locks are for.
+    /// Who shares the locks of the node.
     pub scope: Scope,
-    /// Its process.
+    /// The process ID of the node.
     pub pid: u32,
-    /// For how long it has run, in milliseconds.
+    /// For how long the node has run, in milliseconds.
     pub up_ms: u64,
-    /// The view that runs, or none while the members agree on the next one.
+    /// The number of the current view; none while the members agree on the next view.
     pub view: Option<u64>,
-    /// All members, in order.
+    /// The names of all members, in order.
     pub members: Vec<String>,
-    /// Which of them cannot be reached.
+    /// The members that cannot be reached.
     pub away: Vec<Absent>,
-    /// For how many milliseconds at most former holders may still claim what they held before the
-    /// node stopped; it grants nothing meanwhile.
+    /// How much longer former holders may at most reclaim what they held before the node stopped,
+    /// in milliseconds. The node grants nothing until then. None if the node grants locks.
     pub reclaiming_ms: Option<u64>,
-    /// Open sessions.
+    /// The number of open sessions.
     pub sessions: u64,
-    /// Grants that are held.
+    /// The number of grants that are held.
     pub held: u64,
-    /// Requests that wait.
+    /// The number of requests that wait.
     pub waiting: u64,
-    /// Grants since the start.
+    /// The number of grants since the node was started.
     pub grants: u64,
 }

@@ -1,4 +1,4 @@
-//! The words of a session.
+//! The messages of a session.
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -8,282 +8,295 @@ use crate::{Fence, Mode, Name};
 /// The versions of the protocol that this crate speaks, the lowest and the highest.
 pub const VERSIONS: (u16, u16) = (1, 1);
 
-/// A session, by a number that its node gave it. It is not repeated while the node lives.
+/// The number of a session. A node does not use a number twice while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub u64);
 
-/// What only the client of a session knows, so that nobody else can go on with it.
+/// The secret of a session, which its client must show to resume it.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub [u8; 16]);
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(..)") // It belongs in no log.
+        f.write_str("Secret(..)") // A secret must not appear in a log.
     }
 }
 
-/// The first word of a client.
+/// The first message of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The lowest and the highest version that it speaks.
+    /// The lowest and the highest version of the protocol that the client speaks.
     pub versions: (u16, u16),
-    /// Who says so. People read it; rights come from the connection.
-    pub who: WhoAmI,
-    /// What proves its rights where the connection does not.
+    /// A description of the client, for people. The client's rights come from the connection or from
+    /// the token, not from this.
+    pub who: ClientInfo,
+    /// A token that proves the client's rights, if the connection does not.
     pub token: Option<String>,
-    /// Which session it wants.
+    /// The session that the client wants.
     pub opening: Opening,
 }
 
-/// Who a client is, for people who ask who holds a lock.
+/// A description of a client, shown to people who ask who holds a lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WhoAmI {
-    /// What it does, such as the command that runs under the lock.
+pub struct ClientInfo {
+    /// What the client does, such as the command that runs under the lock.
     pub label: String,
-    /// Its host.
+    /// The name of the client's host.
     pub host: String,
-    /// Its process.
+    /// The client's process ID.
     pub pid: u32,
 }
 
-/// Which session a client wants.
+/// The session that a client wants to begin or to resume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Opening {
-    /// None: it only asks questions.
+    /// No session: the client only asks questions.
     Visit,
-    /// A new one.
+    /// A new session.
     New {
-        /// How long it lives without being heard of, in milliseconds.
+        /// The TTL: how long the session lives without a message from the client, in milliseconds.
         ttl_ms: u32,
-        /// With what it ends.
+        /// What ends the session, besides its TTL.
         life: Life,
     },
-    /// The one it had, at this node or at the one that was here before it crashed.
+    /// The session that the client had before its connection broke or the node was restarted.
     Resume {
-        /// Its number.
+        /// The number of the session.
         session: SessionId,
-        /// The proof.
+        /// The secret of the session.
         secret: Secret,
-        /// As it was.
+        /// The TTL of the session, in milliseconds, as the node set it.
         ttl_ms: u32,
-        /// As it was.
+        /// What ends the session, as when it was opened.
         life: Life,
-        /// What the client believes to hold; the rest is released.
+        /// The grants that the client believes to hold. The node releases all others of the session.
         held: Vec<Claim>,
-        /// The requests for which it still waits: their grants, if any were made, are told again,
-        /// and the requests come again with the same numbers. Others are withdrawn.
+        /// The numbers of the requests for locks that the client still waits for. If one of them was
+        /// granted, the node says so again; the client sends the requests again with the same
+        /// numbers. The node withdraws all others of the session.
         waiting: Vec<u64>,
-        /// Is that not all of it? Then [`Claims`] follow before the node answers.
+        /// True if more than fits into this frame is claimed. Then frames with [`Claims`] follow, and
+        /// the node answers after the last of them.
         more: bool,
     },
 }
 
-/// More of what a client believes to have, where one frame does not hold it all.
+/// More of what a client claims when it resumes a session, if one frame cannot hold it all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// What it believes to hold.
+    /// The grants that the client believes to hold.
     pub held: Vec<Claim>,
-    /// The requests for which it still waits.
+    /// The numbers of the requests for locks that the client still waits for.
     pub waiting: Vec<u64>,
-    /// Do more of these follow?
+    /// True if another frame with claims follows.
     pub more: bool,
 }
 
 impl Claims {
-    /// How many claims and requests fit into a frame, however long their names are.
+    /// How many grants, and as many requests, fit into a frame whatever the lengths of their names.
     pub const MAX: usize = 1000;
 }
 
-/// With what a session ends, besides the end of its time.
+/// What ends a session, besides its TTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Life {
-    /// With its connection: at once where that shows that nobody has it any more, after its time
-    /// where the network may have cut it.
+    /// The end of the connection. On a Unix socket the session ends at once, because a closed socket
+    /// shows that the client is gone. Over a network, which may have cut the connection, the
+    /// session lives on until its TTL has passed.
     Connection {
-        /// Others may have inherited the descriptor, and while they have it the session lives, even
-        /// when the process that opened it is gone.
+        /// True if other processes may have inherited the descriptor. Then the session lives for as
+        /// long as one of them has it open, even if the process that opened it has ended.
         inherited: bool,
     },
-    /// With a process of this machine; it needs no connection and no sign of life.
+    /// The end of a process on the node's machine. The session needs no connection and no
+    /// heartbeats.
     Process {
-        /// The process.
+        /// The process ID.
         pid: u32,
     },
-    /// With its time alone; every request that names it is a sign of life.
+    /// Nothing but the TTL. The session needs no connection, and every request that names one of
+    /// its grants renews it.
     Lease,
 }
 
-/// A grant that a client believes to have.
+/// A grant that a client believes to hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// The lock.
+    /// The name of the lock.
     pub lock: Name,
-    /// How it is held.
+    /// How the lock is held.
     pub mode: Mode,
-    /// Of how many permits, where the client said so.
+    /// The number of permits of the lock, if the client named one when it asked.
     pub permits: Option<u32>,
     /// The fence of the grant.
     pub fence: Fence,
-    /// The request to which it was the answer.
+    /// The number of the request that was granted.
     pub request: u64,
 }
 
-/// The first frame of a node: its welcome, or why it does not talk to this client.
+/// The first message of a node: a welcome, or why it does not serve this client.
 pub type Greeting = Result<Welcome, Refusal>;
 
-/// The first word of a node.
+/// The answer of a node to a client that it serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// The version to speak.
+    /// The version of the protocol that both sides speak from now on.
     pub version: u16,
     /// The name of the node.
     pub node: String,
-    /// Whom its locks are for.
+    /// Who shares the locks of the node.
     pub scope: Scope,
-    /// The session; none for a visit.
+    /// The number and the secret of the session; none if the client only asks questions.
     pub session: Option<(SessionId, Secret)>,
-    /// How long the session lives without being heard of, which may be less than was asked for.
+    /// The TTL of the session, in milliseconds. It may be shorter than the client asked for.
     pub ttl_ms: u32,
-    /// Which claims of a session that was resumed are not held any more. What does not fit into the
-    /// frame follows as [`Reply::Lost`].
+    /// The claims of a resumed session that it does not hold any more. Those that do not fit into
+    /// this frame follow as [`Reply::Lost`].
     pub lost: Vec<Claim>,
 }
 
-/// Something the node does not do, and why. Nothing has changed.
+/// Why a node does not do what a client asked for. The request has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{text}")]
 pub struct Refusal {
-    /// What kind of reason.
+    /// The kind of reason, for programs.
     pub code: Code,
-    /// The reason and, if there is one, the remedy. Only [`Refusal::TEXT`] bytes of it are sent.
-    #[serde(serialize_with = "brief")]
+    /// The reason and, if there is one, the remedy, for people. A longer text is cut to
+    /// [`Refusal::TEXT`] bytes when it is sent.
+    #[serde(serialize_with = "serialize_cut")]
     pub text: String,
 }
 
 impl Refusal {
-    /// How many bytes of a reason are sent.
+    /// The maximum length of a reason that is sent, in bytes.
     pub const TEXT: usize = 4096;
 }
 
-/// Nobody reads more of a reason, and with more of it a frame might be too long.
-fn brief<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+/// Serialize a text, cut to [`Refusal::TEXT`] bytes so that the frame does not become too long.
+fn serialize_cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&text[..text.floor_char_boundary(Refusal::TEXT)])
 }
 
-/// Kinds of reasons. New ones are added at the end, for their order is their number.
+/// Why a request was refused. New codes are added at the end, because a code's position is its
+/// number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
-    /// The request makes no sense: a name that is none, a number out of range.
+    /// The request is not valid, such as a name that is too long or a number out of range.
     Invalid,
-    /// The client may not do that.
+    /// The client has no right to do that.
     Forbidden,
-    /// A limit of the node is reached.
+    /// The client has reached a limit of the node.
     Busy,
-    /// The lock was not free at once, or not in time.
+    /// The lock was not free, or did not become free in time.
     NotFree,
-    /// The lock is not served that way: not shared, or not with so many permits.
+    /// The lock cannot be held in that way: not shared, or not with that number of permits.
     NotServed,
-    /// The session or the grant is no more.
+    /// The session or the grant does not exist any more.
     Gone,
-    /// The node stops, or does not serve yet.
+    /// The node is stopping, or does not grant locks yet.
     Unavailable,
-    /// The lock is out of order until the next view.
+    /// The lock is out of order until the next view begins.
     Broken,
 }
 
 /// How long to wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wait {
-    /// Not at all; other nodes may be asked, but nobody is waited for who is inside.
+    /// Only for the answers of other nodes, but not for a client that holds the lock.
     No,
-    /// So many milliseconds.
+    /// At most this many milliseconds.
     Ms(u64),
-    /// As long as it takes.
+    /// For as long as it takes.
     Forever,
 }
 
-/// What is asked for.
+/// Which lock a client wants, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// The lock.
+    /// The name of the lock.
     pub lock: Name,
-    /// Alone or with others.
+    /// Whether to hold the lock alone or together with others.
     pub mode: Mode,
-    /// Of how many permits one is wanted, if the client says so: the node refuses another number.
+    /// The number of permits that the lock should have, if the client cares. The node refuses the
+    /// request if the lock has another number of permits.
     pub permits: Option<u32>,
-    /// How long.
+    /// How long to wait for the lock.
     pub wait: Wait,
 }
 
-/// A request of a client, with its number, which is not repeated within a session.
+/// A request of a client. The first number of each is the number of the request, which a client
+/// does not use twice within a session.
 ///
-/// A client that lost its connection before the answer sends the very same again after it resumed
-/// its session: to a number that it knows the node gives the answer that it gave.
+/// If the connection breaks before the answer arrives, the client resumes its session and sends the
+/// same request again. A node that has answered a number before gives the same answer again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// Wait for a lock. Answered by `Granted` or `Refused`.
+    /// Acquire a lock. Answered by [`Reply::Granted`] or [`Reply::Refused`].
     Acquire(u64, Ask),
-    /// The answer to that request is not wanted any more: it is `Refused` with `Gone`, or was
-    /// granted before and is to be released.
+    /// Withdraw the request with this number. A request that waits is answered by
+    /// [`Reply::Refused`] with [`Code::Gone`]; a lock that was granted already is released.
     Withdraw(u64),
-    /// Release the grant with this fence, of this session or of one without a connection that the
-    /// same client made. Answered by `Released`, as often as it is asked.
+    /// Release the grant with this fence, which belongs to this session or to a session without a
+    /// connection that the same client opened. Answered by [`Reply::Released`], also if it is asked
+    /// more than once.
     Release(u64, Name, Fence),
-    /// A sign of life, answered by `Alive`.
+    /// A heartbeat. Answered by [`Reply::Alive`].
     Alive(u64),
-    /// Tell about a lock.
+    /// Report about a lock. Answered by [`Reply::Lock`].
     Inspect(u64, Name),
-    /// The locks that begin like this, after that one.
+    /// List locks, one page at a time. Answered by [`Reply::Locks`].
     List {
-        /// The number.
+        /// The number of the request.
         number: u64,
-        /// How names begin.
+        /// What the names of the locks begin with.
         prefix: String,
-        /// The last name of the page before.
+        /// The last name of the previous page; none for the first page.
         after: Option<Name>,
     },
-    /// Tell about the node.
+    /// Report about the node. Answered by [`Reply::Status`].
     Status(u64),
-    /// Take the lock from whoever holds it with this fence.
+    /// Take the lock away from the client that holds it with this fence. Answered by
+    /// [`Reply::Done`].
     Break(u64, Name, Fence),
-    /// Wait until nobody is inside or waits any more, without entering.
+    /// Wait until no client holds the lock or waits for it, without acquiring it. Answered by
+    /// [`Reply::Done`].
     AwaitFree(u64, Name),
-    /// The session is over.
+    /// End the session. There is no answer.
     Bye,
-    /// A sign of life for the session without a connection that holds this grant and that the same
-    /// client made. Answered by `Done`, or `Refused` with `Gone`.
+    /// Renew the lease of the session without a connection that holds this grant and that the same
+    /// client opened. Answered by [`Reply::Done`], or by [`Reply::Refused`] with [`Code::Gone`].
     Renew(u64, Name, Fence),
 }
 
-/// What a node says after its first word.
+/// A message of a node after its greeting: an answer, with the number of the request, or news.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The lock is yours.
+    /// The client holds the lock now, with this fence.
     Granted(u64, Fence),
-    /// No, and why.
+    /// The request was refused.
     Refused(u64, Refusal),
-    /// Nothing with that fence is held any more; `true` if it was until now.
+    /// The grant is not held any more. True if it was held until now.
     Released(u64, bool),
-    /// The session lives.
+    /// The answer to a heartbeat: the session is alive.
     Alive(u64),
-    /// About a lock.
+    /// A report about a lock.
     Lock(u64, Box<LockReport>),
-    /// About locks.
+    /// A page of a list of locks.
     Locks(u64, Locks),
-    /// About the node.
+    /// A report about the node.
     Status(u64, Box<NodeStatus>),
-    /// It is done: broken, or free.
+    /// The request was carried out, or what it waited for has happened.
     Done(u64),
-    /// Nobody asked: this grant is no more.
-    Lost(Name, Fence, #[serde(serialize_with = "brief")] String),
-    /// Nobody asked: the node stops in so many milliseconds, and takes no more requests.
+    /// News: the client does not hold this grant any more, for this reason.
+    Lost(Name, Fence, #[serde(serialize_with = "serialize_cut")] String),
+    /// News: the node stops in this many milliseconds, and takes no more requests.
     Stopping(u64),
 }
 
 impl Reply {
-    /// The request that it answers; none if nobody asked.
+    /// The number of the request that this answers; none if it is news.
     pub fn number(&self) -> Option<u64> {
         match self {
             Self::Granted(number, _)

@@ -1,77 +1,44 @@
-//! A request that is waited for.
+//! A request that a task waits for.
 
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use doorway_protocol::{Name, Refusal};
+use doorway_protocol::{Moment, Name, Refusal};
 
-use crate::clock::Moment;
-use crate::desk::{Desk, Outcome};
-use crate::endpoint::Endpoint;
-use crate::machine::Machine;
+use crate::machine::SessionMachine;
+use crate::session::{Outcome, Shared};
 
-/// What the tasks of one client share.
-pub(super) struct Shared {
-    pub(super) endpoint: Endpoint,
-    /// How long one attempt to connect again may take.
-    pub(super) attempt: Duration,
-    pub(super) state: Mutex<Inner>,
-}
-
-pub(super) struct Inner {
-    pub(super) desk: Desk,
-    /// When the driver looks next by itself.
-    pub(super) plan: Moment,
-    /// Nobody needs the client any more.
-    pub(super) closing: bool,
-}
-
-impl Shared {
-    /// What was written while another thread panicked is as good as any: no step leaves half a
-    /// state.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ask for something.
-    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Call<'_> {
-        let mut inner = self.lock();
-        let number = make(&mut inner.desk.line, Moment::now());
-        inner.desk.expect(number);
-        inner.desk.flush();
-        inner.desk.settle();
-        if inner.desk.line.next_due() < inner.plan {
-            inner.desk.kick();
-        }
-        Call { shared: self, number, acquires: None, refused: None, over: false }
-    }
-
-    /// Ask for something of which nobody needs to know the answer.
-    pub(super) fn tell(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) {
-        let mut inner = self.lock();
-        let number = make(&mut inner.desk.line, Moment::now());
-        inner.desk.line.quiet(number);
-        inner.desk.flush();
-    }
-}
-
-/// The answer to a request. Whoever drops it before it is there does not want it any more.
+/// The answer to a request. Dropping it before the answer has come withdraws the request.
 pub(super) struct Call<'a> {
     shared: &'a Shared,
     number: u64,
-    /// The lock that is asked for.
+    /// The lock that the request asks for, if it asks for one.
     pub(super) acquires: Option<Name>,
-    /// It was not even asked.
+    /// Why the request was not even made.
     refused: Option<Refusal>,
     over: bool,
 }
 
 impl<'a> Call<'a> {
-    /// A call that is answered already.
+    /// Make a request.
+    pub(super) fn new(
+        shared: &'a Shared,
+        make: impl FnOnce(&mut SessionMachine, Moment) -> u64,
+    ) -> Self {
+        let mut session = shared.lock();
+        let number = make(&mut session.line, Moment::now());
+        session.expect(number);
+        session.flush();
+        session.settle();
+        if session.line.next_due() < session.plan {
+            session.kick();
+        }
+        Self { shared, number, acquires: None, refused: None, over: false }
+    }
+
+    /// A call that is refused without a request.
     pub(super) fn refused(shared: &'a Shared, refusal: Refusal) -> Self {
-        Call { shared, number: 0, acquires: None, refused: Some(refusal), over: true }
+        Self { shared, number: 0, acquires: None, refused: Some(refusal), over: true }
     }
 }
 
@@ -82,13 +49,13 @@ impl Future for Call<'_> {
         if let Some(refusal) = self.refused.take() {
             return Poll::Ready(Outcome::Refused(refusal));
         }
-        let mut inner = self.shared.lock();
-        if let Some(outcome) = inner.desk.take(self.number) {
-            drop(inner);
+        let mut session = self.shared.lock();
+        if let Some(outcome) = session.take(self.number) {
+            drop(session);
             self.over = true;
             return Poll::Ready(outcome);
         }
-        inner.desk.watch(self.number, context.waker());
+        session.watch(self.number, context.waker());
         Poll::Pending
     }
 }
@@ -98,15 +65,15 @@ impl Drop for Call<'_> {
         if self.over {
             return;
         }
-        let mut inner = self.shared.lock();
-        match (inner.desk.forget(self.number), &self.acquires) {
+        let mut session = self.shared.lock();
+        match (session.forget(self.number), &self.acquires) {
             (Some(Outcome::Granted(fence)), Some(lock)) => {
-                let number = inner.desk.line.release(Moment::now(), lock, fence);
-                inner.desk.line.quiet(number);
+                let number = session.line.release(Moment::now(), lock, fence);
+                session.line.quiet(number);
             }
             (Some(_), _) => {}
-            (None, _) => inner.desk.line.withdraw(self.number),
+            (None, _) => session.line.withdraw(self.number),
         }
-        inner.desk.flush();
+        session.flush();
     }
 }

@@ -2,98 +2,79 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Name, NodeStatus, Refusal};
+use doorway_protocol::{Fence, LockReport, Locks, Moment, Name, NodeStatus};
 use tokio::sync::Notify;
 
-use super::call::{Call, Inner, Shared};
+use super::call::Call;
 use super::driver::Driver;
-use super::grant::Grant;
 use crate::acquire::Acquire;
-use crate::clock::Moment;
-use crate::desk::{Desk, Node, Teller, elsewhere};
 use crate::endpoint::Endpoint;
-use crate::error::{Error, Lost};
-use crate::machine::{Machine, State};
+use crate::error::{Error, Lost, ReleaseError};
+use crate::grant::{Grant, HeldLock};
+use crate::machine::{SessionMachine, State};
 use crate::options::Options;
+use crate::session::{Handle, LossNotifier, Node, Session, Shared};
 
-/// A session at a node. A copy is the same session, which ends with its last copy and grant: the
-/// node is told so if that can be sent at once, or finds the connection closed; where a network
-/// swallows both, the session ends with its TTL.
+/// A session at a node, for tasks of a tokio runtime.
 ///
-/// Any number of tasks may use it. One that waits for a lock and is dropped withdraws its request.
-/// A process that was forked from this one must connect by itself: here all that it asks for is
-/// refused, and what it drops stays with its parent.
+/// Any number of tasks may use one client. A clone is the same session. The session ends when the
+/// last clone and the last grant are dropped: the client says goodbye to the node, or the node finds
+/// the connection closed. If a network swallows both, the session ends after its TTL.
+///
+/// Dropping the future of a request withdraws the request.
+///
+/// A process that was forked from this one must open a session of its own. In the child, every
+/// request on this client is refused, and dropping the client or its grants changes nothing for the
+/// parent.
 #[derive(Clone)]
 pub struct Client {
     handle: Arc<Handle>,
 }
 
-/// What ends a session when nobody has it any more.
-pub(super) struct Handle {
-    pub(super) shared: Arc<Shared>,
-    life: Life,
-    /// The process that opened it. A child that was forked has the same socket, but none of the
-    /// threads, and the session is not its to use or to end.
-    process: u32,
-}
-
-impl Handle {
-    /// Are we in the process that opened the session?
-    pub(super) fn is_here(&self) -> bool {
-        self.process == std::process::id()
-    }
-
-    /// Ask for something.
-    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Call<'_> {
-        if self.is_here() {
-            self.shared.call(make)
-        } else {
-            Call::refused(&self.shared, elsewhere())
-        }
-    }
-}
-
 impl Client {
-    /// Open a session. Its driver is a task of the runtime in which this is called.
+    /// Open a session at the node that listens at `endpoint`.
+    ///
+    /// A task of the current runtime drives the session. If that runtime ends, everything that the
+    /// session holds is lost, and all requests are refused.
     pub async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Self, Error> {
         let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };
         let kicked = Arc::new(Notify::new());
         let kick = Arc::clone(&kicked);
-        let desk = Desk::new(endpoint, options, Box::new(move || kick.notify_one()))?;
-        let state = Mutex::new(Inner { desk, plan: Moment(0), closing: false });
-        let attempt = options.attempt();
-        let shared = Arc::new(Shared { endpoint: endpoint.clone(), attempt, state });
+        let session = Session::new(endpoint, options, Box::new(move || kick.notify_one()))?;
+        let shared = Arc::new(Shared::new(endpoint, options, session));
         let mut driver = Driver::new(Arc::clone(&shared), kicked).map_err(unreachable)?;
         let greeted = tokio::time::timeout(options.patience, driver.greet(options.patience)).await;
         if let Ok(connected) = greeted {
             connected.map_err(unreachable)?;
         }
-        {
-            let mut inner = shared.lock();
-            if let Some(refusal) = inner.desk.closed.take() {
-                return Err(Error::Refused(refusal));
-            }
-            if !inner.desk.line.is_talking() {
-                let text = "whoever listens there does not answer".to_owned();
-                return Err(Error::Refused(Refusal { code: Code::Unavailable, text }));
-            }
-        }
+        shared.lock().welcomed()?;
         tokio::spawn(driver.run());
-        Ok(Self {
-            handle: Arc::new(Handle { shared, life: options.life, process: std::process::id() }),
-        })
+        Ok(Self { handle: Arc::new(Handle::new(shared, options.life)) })
+    }
+
+    /// Make a request, whose answer is the output of the future.
+    fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Call<'_> {
+        match self.handle.check_process() {
+            Ok(()) => Call::new(&self.handle.shared, make),
+            Err(refusal) => Call::refused(&self.handle.shared, refusal),
+        }
     }
 
     /// Ask for a lock: `client.acquire("deploy").enter().await?`.
+    ///
+    /// The request waits for as long as it takes, unless [`Acquire::within`] or
+    /// [`Acquire::try_now`] says otherwise.
     pub fn acquire(&self, lock: &str) -> Acquire<'_, Self> {
         Acquire::new(self, lock)
     }
 
-    /// Acquire several locks, all or none. They are taken in the order of their names, so that
-    /// nobody who does the same can wait in a circle.
+    /// Acquire several locks, all or none.
+    ///
+    /// The locks are taken in the order of their names, so that clients that acquire their locks
+    /// this way cannot deadlock.
     pub async fn lock_all<'a>(
         &self,
         locks: impl IntoIterator<Item = &'a str>,
@@ -106,112 +87,127 @@ impl Client {
         Ok(grants)
     }
 
-    /// Call this when a grant is lost: by the client's own clock before its node gives the lock to
-    /// anyone else, or as soon as the node says so where it took the lock away: because someone
-    /// broke it, or because the node itself gave the session up. Such a lock may be someone else's
-    /// already.
+    /// Call `notify` whenever a grant of this client is lost.
     ///
-    /// It runs on a thread of its own, one loss after the other. A copy of the client in it would
-    /// keep the session for ever. Only the last one that is given is called.
+    /// If the node is silent for too long, the client calls `notify` by its own clock before the
+    /// node gives the lock to anyone else. If the node takes the lock away, because someone broke
+    /// it or because the node gave up the session, the client calls `notify` as soon as the node
+    /// says so, and another client may hold the lock by then.
+    ///
+    /// `notify` runs on a thread of its own, for one loss after the other, and may block. It must
+    /// not own a copy of the client, which would keep the session open for ever. A second call of
+    /// `on_lost` replaces the function of the first.
     ///
     /// # Panics
     ///
-    /// If the system starts no more threads.
-    pub fn on_lost(&self, tell: impl Fn(&Lost) + Send + Sync + 'static) {
-        let teller = Teller::new(tell);
-        self.handle.shared.lock().desk.on_lost = Some(teller);
+    /// If the system cannot start another thread.
+    pub fn on_lost(&self, notify: impl Fn(&Lost) + Send + Sync + 'static) {
+        let notifier = LossNotifier::new(notify);
+        self.handle.lock().on_lost = Some(notifier);
     }
 
-    /// How sure we can be of what we hold.
+    /// Whether the session, and with it everything that it holds, is still alive.
     pub fn state(&self) -> State {
-        self.handle.shared.lock().desk.line.state(Moment::now())
+        self.handle.lock().line.state(Moment::now())
     }
 
-    /// The node that welcomed us.
+    /// The node that welcomed this client.
     pub fn node(&self) -> Option<Node> {
-        self.handle.shared.lock().desk.welcome.clone()
+        self.handle.lock().node.clone()
     }
 
-    /// In how long the node stops, if it said so and we have not found another one since: nothing
-    /// is granted any more, and what is still held by then is lost.
+    /// How long it is until the node stops, if it has announced that.
+    ///
+    /// A node that is stopping grants nothing any more, and grants that are still held when it
+    /// stops are lost. The result is `None` again as soon as the client is connected to the next
+    /// node.
     pub fn stopping(&self) -> Option<Duration> {
-        self.handle.shared.lock().desk.stopping()
+        self.handle.lock().stopping()
     }
 
-    /// Release a grant by its fence: of this session, or of one without a connection that the same
-    /// client made. It is done as often as it is asked, and never frees a newer grant.
+    /// Release a grant by its fence; true if the lock was held until now.
+    ///
+    /// The grant may belong to this session, or to a session without a connection that the same
+    /// client opened (see [`Life`](crate::Life)). Releasing a grant twice does no harm, and never frees a newer
+    /// grant of the lock.
     pub async fn release(&self, lock: &str, fence: Fence) -> Result<bool, Error> {
         let name = Name::new(lock)?;
-        let handle = &self.handle;
-        handle.call(|machine, now| machine.release(now, &name, fence)).await.released()
+        self.call(|machine, now| machine.release(now, &name, fence)).await.released()
     }
 
-    /// Give a sign of life for the session without a connection that holds this grant.
+    /// Renew the lease of the session that holds this grant.
+    ///
+    /// This is for sessions without a connection that the same client opened: see [`Life::Lease`](crate::Life::Lease).
     pub async fn renew(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.call(|machine, now| machine.renew(now, &name, fence)).await.done()
+        self.call(|machine, now| machine.renew(now, &name, fence)).await.done()
     }
 
-    /// All about a lock.
+    /// Report who holds a lock and who waits for it.
     pub async fn inspect(&self, lock: &str) -> Result<LockReport, Error> {
         let name = Name::new(lock)?;
-        self.handle.call(|machine, now| machine.inspect(now, &name)).await.lock()
+        self.call(|machine, now| machine.inspect(now, &name)).await.lock()
     }
 
-    /// The locks whose names begin like this, after that one.
+    /// List the locks in use whose names begin with `prefix`, one page at a time.
+    ///
+    /// If [`Locks::more`] is true, the next page begins after the last lock of this one: pass its
+    /// name as `after`.
     pub async fn list(&self, prefix: &str, after: Option<&Name>) -> Result<Locks, Error> {
-        self.handle.call(|machine, now| machine.list(now, prefix, after)).await.locks()
+        self.call(|machine, now| machine.list(now, prefix, after)).await.locks()
     }
 
-    /// The node, as it is now.
+    /// Report the state of the node.
     pub async fn status(&self) -> Result<NodeStatus, Error> {
-        self.handle.call(Machine::status).await.status()
+        self.call(SessionMachine::status).await.status()
     }
 
-    /// Take the lock from whoever holds it with this fence.
+    /// Take a lock away from the client that holds it with this fence.
+    ///
+    /// That client is told that it has lost the lock. If it is paused or disconnected, it finds out
+    /// only later, so the resource must check fences: see [`gate`](crate::gate).
     pub async fn break_lock(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        let handle = &self.handle;
-        handle.call(|machine, now| machine.break_lock(now, &name, fence)).await.done()
+        self.call(|machine, now| machine.break_lock(now, &name, fence)).await.done()
     }
 
-    /// Wait until nobody is inside or waits any more, without entering.
+    /// Wait until no client holds the lock or waits for it, without acquiring it.
     pub async fn await_free(&self, lock: &str) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.call(|machine, now| machine.await_free(now, &name)).await.done()
-    }
-}
-
-impl Acquire<'_, Client> {
-    /// Enter when it is our turn. Dropping the future withdraws the request.
-    pub async fn enter(self) -> Result<Grant, Error> {
-        let ask = self.ask?;
-        let lock = ask.lock.clone();
-        let handle = Arc::clone(&self.client.handle);
-        let mut call = handle.call(|machine, now| machine.acquire(now, ask));
-        call.acquires = Some(lock.clone());
-        let fence = call.await.granted()?;
-        // It may have been granted long ago, if nobody ran since.
-        handle.shared.lock().desk.check(&lock, fence)?;
-        Ok(Grant::new(handle, lock, fence))
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        if !self.is_here() {
-            return;
-        }
-        let mut inner = self.shared.lock();
-        inner.closing = true;
-        inner.desk.leave(self.life);
+        self.call(|machine, now| machine.await_free(now, &name)).await.done()
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = self.handle.shared.lock();
-        let (endpoint, node) = (&self.handle.shared.endpoint, &inner.desk.welcome);
-        f.debug_struct("Client").field("endpoint", endpoint).field("node", node).finish()
+        self.handle.show_client(f)
+    }
+}
+
+impl Acquire<'_, Client> {
+    /// Wait for the lock, and hold it. Dropping the future withdraws the request.
+    pub async fn enter(self) -> Result<Grant, Error> {
+        let ask = self.ask?;
+        let (client, lock) = (self.client.clone(), ask.lock.clone());
+        let mut call = client.call(|machine, now| machine.acquire(now, ask));
+        call.acquires = Some(lock.clone());
+        let fence = call.await.granted()?;
+        // If this task was not polled for long, the grant may be lost already.
+        client.handle.lock().check(&lock, fence)?;
+        let held = HeldLock::new(&client.handle, lock, fence);
+        Ok(Grant { client, held })
+    }
+}
+
+impl Grant<Client> {
+    /// Release the lock, and wait until the node confirms that it was held until now.
+    ///
+    /// [`ReleaseError::Lost`] means that the lock was lost before, and that other clients may have
+    /// held it meanwhile.
+    pub async fn release(mut self) -> Result<(), ReleaseError> {
+        self.held.begin_release()?;
+        let (lock, fence) = (&self.held.lock, self.held.fence);
+        let outcome = self.client.call(|machine, now| machine.release(now, lock, fence)).await;
+        self.held.end_release(outcome)
     }
 }

@@ -1,46 +1,44 @@
-//! The task that reads, gives signs of life, notices losses and connects again.
+//! The task that reads, sends heartbeats, notices losses and reconnects.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::{Backoff, Moment, Timer};
 use rustix::net::RecvFlags;
-use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::call::Shared;
-use crate::clock::Moment;
-use crate::endpoint::Stream;
+use crate::endpoint::{Stream, reconnect};
+use crate::session::Shared;
 
-/// The pauses between attempts to connect.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
+/// A connection that the reactor watches.
+type WatchedStream = AsyncFd<Arc<Stream>>;
 
-/// A connection and its place in the reactor.
-type Watched = AsyncFd<Arc<Stream>>;
-
-/// The task in the background.
+/// The background task of a client.
 pub(super) struct Driver {
     shared: Arc<Shared>,
     kicked: Arc<Notify>,
-    stream: Option<Watched>,
-    /// The same connection, watched for writing while something could not be sent. A Unix socket
-    /// becomes writable whenever the node reads: to be woken for that would double the wake-ups.
+    stream: Option<WatchedStream>,
+    /// The connection once more, watched for writing, and only while something could not be sent. A
+    /// Unix socket becomes writable whenever the node reads, so watching it always would double the
+    /// number of wake-ups.
     blocked: Option<AsyncFd<OwnedFd>>,
-    timer: AsyncFd<OwnedFd>,
+    timer: AsyncFd<Timer>,
     /// When the timer runs out.
     set: Moment,
+    /// When to try again to connect.
     retry: Moment,
-    pause: Duration,
-    /// A connection that is being made.
+    backoff: Backoff,
+    /// The attempt to connect that is under way.
     attempt: Option<JoinHandle<io::Result<Stream>>>,
 }
 
 /// What woke the driver.
-enum Woken {
+enum Wakeup {
     Stream,
     Timer,
     Kick,
@@ -48,18 +46,19 @@ enum Woken {
 }
 
 impl Drop for Driver {
-    /// Without a driver nobody reads and nobody gives signs of life: whoever still asks is told.
+    /// Without a driver nothing is read and no heartbeat is sent, so the session is lost and all
+    /// requests are refused.
     fn drop(&mut self) {
-        let mut inner = self.shared.lock();
-        if inner.closing {
-            return; // Nobody is left who could ask, and what was kept is not lost.
+        let mut session = self.shared.lock();
+        if session.closing {
+            return; // No caller is left, and grants that were left to the session are not lost.
         }
-        inner.desk.line.end("the runtime of this client has ended");
-        inner.desk.settle();
+        session.line.end("the runtime of this client has ended");
+        session.settle();
     }
 }
 
-/// Wait for a connection that is being made.
+/// Wait for the end of an attempt to connect, or for ever if there is none.
 async fn dialled(attempt: &mut Option<JoinHandle<io::Result<Stream>>>) -> io::Result<Stream> {
     match attempt {
         Some(attempt) => attempt.await.map_err(io::Error::other)?,
@@ -68,100 +67,98 @@ async fn dialled(attempt: &mut Option<JoinHandle<io::Result<Stream>>>) -> io::Re
 }
 
 /// Let the reactor watch a descriptor.
-#[allow(deprecated, reason = "its successor is unsafe, and what is watched here never changes")]
+#[allow(deprecated, reason = "its successor is unsafe, and these descriptors never change")]
 fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     AsyncFd::with_interest(what, interest)
 }
 
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>, kicked: Arc<Notify>) -> io::Result<Self> {
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
-        let timer = watch(timer, Interest::READABLE)?;
-        let (set, retry, pause) = (Moment::NEVER, Moment(0), PAUSES.0);
+        let timer = watch(Timer::new()?, Interest::READABLE)?;
+        let (set, retry, backoff) = (Moment::NEVER, Moment(0), reconnect());
         let (stream, blocked, attempt) = (None, None, None);
-        Ok(Self { shared, kicked, stream, blocked, timer, set, retry, pause, attempt })
+        Ok(Self { shared, kicked, stream, blocked, timer, set, retry, backoff, attempt })
     }
 
-    /// Look after the client until nobody needs it.
+    /// Serve the client until its last copy is dropped.
     pub(super) async fn run(mut self) {
         while let Some((due, blocked)) = self.look() {
             self.set_timer(due);
             self.watch_writing(blocked);
             let mut attempt = self.attempt.take();
             let woken = tokio::select! {
-                () = self.traffic() => Woken::Stream,
-                () = self.time() => Woken::Timer,
-                () = self.kicked.notified() => Woken::Kick,
-                stream = dialled(&mut attempt) => Woken::Dialled(stream),
+                () = self.transfer() => Wakeup::Stream,
+                () = self.time() => Wakeup::Timer,
+                () = self.kicked.notified() => Wakeup::Kick,
+                stream = dialled(&mut attempt) => Wakeup::Dialled(stream),
             };
             match woken {
-                Woken::Timer => self.set = Moment::NEVER,
-                Woken::Dialled(stream) => {
+                Wakeup::Timer => self.set = Moment::NEVER,
+                Wakeup::Dialled(stream) => {
                     attempt = None;
-                    // It is tried again, until nobody wants anything any more.
+                    // If this failed, the next turn of the loop tries again.
                     let _ = stream.and_then(|stream| self.connected(stream));
                 }
-                Woken::Stream | Woken::Kick => {}
+                Wakeup::Stream | Wakeup::Kick => {}
             }
             self.attempt = attempt;
         }
     }
 
-    /// Make the first connection, and wait until the node has answered to it.
+    /// Make the first connection, and wait until the node has answered or closed it.
     pub(super) async fn greet(&mut self, patience: Duration) -> io::Result<()> {
         let mut attempt = Some(self.dial(patience));
         self.connected(dialled(&mut attempt).await?)?;
         loop {
             let blocked = {
-                let mut inner = self.shared.lock();
-                inner.desk.flush();
-                inner.desk.settle();
-                if inner.desk.line.is_talking() || inner.desk.stream.is_none() {
+                let mut session = self.shared.lock();
+                session.flush();
+                session.settle();
+                if session.line.is_talking() || session.stream.is_none() {
                     return Ok(());
                 }
-                inner.desk.is_blocked()
+                session.is_blocked()
             };
             self.watch_writing(blocked);
-            self.traffic().await;
+            self.transfer().await;
         }
     }
 
-    /// Do all that is due. Says until when to wait, and whether something could not be sent.
+    /// Do everything that is due. Returns until when to wait and whether something could not be
+    /// sent, or nothing if the client is gone.
     fn look(&mut self) -> Option<(Moment, bool)> {
         let now = Moment::now();
         let connect = {
-            let mut inner = self.shared.lock();
-            if inner.closing {
+            let mut session = self.shared.lock();
+            if session.closing {
                 return None;
             }
-            inner.desk.line.tick(now);
-            inner.desk.flush();
-            inner.desk.settle();
-            if inner.desk.line.is_talking() {
-                self.pause = PAUSES.0;
+            session.line.tick(now);
+            session.flush();
+            session.settle();
+            if session.line.is_talking() {
+                self.backoff.reset();
             }
-            let wanted = inner.desk.line.wants_connection() && self.attempt.is_none();
+            let wanted = session.line.wants_connection() && self.attempt.is_none();
             wanted && now >= self.retry
         };
         if connect {
-            self.retry = now.after(self.pause);
-            self.pause = (self.pause * 2).min(PAUSES.1);
+            self.retry = now.after(self.backoff.next_delay());
             self.attempt = Some(self.dial(self.shared.attempt));
         }
-        let mut inner = self.shared.lock();
-        if inner.desk.stream.is_none() {
+        let mut session = self.shared.lock();
+        if session.stream.is_none() {
             (self.stream, self.blocked) = (None, None);
         }
-        let mut due = inner.desk.line.next_due();
-        if inner.desk.line.wants_connection() && self.attempt.is_none() {
+        let mut due = session.line.next_due();
+        if session.line.wants_connection() && self.attempt.is_none() {
             due = due.min(self.retry);
         }
-        inner.plan = due;
-        Some((due, inner.desk.is_blocked()))
+        session.plan = due;
+        Some((due, session.is_blocked()))
     }
 
-    /// Connect. That may wait, so it is done elsewhere.
+    /// Begin to connect. That may block, so a thread for blocking work does it.
     fn dial(&self, limit: Duration) -> JoinHandle<io::Result<Stream>> {
         let endpoint = self.shared.endpoint.clone();
         tokio::task::spawn_blocking(move || endpoint.connect_within(limit))
@@ -171,12 +168,12 @@ impl Driver {
         let stream = Arc::new(stream);
         self.stream = Some(watch(Arc::clone(&stream), Interest::READABLE)?);
         self.blocked = None;
-        self.shared.lock().desk.connect(stream);
+        self.shared.lock().connect(stream);
         Ok(())
     }
 
-    /// Watch for writing if something could not be sent, and only then. Where that fails, it is
-    /// tried again at the next sign of life.
+    /// Watch the connection for writing if something could not be sent, and only then. If that
+    /// fails, the next heartbeat tries again.
     fn watch_writing(&mut self, blocked: bool) {
         if !blocked {
             self.blocked = None;
@@ -186,8 +183,8 @@ impl Driver {
         }
     }
 
-    /// Wait for bytes, or until what could not be sent can be, and let them through.
-    async fn traffic(&self) {
+    /// Wait until bytes can be received, or until more can be sent, and do that.
+    async fn transfer(&self) {
         tokio::select! {
             () = self.incoming() => {}
             () = self.outgoing() => {}
@@ -197,47 +194,47 @@ impl Driver {
     async fn incoming(&self) {
         let Some(stream) = &self.stream else { return std::future::pending().await };
         let Ok(mut ready) = stream.readable().await else {
-            return std::future::pending().await; // The runtime ends.
+            return std::future::pending().await; // The runtime is ending.
         };
         let mut buffer = [0; 4096];
         let read = stream.get_ref().receive(&mut buffer, RecvFlags::DONTWAIT);
         if !matches!(read, Ok(count) if count == buffer.len() || count == 0) {
-            // Nothing is left: the next bytes make it ready again.
+            // Everything was read: the next bytes make the connection ready again.
             ready.clear_ready();
         }
-        self.shared.lock().desk.took(stream.get_ref(), read.map(|count| &buffer[..count]));
+        self.shared.lock().received(stream.get_ref(), read.map(|count| &buffer[..count]));
     }
 
     async fn outgoing(&self) {
         let Some(blocked) = &self.blocked else { return std::future::pending().await };
         let Ok(mut ready) = blocked.writable().await else {
-            return std::future::pending().await; // The runtime ends.
+            return std::future::pending().await; // The runtime is ending.
         };
-        let mut inner = self.shared.lock();
-        inner.desk.flush();
-        if inner.desk.is_blocked() {
+        let mut session = self.shared.lock();
+        session.flush();
+        if session.is_blocked() {
             ready.clear_ready();
         }
     }
 
-    /// Wait for the timer.
+    /// Wait until the timer runs out.
     async fn time(&self) {
         match self.timer.readable().await {
             Ok(mut ready) => {
-                let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+                self.timer.get_ref().clear();
                 ready.clear_ready();
             }
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Let the timer run out by that moment, also if the machine sleeps until then. One that runs
-    /// out earlier does no harm.
+    /// Let the timer run out at this moment. A timer that is set to an earlier moment stays as it
+    /// is: waking too early does no harm.
     fn set_timer(&mut self, due: Moment) {
         if due >= self.set {
             return;
         }
         self.set = due;
-        due.set(&self.timer);
+        self.timer.get_ref().set(due);
     }
 }

@@ -3,7 +3,5 @@
 mod call;
 mod client;
 mod driver;
-mod grant;
 
 pub use self::client::Client;
-pub use self::grant::Grant;

@@ -1,40 +1,39 @@
-//! The thread that gives signs of life, notices losses and connects again.
+//! The thread that sends heartbeats, notices losses and reconnects.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
+use doorway_protocol::{Backoff, Moment, Timer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::RecvFlags;
-use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
-use super::shared::{Inner, Shared};
-use crate::clock::Moment;
-use crate::endpoint::Stream;
+use super::threads::Threads;
+use crate::endpoint::{Stream, reconnect};
+use crate::session::Session;
 
-/// How soon the background looks again while callers come and go. They read by themselves, so until
-/// then a loss of which the node tells may go unnoticed.
+/// How soon the background thread wakes again while callers are active.
+///
+/// Active callers read from the connection themselves, so the thread leaves it to them. Until it
+/// reads again, a loss that the node reports may go unnoticed.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// The pauses between attempts to connect.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
-
-/// The thread in the background.
+/// The background thread of a client.
 pub(super) struct Background {
-    shared: Arc<Shared>,
-    timer: OwnedFd,
-    /// How many calls there were when it last looked.
+    threads: Arc<Threads>,
+    timer: Timer,
+    /// How many calls there had been at the last look.
     calls: u64,
-    /// When to try again to connect, and how long to wait after that.
+    /// When to try again to connect.
     retry: Moment,
-    pause: Duration,
-    /// A connection that is being made.
+    backoff: Backoff,
+    /// A connection that another thread is making.
     attempt: Option<mpsc::Receiver<Stream>>,
 }
 
-/// What the background waits for.
+/// What the background thread waits for.
 struct Watch {
     read: bool,
     write: bool,
@@ -42,24 +41,24 @@ struct Watch {
 }
 
 impl Background {
-    pub(super) fn new(shared: Arc<Shared>) -> std::io::Result<Self> {
-        let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
-        Ok(Self { shared, timer, calls: 0, retry: Moment(0), pause: PAUSES.0, attempt: None })
+    pub(super) fn new(threads: Arc<Threads>) -> std::io::Result<Self> {
+        let (timer, backoff) = (Timer::new()?, reconnect());
+        Ok(Self { threads, timer, calls: 0, retry: Moment(0), backoff, attempt: None })
     }
 
-    /// Look after the client until nobody needs it.
+    /// Serve the client until its last copy is dropped.
     pub(super) fn run(mut self) {
-        let shared = Arc::clone(&self.shared);
-        let mut inner = shared.lock();
-        while !inner.closing {
-            self.look(&shared, &mut inner);
-            let watch = self.plan(&mut inner);
-            let stream = inner.desk.stream.clone();
-            drop(inner);
+        let threads = Arc::clone(&self.threads);
+        let mut session = threads.shared.lock();
+        while !session.closing {
+            self.look(&mut session);
+            let watch = self.plan(&mut session);
+            let stream = session.stream.clone();
+            drop(session);
             let flags = |on, flag| if on { flag } else { PollFlags::empty() };
             let interest = flags(watch.read, PollFlags::IN) | flags(watch.write, PollFlags::OUT);
-            watch.until.set(&self.timer);
-            let (kick, timer) = (shared.kick.as_fd(), self.timer.as_fd());
+            self.timer.set(watch.until);
+            let (kick, timer) = (threads.kick.as_fd(), self.timer.as_fd());
             let mut fds = vec![
                 PollFd::from_borrowed_fd(kick, PollFlags::IN),
                 PollFd::from_borrowed_fd(timer, PollFlags::IN),
@@ -67,63 +66,62 @@ impl Background {
             if let Some(stream) = stream.as_ref().filter(|_| !interest.is_empty()) {
                 fds.push(PollFd::new(stream, interest));
             }
-            // Whatever it says, looking is never wrong.
+            // If `poll` fails, we look at the session once too often, which does no harm.
             let _ = poll(&mut fds, None);
             let readable = fds.get(2).is_some_and(|fd| !fd.revents().is_empty());
             if !fds[0].revents().is_empty() {
                 let _ = rustix::io::read(kick, &mut [0; 8]);
             }
-            inner = shared.lock();
-            inner.away = false;
-            if let Some(stream) = stream.filter(|_| readable && watch.read && !inner.reading) {
+            session = threads.shared.lock();
+            session.relying = false;
+            if let Some(stream) = stream.filter(|_| readable && watch.read && !session.reading) {
                 let mut buffer = [0; 4096];
                 let read = stream.receive(&mut buffer, RecvFlags::DONTWAIT);
-                inner.desk.took(&stream, read.map(|count| &buffer[..count]));
+                session.received(&stream, read.map(|count| &buffer[..count]));
             }
         }
     }
 
-    /// Do all that is due.
-    fn look(&mut self, shared: &Arc<Shared>, inner: &mut Inner) {
+    /// Do everything that is due.
+    fn look(&mut self, session: &mut Session) {
         let now = Moment::now();
-        let answers = inner.desk.answers;
-        inner.desk.line.tick(now);
-        inner.desk.flush();
-        inner.desk.settle();
-        if inner.reading && inner.desk.answers != answers {
-            // Whoever reads would not see the answer that came from here.
-            shared.nudge();
+        let answers = session.answers;
+        session.line.tick(now);
+        session.flush();
+        session.settle();
+        if session.reading && session.answers != answers {
+            // The caller that reads would not see an answer that did not come over the connection.
+            self.threads.nudge();
         }
-        if inner.desk.line.wants_connection() {
-            self.connect(shared, inner, now);
+        if session.line.wants_connection() {
+            self.connect(session, now);
         }
     }
 
-    /// Connect again. That may take long, and signs of losses must not wait for it: another thread
-    /// tries, and says so.
-    fn connect(&mut self, shared: &Arc<Shared>, inner: &mut Inner, now: Moment) {
+    /// Reconnect. That may take long, and noticing losses must not wait for it, so another thread
+    /// makes the connection and wakes this one.
+    fn connect(&mut self, session: &mut Session, now: Moment) {
         if let Some(attempt) = &self.attempt {
             match attempt.try_recv() {
                 Ok(stream) => {
                     self.attempt = None;
-                    inner.desk.connect(Arc::new(stream));
-                    inner.desk.wake_one();
+                    session.connect(Arc::new(stream));
+                    session.wake_one();
                 }
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => self.attempt = None,
             }
         } else if now >= self.retry {
-            self.retry = now.after(self.pause);
-            self.pause = (self.pause * 2).min(PAUSES.1);
+            self.retry = now.after(self.backoff.next_delay());
             let (found, attempt) = mpsc::channel();
-            let shared = Arc::clone(shared);
+            let shared = Arc::clone(&self.threads.shared);
             let dial = move || {
                 if let Ok(stream) = shared.endpoint.connect_within(shared.attempt) {
-                    // If nobody takes it, nobody needs it any more.
+                    // If the receiver is gone, so is the client.
                     let _ = found.send(stream);
                 }
                 drop(found);
-                shared.lock().desk.kick();
+                shared.lock().kick();
             };
             if thread::Builder::new().name("doorway-dial".to_owned()).spawn(dial).is_ok() {
                 self.attempt = Some(attempt);
@@ -131,25 +129,25 @@ impl Background {
         }
     }
 
-    /// What to wait for.
-    fn plan(&mut self, inner: &mut Inner) -> Watch {
+    /// Decide what to wait for.
+    fn plan(&mut self, session: &mut Session) -> Watch {
         let now = Moment::now();
-        let mut until = inner.desk.line.next_due();
-        let busy = inner.calls != std::mem::replace(&mut self.calls, inner.calls);
-        if inner.desk.line.is_talking() {
-            self.pause = PAUSES.0;
+        let mut until = session.line.next_due();
+        let busy = session.calls != std::mem::replace(&mut self.calls, session.calls);
+        if session.line.is_talking() {
+            self.backoff.reset();
         }
-        if inner.desk.stream.is_none() {
+        if session.stream.is_none() {
             if self.attempt.is_none() {
                 until = until.min(self.retry.max(now));
             }
         } else if busy {
             until = until.min(now.after(GLANCE));
         }
-        // A caller that has been reading for a while says so when it leaves.
-        inner.away = inner.desk.stream.is_some() && !busy && inner.reading;
-        inner.plan = until;
-        let read = inner.desk.stream.is_some() && !busy && !inner.reading;
-        Watch { read, write: inner.desk.is_blocked(), until }
+        // A caller that has been reading for a while wakes us when it stops.
+        session.relying = session.stream.is_some() && !busy && session.reading;
+        session.plan = until;
+        let read = session.stream.is_some() && !busy && !session.reading;
+        Watch { read, write: session.is_blocked(), until }
     }
 }

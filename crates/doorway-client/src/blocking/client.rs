@@ -3,92 +3,78 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use doorway_protocol::{Code, Fence, Life, LockReport, Locks, Name, NodeStatus, Refusal};
+use doorway_protocol::{Fence, LockReport, Locks, Moment, Name, NodeStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
+use super::Grant;
 use super::background::Background;
-use super::grant::Grant;
-use super::shared::{Inner, Shared, bell, wake};
+use super::threads::{Threads, event, wake};
 use crate::acquire::Acquire;
-use crate::clock::Moment;
-use crate::desk::{Desk, Node, Outcome, Teller, elsewhere};
 use crate::endpoint::Endpoint;
-use crate::error::{Error, Lost};
-use crate::machine::{Machine, State};
+use crate::error::{Error, Lost, ReleaseError};
+use crate::grant::HeldLock;
+use crate::machine::{SessionMachine, State};
 use crate::options::Options;
+use crate::session::{Handle, LossNotifier, Node, Outcome, Session, Shared};
 
-/// A session at a node. A copy is the same session, which ends with its last copy and grant: the
-/// node is told so if that can be sent at once, or finds the connection closed; where a network
-/// swallows both, the session ends with its TTL.
+/// A session at a node, for threads that wait.
 ///
-/// A process that was forked from this one must connect by itself: here all that it asks for is
-/// refused, and what it drops stays with its parent.
+/// Any number of threads may use one client. A clone is the same session. The session ends when the
+/// last clone and the last grant are dropped: the client says goodbye to the node, or the node finds
+/// the connection closed. If a network swallows both, the session ends after its TTL.
+///
+/// A process that was forked from this one must open a session of its own. In the child, every
+/// request on this client is refused, and dropping the client or its grants changes nothing for the
+/// parent.
 #[derive(Clone)]
 pub struct Client {
-    pub(super) handle: Arc<Handle>,
-}
-
-/// What ends a session when nobody has it any more.
-pub(super) struct Handle {
-    pub(super) shared: Arc<Shared>,
-    life: Life,
-    /// The process that opened it. A child that was forked has the same socket, but none of the
-    /// threads, and the session is not its to use or to end.
-    process: u32,
-}
-
-impl Handle {
-    /// Are we in the process that opened the session?
-    pub(super) fn is_here(&self) -> bool {
-        self.process == std::process::id()
-    }
-
-    /// Ask for something and wait for the answer.
-    pub(super) fn call(&self, make: impl FnOnce(&mut Machine, Moment) -> u64) -> Outcome {
-        if self.is_here() { self.shared.call(make) } else { Outcome::Refused(elsewhere()) }
-    }
+    handle: Arc<Handle>,
+    threads: Arc<Threads>,
 }
 
 impl Client {
-    /// Open a session.
+    /// Open a session at the node that listens at `endpoint`.
     pub fn connect(endpoint: &Endpoint, options: &Options) -> Result<Self, Error> {
         let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };
-        let kick = Arc::new(bell().map_err(unreachable)?);
-        let nudge = bell().map_err(unreachable)?;
+        let kick = Arc::new(event().map_err(unreachable)?);
         let kicks = Arc::clone(&kick);
-        let desk = Desk::new(endpoint, options, Box::new(move || wake(&kicks)))?;
-        let state = Mutex::new(Inner {
-            desk,
-            reading: false,
-            calls: 0,
-            away: false,
-            plan: Moment(0),
-            closing: false,
-        });
-        let (endpoint, attempt) = (endpoint.clone(), options.attempt());
-        let shared = Arc::new(Shared { endpoint, attempt, state, kick, nudge });
+        let session = Session::new(endpoint, options, Box::new(move || wake(&kicks)))?;
+        let shared = Arc::new(Shared::new(endpoint, options, session));
         greet(&shared, options.patience)?;
-        let background = Background::new(Arc::clone(&shared)).map_err(unreachable)?;
+        let threads = Threads::new(Arc::clone(&shared), kick).map_err(unreachable)?;
+        let threads = Arc::new(threads);
+        let background = Background::new(Arc::clone(&threads)).map_err(unreachable)?;
         let thread = thread::Builder::new().name("doorway".to_owned());
         thread.spawn(|| background.run()).map_err(unreachable)?;
-        Ok(Self {
-            handle: Arc::new(Handle { shared, life: options.life, process: std::process::id() }),
-        })
+        Ok(Self { handle: Arc::new(Handle::new(shared, options.life)), threads })
+    }
+
+    /// Make a request, and wait for the answer.
+    fn call(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) -> Outcome {
+        match self.handle.check_process() {
+            Ok(()) => self.threads.call(make),
+            Err(refusal) => Outcome::Refused(refusal),
+        }
     }
 
     /// Ask for a lock: `client.acquire("deploy").enter()?`.
+    ///
+    /// The request waits for as long as it takes, unless [`Acquire::within`] or
+    /// [`Acquire::try_now`] says otherwise.
     pub fn acquire(&self, lock: &str) -> Acquire<'_, Self> {
         Acquire::new(self, lock)
     }
 
-    /// Acquire several locks, all or none. They are taken in the order of their names, so that
-    /// nobody who does the same can wait in a circle.
+    /// Acquire several locks, all or none.
+    ///
+    /// The locks are taken in the order of their names, so that clients that acquire their locks
+    /// this way cannot deadlock.
     pub fn lock_all<'a>(
         &self,
         locks: impl IntoIterator<Item = &'a str>,
@@ -97,144 +83,153 @@ impl Client {
         names?.iter().map(|name| self.acquire(name.as_str()).enter()).collect()
     }
 
-    /// Call this when a grant is lost: by the client's own clock before its node gives the lock to
-    /// anyone else, or as soon as the node says so where it took the lock away: because someone
-    /// broke it, or because the node itself gave the session up. Such a lock may be someone else's
-    /// already.
+    /// Call `notify` whenever a grant of this client is lost.
     ///
-    /// It runs on a thread of its own, one loss after the other. A copy of the client in it would
-    /// keep the session for ever. Only the last one that is given is called.
+    /// If the node is silent for too long, the client calls `notify` by its own clock before the
+    /// node gives the lock to anyone else. If the node takes the lock away, because someone broke
+    /// it or because the node gave up the session, the client calls `notify` as soon as the node
+    /// says so, and another client may hold the lock by then.
+    ///
+    /// `notify` runs on a thread of its own, for one loss after the other, and may block. It must
+    /// not own a copy of the client, which would keep the session open for ever. A second call of
+    /// `on_lost` replaces the function of the first.
     ///
     /// # Panics
     ///
-    /// If the system starts no more threads.
-    pub fn on_lost(&self, tell: impl Fn(&Lost) + Send + Sync + 'static) {
-        let teller = Teller::new(tell);
-        self.handle.shared.lock().desk.on_lost = Some(teller);
+    /// If the system cannot start another thread.
+    pub fn on_lost(&self, notify: impl Fn(&Lost) + Send + Sync + 'static) {
+        let notifier = LossNotifier::new(notify);
+        self.handle.lock().on_lost = Some(notifier);
     }
 
-    /// How sure we can be of what we hold.
+    /// Whether the session, and with it everything that it holds, is still alive.
     pub fn state(&self) -> State {
-        self.handle.shared.lock().desk.line.state(Moment::now())
+        self.handle.lock().line.state(Moment::now())
     }
 
-    /// The node that welcomed us.
+    /// The node that welcomed this client.
     pub fn node(&self) -> Option<Node> {
-        self.handle.shared.lock().desk.welcome.clone()
+        self.handle.lock().node.clone()
     }
 
-    /// In how long the node stops, if it said so and we have not found another one since: nothing
-    /// is granted any more, and what is still held by then is lost.
+    /// How long it is until the node stops, if it has announced that.
+    ///
+    /// A node that is stopping grants nothing any more, and grants that are still held when it
+    /// stops are lost. The result is `None` again as soon as the client is connected to the next
+    /// node.
     pub fn stopping(&self) -> Option<Duration> {
-        self.handle.shared.lock().desk.stopping()
+        self.handle.lock().stopping()
     }
 
-    /// Release a grant by its fence: of this session, or of one without a connection that the same
-    /// client made. It is done as often as it is asked, and never frees a newer grant.
+    /// Release a grant by its fence; true if the lock was held until now.
+    ///
+    /// The grant may belong to this session, or to a session without a connection that the same
+    /// client opened (see [`Life`](crate::Life)). Releasing a grant twice does no harm, and never frees a newer
+    /// grant of the lock.
     pub fn release(&self, lock: &str, fence: Fence) -> Result<bool, Error> {
         let name = Name::new(lock)?;
-        self.handle.call(|machine, now| machine.release(now, &name, fence)).released()
+        self.call(|machine, now| machine.release(now, &name, fence)).released()
     }
 
-    /// Give a sign of life for the session without a connection that holds this grant.
+    /// Renew the lease of the session that holds this grant.
+    ///
+    /// This is for sessions without a connection that the same client opened: see [`Life::Lease`](crate::Life::Lease).
     pub fn renew(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.call(|machine, now| machine.renew(now, &name, fence)).done()
+        self.call(|machine, now| machine.renew(now, &name, fence)).done()
     }
 
-    /// All about a lock.
+    /// Report who holds a lock and who waits for it.
     pub fn inspect(&self, lock: &str) -> Result<LockReport, Error> {
         let name = Name::new(lock)?;
-        self.handle.call(|machine, now| machine.inspect(now, &name)).lock()
+        self.call(|machine, now| machine.inspect(now, &name)).lock()
     }
 
-    /// The locks whose names begin like this, after that one.
+    /// List the locks in use whose names begin with `prefix`, one page at a time.
+    ///
+    /// If [`Locks::more`] is true, the next page begins after the last lock of this one: pass its
+    /// name as `after`.
     pub fn list(&self, prefix: &str, after: Option<&Name>) -> Result<Locks, Error> {
-        self.handle.call(|machine, now| machine.list(now, prefix, after)).locks()
+        self.call(|machine, now| machine.list(now, prefix, after)).locks()
     }
 
-    /// The node, as it is now.
+    /// Report the state of the node.
     pub fn status(&self) -> Result<NodeStatus, Error> {
-        self.handle.call(Machine::status).status()
+        self.call(SessionMachine::status).status()
     }
 
-    /// Take the lock from whoever holds it with this fence.
+    /// Take a lock away from the client that holds it with this fence.
+    ///
+    /// That client is told that it has lost the lock. If it is paused or disconnected, it finds out
+    /// only later, so the resource must check fences: see [`gate`](crate::gate).
     pub fn break_lock(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.call(|machine, now| machine.break_lock(now, &name, fence)).done()
+        self.call(|machine, now| machine.break_lock(now, &name, fence)).done()
     }
 
-    /// Wait until nobody is inside or waits any more, without entering.
+    /// Wait until no client holds the lock or waits for it, without acquiring it.
     pub fn await_free(&self, lock: &str) -> Result<(), Error> {
         let name = Name::new(lock)?;
-        self.handle.call(|machine, now| machine.await_free(now, &name)).done()
+        self.call(|machine, now| machine.await_free(now, &name)).done()
     }
 }
 
-/// Make the first connection, and wait for the welcome.
-fn greet(shared: &Arc<Shared>, patience: Duration) -> Result<(), Error> {
+/// Make the first connection, and wait for the welcome of the node.
+fn greet(shared: &Shared, patience: Duration) -> Result<(), Error> {
     let unreachable = |why| Error::Unreachable { endpoint: shared.endpoint.clone(), why };
     let until = Moment::now().after(patience);
     let stream = Arc::new(shared.endpoint.connect_within(patience).map_err(unreachable)?);
-    let mut inner = shared.lock();
-    inner.desk.connect(Arc::clone(&stream));
+    let mut session = shared.lock();
+    session.connect(Arc::clone(&stream));
     loop {
-        inner.desk.flush();
-        inner.desk.settle();
-        if let Some(refusal) = inner.desk.closed.take() {
-            return Err(Error::Refused(refusal));
-        }
-        if inner.desk.line.is_talking() {
-            return Ok(());
-        }
+        session.flush();
+        session.settle();
         let left = until.since(Moment::now());
-        if inner.desk.stream.is_none() || left.is_zero() {
-            let text = "whoever listens there does not answer".to_owned();
-            return Err(Error::Refused(Refusal { code: Code::Unavailable, text }));
+        if session.is_greeted() || left.is_zero() {
+            return session.welcomed();
         }
-        let timeout = Timespec::try_from(left)
-            .map_err(|_| unreachable(io::Error::other("the patience is longer than time")))?;
-        let interest = PollFlags::IN;
-        let mut fds = [PollFd::new(&*stream, interest)];
-        match poll(&mut fds, Some(&timeout)) {
+        let timeout = Timespec::try_from(left).map_err(|_| {
+            unreachable(io::Error::other("Options::patience is too long for a timer"))
+        })?;
+        match poll(&mut [PollFd::new(&*stream, PollFlags::IN)], Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(why) => return Err(unreachable(why.into())),
         }
         let mut buffer = [0; 4096];
         let read = stream.receive(&mut buffer, RecvFlags::DONTWAIT);
-        inner.desk.took(&stream, read.map(|count| &buffer[..count]));
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        if !self.is_here() {
-            return;
-        }
-        let mut inner = self.shared.lock();
-        inner.closing = true;
-        inner.desk.leave(self.life);
+        session.received(&stream, read.map(|count| &buffer[..count]));
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = self.handle.shared.lock();
-        let (endpoint, node) = (&self.handle.shared.endpoint, &inner.desk.welcome);
-        f.debug_struct("Client").field("endpoint", endpoint).field("node", node).finish()
+        self.handle.show_client(f)
     }
 }
 
 impl Acquire<'_, Client> {
-    /// Enter when it is our turn.
+    /// Wait for the lock, and hold it.
     pub fn enter(self) -> Result<Grant, Error> {
         let ask = self.ask?;
-        let lock = ask.lock.clone();
-        let handle = Arc::clone(&self.client.handle);
-        let fence = handle.call(|machine, now| machine.acquire(now, ask)).granted()?;
-        // It may have been granted long ago, if nobody ran since.
-        handle.shared.lock().desk.check(&lock, fence)?;
-        Ok(Grant::new(handle, lock, fence))
+        let (client, lock) = (self.client.clone(), ask.lock.clone());
+        let fence = client.call(|machine, now| machine.acquire(now, ask)).granted()?;
+        // If this thread was not scheduled for long, the grant may be lost already.
+        client.handle.lock().check(&lock, fence)?;
+        let held = HeldLock::new(&client.handle, lock, fence);
+        Ok(Grant { client, held })
+    }
+}
+
+impl Grant {
+    /// Release the lock, and wait until the node confirms that it was held until now.
+    ///
+    /// [`ReleaseError::Lost`] means that the lock was lost before, and that other clients may have
+    /// held it meanwhile.
+    pub fn release(mut self) -> Result<(), ReleaseError> {
+        self.held.begin_release()?;
+        let (lock, fence) = (&self.held.lock, self.held.fence);
+        let outcome = self.client.call(|machine, now| machine.release(now, lock, fence));
+        self.held.end_release(outcome)
     }
 }
 
@@ -248,13 +243,13 @@ mod tests {
 
     use super::*;
 
-    /// A client that was granted its first request, and the connection at its node.
+    /// A client that holds the lock `a`, and the node's end of its connection.
     fn client() -> (Client, UnixStream) {
         let name = format!("doorway-blocking-{}", std::process::id());
-        let address = SocketAddr::from_abstract_name(&name).expect("sockets work");
-        let listener = UnixListener::bind_addr(&address).expect("sockets work");
+        let address = SocketAddr::from_abstract_name(&name).expect("the system provides sockets");
+        let listener = UnixListener::bind_addr(&address).expect("the system provides sockets");
         let node = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("sockets work");
+            let (mut stream, _) = listener.accept().expect("the system provides sockets");
             let welcome = Welcome {
                 version: 1,
                 node: "one".to_owned(),
@@ -265,37 +260,37 @@ mod tests {
             };
             let mut bytes = vec![];
             put(&Greeting::Ok(welcome), &mut bytes);
-            let mut heard = [0; 4096];
-            assert_ne!(stream.read(&mut heard).expect("a greeting"), 0);
-            stream.write_all(&bytes).expect("sockets work");
-            assert_ne!(stream.read(&mut heard).expect("a request"), 0);
+            let mut buffer = [0; 4096];
+            assert_ne!(stream.read(&mut buffer).expect("a greeting"), 0);
+            stream.write_all(&bytes).expect("the system provides sockets");
+            assert_ne!(stream.read(&mut buffer).expect("a request"), 0);
             bytes.clear();
             put(&Reply::Granted(1, Fence::new(1, 1)), &mut bytes);
-            stream.write_all(&bytes).expect("sockets work");
+            stream.write_all(&bytes).expect("the system provides sockets");
             stream
         });
         let client = Client::connect(&Endpoint::Abstract(name), &Options::default());
-        let client = client.expect("it listens");
-        client.acquire("a").enter().expect("it is granted").keep();
-        (client, node.join().expect("it does not panic"))
+        let client = client.expect("the node listens");
+        client.acquire("a").enter().expect("the lock is granted").keep();
+        (client, node.join().expect("the node does not panic"))
     }
 
     #[test]
-    fn a_child_that_was_forked_says_and_ends_nothing() {
+    fn a_forked_child_sends_nothing_and_ends_nothing() {
         let (mut client, mut node) = client();
-        let handle = Arc::get_mut(&mut client.handle).expect("there are no copies");
+        let handle = Arc::get_mut(&mut client.handle).expect("the client has no copies");
         let shared = Arc::clone(&handle.shared);
-        handle.process += 1;
+        handle.pretend_forked();
         let refused = client.acquire("a").enter().unwrap_err();
         assert!(refused.to_string().contains("forked"), "{refused}");
-        let grant =
-            Grant::new(Arc::clone(&client.handle), Name::new("a").unwrap(), Fence::new(1, 1));
+        let held = HeldLock::new(&client.handle, Name::new("a").unwrap(), Fence::new(1, 1));
+        let grant = Grant { client: client.clone(), held };
         drop((grant, client));
-        assert!(!shared.lock().closing && shared.lock().desk.stream.is_some());
+        assert!(!shared.lock().closing && shared.lock().stream.is_some());
         node.set_nonblocking(true).unwrap();
-        let heard = node.read(&mut [0; 4096]).unwrap_err();
-        assert_eq!(heard.kind(), io::ErrorKind::WouldBlock, "the node hears nothing");
+        let error = node.read(&mut [0; 4096]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "the node receives nothing");
         shared.lock().closing = true;
-        shared.lock().desk.kick();
+        shared.lock().kick();
     }
 }

@@ -1,4 +1,4 @@
-//! A client without a runtime: threads that wait.
+//! A client for threads, which needs no async runtime.
 //!
 //! ```no_run
 //! use doorway_client::{Endpoint, Options, blocking::Client};
@@ -6,18 +6,19 @@
 //! let client = Client::connect(&Endpoint::resolve(None)?, &Options::default())?;
 //! let grant = client.acquire("backup").enter()?;
 //! println!("inside, with fence {}", grant.fence());
-//! grant.release()?; // Says whether the lock was ours until now.
+//! grant.release()?; // An error if the lock was lost before.
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Any number of threads may use one client. A thread that asks for something writes and reads by
-//! itself, so a lock that is free costs two system calls and no change of thread. One thread in the
-//! background gives signs of life, notices losses, and connects again when the connection breaks.
+//! itself, so a free lock costs two system calls and no switch between threads. One thread in the
+//! background sends heartbeats, notices losses, and reconnects when the connection breaks.
 
 mod background;
 mod client;
-mod grant;
-mod shared;
+mod threads;
 
 pub use self::client::Client;
-pub use self::grant::Grant;
+
+/// A lock that is held by a blocking [`Client`].
+pub type Grant = crate::grant::Grant<Client>;

@@ -1,27 +1,28 @@
-//! What a node says.
+//! Handling what the node sends.
 
 use std::time::Duration;
 
 use doorway_protocol::{
-    Code, Fence, FrameError, Greeting, Name, Refusal, Reply, Request, VERSIONS, Welcome, put,
+    Code, Fence, FrameError, Greeting, Moment, Name, Refusal, Reply, Request, VERSIONS, Welcome,
+    put,
 };
 
-use super::lease::Session;
-use super::{Answer, Event, Grant, Machine, Phase};
-use crate::clock::Moment;
+use super::lease::OpenSession;
+use super::{Answer, Event, Grant, Phase, SessionMachine};
 
-impl Machine {
-    /// These bytes came from the node.
+impl SessionMachine {
+    /// Handle bytes that were read from the connection.
     pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
         self.frames.feed(bytes);
         self.heard = now;
         loop {
-            // What comes too late proves nothing, and a welcome may come too late as well.
-            self.lapse(now);
+            // An answer that comes after the session has expired proves nothing, and a welcome may
+            // come too late as well.
+            self.expire(now);
             let more = match self.phase {
                 Phase::Greeting { said, resume } => self.greeting(now, said, resume),
                 Phase::Talking => self.reply(now),
-                Phase::Apart | Phase::Spoilt | Phase::Over => Ok(false),
+                Phase::Disconnected | Phase::Broken | Phase::Closed => Ok(false),
             };
             match more {
                 Ok(true) => {}
@@ -56,21 +57,25 @@ impl Machine {
         match (&mut self.session, session, self.setup.session) {
             (Some(known), Some((id, secret)), _) => {
                 let proven = known.proven.max(said);
-                *known = Session { id, secret, ttl, proven, ..known.clone() };
+                *known = OpenSession { id, secret, ttl, proven, ..known.clone() };
             }
             (None, Some((id, secret)), Some((_, life))) => {
-                self.session = Some(Session { id, secret, ttl, life, proven: said });
+                self.session = Some(OpenSession { id, secret, ttl, life, proven: said });
             }
             (None, None, None) => {}
             _ => return Err(FrameError::Garbled),
         }
         self.phase = Phase::Talking;
         self.asked = said;
-        self.apart = None;
+        self.unreachable_since = None;
         let session = session.map(|(id, _)| id);
         self.events.push_back(Event::Welcome { node, scope, session, ttl, resumed: resume });
         for claim in lost {
-            self.lost(claim.lock, claim.fence, "the node does not hold it for us any more");
+            self.lost(
+                claim.lock,
+                claim.fence,
+                "the node does not hold it for this client any more",
+            );
         }
         if resume {
             self.send_pending(now);
@@ -79,10 +84,10 @@ impl Machine {
         Ok(())
     }
 
-    /// The session cannot be resumed: not now, or never.
+    /// The node refused to resume the session, for now or for good.
     fn not_resumed(&mut self, refusal: Refusal) {
         match refusal.code {
-            Code::Busy | Code::Unavailable => self.phase = Phase::Spoilt,
+            Code::Busy | Code::Unavailable => self.phase = Phase::Broken,
             Code::Gone => self.lose_all(&refusal.text),
             _ => {
                 self.lose_all(&refusal.text);
@@ -91,10 +96,10 @@ impl Machine {
         }
     }
 
-    /// The node does not talk to us, or we not to it. All requests are refused for that reason, and
-    /// the connection is to be closed.
+    /// Give up the connection because the node does not serve this client, or because it cannot be
+    /// trusted. All requests are refused with this reason, and the connection must be closed.
     pub fn close(&mut self, refusal: Refusal) {
-        self.spoil(&refusal.text);
+        self.break_connection(&refusal.text);
         let numbers: Vec<u64> = self.pending.keys().copied().collect();
         for number in numbers {
             self.refuse(number, &refusal);
@@ -102,34 +107,34 @@ impl Machine {
         self.events.push_back(Event::Closed(refusal));
     }
 
-    /// Nobody drives this machine any more: all that it holds is lost, and whatever is asked for,
-    /// now or later, is refused.
+    /// End the session because its driver is gone. Everything that it holds is lost, and all requests
+    /// are refused, now and later.
     #[cfg(feature = "tokio")]
     pub(crate) fn end(&mut self, why: &str) {
         self.lose_all(why);
         self.close(Refusal { code: Code::Unavailable, text: why.to_owned() });
-        self.phase = Phase::Over;
+        self.phase = Phase::Closed;
     }
 
-    /// What came makes no sense. Where we were not even greeted, that is no node.
+    /// What came cannot be decoded. If it is the answer to our greeting, the other side is not a node.
     fn garbled(&mut self, wrong: &FrameError) {
         if matches!(self.phase, Phase::Greeting { .. }) {
-            let text = format!("whoever answers there is no node that we understand: {wrong}");
+            let text = format!("the process that answers there is not a compatible node: {wrong}");
             return self.close(Refusal { code: Code::Invalid, text });
         }
-        self.spoil(&format!("the node cannot be understood any more: {wrong}"));
+        self.break_connection(&format!("cannot understand the node any more: {wrong}"));
     }
 
-    /// The connection is of no more use. Whatever ends with it is lost from now on: when we hang
-    /// up, the node gives it to others at once.
-    pub(crate) fn spoil(&mut self, why: &str) {
-        if self.phase == Phase::Over {
+    /// The connection cannot be used any more. What ends with the connection is lost from now on,
+    /// because the node gives it to other clients as soon as the connection is closed.
+    pub(crate) fn break_connection(&mut self, why: &str) {
+        if self.phase == Phase::Closed {
             return;
         }
         if self.ends_with_connection() {
             self.lose_all(why);
         }
-        self.phase = Phase::Spoilt;
+        self.phase = Phase::Broken;
         self.outgoing.clear();
     }
 
@@ -139,16 +144,17 @@ impl Machine {
             Reply::Granted(number, fence) => self.granted(now, number, fence),
             Reply::Refused(number, refusal) => {
                 if let Some(pending) = self.answered(number)
-                    && pending.is_told()
+                    && pending.is_reported()
                 {
                     self.events.push_back(Event::Refused { number, refusal });
                 }
             }
             Reply::Released(number, held) => {
                 if let Some(pending) = self.answered(number)
-                    && pending.is_told()
+                    && pending.is_reported()
                 {
-                    // Where the node heard it twice, its first answer did not arrive.
+                    // If the request was sent twice, the first one may have released the lock, and
+                    // only its answer is missing.
                     let held = held || (pending.own.is_some() && pending.again);
                     self.events.push_back(Event::Released { number, held });
                 }
@@ -159,7 +165,7 @@ impl Machine {
             }
             other => {
                 if let Some((number, answer)) = Answer::of(other)
-                    && self.answered(number).is_some_and(|pending| pending.is_told())
+                    && self.answered(number).is_some_and(|pending| pending.is_reported())
                 {
                     self.events.push_back(Event::Answer { number, answer });
                 }
@@ -168,7 +174,7 @@ impl Machine {
         Ok(true)
     }
 
-    /// A lock is granted; one that is not wanted any more is released at once.
+    /// A lock was granted. If the request was withdrawn, the lock is released at once.
     fn granted(&mut self, now: Moment, number: u64, fence: Fence) {
         let Some(pending) = self.answered(number) else { return self.unwanted(number) };
         let withdrawn = pending.is_withdrawn();
@@ -182,18 +188,20 @@ impl Machine {
         self.events.push_back(Event::Granted { number, lock: ask.lock, fence });
     }
 
-    /// A lock is granted for which nobody waits. If we have it, the node says so twice. Otherwise
-    /// the request was refused just when we sent it again, and the node took it for a new one.
+    /// A lock was granted for a request that does not wait. If we hold the grant, the node has only
+    /// repeated itself. Otherwise the node refused the request at the moment when we sent it again,
+    /// and took the second one for a new request.
     fn unwanted(&mut self, number: u64) {
         if self.grants.values().all(|grant| grant.request != number) {
             put(&Request::Withdraw(number), &mut self.outgoing);
         }
     }
 
-    /// A grant is no more.
+    /// The node says that a grant was lost.
     fn lost(&mut self, lock: Name, fence: Fence, reason: &str) {
-        // What is being released was ours until now, and the answer will only say that it is gone.
-        let leaving = self.pending.values().any(|pending| pending.gives_back(&lock, fence));
+        // A grant that is being released was held until now, and the answer to the release will only
+        // say that it is gone.
+        let leaving = self.pending.values().any(|pending| pending.releases_own(&lock, fence));
         let key = (fence, lock);
         if self.grants.remove(&key).is_some() || leaving {
             let (fence, lock) = key;

@@ -1,33 +1,33 @@
-//! What is due: signs of life, and noticing what is over.
+//! What is due: heartbeats, timeouts and the end of the session.
 
-use doorway_protocol::Request;
+use doorway_protocol::{Moment, Request};
 
-use super::lease::Session;
-use super::{Machine, Phase, State};
-use crate::clock::Moment;
+use super::lease::OpenSession;
+use super::{Phase, SessionMachine, State};
 
-impl Machine {
-    /// When [`Machine::tick`] is to be called at the latest.
+impl SessionMachine {
+    /// When [`SessionMachine::tick`] must be called next, at the latest.
     pub fn next_due(&self) -> Moment {
-        let lost = self.session.as_ref().map_or(Moment::NEVER, Session::lost_at);
-        self.overdue.min(lost).min(self.dead_at()).min(self.sign_at())
+        let lost = self.session.as_ref().map_or(Moment::NEVER, OpenSession::lost_at);
+        self.overdue.min(lost).min(self.dead_at()).min(self.heartbeat_at())
     }
 
-    /// The time is now: give signs of life, and notice what is over.
+    /// Do what is due at this moment: send a heartbeat, refuse requests that have waited for too
+    /// long, and notice that the session or the connection is lost.
     pub fn tick(&mut self, now: Moment) {
-        self.lapse(now);
+        self.expire(now);
         self.refuse_overdue(now);
         if self.dead_at() <= now {
-            self.spoil("the node does not answer");
-        } else if self.sign_at() <= now {
+            self.break_connection("the node does not answer");
+        } else if self.heartbeat_at() <= now {
             self.asked = now;
             let number = self.ask(now, Request::Alive);
             self.quiet(number);
         }
     }
 
-    /// If the session's time is over, all that it held is lost.
-    pub(super) fn lapse(&mut self, now: Moment) {
+    /// If the session has expired, everything that it held is lost.
+    pub(super) fn expire(&mut self, now: Moment) {
         let Some(session) = &self.session else { return };
         if session.state(now) == State::Lost {
             let silent = now.since(session.proven).as_secs_f64();
@@ -35,24 +35,24 @@ impl Machine {
         }
     }
 
-    /// When the next sign of life is due. Where no session needs one, it finds out whether the node
-    /// is still there, as long as someone waits for an answer.
-    fn sign_at(&self) -> Moment {
+    /// When the next heartbeat is due. Without a session that needs heartbeats, one is sent only
+    /// while a request has no answer, to find out whether the node is still there.
+    fn heartbeat_at(&self) -> Moment {
         if self.phase != Phase::Talking {
             return Moment::NEVER;
         }
         match self.session.as_ref().filter(|session| session.expires()) {
-            Some(lease) if lease.gives_signs(self.acquiring > 0) => {
+            Some(lease) if lease.sends_heartbeats(self.acquiring > 0) => {
                 lease.proven.max(self.asked).after(lease.ttl / 4)
             }
             Some(_) => Moment::NEVER,
-            None => self.silent_since().max(self.asked).after(self.setup.patience / 4),
+            None => self.unanswered_since().max(self.asked).after(self.setup.patience / 4),
         }
     }
 
-    /// When the connection is taken for dead unless something is heard, so that the next one finds
-    /// another way or nobody. That never costs a session: one that ends with its connection waits
-    /// for its own end.
+    /// When the connection counts as dead, unless the node sends something before. The next
+    /// connection may take another way through the network. This never costs a session: a session
+    /// that ends with its connection is kept until it expires.
     fn dead_at(&self) -> Moment {
         let patience = self.setup.patience;
         let lease = self.session.as_ref().filter(|session| session.expires());
@@ -60,20 +60,21 @@ impl Machine {
             _ if self.ends_with_connection() => Moment::NEVER,
             (Phase::Greeting { said, .. }, Some(lease)) => said.after(patience.min(lease.ttl / 4)),
             (Phase::Greeting { said, .. }, None) => said.after(patience),
-            // A sign of life without an answer, and not only a lease that nobody renews.
+            // Only if a heartbeat has no answer: a lease that nobody renews is silent as well.
             (Phase::Talking, Some(lease)) if self.setup.network && self.asked > lease.proven => {
                 lease.unsure_at().max(self.asked.after(lease.ttl / 4))
             }
-            // It was asked, and had time to answer: whoever slept meanwhile has heard nothing.
+            // Only if the node was asked and has had time to answer. A client that was suspended
+            // has heard nothing, and must ask before it gives up.
             (Phase::Talking, None) if self.asked > self.heard => {
-                self.silent_since().after(patience).max(self.asked.after(patience / 4))
+                self.unanswered_since().after(patience).max(self.asked.after(patience / 4))
             }
             _ => Moment::NEVER,
         }
     }
 
-    /// Since when someone waits for a node that says nothing.
-    fn silent_since(&self) -> Moment {
+    /// Since when a request has been waiting for a node that is silent.
+    fn unanswered_since(&self) -> Moment {
         let first = self.pending.first_key_value();
         first.map_or(Moment::NEVER, |(_, pending)| self.heard.max(pending.since))
     }

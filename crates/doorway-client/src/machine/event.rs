@@ -1,4 +1,4 @@
-//! What a session has to tell.
+//! The events of a session.
 
 use std::time::Duration;
 
@@ -6,95 +6,97 @@ use doorway_protocol::{
     Fence, LockReport, Locks, Name, NodeStatus, Refusal, Reply, Scope, SessionId,
 };
 
-/// Something that happened to a session. Every request gets exactly one answer, with its number.
+/// Something that happened to a session. Every request is answered by exactly one event with its
+/// number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The node speaks with us.
+    /// The node has welcomed the client.
     Welcome {
-        /// Its name.
+        /// The name of the node.
         node: String,
-        /// Whom its locks are for.
+        /// Who shares the locks of the node.
         scope: Scope,
-        /// The session; none for a visit.
+        /// The number of the session; none for a client that only asks questions.
         session: Option<SessionId>,
-        /// How long it lives without being heard of.
+        /// The TTL of the session.
         ttl: Duration,
-        /// Is it the session that we had before?
+        /// True if the session was resumed, false if it is new.
         resumed: bool,
     },
-    /// The lock is ours.
+    /// The client holds the lock.
     Granted {
-        /// The request.
+        /// The number of the request.
         number: u64,
-        /// The lock.
+        /// The name of the lock.
         lock: Name,
         /// The fence of the grant.
         fence: Fence,
     },
-    /// No, and why.
+    /// The request was refused, by the node or because no node could be reached.
     Refused {
-        /// The request.
+        /// The number of the request.
         number: u64,
-        /// The reason.
+        /// Why.
         refusal: Refusal,
     },
-    /// The request was sent and nobody answers: it may have been done or not. Only requests that
-    /// change something end like this, and those for locks do not: their grants are given back.
+    /// The request was sent and no answer came, so it may have been carried out or not. Only
+    /// requests that change something end like this. A request for a lock does not: if it was
+    /// granted, the machine releases the lock.
     Unknown {
-        /// The request.
+        /// The number of the request.
         number: u64,
         /// Why there is no answer.
         refusal: Refusal,
     },
-    /// Nothing with that fence is held any more.
+    /// The grant is not held any more.
     Released {
-        /// The request.
+        /// The number of the request.
         number: u64,
-        /// Was it held until now? If not, it was lost before.
+        /// True if the grant was held until it was released, false if it was lost before.
         held: bool,
     },
-    /// The node answered to a sign of life, or to a question.
+    /// The node answered a heartbeat or a question.
     Answer {
-        /// The request.
+        /// The number of the request.
         number: u64,
-        /// What it says.
+        /// The answer.
         answer: Answer,
     },
-    /// A grant is no more, and nobody asked for that.
+    /// A grant was lost: another client may hold the lock.
     Lost {
-        /// The lock.
+        /// The name of the lock.
         lock: Name,
         /// The fence of the grant.
         fence: Fence,
-        /// Why.
+        /// Why the grant was lost.
         reason: String,
     },
-    /// The node stops, and takes no more requests.
+    /// The node is stopping, and takes no more requests.
     Stopping {
-        /// So long from now.
+        /// How long it is until the node stops.
         within: Duration,
     },
-    /// The node does not talk to us. All requests were refused for the same reason.
+    /// The node does not serve this client, for this reason. All requests were refused with it.
     Closed(Refusal),
 }
 
-/// What a node says to a question.
+/// The answer of a node to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The session lives.
+    /// The session is alive.
     Alive,
-    /// About a lock.
+    /// A report about a lock.
     Lock(Box<LockReport>),
-    /// About locks.
+    /// A page of a list of locks.
     Locks(Locks),
-    /// About the node.
+    /// A report about the node.
     Status(Box<NodeStatus>),
-    /// It is done.
+    /// The request was carried out, or what it waited for has happened.
     Done,
 }
 
 impl Answer {
-    /// The answer in a reply, with the number of its question, if it is one.
+    /// The answer in a reply and the number of its question, if the reply answers a question.
     pub(super) fn of(reply: Reply) -> Option<(u64, Self)> {
         Some(match reply {
             Reply::Alive(number) => (number, Self::Alive),

@@ -1,39 +1,37 @@
-//! The session as its client knows it, and when it must be taken for lost.
+//! The session that the node has opened, and when it is lost.
 
 use std::time::Duration;
 
-use doorway_protocol::{Life, Secret, SessionId};
+use doorway_protocol::{Life, Moment, Secret, SessionId};
 
-use crate::clock::Moment;
-
-/// How sure a holder can be of what it holds.
+/// Whether a lock is still held, by the client's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// The node has heard of us: nobody else gets the lock.
+    /// The lock is held: the node has answered in the first half of the TTL.
     Held,
-    /// Half of the time has passed without an answer. The lock is still ours, but finish soon.
+    /// The lock is still held, but half of the TTL has passed without an answer. Finish soon.
     Unsure,
-    /// The lock must be taken for someone else's. That stays so.
+    /// The lock is lost: another client may hold it. It stays lost.
     Lost,
 }
 
-/// A session that the node gave us.
+/// A session that the node has opened for us.
 ///
-/// The node counts its time from when it heard of us; we count from when we spoke, which was
-/// earlier, and we give up a twentieth before the end, for clocks that do not run alike. So we know
-/// before the node that the time is over.
+/// The node counts the TTL from when it received our last message. We count from when we sent it,
+/// which was earlier, and we give up a twentieth of the TTL before its end, because clocks do not run
+/// alike. So we know that the session is lost before the node ends it.
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct OpenSession {
     pub(super) id: SessionId,
     pub(super) secret: Secret,
     pub(super) ttl: Duration,
     pub(super) life: Life,
-    /// When the last word was sent of which we know that the node heard it.
+    /// When we sent the last message that the node has answered.
     pub(super) proven: Moment,
 }
 
-impl Session {
-    /// Does it end when nothing is heard of us?
+impl OpenSession {
+    /// Does the session end if the node hears nothing of us?
     pub(super) fn expires(&self) -> bool {
         !matches!(self.life, Life::Process { .. })
     }
@@ -48,12 +46,12 @@ impl Session {
         }
     }
 
-    /// From when on its holder cannot be sure any more.
+    /// When the state becomes [`State::Unsure`].
     pub(super) fn unsure_at(&self) -> Moment {
         if self.expires() { self.proven.after(self.ttl / 2) } else { Moment::NEVER }
     }
 
-    /// From when on it must be taken for lost.
+    /// When the state becomes [`State::Lost`].
     pub(super) fn lost_at(&self) -> Moment {
         if self.expires() {
             self.proven.after(self.ttl.saturating_sub(self.ttl / 20))
@@ -62,8 +60,9 @@ impl Session {
         }
     }
 
-    /// Does its client give signs of life? A lease is renewed by whoever keeps it, unless it waits.
-    pub(super) fn gives_signs(&self, waits: bool) -> bool {
+    /// Does the machine send heartbeats for this session? A lease is renewed by its owner, but while
+    /// one of its requests waits for a lock the machine renews it.
+    pub(super) fn sends_heartbeats(&self, waits: bool) -> bool {
         match self.life {
             Life::Connection { .. } => true,
             Life::Lease => waits,

@@ -1,18 +1,38 @@
-//! The client's half of a session, without a socket and without a clock.
+//! The client's half of a session as a state machine, without a socket and without a clock.
 //!
-//! A [`Machine`] is fed with bytes and the time, and gives bytes and [`Event`]s. Whoever drives it
-//! does this, in any order and as often as it likes:
+//! A [`SessionMachine`] takes bytes and the time, and gives bytes and [`Event`]s. Its driver does the
+//! following, in any order and as often as it likes:
 //!
-//! - while [`Machine::wants_connection`], connect, and say so with [`Machine::connected`];
-//! - send [`Machine::outgoing`], and take away what was sent;
-//! - hand over what is read with [`Machine::receive`];
-//! - say so with [`Machine::disconnected`] when the connection ends, and also end it when
-//!   [`Machine::must_close`] (after sending what is outgoing);
-//! - call [`Machine::tick`] when [`Machine::next_due`] has come;
-//! - after each of these look at [`Machine::event`]s.
+//! - While [`SessionMachine::wants_connection`] is true, connect, and then call
+//!   [`SessionMachine::connected`].
+//! - Write [`SessionMachine::outgoing`] to the connection, and remove what was written.
+//! - Pass what is read from the connection to [`SessionMachine::receive`].
+//! - When the connection ends, call [`SessionMachine::disconnected`]. When
+//!   [`SessionMachine::must_close`] is true, write what is outgoing, close the connection, and call
+//!   `disconnected`.
+//! - When [`SessionMachine::next_due`] has come, call [`SessionMachine::tick`].
+//! - After each of these, handle all [`SessionMachine::event`]s.
 //!
-//! Requests may be made at any time, also without a connection: each gets a number, and exactly one
-//! event with that number answers it, over however many connections.
+//! Requests can be made at any time, also without a connection. Each gets a number, and exactly one
+//! event with this number answers it, even if the connection breaks in between.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use doorway_client::machine::{Event, SessionMachine};
+//! use doorway_client::{Moment, Options};
+//!
+//! let options = Options::default().patience(Duration::from_secs(10));
+//! let start = Moment(0); // A test needs no clock.
+//! let mut machine = SessionMachine::new(options.setup(), start);
+//! let number = machine.status(start);
+//! assert!(machine.wants_connection());
+//!
+//! // No node can be reached, and patience ends.
+//! assert_eq!(machine.next_due(), start.after(Duration::from_secs(10)));
+//! machine.tick(machine.next_due());
+//! assert!(matches!(machine.event(), Some(Event::Refused { number: refused, .. }) if refused == number));
+//! ```
 
 mod answers;
 mod due;
@@ -25,74 +45,73 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use doorway_protocol::{
-    Claim, Claims, Code, Fence, Frames, Hello, Life, MAGIC, Name, Opening, Refusal, Request,
-    VERSIONS, WhoAmI, put,
+    Claim, Claims, ClientInfo, Code, Fence, Frames, Hello, Life, MAGIC, Moment, Name, Opening,
+    Refusal, Request, VERSIONS, put,
 };
 
 pub use self::event::{Answer, Event};
-use self::lease::Session;
+use self::lease::OpenSession;
 pub use self::lease::State;
 use self::pending::Pending;
-use crate::clock::Moment;
 
-/// What a session is to be.
+/// How a [`SessionMachine`] opens its session.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Who we are, for people who ask who holds a lock.
-    pub who: WhoAmI,
-    /// What proves our rights where the connection does not.
+    /// A description of the client, shown to people who ask who holds a lock.
+    pub who: ClientInfo,
+    /// A token that proves the client's rights, if the connection does not.
     pub token: Option<String>,
-    /// How long the session lives without being heard of, and with what it ends; none if we only
-    /// ask questions.
+    /// The TTL of the session, and what else ends it; none for a client that only asks questions.
     pub session: Option<(Duration, Life)>,
     /// How long a request waits for a node that cannot be reached.
     pub patience: Duration,
-    /// Does the connection cross a network, which may cut it? Then a session outlives it; elsewhere
-    /// a connection that ends shows that nobody has it any more, and ends the session.
+    /// Whether the connection crosses a network, which may cut it. Then the session outlives the
+    /// connection. On a Unix socket, the end of the connection ends the session.
     pub network: bool,
 }
 
-/// The client's half of a session. See the [module](self).
+/// The client's half of a session. The [module](self) says how to drive it.
 #[derive(Debug)]
-pub struct Machine {
+pub struct SessionMachine {
     setup: Setup,
     phase: Phase,
-    session: Option<Session>,
-    /// What we hold.
+    session: Option<OpenSession>,
+    /// The grants that we hold.
     grants: BTreeMap<(Fence, Name), Grant>,
-    /// Requests without an answer, by their number.
+    /// The requests that have no answer yet, by number.
     pending: BTreeMap<u64, Pending>,
     next_number: u64,
-    /// Since when nobody talks to us; none while someone does.
-    apart: Option<Moment>,
-    /// When the node was last heard of, and when the last sign of life was sent.
+    /// Since when no node has welcomed us; none while a node talks to us.
+    unreachable_since: Option<Moment>,
+    /// When the node last sent something.
     heard: Moment,
+    /// When the last heartbeat or greeting was sent.
     asked: Moment,
     /// No request is overdue before this moment.
     overdue: Moment,
-    /// How many requests for locks have no answer.
+    /// How many requests for locks have no answer yet.
     acquiring: usize,
     frames: Frames,
     outgoing: Vec<u8>,
     events: VecDeque<Event>,
 }
 
-/// Where we are with the node.
+/// The state of the connection to the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// There is no connection.
-    Apart,
-    /// We said hello at that moment.
+    Disconnected,
+    /// We sent our greeting at this moment, and wait for the answer.
     Greeting { said: Moment, resume: bool },
-    /// The node talks to us.
+    /// The node has welcomed us.
     Talking,
-    /// The connection is of no more use.
-    Spoilt,
-    /// We said goodbye.
-    Over,
+    /// The connection cannot be used any more, and must be closed.
+    Broken,
+    /// The session is over, and no connection is wanted.
+    Closed,
 }
 
-/// Something that is held, beside its lock and its fence.
+/// What is known of a grant, besides its lock and its fence.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
     mode: doorway_protocol::Mode,
@@ -107,28 +126,29 @@ impl Grant {
     }
 }
 
-impl Machine {
-    /// How many bytes of a label, a host or the beginning of a name are told.
+impl SessionMachine {
+    /// The maximum length of a label, a host or a prefix that is sent, in bytes.
     const TEXT: usize = 256;
 
-    /// How many bytes of a token are told. The node refuses the rest of a longer one.
+    /// The maximum length of a token that is sent, in bytes. A longer token is cut, and the node
+    /// refuses it.
     const TOKEN: usize = 4096;
 
-    /// A session that is still to be opened.
+    /// A machine whose session is still to be opened.
     pub fn new(mut setup: Setup, now: Moment) -> Self {
-        shorten(&mut setup.who.label, Self::TEXT);
-        shorten(&mut setup.who.host, Self::TEXT);
+        truncate(&mut setup.who.label, Self::TEXT);
+        truncate(&mut setup.who.host, Self::TEXT);
         if let Some(token) = &mut setup.token {
-            shorten(token, Self::TOKEN);
+            truncate(token, Self::TOKEN);
         }
         Self {
             setup,
-            phase: Phase::Apart,
+            phase: Phase::Disconnected,
             session: None,
             grants: BTreeMap::new(),
             pending: BTreeMap::new(),
             next_number: 1,
-            apart: Some(now),
+            unreachable_since: Some(now),
             heard: now,
             asked: now,
             overdue: Moment::NEVER,
@@ -139,27 +159,27 @@ impl Machine {
         }
     }
 
-    /// Is a connection missing? Not after [`Machine::bye`].
+    /// Is a connection wanted? Not after [`SessionMachine::bye`].
     pub fn wants_connection(&self) -> bool {
-        self.phase == Phase::Apart
+        self.phase == Phase::Disconnected
     }
 
-    /// Is the connection to be closed, once what is outgoing has been sent?
+    /// Must the connection be closed, after what is outgoing has been written?
     pub fn must_close(&self) -> bool {
-        matches!(self.phase, Phase::Spoilt | Phase::Over)
+        matches!(self.phase, Phase::Broken | Phase::Closed)
     }
 
-    /// Has the node greeted us on this connection?
+    /// Has the node welcomed us on the current connection?
     pub fn is_talking(&self) -> bool {
         self.phase == Phase::Talking
     }
 
-    /// There is a connection.
+    /// Tell the machine that a connection was made.
     pub fn connected(&mut self, now: Moment) {
-        if self.phase != Phase::Apart {
+        if self.phase != Phase::Disconnected {
             return;
         }
-        self.lapse(now);
+        self.expire(now);
         self.outgoing.clear();
         self.outgoing.extend_from_slice(&MAGIC);
         let resume = self.session.is_some();
@@ -170,62 +190,65 @@ impl Machine {
         }
     }
 
-    /// There is no connection any more, because the other side or the network ended it. Who hangs
-    /// up without being told to by [`Machine::must_close`] ends the session on a Unix socket, and
-    /// with it all that is held, and says [`Machine::bye`] before.
+    /// Tell the machine that the connection has ended, because the node or the network closed it, or
+    /// because of [`SessionMachine::must_close`].
+    ///
+    /// A driver that closes the connection for reasons of its own calls [`SessionMachine::bye`]
+    /// before: on a Unix socket, closing the connection ends the session and releases everything
+    /// that it holds.
     pub fn disconnected(&mut self, now: Moment) {
         self.frames = Frames::default();
         self.outgoing.clear();
-        if self.phase == Phase::Over {
+        if self.phase == Phase::Closed {
             return;
         }
-        self.phase = Phase::Apart;
-        self.apart.get_or_insert(now);
-        // What we no longer want is not among what we wait for when we come back, and a welcome
-        // says more than the answer to a sign of life.
-        self.pending.retain(|_, pending| !(pending.is_withdrawn() || pending.is_sign()));
+        self.phase = Phase::Disconnected;
+        self.unreachable_since.get_or_insert(now);
+        // When we resume the session, withdrawn requests are not among those that we wait for, and
+        // a welcome proves more than the answer to a heartbeat.
+        self.pending.retain(|_, pending| !(pending.is_withdrawn() || pending.is_heartbeat()));
         self.recount();
-        self.lapse(now);
+        self.expire(now);
     }
 
-    /// What is to be sent. Whoever sends it takes it away.
+    /// The bytes that are to be written to the connection. The caller removes what it has written.
     pub fn outgoing(&mut self) -> &mut Vec<u8> {
         &mut self.outgoing
     }
 
-    /// The next thing that happened.
+    /// Take the next event.
     pub fn event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// How sure we can be of what we hold. Without a session there is nothing to be sure of.
+    /// Whether the session is still alive at this moment. Without a session, everything is lost.
     pub fn state(&self, now: Moment) -> State {
         self.session.as_ref().map_or(State::Lost, |session| session.state(now))
     }
 
-    /// How sure we can be of this grant.
+    /// Whether this grant is still held at this moment.
     pub fn grant_state(&self, lock: &Name, fence: Fence, now: Moment) -> State {
         if self.grants.contains_key(&(fence, lock.clone())) { self.state(now) } else { State::Lost }
     }
 
-    /// When all that is held must be taken for lost, if nothing is heard until then; none if there
-    /// is no session or if it does not end by itself.
+    /// When everything that is held is lost, unless the node answers before; none if there is no
+    /// session, or if the session does not expire.
     pub fn deadline(&self) -> Option<Moment> {
         let at = self.session.as_ref()?.lost_at();
         (at != Moment::NEVER).then_some(at)
     }
 
-    /// How long the session lives without being heard of.
+    /// The TTL of the session: how long it lives without a message from the client.
     pub fn ttl(&self) -> Option<Duration> {
         self.session.as_ref().map(|session| session.ttl)
     }
 
-    /// What is held: locks, how, and with which fence.
+    /// The grants that are held.
     pub fn held(&self) -> impl Iterator<Item = Claim> {
         self.grants.iter().map(|((fence, lock), grant)| grant.claim(lock, *fence))
     }
 
-    /// Write the greeting, with all that we believe to have.
+    /// Write the greeting. It claims everything that we believe to hold and to wait for.
     fn say_hello(&mut self) {
         let mut pages = VecDeque::new();
         let opening = match (&self.session, self.setup.session) {
@@ -252,10 +275,10 @@ impl Machine {
         }
     }
 
-    /// What we hold and wait for, in pages.
+    /// What we hold and what we wait for, in pages that fit into a frame.
     fn claims(&self) -> VecDeque<Claims> {
-        // What is to be released and was not yet is still ours, so that nobody can say it was lost.
-        // What may have been released already may be someone else's.
+        // A release that was not sent yet leaves us the holder, so the grant is claimed, or the node
+        // would call it lost. After a release that was sent, the lock may be another client's.
         let leaving = self.pending.values().filter(|pending| !pending.sent);
         let leaving = leaving.filter_map(|pending| match (&pending.request, pending.own) {
             (Request::Release(_, lock, fence), Some(grant)) => Some(grant.claim(lock, *fence)),
@@ -281,13 +304,14 @@ impl Machine {
         pages
     }
 
-    /// Does the session end when we hang up?
+    /// Does the session end when we close the connection?
     fn ends_with_connection(&self) -> bool {
-        let by_connection = |session: &Session| matches!(session.life, Life::Connection { .. });
+        let by_connection = |session: &OpenSession| matches!(session.life, Life::Connection { .. });
         !self.setup.network && self.session.as_ref().is_some_and(by_connection)
     }
 
-    /// The session is no more. What waits is asked again in the next one.
+    /// The session is lost, and all its grants with it. Requests that wait are sent again in the next
+    /// session.
     fn lose_all(&mut self, reason: &str) {
         self.session = None;
         for ((fence, lock), _) in std::mem::take(&mut self.grants) {
@@ -296,31 +320,29 @@ impl Machine {
         let events = &mut self.events;
         let refusal = Refusal { code: Code::Gone, text: reason.to_owned() };
         self.pending.retain(|&number, pending| {
-            if pending.own.is_some() && pending.is_told() {
+            if pending.own.is_some() && pending.is_reported() {
                 events.push_back(if pending.sent {
                     pending.no_answer(&refusal)
                 } else {
                     Event::Released { number, held: false }
                 });
             }
-            !(pending.own.is_some() || pending.is_withdrawn() || pending.is_sign())
+            !(pending.own.is_some() || pending.is_withdrawn() || pending.is_heartbeat())
         });
         self.recount();
         if matches!(self.phase, Phase::Greeting { .. } | Phase::Talking) {
-            self.phase = Phase::Spoilt;
+            self.phase = Phase::Broken;
             self.outgoing.clear();
         }
     }
 }
 
-/// A time as it is told to the node.
+/// Whole milliseconds, as the protocol counts them.
 fn millis(span: Duration) -> u32 {
     u32::try_from(span.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// Cut a text so that it has at most `max` bytes.
-fn shorten(text: &mut String, max: usize) {
-    if text.len() > max {
-        text.truncate(text.floor_char_boundary(max));
-    }
+fn truncate(text: &mut String, max: usize) {
+    text.truncate(text.floor_char_boundary(max));
 }

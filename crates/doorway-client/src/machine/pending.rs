@@ -2,42 +2,41 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Ask, Code, Fence, Name, Refusal, Request, Wait, put};
+use doorway_protocol::{Ask, Code, Fence, Moment, Name, Refusal, Request, Wait, put};
 
-use super::{Event, Grant, Machine, Phase};
-use crate::clock::Moment;
+use super::{Event, Grant, Phase, SessionMachine};
 
 /// A request that has no answer yet.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) request: Request,
-    /// When it was first sent, or made if it was not sent yet.
+    /// When the request was made.
     pub(super) since: Moment,
-    /// Until when its lock is wanted.
+    /// When the request for a lock times out.
     pub(super) until: Moment,
-    /// It releases this, which the session held.
+    /// The grant of this session that the request releases, if it releases one.
     pub(super) own: Option<Grant>,
-    /// It was sent.
+    /// Whether the request was sent.
     pub(super) sent: bool,
-    /// It was sent more than once.
+    /// Whether the request was sent more than once.
     pub(super) again: bool,
     pub(super) interest: Interest,
 }
 
-/// Who cares for the answer to a request.
+/// What becomes of the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// It is told.
-    Told,
-    /// Nobody wants to know it.
-    Quiet,
-    /// What was asked for is not wanted any more.
+    /// An event reports it.
+    Reported,
+    /// It is ignored.
+    Ignored,
+    /// The request was withdrawn: the answer is ignored, and a grant is released.
     Withdrawn,
 }
 
 impl Pending {
-    pub(super) fn is_told(&self) -> bool {
-        self.interest == Interest::Told
+    pub(super) fn is_reported(&self) -> bool {
+        self.interest == Interest::Reported
     }
 
     pub(super) fn is_withdrawn(&self) -> bool {
@@ -48,24 +47,24 @@ impl Pending {
         matches!(self.request, Request::Acquire(..))
     }
 
-    /// Is it a sign of life that the machine gave by itself?
-    pub(super) fn is_sign(&self) -> bool {
-        self.interest == Interest::Quiet && matches!(self.request, Request::Alive(_))
+    /// Is this a heartbeat that the machine has sent by itself?
+    pub(super) fn is_heartbeat(&self) -> bool {
+        self.interest == Interest::Ignored && matches!(self.request, Request::Alive(_))
     }
 
-    /// Was it sent, and does it change something that cannot be taken back?
+    /// Was the request sent, and does it change something that cannot be undone?
     fn may_be_done(&self) -> bool {
         use Request::{Break, Release, Renew};
         self.sent && matches!(self.request, Release(..) | Break(..) | Renew(..))
     }
 
-    /// Does it release this grant, which the session held?
-    pub(super) fn gives_back(&self, name: &Name, grant: Fence) -> bool {
+    /// Does the request release this grant, which the session held?
+    pub(super) fn releases_own(&self, name: &Name, grant: Fence) -> bool {
         let Request::Release(_, lock, fence) = &self.request else { return false };
         self.own.is_some() && (lock, *fence) == (name, grant)
     }
 
-    /// What to tell if the node does not answer any more.
+    /// The event for a request that the node will not answer any more.
     pub(super) fn no_answer(&self, refusal: &Refusal) -> Event {
         let (number, refusal) = (self.number(), refusal.clone());
         if self.may_be_done() {
@@ -91,27 +90,30 @@ impl Pending {
         }
     }
 
-    /// From when on it is refused here, without the node: a while after its time, for the answer
-    /// may be on its way; at its time, or when patience ends, if nobody can answer.
-    fn overdue_at(&self, apart: Option<Moment>, patience: Duration) -> Moment {
-        let of_no_interest = self.own.is_some() && !self.is_told();
+    /// When the machine refuses the request by itself, without the node. While a node talks to us,
+    /// that is some time after the timeout, because the answer may be on its way. Otherwise it is at
+    /// the timeout, or when patience ends.
+    fn overdue_at(&self, unreachable_since: Option<Moment>, patience: Duration) -> Moment {
+        let of_no_interest = self.own.is_some() && !self.is_reported();
         if self.is_withdrawn() || of_no_interest {
             return Moment::NEVER;
         }
-        match apart {
-            Some(apart) => self.until.min(apart.max(self.since).after(patience)),
+        match unreachable_since {
+            Some(unreachable_since) => {
+                self.until.min(unreachable_since.max(self.since).after(patience))
+            }
             None => self.until.after(patience / 10),
         }
     }
 }
 
-impl Machine {
-    /// Make a request, and send it as soon as someone listens.
+impl SessionMachine {
+    /// Make a request, and send it as soon as that is possible.
     pub(super) fn ask(&mut self, now: Moment, make: impl FnOnce(u64) -> Request) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
         let request = make(number);
-        if self.phase == Phase::Over {
+        if self.phase == Phase::Closed {
             let refusal =
                 Refusal { code: Code::Unavailable, text: "the session is over".to_owned() };
             self.events.push_back(Event::Refused { number, refusal });
@@ -127,7 +129,7 @@ impl Machine {
             own: None,
             sent: self.may_send(),
             again: false,
-            interest: Interest::Told,
+            interest: Interest::Reported,
         };
         if let Request::Acquire(_, Ask { wait, .. }) = &pending.request {
             pending.until = match wait {
@@ -136,24 +138,25 @@ impl Machine {
             };
             self.acquiring += 1;
         }
-        self.overdue = self.overdue.min(pending.overdue_at(self.apart, self.setup.patience));
+        self.overdue =
+            self.overdue.min(pending.overdue_at(self.unreachable_since, self.setup.patience));
         self.pending.insert(number, pending);
         number
     }
 
-    /// May that request be refused here, without the node, while there is a connection?
+    /// May the machine refuse this request by itself, without the node, at some time?
     pub(crate) fn may_be_refused(&self, number: u64) -> bool {
-        let overdue = |one: &Pending| one.overdue_at(self.apart, self.setup.patience);
+        let overdue = |one: &Pending| one.overdue_at(self.unreachable_since, self.setup.patience);
         self.pending.get(&number).is_some_and(|one| overdue(one) != Moment::NEVER)
     }
 
-    /// May requests be sent now? Behind a greeting only if it asks for a new session: the claims of
-    /// an old one come first.
+    /// May requests be sent now? Behind a greeting only if it opens a new session. If it resumes a
+    /// session, the requests follow the welcome.
     pub(super) fn may_send(&self) -> bool {
         matches!(self.phase, Phase::Talking | Phase::Greeting { resume: false, .. })
     }
 
-    /// Send all requests, those for locks with the time that is left to them.
+    /// Send all requests that have no answer. Requests for locks carry the time that they have left.
     pub(super) fn send_pending(&mut self, now: Moment) {
         for pending in self.pending.values_mut() {
             if let Request::Acquire(_, Ask { wait: Wait::Ms(ms), .. }) = &mut pending.request {
@@ -169,8 +172,8 @@ impl Machine {
         }
     }
 
-    /// Take the request that this number answers, and what its answer proves: when it was sent the
-    /// node had not forgotten us.
+    /// Take the request with this number, which the node has answered. The answer proves that the
+    /// session was alive when the request was made.
     pub(super) fn answered(&mut self, number: u64) -> Option<Pending> {
         let pending = self.pending.remove(&number)?;
         self.acquiring -= usize::from(pending.is_acquire());
@@ -180,24 +183,26 @@ impl Machine {
         Some(pending)
     }
 
-    /// Count again after requests were dropped, or after we lost or found the node.
+    /// Compute `overdue` and `acquiring` again, after requests were dropped, or after the node was
+    /// lost or found.
     pub(super) fn recount(&mut self) {
-        let (apart, patience) = (self.apart, self.setup.patience);
-        let overdue = |pending: &Pending| pending.overdue_at(apart, patience);
+        let (unreachable_since, patience) = (self.unreachable_since, self.setup.patience);
+        let overdue = |pending: &Pending| pending.overdue_at(unreachable_since, patience);
         self.overdue = self.pending.values().map(overdue).min().unwrap_or(Moment::NEVER);
         self.acquiring = self.pending.values().filter(|pending| pending.is_acquire()).count();
     }
 
-    /// Refuse what has waited too long.
+    /// Refuse the requests that are overdue.
     pub(super) fn refuse_overdue(&mut self, now: Moment) {
         if now < self.overdue {
             return;
         }
-        let (apart, patience) = (self.apart, self.setup.patience);
-        let late = self.pending.values().filter(|one| one.overdue_at(apart, patience) <= now);
+        let (unreachable_since, patience) = (self.unreachable_since, self.setup.patience);
+        let late =
+            self.pending.values().filter(|one| one.overdue_at(unreachable_since, patience) <= now);
         let late: Vec<u64> = late.map(Pending::number).collect();
-        // Where nobody can be asked, nobody knows whether the lock was free.
-        let (code, text) = match apart {
+        // If no node can be reached, it is not known whether the lock was free.
+        let (code, text) = match unreachable_since {
             None => (Code::NotFree, "the lock was not free in time"),
             Some(_) => (Code::Unavailable, "no node can be reached"),
         };
@@ -207,16 +212,17 @@ impl Machine {
         self.recount();
     }
 
-    /// Refuse a request here, without the node, which may have to take it back.
+    /// Refuse a request without the node. If the node may know of it, it is withdrawn.
     pub(super) fn refuse(&mut self, number: u64, refusal: &Refusal) {
         let Some(pending) = self.pending.get(&number) else { return };
-        if pending.is_told() {
+        if pending.is_reported() {
             self.events.push_back(pending.no_answer(refusal));
         }
         if pending.is_acquire() {
             self.withdraw(number);
         } else if pending.own.is_some() {
-            // We may just have claimed to hold it, and then nobody else would release it.
+            // We may just have claimed this grant in a greeting. If the release were dropped, the
+            // session would hold it for ever.
             self.quiet(number);
         } else {
             self.pending.remove(&number);

@@ -1,20 +1,18 @@
-//! What a client asks for.
+//! The requests of a client.
 
-use doorway_protocol::{Ask, Fence, Name, Request, put};
+use doorway_protocol::{Ask, Fence, Moment, Name, Request, put};
 
 use super::pending::Interest;
-use super::{Grant, Machine, Phase};
-use crate::clock::Moment;
+use super::{Grant, Phase, SessionMachine};
 
-impl Machine {
+impl SessionMachine {
     /// Ask for a lock. Answered by [`Event::Granted`](super::Event::Granted) or
     /// [`Event::Refused`](super::Event::Refused).
     pub fn acquire(&mut self, now: Moment, ask: Ask) -> u64 {
         self.ask(now, |number| Request::Acquire(number, ask))
     }
 
-    /// The answer to that request is not wanted any more: no event tells it, and if it was a grant
-    /// it is released.
+    /// Withdraw a request. No event answers it, and if the lock was granted, it is released.
     pub fn withdraw(&mut self, number: u64) {
         let may_send = self.may_send();
         let connected = may_send || matches!(self.phase, Phase::Greeting { .. });
@@ -30,8 +28,8 @@ impl Machine {
             put(&Request::Withdraw(number), &mut self.outgoing);
         }
         if connected && acquire {
-            // A grant may be on its way, and then this tells which lock to release. Where we have
-            // just claimed to wait for it, the withdrawal follows the welcome.
+            // The grant may be on its way, and then this entry tells which lock to release. If we
+            // have just claimed in a greeting to wait for it, the withdrawal follows the welcome.
             pending.interest = Interest::Withdrawn;
         } else {
             self.acquiring -= usize::from(acquire);
@@ -39,22 +37,23 @@ impl Machine {
         }
     }
 
-    /// The answer to that request is of no interest: no event tells it. It is done all the same.
+    /// Ignore the answer to a request. No event reports it, but the request is carried out.
     pub fn quiet(&mut self, number: u64) {
         if let Some(pending) = self.pending.get_mut(&number) {
-            pending.interest = Interest::Quiet;
+            pending.interest = Interest::Ignored;
         }
     }
 
-    /// Release the grant with this fence, of this session or of another one of the same client that
-    /// needs no connection. Answered by [`Event::Released`](super::Event::Released).
+    /// Release the grant with this fence, which belongs to this session or to a session without a
+    /// connection that the same client opened. Answered by
+    /// [`Event::Released`](super::Event::Released).
     pub fn release(&mut self, now: Moment, lock: &Name, fence: Fence) -> u64 {
-        self.lapse(now);
+        self.expire(now);
         let own = self.grants.remove(&(fence, lock.clone()));
         self.release_own(now, lock, fence, own)
     }
 
-    /// Release a grant that this session has, or has not.
+    /// Release a grant; `own` is what this session knows of it, if it belongs to this session.
     pub(super) fn release_own(
         &mut self,
         now: Moment,
@@ -69,49 +68,50 @@ impl Machine {
         number
     }
 
-    /// A sign of life now. Most sessions give them by themselves. Like all questions it is answered
-    /// by [`Event::Answer`](super::Event::Answer) or by [`Event::Refused`](super::Event::Refused).
+    /// Send a heartbeat now. The machine sends heartbeats by itself for most sessions. Like all
+    /// questions, this is answered by [`Event::Answer`](super::Event::Answer) or by
+    /// [`Event::Refused`](super::Event::Refused).
     pub fn alive(&mut self, now: Moment) -> u64 {
         self.ask(now, Request::Alive)
     }
 
-    /// A sign of life for the session without a connection that holds this grant.
+    /// Renew the lease of the session without a connection that holds this grant.
     pub fn renew(&mut self, now: Moment, lock: &Name, fence: Fence) -> u64 {
         self.ask(now, |number| Request::Renew(number, lock.clone(), fence))
     }
 
-    /// Ask about a lock.
+    /// Ask for a report about a lock.
     pub fn inspect(&mut self, now: Moment, lock: &Name) -> u64 {
         self.ask(now, |number| Request::Inspect(number, lock.clone()))
     }
 
-    /// Ask for the locks whose names begin like this, after that one.
+    /// Ask for a page of the locks whose names begin with `prefix`, after the lock `after`.
     pub fn list(&mut self, now: Moment, prefix: &str, after: Option<&Name>) -> u64 {
         let mut prefix = prefix.to_owned();
-        super::shorten(&mut prefix, Self::TEXT); // No name is that long, so it still fits none.
+        super::truncate(&mut prefix, Self::TEXT); // Names are shorter, so the cut prefix still matches none.
         let after = after.cloned();
         self.ask(now, |number| Request::List { number, prefix, after })
     }
 
-    /// Ask about the node.
+    /// Ask for a report about the node.
     pub fn status(&mut self, now: Moment) -> u64 {
         self.ask(now, Request::Status)
     }
 
-    /// Take the lock from whoever holds it with this fence.
+    /// Take a lock away from the client that holds it with this fence.
     pub fn break_lock(&mut self, now: Moment, lock: &Name, fence: Fence) -> u64 {
         self.ask(now, |number| Request::Break(number, lock.clone(), fence))
     }
 
-    /// Wait until nobody is inside or waits any more, without entering.
+    /// Wait until no client holds the lock or waits for it, without acquiring it.
     pub fn await_free(&mut self, now: Moment, lock: &Name) -> u64 {
         self.ask(now, |number| Request::AwaitFree(number, lock.clone()))
     }
 
-    /// The session is over, and with it all that it holds, unless it lives without a connection.
+    /// End the session, and release everything that it holds.
     ///
-    /// The node hears so only if it talks to us now and what is outgoing is sent before the
-    /// connection is closed. Elsewhere it finds the connection closed, or waits for the TTL.
+    /// The node learns of this only if it has welcomed us and what is outgoing is written before the
+    /// connection is closed. Otherwise it finds the connection closed, or waits for the TTL to pass.
     pub fn bye(&mut self) {
         if self.may_send() {
             put(&Request::Bye, &mut self.outgoing);
@@ -119,7 +119,7 @@ impl Machine {
         self.grants.clear();
         self.pending.clear();
         self.session = None;
-        self.phase = Phase::Over;
+        self.phase = Phase::Closed;
         self.recount();
     }
 }

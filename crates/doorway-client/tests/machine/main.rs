@@ -1,34 +1,35 @@
-//! Clients that are cut off, stopped and forgotten: none believes to hold what another was given,
-//! and every request is answered once.
+//! Clients that are disconnected, suspended and forgotten by their node: no client believes to hold a
+//! lock that another was given, and every request is answered exactly once.
 
+mod messages;
 mod server;
 mod silence;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_client::machine::{Event, Machine, Setup, State};
-use doorway_client::{Ask, Fence, Life, Mode, Moment, Name, Wait, WhoAmI};
+use doorway_client::machine::{Event, SessionMachine, Setup, State};
+use doorway_client::{Ask, ClientInfo, Fence, Life, Mode, Moment, Name, Wait};
 use proptest::prelude::*;
 use server::Server;
 
-/// How long sessions live, in nanoseconds.
+/// The TTL of all sessions, in nanoseconds.
 const TTL: u64 = 10_000_000_000;
 
-/// A client with its own clock, and the bytes on their way.
+/// A client with its own clock, and the bytes that are on their way to the node.
 struct Client {
-    machine: Machine,
+    machine: SessionMachine,
+    /// Whether the client has no session, and only asks questions.
     visits: bool,
-    /// How fast its clock runs, in thousandths of the node's.
+    /// How fast the client's clock runs, in thousandths of the speed of the node's clock.
     rate: u64,
     connection: Option<usize>,
     to_server: Vec<u8>,
-    /// Numbers of requests without an answer, and whether they ask for a lock.
+    /// The requests without an answer, by number; true for those that wait for a lock.
     open: BTreeMap<u64, bool>,
     answered: BTreeSet<u64>,
     held: BTreeSet<(Name, Fence)>,
-    /// What it wants to give back, or has.
+    /// The grants that the client has released or wants to release.
     left: BTreeSet<(Name, Fence)>,
 }
 
@@ -36,6 +37,7 @@ struct World {
     server: Server,
     clients: Vec<Client>,
     connections: usize,
+    /// Whether nothing goes wrong any more, so that nothing may be lost.
     heals: bool,
     network: bool,
 }
@@ -43,16 +45,16 @@ struct World {
 impl World {
     fn new(rates: &[u64], network: bool, patience: Duration) -> Self {
         let setup = Setup {
-            who: WhoAmI::default(),
+            who: ClientInfo::default(),
             token: None,
             session: Some((Duration::from_nanos(TTL), Life::Connection { inherited: false })),
             patience,
             network,
         };
-        // The last one only asks questions.
+        // The last client only asks questions.
         let visit = Setup { session: None, ..setup.clone() };
         let client = |(who, &rate): (usize, &u64)| Client {
-            machine: Machine::new(
+            machine: SessionMachine::new(
                 if who + 1 < rates.len() { setup.clone() } else { visit.clone() },
                 Moment(0),
             ),
@@ -92,7 +94,7 @@ impl World {
         }
     }
 
-    /// Some of the bytes on their way arrive.
+    /// Deliver some of the bytes that are on their way.
     fn deliver(&mut self, who: usize, at_most: usize, to_server: bool) {
         let now = self.moment(who);
         let client = &mut self.clients[who];
@@ -115,7 +117,8 @@ impl World {
         }
     }
 
-    /// What the client is told is told once.
+    /// Check the events of a client: every request is answered exactly once, and only grants that
+    /// the client has are lost.
     fn look(&mut self, who: usize) {
         let heals = self.heals;
         let client = &mut self.clients[who];
@@ -130,14 +133,14 @@ impl World {
                 | Event::Unknown { number, .. }
                 | Event::Answer { number, .. } => number,
                 Event::Lost { lock, fence, .. } => {
-                    assert!(!heals, "lost although all is well");
+                    assert!(!heals, "lost although nothing goes wrong");
                     let held = client.held.remove(&(lock.clone(), fence));
                     assert!(held || client.left.contains(&(lock, fence)), "lost what was not held");
                     continue;
                 }
                 _ => continue,
             };
-            assert!(client.open.remove(&number).is_some(), "{number} was not asked");
+            assert!(client.open.remove(&number).is_some(), "{number} was not requested");
             assert!(client.answered.insert(number), "{number} was answered twice");
         }
     }
@@ -149,13 +152,13 @@ impl World {
         let client = &mut self.clients[who];
         match action % 16 {
             0..=2 if client.visits => {
-                let lock = Name::new(["a", "b"][choice % 2]).expect("a name");
+                let lock = Name::new(["a", "b"][choice % 2]).expect("a valid name");
                 client.open.insert(client.machine.await_free(now, &lock), true);
             }
             0..=2 => {
                 let ms = TTL / 1_000_000 / 64 * choice as u64 % 100;
                 let wait = [Wait::No, Wait::Ms(ms), Wait::Forever, Wait::Forever][choice / 2 % 4];
-                let lock = Name::new(["a", "b"][choice % 2]).expect("a name");
+                let lock = Name::new(["a", "b"][choice % 2]).expect("a valid name");
                 let ask = Ask { lock, mode: Mode::Exclusive, permits: None, wait };
                 client.open.insert(client.machine.acquire(now, ask), true);
             }
@@ -188,7 +191,7 @@ impl World {
         self.check();
     }
 
-    /// Release, which may be the moment at which the client finds that it has lost it.
+    /// Release a grant. The client may find out at this moment that it has lost the grant.
     fn release(&mut self, who: usize, lock: Name, fence: Fence) {
         let now = self.moment(who);
         let client = &mut self.clients[who];
@@ -198,7 +201,7 @@ impl World {
         self.clients[who].left.insert((lock, fence));
     }
 
-    /// The client hears what makes no sense.
+    /// Let the client receive bytes that cannot be decoded.
     fn garbage(&mut self, who: usize) {
         let now = self.moment(who);
         let machine = &mut self.clients[who].machine;
@@ -209,7 +212,7 @@ impl World {
         }
     }
 
-    /// The client does all that is to be done, once.
+    /// Let the client do everything that is due, once.
     fn round(&mut self, who: usize) {
         self.connect(who);
         let now = self.moment(who);
@@ -223,7 +226,7 @@ impl World {
         self.server.pass(now);
     }
 
-    /// Nobody believes to hold what is given to another.
+    /// Check that no client believes to hold a lock that another was given.
     fn check(&self) {
         for who in 0..self.clients.len() {
             let now = self.moment(who);
@@ -245,7 +248,8 @@ impl World {
         }
     }
 
-    /// All is well from now on: everything is answered, and nothing stays held.
+    /// Let nothing go wrong any more, and check that every request is answered and every lock is
+    /// released in the end.
     fn heal(&mut self) {
         for _ in 0..40 {
             for who in 0..self.clients.len() {
@@ -256,15 +260,17 @@ impl World {
             }
             self.pass(TTL / 8);
             self.check();
-            self.heals = true;
-            self.heals &= self.server.now > 3 * TTL;
+            self.heals = self.server.now > 3 * TTL;
         }
         for client in &self.clients {
             assert!(client.open.is_empty(), "no answer to {:?}", client.open);
             assert_eq!(client.machine.held().count(), 0);
         }
-        assert!(self.server.sessions() <= self.clients.len(), "sessions of nobody");
-        assert!(self.server.locks.values().all(|lock| lock.holder.is_none()), "held by nobody");
+        assert!(self.server.sessions() <= self.clients.len(), "a session without a client is left");
+        assert!(
+            self.server.locks.values().all(|lock| lock.holder.is_none()),
+            "a lock is still held"
+        );
     }
 }
 
@@ -276,7 +282,7 @@ proptest! {
     })]
 
     #[test]
-    fn nobody_believes_to_hold_what_another_was_given(
+    fn no_client_believes_to_hold_a_lock_that_another_was_given(
         network: bool,
         patience in prop_oneof![Just(1_000_000), 1..20_u64],
         rates in prop::collection::vec(960_u64..=1040, 3..=4),

@@ -11,16 +11,16 @@ use doorway_protocol::{
 pub(crate) struct Server {
     pub(crate) now: u64,
     pub(crate) ttl: u64,
-    /// Do clients come over a network? Then a session outlives its connection.
+    /// Whether clients come over a network. Then a session outlives its connection.
     network: bool,
     sessions: BTreeMap<u64, Session>,
     pub(crate) locks: BTreeMap<Name, Lock>,
     pub(crate) connections: BTreeMap<usize, Connection>,
     next_session: u64,
     fence: u64,
-    /// How many signs of life it has heard.
+    /// How many heartbeats the node has received.
     pub(crate) signs: usize,
-    /// Nothing is granted before this moment, and former holders may claim.
+    /// Until this moment former holders may reclaim their locks, and nothing is granted.
     reclaim_until: u64,
 }
 
@@ -29,7 +29,7 @@ struct Session {
     heard: u64,
     connection: Option<usize>,
     held: BTreeMap<u64, (Name, Fence)>,
-    /// The locks for which it waits, and until when.
+    /// The locks that the session waits for, and until when.
     waiting: BTreeMap<u64, (Name, u64)>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Connection {
     greeted: bool,
     magic: bool,
     session: Option<u64>,
-    /// What it wants to see free.
+    /// The locks that the client waits to see free, by the number of the request.
     awaits: BTreeMap<u64, Name>,
     resuming: Option<(Opening, Claims)>,
     pub(crate) out: Vec<u8>,
@@ -83,12 +83,13 @@ impl Server {
         }
     }
 
-    /// How many sessions there are.
+    /// The number of open sessions.
     pub(crate) fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Forget everything but the locks that may still be held.
+    /// Forget everything, as a node does that is killed and started again. For one TTL, clients may
+    /// reclaim what they held.
     pub(crate) fn crash(&mut self) {
         self.sessions.clear();
         self.connections.clear();
@@ -96,7 +97,7 @@ impl Server {
         self.reclaim_until = self.now + self.ttl;
     }
 
-    /// The time passes, and with it sessions.
+    /// Let time pass until this moment: sessions expire, and waits time out.
     pub(crate) fn pass(&mut self, now: u64) {
         self.now = now;
         let over = |session: &Session| session.heard + self.ttl <= now;
@@ -123,7 +124,7 @@ impl Server {
         for (number, (name, _)) in session.waiting {
             self.locks
                 .get_mut(&name)
-                .expect("a lock in use")
+                .expect("the lock is in use")
                 .queue
                 .retain(|it| *it != (id, number));
         }
@@ -136,7 +137,7 @@ impl Server {
     }
 
     fn free(&mut self, name: &Name, fence: Fence) {
-        let lock = self.locks.get_mut(name).expect("a lock in use");
+        let lock = self.locks.get_mut(name).expect("the lock is in use");
         assert_eq!(lock.holder.map(|(.., fence)| fence), Some(fence));
         lock.holder = None;
         self.grant(name);
@@ -146,7 +147,7 @@ impl Server {
         if self.now < self.reclaim_until {
             return;
         }
-        let lock = self.locks.get_mut(name).expect("a lock in use");
+        let lock = self.locks.get_mut(name).expect("the lock is in use");
         if lock.holder.is_some() {
             return;
         }
@@ -154,14 +155,14 @@ impl Server {
         self.fence += 1;
         let fence = Fence::new(1, self.fence);
         lock.holder = Some((id, number, fence));
-        let session = self.sessions.get_mut(&id).expect("a session that lives");
+        let session = self.sessions.get_mut(&id).expect("the session is open");
         session.waiting.remove(&number);
         session.held.insert(number, (name.clone(), fence));
         let connection = session.connection;
         self.say(connection, &Reply::Granted(number, fence));
     }
 
-    /// Nobody is inside or waits.
+    /// Answer the clients that wait for this lock to be free.
     fn free_at_last(&mut self, name: &Name) {
         for connection in self.connections.values_mut() {
             let Connection { awaits, out, .. } = connection;
@@ -179,29 +180,28 @@ impl Server {
         let Some(it) = self.connections.get_mut(&connection) else { return };
         it.frames.feed(bytes);
         if !it.magic {
-            it.magic = it.frames.magic().expect("clients speak the protocol");
+            it.magic = it.frames.magic().expect("the client sends MAGIC first");
         }
         while let Some(it) = self.connections.get_mut(&connection).filter(|it| it.magic) {
             if let Some((_, all)) = &mut it.resuming {
-                let Some(page) = it.frames.take::<Claims>().expect("clients speak the protocol")
+                let Some(page) = it.frames.take::<Claims>().expect("the client sends claims")
                 else {
                     return;
                 };
                 all.held.extend(page.held);
                 all.waiting.extend(page.waiting);
                 if !page.more {
-                    let (opening, all) = it.resuming.take().expect("clients speak the protocol");
+                    let (opening, all) = it.resuming.take().expect("the client resumes a session");
                     self.resume(connection, &opening, &all);
                 }
             } else if it.greeted {
-                let Some(request) =
-                    it.frames.take::<Request>().expect("clients speak the protocol")
+                let Some(request) = it.frames.take::<Request>().expect("the client sends requests")
                 else {
                     return;
                 };
                 self.request(connection, request);
             } else {
-                let Some(hello) = it.frames.take::<Hello>().expect("clients speak the protocol")
+                let Some(hello) = it.frames.take::<Hello>().expect("the client greets first")
                 else {
                     return;
                 };
@@ -220,8 +220,10 @@ impl Server {
             Opening::Resume { ref held, ref waiting, more, .. } => {
                 let all = Claims { held: held.clone(), waiting: waiting.clone(), more };
                 if more {
-                    self.connections.get_mut(&connection).expect("it is open").resuming =
-                        Some((opening, all));
+                    self.connections
+                        .get_mut(&connection)
+                        .expect("the connection is open")
+                        .resuming = Some((opening, all));
                 } else {
                     self.resume(connection, &opening, &all);
                 }
@@ -237,14 +239,15 @@ impl Server {
         if !self.sessions.contains_key(&id) {
             if self.now >= self.reclaim_until {
                 let refusal = Refusal { code: Code::Gone, text: "no such session".to_owned() };
-                let to = &mut self.connections.get_mut(&connection).expect("it is open").out;
+                let to =
+                    &mut self.connections.get_mut(&connection).expect("the connection is open").out;
                 put(&Greeting::Err(refusal), to);
                 return;
             }
             self.sessions.insert(id, Session { heard: self.now, ..Session::default() });
             all.held.iter().for_each(|claim| self.reclaim(id, claim));
         }
-        let session = self.sessions.get_mut(&id).expect("a session that lives");
+        let session = self.sessions.get_mut(&id).expect("the session is open");
         if let Some(old) = session.connection.take() {
             self.connections.remove(&old);
         }
@@ -256,10 +259,10 @@ impl Server {
         let freed: Vec<_> = drop.filter_map(|number| session.held.remove(&number)).collect();
         let gone: Vec<_> = session.waiting.keys().copied().collect();
         for number in gone.into_iter().filter(|number| !wanted.contains(number)) {
-            let (name, _) = session.waiting.remove(&number).expect("clients speak the protocol");
+            let (name, _) = session.waiting.remove(&number).expect("the request waits");
             self.locks
                 .get_mut(&name)
-                .expect("a lock in use")
+                .expect("the lock is in use")
                 .queue
                 .retain(|it| *it != (id, number));
         }
@@ -275,9 +278,9 @@ impl Server {
 
     fn reclaim(&mut self, id: u64, claim: &Claim) {
         let lock = self.locks.entry(claim.lock.clone()).or_default();
-        assert!(lock.holder.is_none(), "two claim {}", claim.lock);
+        assert!(lock.holder.is_none(), "two sessions claim {}", claim.lock);
         lock.holder = Some((id, claim.request, claim.fence));
-        let held = &mut self.sessions.get_mut(&id).expect("a session that lives").held;
+        let held = &mut self.sessions.get_mut(&id).expect("the session is open").held;
         held.insert(claim.request, (claim.lock.clone(), claim.fence));
     }
 
@@ -297,7 +300,7 @@ impl Server {
             ttl_ms: (self.ttl / 1_000_000) as u32,
             lost,
         };
-        let it = self.connections.get_mut(&connection).expect("it is open");
+        let it = self.connections.get_mut(&connection).expect("the connection is open");
         it.session = session;
         put(&Greeting::Ok(welcome), &mut it.out);
     }
@@ -353,7 +356,7 @@ impl Server {
             Request::Break(number, name, fence) => {
                 let holder = self.locks.get(&name).and_then(|lock| lock.holder);
                 if let Some((id, grant, _)) = holder.filter(|it| it.2 == fence) {
-                    let session = self.sessions.get_mut(&id).expect("a session that lives");
+                    let session = self.sessions.get_mut(&id).expect("the session is open");
                     session.held.remove(&grant);
                     let told = session.connection;
                     self.say(told, &Reply::Lost(name.clone(), fence, "broken".to_owned()));
@@ -361,35 +364,35 @@ impl Server {
                 }
                 self.say(Some(connection), &Reply::Done(number));
             }
-            other => panic!("nobody asks for {other:?}"),
+            other => panic!("the model does not serve {other:?}"),
         }
     }
 
-    /// What someone asks who has no session.
+    /// Answer a client without a session.
     fn question(&mut self, connection: usize, request: Request) {
         match request {
             Request::Alive(number) => self.say(Some(connection), &Reply::Alive(number)),
             Request::Withdraw(number) => {
-                let it = self.connections.get_mut(&connection).expect("it is open");
+                let it = self.connections.get_mut(&connection).expect("the connection is open");
                 it.awaits.remove(&number);
             }
             Request::AwaitFree(number, name) => {
-                let it = self.connections.get_mut(&connection).expect("it is open");
+                let it = self.connections.get_mut(&connection).expect("the connection is open");
                 it.awaits.insert(number, name.clone());
                 self.locks.entry(name.clone()).or_default();
                 self.grant(&name);
             }
-            other => panic!("nobody asks for {other:?}"),
+            other => panic!("the model does not serve {other:?}"),
         }
     }
 
-    /// A request that waits is refused, unless it waits no more.
+    /// Refuse a request, if it still waits.
     fn give_up(&mut self, connection: Option<usize>, id: u64, number: u64, code: Code) {
-        let session = self.sessions.get_mut(&id).expect("a session that lives");
+        let session = self.sessions.get_mut(&id).expect("the session is open");
         if let Some((name, _)) = session.waiting.remove(&number) {
             self.locks
                 .get_mut(&name)
-                .expect("a lock in use")
+                .expect("the lock is in use")
                 .queue
                 .retain(|it| *it != (id, number));
             let text = "not now".to_owned();

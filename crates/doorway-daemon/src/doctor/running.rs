@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
 use doorway_protocol::{
-    Frames, Greeting, Hello, MAGIC, NodeStatus, Opening, Reply, Request, VERSIONS, WhoAmI, put,
+    ClientInfo, Frames, Greeting, Hello, MAGIC, NodeStatus, Opening, Reply, Request, VERSIONS, put,
 };
 
 use super::Finding;
@@ -88,7 +88,7 @@ fn connect(socket: &Socket) -> io::Result<UnixStream> {
 fn status(mut stream: UnixStream) -> io::Result<Result<NodeStatus, String>> {
     let mut bytes = MAGIC.to_vec();
     let who =
-        WhoAmI { label: "doorway doctor".into(), host: String::new(), pid: std::process::id() };
+        ClientInfo { label: "doorway doctor".into(), host: String::new(), pid: std::process::id() };
     put(&Hello { versions: VERSIONS, who, token: None, opening: Opening::Visit }, &mut bytes);
     put(&Request::Status(1), &mut bytes);
     stream.write_all(&bytes)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use axum::extract::{Extension, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use doorway_protocol::Name;
+use doorway_protocol::{Name, NamePattern};
 use futures_util::stream::{Stream, unfold};
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
@@ -41,7 +41,8 @@ pub(crate) async fn events(
     Asked(query): Asked<Heard>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let listener = api.service.listen(&caller.principal)?;
-    let ear = Ear { listener, principal: caller.principal, lock: query.lock };
+    let locks = query.lock.as_deref().map(NamePattern::new);
+    let ear = Ear { listener, principal: caller.principal, locks };
     let stream = unfold(ear, |mut ear| async {
         let event = ear.next().await?;
         Some((Ok(event), ear))
@@ -53,7 +54,8 @@ pub(crate) async fn events(
 struct Ear {
     listener: Listener,
     principal: Arc<Principal>,
-    lock: Option<String>,
+    /// Which locks; all of them without a pattern.
+    locks: Option<NamePattern>,
 }
 
 impl Ear {
@@ -70,12 +72,8 @@ impl Ear {
     }
 
     fn wants(&self, lock: &Name) -> bool {
-        let fits = match self.lock.as_deref().map(|wanted| (wanted, wanted.strip_suffix('*'))) {
-            None => true,
-            Some((_, Some(beginning))) => lock.as_str().starts_with(beginning),
-            Some((wanted, None)) => lock.as_str() == wanted,
-        };
-        fits && self.principal.rights.may(Right::Inspect, lock)
+        let wanted = self.locks.as_ref().is_none_or(|pattern| pattern.matches(lock));
+        wanted && self.principal.rights.may(Right::Inspect, lock)
     }
 }
 

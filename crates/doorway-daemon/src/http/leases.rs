@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use doorway_protocol::{Ask, Code, Life, Mode, Name, Refusal, Wait, WhoAmI};
+use doorway_protocol::{Ask, ClientInfo, Code, Life, Mode, Name, Refusal, Wait};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use tokio::time::sleep;
@@ -145,7 +145,7 @@ impl Leases {
         key: Option<Key>,
     ) -> Result<Made, Refusal> {
         let mut peer = Peer { principal: None, process: None, remote: caller.remote };
-        let who = WhoAmI { label: body.label.clone(), ..WhoAmI::default() };
+        let who = ClientInfo { label: body.label.clone(), ..ClientInfo::default() };
         let session =
             self.service.open(&mut peer, &caller.principal, &who, body.ttl_ms, Life::Lease)?;
         let number = key.as_ref().map_or(1, |key| number(key, lock));

@@ -214,11 +214,8 @@ impl Inner {
 
     /// How many may be inside of a lock, as it is configured.
     pub(crate) fn permits_of(&self, lock: &Name) -> u32 {
-        let fits = |rule: &&doorway_node::RuleConfig| match rule.pattern.strip_suffix('*') {
-            Some(beginning) => lock.as_str().starts_with(beginning),
-            None => lock.as_str() == rule.pattern,
-        };
-        self.rules.iter().find(fits).map_or(1, |rule| rule.permits)
+        let rule = self.rules.iter().find(|(pattern, _)| pattern.matches(lock));
+        rule.map_or(1, |(_, permits)| *permits)
     }
 
     /// Make the request, and look whether it is granted at once.

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use doorway_protocol::{
-    Claim, Claims, Code, Hello, Life, Name, Opening, Refusal, Reply, Secret, SessionId, VERSIONS,
-    Welcome, WhoAmI,
+    Claim, Claims, ClientInfo, Code, Hello, Life, Name, Opening, Refusal, Reply, Secret, SessionId,
+    VERSIONS, Welcome,
 };
 
 use super::acquire::answered;
@@ -112,7 +112,7 @@ impl Service {
         &self,
         peer: &mut Peer,
         principal: &Principal,
-        who: &WhoAmI,
+        who: &ClientInfo,
         resumed: &Resumed,
         outbox: &Arc<Outbox>,
         then: &mut Vec<Reply>,

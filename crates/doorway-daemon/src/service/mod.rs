@@ -35,8 +35,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use doorway_node::{Config, Describe, Node, RuleConfig, StartError};
-use doorway_protocol::{Fence, Name, Scope};
+use doorway_node::{Config, Describe, Node, StartError};
+use doorway_protocol::{Fence, Name, NamePattern, Scope};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
@@ -70,8 +70,8 @@ pub(crate) struct Inner {
     pub(crate) node: Node,
     pub(crate) scope: Scope,
     pub(crate) limits: Limits,
-    /// Which names are configured how, to be told to people.
-    pub(crate) rules: Vec<RuleConfig>,
+    /// The patterns of the configuration, each with the number of permits of its locks.
+    pub(crate) rules: Vec<(NamePattern, u32)>,
     pub(crate) clients: Vec<Known>,
     pub(crate) began: Moment,
     pub(crate) sessions: Arc<Sessions>,
@@ -138,7 +138,12 @@ impl Service {
             node,
             scope: settings.scope,
             limits: settings.limits.clone(),
-            rules: settings.node.rules.clone(),
+            rules: settings
+                .node
+                .rules
+                .iter()
+                .map(|rule| (NamePattern::new(&rule.pattern), rule.permits))
+                .collect(),
             clients: settings.clients.clone(),
             began: Moment::now(),
             sessions,

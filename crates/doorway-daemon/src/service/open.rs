@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use doorway_protocol::{Code, Life, Name, Refusal, Reply, Secret, SessionId, WhoAmI};
+use doorway_protocol::{ClientInfo, Code, Life, Name, Refusal, Reply, Secret, SessionId};
 use parking_lot::MutexGuard;
 use rustix::io::Errno;
 
@@ -47,7 +47,7 @@ impl Service {
         &self,
         peer: &mut Peer,
         principal: &Principal,
-        who: &WhoAmI,
+        who: &ClientInfo,
         ttl_ms: u32,
         life: Life,
     ) -> Result<Arc<Session>, Refusal> {
@@ -60,7 +60,7 @@ impl Service {
         &self,
         peer: &mut Peer,
         principal: &Principal,
-        who: &WhoAmI,
+        who: &ClientInfo,
         ttl_ms: u32,
         life: Life,
     ) -> Result<Begin, Refusal> {
@@ -275,7 +275,7 @@ fn process(pid: u32, remote: bool) -> Result<Process, Refusal> {
 }
 
 /// What people read when they ask who holds a lock.
-fn describe(who: &WhoAmI, principal: &Principal) -> String {
+fn describe(who: &ClientInfo, principal: &Principal) -> String {
     let mut text = match (who.label.as_str(), who.pid) {
         ("", 0) => principal.name.clone(),
         ("", pid) => format!("pid {pid}"),

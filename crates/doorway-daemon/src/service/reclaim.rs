@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_protocol::{Claim, Life, Mode, Refusal, WhoAmI};
+use doorway_protocol::{Claim, ClientInfo, Life, Mode, Refusal};
 use rustix::io::Errno;
 use tokio::time::sleep;
 
@@ -187,7 +187,7 @@ impl Service {
         &self,
         peer: &mut Peer,
         principal: &Principal,
-        who: &WhoAmI,
+        who: &ClientInfo,
         resumed: &Resumed,
         lost: &mut Vec<Claim>,
     ) -> Option<Result<Arc<Session>, Refusal>> {
@@ -238,7 +238,7 @@ impl Service {
         &self,
         peer: &mut Peer,
         principal: &Principal,
-        who: &WhoAmI,
+        who: &ClientInfo,
         resumed: &Resumed,
         most: usize,
     ) -> Result<Arc<Session>, Refusal> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doorway_node::Who;
+use doorway_node::LockClient;
 use doorway_protocol::{Code, Fence, Name, Refusal, Reply};
 
 use super::events::EventKind;
@@ -188,7 +188,7 @@ pub(crate) fn same_client(owner: &Principal, other: &Principal) -> bool {
     }
 }
 
-fn nobody(lock: &Name, fence: Fence, holders: &[Who]) -> Refusal {
+fn nobody(lock: &Name, fence: Fence, holders: &[LockClient]) -> Refusal {
     let fences: Vec<String> =
         holders.iter().filter_map(|who| who.fence).map(|fence| fence.to_string()).collect();
     let now = match fences.split_at_checked(NAMED) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_node::{LockClients, Who};
+use doorway_node::{LockClient, LockClients};
 use doorway_protocol::{
     Absent, Holder, LockLine, LockReport, Locks, Mode, Name, NodeStatus, Refusal, Waiter,
 };
@@ -141,7 +141,7 @@ fn line(name: &Name, clients: &LockClients) -> LockLine {
     }
 }
 
-fn holder(who: &Who) -> Option<Holder> {
+fn holder(who: &LockClient) -> Option<Holder> {
     Some(Holder {
         node: who.node.clone(),
         session: who.session,
@@ -169,7 +169,7 @@ fn here(node: &str, waiter: &doorway_node::Waiter) -> Waiter {
     }
 }
 
-fn elsewhere(who: &Who) -> Waiter {
+fn elsewhere(who: &LockClient) -> Waiter {
     Waiter {
         node: who.node.clone(),
         session: who.session,

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use doorway_node::Config;
-use doorway_protocol::{Ask, Code, Life, Mode, Name, Secret, Wait, WhoAmI};
+use doorway_protocol::{Ask, ClientInfo, Code, Life, Mode, Name, Secret, Wait};
 use tokio::task::coop;
 
 use super::open::End;
@@ -54,7 +54,7 @@ fn principal(name: &str) -> Principal {
 }
 
 fn open(service: &Service, name: &str, life: Life) -> Arc<Session> {
-    let (mut peer, who) = (Peer::default(), WhoAmI::default());
+    let (mut peer, who) = (Peer::default(), ClientInfo::default());
     service.open(&mut peer, &principal(name), &who, 10_000, life).expect("a session")
 }
 
@@ -161,7 +161,7 @@ async fn a_stop_leaves_those_of_whom_nothing_was_heard() {
     let (place, ttl) = (Place::new(), Limits::default().ttl);
     for (silent, left) in [(Duration::ZERO, 0), (Duration::from_secs(6), 1)] {
         let service = service(Some(Ledger::open(&place.0, true, ttl).unwrap())).await;
-        let (mut peer, who) = (Peer { remote: true, ..Peer::default() }, WhoAmI::default());
+        let (mut peer, who) = (Peer { remote: true, ..Peer::default() }, ClientInfo::default());
         let by = principal("client ci");
         let session = service.open(&mut peer, &by, &who, 10_000, CONNECTION).unwrap();
         session.state().outbox = Some(Arc::default());

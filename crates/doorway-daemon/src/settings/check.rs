@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use doorway_node::locks::{RuleError, served};
 use doorway_node::{Config, ConfigError, Mistake};
+use doorway_protocol::LABEL;
 
 use super::document::Book;
 use super::keys::nearest;
@@ -63,11 +64,11 @@ fn one(book: &mut Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: 
     let first_member = lines.members.first().map(|(_, line)| *line);
     match mistake {
         Mistake::BadLabel { what: "group", name } => {
-            let remedy = "use 1 to 63 of a-z, 0-9 and, between others, `-`";
+            let remedy = format!("use {LABEL}");
             book.wrong(lines.group, format!("no group can be called `{name}`"), remedy);
         }
         Mistake::BadLabel { name, .. } => {
-            let remedy = "use 1 to 63 of a-z, 0-9 and, between others, `-`";
+            let remedy = format!("use {LABEL}");
             let line = lines.member(name, 0).or(lines.node);
             book.wrong(line, format!("no node can be called `{name}`"), remedy);
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doorway_node::{Config, MemberConfig, RuleConfig};
-use doorway_protocol::Scope;
+use doorway_protocol::{LABEL, Scope, is_label};
 
 use super::check::{self, Lines, LockLine};
 use super::document::{At, Book, Section, shown};
@@ -13,7 +13,6 @@ use super::keys::{self, nearest};
 use super::mistake::Mistakes;
 use super::value;
 use super::{DATA, Known, Limits, Overrides, SOCKET, Settings, Socket};
-use crate::certificate::{LABEL, is_label};
 use crate::principal::{Right, Rights};
 
 const SECOND: Duration = Duration::from_secs(1);

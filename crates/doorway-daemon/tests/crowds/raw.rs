@@ -7,7 +7,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
 use doorway_protocol::{
-    Frames, Greeting, Hello, Life, MAGIC, Opening, Request, VERSIONS, WhoAmI, put,
+    ClientInfo, Frames, Greeting, Hello, Life, MAGIC, Opening, Request, VERSIONS, put,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -48,7 +48,7 @@ impl Raw {
         let mut stream = connect(socket);
         let life = Life::Connection { inherited: false };
         let opening = Opening::New { ttl_ms, life };
-        let hello = Hello { versions: VERSIONS, who: WhoAmI::default(), token: None, opening };
+        let hello = Hello { versions: VERSIONS, who: ClientInfo::default(), token: None, opening };
         let mut bytes = MAGIC.to_vec();
         put(&hello, &mut bytes);
         stream.write_all(&bytes).unwrap();

@@ -36,7 +36,7 @@ fn who_reads_slowly_is_told_how_many_events_it_missed() {
     let _runtime = server.runtime.enter();
     // Far more than the socket and the service keep for it.
     let name = doorway_protocol::Name::new("a").unwrap();
-    let who = doorway_protocol::WhoAmI { label: "x".repeat(200), ..Default::default() };
+    let who = doorway_protocol::ClientInfo { label: "x".repeat(200), ..Default::default() };
     let principal = doorway_daemon::principal::Principal {
         name: "test".into(),
         uid: None,

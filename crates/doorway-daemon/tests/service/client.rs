@@ -12,8 +12,8 @@ use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
 use doorway_daemon::service::Service;
 use doorway_daemon::settings::{Settings, Socket};
 use doorway_protocol::{
-    Ask, Claim, Fence, Frames, Greeting, Hello, Life, MAGIC, Mode, Name, Opening, Reply, Request,
-    VERSIONS, Wait, Welcome, WhoAmI, put,
+    Ask, Claim, ClientInfo, Fence, Frames, Greeting, Hello, Life, MAGIC, Mode, Name, Opening,
+    Reply, Request, VERSIONS, Wait, Welcome, put,
 };
 use tokio::runtime::Runtime;
 
@@ -126,7 +126,7 @@ impl Client {
     }
 
     pub(crate) fn hello(&mut self, opening: Opening) -> Greeting {
-        let who = WhoAmI { label: "test".into(), host: "here".into(), pid: std::process::id() };
+        let who = ClientInfo { label: "test".into(), host: "here".into(), pid: std::process::id() };
         let hello = Hello { versions: VERSIONS, who, token: None, opening };
         let mut bytes = MAGIC.to_vec();
         put(&hello, &mut bytes);

@@ -3,13 +3,15 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use doorway_protocol::{Code, Greeting, Hello, MAGIC, Opening, Reply, VERSIONS, Wait, WhoAmI, put};
+use doorway_protocol::{
+    ClientInfo, Code, Greeting, Hello, MAGIC, Opening, Reply, VERSIONS, Wait, put,
+};
 
 use crate::client::{CONNECTION, Client, Server, settings};
 
 /// A hello without what opens every connection.
 fn hello(opening: Opening) -> Vec<u8> {
-    let hello = Hello { versions: VERSIONS, who: WhoAmI::default(), token: None, opening };
+    let hello = Hello { versions: VERSIONS, who: ClientInfo::default(), token: None, opening };
     let mut bytes = Vec::new();
     put(&hello, &mut bytes);
     bytes

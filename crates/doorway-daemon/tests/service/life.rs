@@ -220,7 +220,7 @@ fn a_request_of_a_lease_that_is_made_again_keeps_its_place() {
             rights: doorway_daemon::principal::Rights::all(),
         };
         let mut peer = doorway_daemon::service::Peer { remote: true, ..Default::default() };
-        let who = doorway_protocol::WhoAmI::default();
+        let who = doorway_protocol::ClientInfo::default();
         let session = service.open(&mut peer, &principal, &who, 10_000, Life::Lease).unwrap();
         let found = service.find(&principal, session.id(), &session.secret()).unwrap();
         let wait = Duration::from_millis(20);

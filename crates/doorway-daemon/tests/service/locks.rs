@@ -3,7 +3,7 @@
 use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::EventKind;
 use doorway_node::RuleConfig;
-use doorway_protocol::{Ask, Code, Mode, Reply, Request, Wait};
+use doorway_protocol::{Ask, Code, Mode, NamePattern, Reply, Request, Wait};
 
 use crate::client::{Server, ask, name, settings};
 
@@ -284,7 +284,7 @@ fn a_page_is_full_of_what_may_be_seen() {
         client.granted(asked);
     }
     let may = vec![Right::Inspect];
-    let rights = Rights(vec![Allowed { beginning: "b/".into(), whole: false, may }]);
+    let rights = Rights(vec![Allowed { pattern: NamePattern::new("b/*"), may }]);
     let principal = Principal { name: "client eye".into(), uid: None, rights };
     let page = server.service.list(&principal, "", None);
     let names: Vec<_> = page.locks.iter().map(|line| line.lock.clone()).collect();

@@ -10,8 +10,8 @@ use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::Service;
 use doorway_daemon::settings::{Limits, Settings};
 use doorway_protocol::{
-    Claim, Code, Frames, Greeting, Hello, MAGIC, Mode, Opening, Reply, Request, VERSIONS, Wait,
-    WhoAmI, put,
+    Claim, ClientInfo, Code, Frames, Greeting, Hello, MAGIC, Mode, NamePattern, Opening, Reply,
+    Request, VERSIONS, Wait, put,
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::runtime::Runtime;
@@ -37,7 +37,7 @@ fn identify(proof: Proof<'_>) -> Option<Principal> {
         Proof::Token("let-me-see") => ("client eye", vec![Right::Acquire, Right::Inspect]),
         _ => return None,
     };
-    let rights = Rights(vec![Allowed { beginning: "ci/".into(), whole: false, may }]);
+    let rights = Rights(vec![Allowed { pattern: NamePattern::new("ci/*"), may }]);
     Some(Principal { name: name.into(), uid: None, rights })
 }
 
@@ -85,7 +85,7 @@ impl Remote {
     }
 
     fn hello(&mut self, token: Option<&str>, opening: Opening) -> Greeting {
-        let who = WhoAmI { label: "build".into(), ..WhoAmI::default() };
+        let who = ClientInfo { label: "build".into(), ..ClientInfo::default() };
         let token = token.map(str::to_owned);
         let hello = Hello { versions: VERSIONS, who, token, opening };
         let mut bytes = MAGIC.to_vec();

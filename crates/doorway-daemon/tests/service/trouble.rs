@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorway_daemon::settings::{Limits, Settings};
 use doorway_protocol::{
-    Claims, Code, Hello, Life, MAGIC, Opening, Reply, Request, VERSIONS, Wait, WhoAmI, put,
+    Claims, ClientInfo, Code, Hello, Life, MAGIC, Opening, Reply, Request, VERSIONS, Wait, put,
 };
 
 use crate::client::{CONNECTION, Place, Server, claim, connect, resume, settings};
@@ -118,7 +118,8 @@ fn versions_that_do_not_meet_are_told_apart() {
     let server = Server::start(&settings());
     let mut stream = connect(&server.name).unwrap();
     let versions = (VERSIONS.1 + 1, VERSIONS.1 + 2);
-    let hello = Hello { versions, who: WhoAmI::default(), token: None, opening: Opening::Visit };
+    let hello =
+        Hello { versions, who: ClientInfo::default(), token: None, opening: Opening::Visit };
     let mut bytes = MAGIC.to_vec();
     put(&hello, &mut bytes);
     stream.write_all(&bytes).unwrap();

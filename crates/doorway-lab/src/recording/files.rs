@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use doorway_core::algorithms::ALL;
 use doorway_core::{Group, NodeId, Shape};
+use doorway_protocol::recording::{Event, Header, LockLine};
 
-use super::lines::{Did, Header, Line, LockLine};
+use super::lines::Line;
 use super::steps::{self, NodeSteps};
 use super::{File, Problem};
 use crate::nearest;
@@ -77,7 +78,7 @@ fn parse(file: &File) -> Result<Parsed<'_>, Problem> {
         match (&first, &line) {
             (None, Line::Header(header)) => first = Some(header.clone()),
             (None, _) => return Err(wrong("a recording begins with a line about its node")),
-            (Some(first), Line::Header(header)) if !header.same_node(first) => {
+            (Some(first), Line::Header(header)) if !same_node(header, first) => {
                 return Err(wrong("this start is of another node or group than the first"));
             }
             (Some(_), _) => {}
@@ -86,6 +87,11 @@ fn parse(file: &File) -> Result<Parsed<'_>, Problem> {
     }
     let header = first.ok_or_else(|| Problem::at(&file.name, 1, "the file is empty"))?;
     Ok(Parsed { name: &file.name, header, lines })
+}
+
+/// Are both about starts of one node of one group?
+fn same_node(one: &Header, other: &Header) -> bool {
+    (&one.group, &one.node, &one.members) == (&other.group, &other.node, &other.members)
 }
 
 /// With this after it, can a line be the last that a process wrote?
@@ -131,7 +137,7 @@ fn arranged(
 ) -> Result<(&'static str, Group), Problem> {
     let mut known = None::<(&'static str, u32, Group)>;
     for (file, number, line) in lock_lines(parsed).filter(|(_, _, line)| line.lock == lock) {
-        let Did::Begin { algorithm, permits, .. } = &line.did else { continue };
+        let Event::Begin { algorithm, permits, .. } = &line.event else { continue };
         let wrong = |reason: String| Problem::at(file, number, reason);
         if let Some((name, of, _)) = &known {
             if name == algorithm && of == permits {

@@ -1,77 +1,7 @@
 //! The lines of a recording, and what is wrong with those that are none.
 
-use doorway_core::Mode;
-use serde::Deserialize;
+use doorway_protocol::recording::{End, EndLine, Header, LockLine, VERSION};
 use serde_json::Value;
-
-/// The version of the format that is read.
-const VERSION: u32 = 1;
-
-/// The line with which a start of a node begins.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Header {
-    recording: u32,
-    pub(super) group: String,
-    pub(super) node: String,
-    pub(super) members: Vec<String>,
-    /// When the node started, in microseconds since 1970.
-    pub(super) began: u64,
-}
-
-impl Header {
-    /// Are both about starts of one node of one group?
-    pub(super) fn same_node(&self, other: &Self) -> bool {
-        (&self.group, &self.node, &self.members) == (&other.group, &other.node, &other.members)
-    }
-}
-
-/// How a recording ended that was not cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum End {
-    /// The node was stopped.
-    Stop,
-    /// More happened than could be written.
-    Overflow,
-}
-
-#[derive(Deserialize)]
-struct EndLine {
-    end: End,
-}
-
-/// A line about a lock.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct LockLine {
-    /// In microseconds since the node started.
-    pub(super) at: u64,
-    pub(super) view: u64,
-    pub(super) lock: String,
-    #[serde(flatten)]
-    pub(super) did: Did,
-}
-
-/// What happened to the node as a member of the lock's algorithm.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(tag = "did", rename_all = "lowercase")]
-pub(super) enum Did {
-    Begin { algorithm: String, permits: u32, holders: Vec<Holding>, floor: u64 },
-    Acquire { mode: Mode },
-    Enter,
-    Release,
-    Send { to: String, message: String },
-    Receive { from: String },
-    Refuse { why: String },
-    Break { why: String },
-}
-
-/// Who is inside as a view begins.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Holding {
-    pub(super) node: String,
-    pub(super) mode: Mode,
-    pub(super) permits: u32,
-}
 
 /// A line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]

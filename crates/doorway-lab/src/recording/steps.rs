@@ -1,10 +1,11 @@
 //! The lines of one node about one lock, as steps: what happened, and what the node did about it.
 
 use doorway_core::{Holder, Mode, NodeId, Start};
+use doorway_protocol::recording::{self, End, Event, LockLine};
 
 use super::Problem;
 use super::files::Parsed;
-use super::lines::{Did, End, Holding, Line, LockLine};
+use super::lines::Line;
 
 /// What a node did about one thing that happened to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,22 +129,24 @@ impl Reader<'_> {
         if line.view < self.view {
             return Err(wrong(format!("view {} comes after view {}", line.view, self.view)));
         }
-        let cause = match &line.did {
-            Did::Begin { holders, floor, .. } => {
-                let holder = |holding: &Holding| {
-                    let Holding { node, mode, permits } = holding;
-                    Ok(Holder { node: self.find(number, node)?, mode: *mode, permits: *permits })
+        let cause = match &line.event {
+            Event::Begin { holders, floor, .. } => {
+                let holder = |holder: &recording::Holder| {
+                    let node = self.find(number, &holder.node)?;
+                    Ok(Holder { node, mode: mode_of(holder.mode), permits: holder.permits })
                 };
                 let holders = holders.iter().map(holder).collect::<Result<_, _>>()?;
                 Cause::Begin(Start { holders, floor: *floor })
             }
-            Did::Acquire { mode } => Cause::Acquire(*mode),
-            Did::Release => Cause::Release,
-            Did::Receive { from } => {
+            Event::Acquire { mode } => Cause::Acquire(mode_of(*mode)),
+            Event::Release => Cause::Release,
+            Event::Receive { from } => {
                 Cause::Receive { from: self.find(number, from)?, refused: None }
             }
-            Did::Break { why } => Cause::Break(why.clone()),
-            Did::Enter | Did::Send { .. } | Did::Refuse { .. } => return self.effect(number, line),
+            Event::Break { why } => Cause::Break(why.clone()),
+            Event::Enter | Event::Send { .. } | Event::Refuse { .. } => {
+                return self.effect(number, line);
+            }
         };
         self.moment(line);
         if let Some(from) = self.gap.take() {
@@ -156,22 +159,22 @@ impl Reader<'_> {
 
     /// Something that the node did about what happened last.
     fn effect(&mut self, number: usize, line: &LockLine) -> Result<(), Problem> {
-        let send = match &line.did {
-            Did::Send { to, message } => Some((self.find(number, to)?, message.clone())),
+        let send = match &line.event {
+            Event::Send { to, message } => Some((self.find(number, to)?, message.clone())),
             _ => None,
         };
         let alone = || Problem::at(self.file.name, number, "nothing that happened led to this");
         let step = self.steps.last_mut().filter(|step| step.view == line.view);
         let step = step.ok_or_else(alone)?;
-        match (&line.did, &mut step.cause) {
-            (Did::Send { .. }, Cause::Begin(_)) => step.sends.extend(send),
+        match (&line.event, &mut step.cause) {
+            (Event::Send { .. }, Cause::Begin(_)) => step.sends.extend(send),
             (_, Cause::Begin(_) | Cause::Break(_) | Cause::Crash | Cause::Stop(_)) => {
                 return Err(alone());
             }
-            (Did::Refuse { why }, Cause::Receive { refused, .. }) => *refused = Some(why.clone()),
-            (Did::Refuse { .. }, _) => return Err(alone()),
-            (Did::Enter, _) if step.entered => return Err(alone()),
-            (Did::Enter, _) => step.entered = true,
+            (Event::Refuse { why }, Cause::Receive { refused, .. }) => *refused = Some(why.clone()),
+            (Event::Refuse { .. }, _) => return Err(alone()),
+            (Event::Enter, _) if step.entered => return Err(alone()),
+            (Event::Enter, _) => step.entered = true,
             _ => step.sends.extend(send),
         }
         Ok(())
@@ -184,5 +187,13 @@ impl Reader<'_> {
             let reason = format!("{name} is no member; the group has {}", members.join(", "));
             Problem::at(self.file.name, line, reason)
         })
+    }
+}
+
+/// The mode of an algorithm that a recording names.
+fn mode_of(mode: doorway_protocol::Mode) -> Mode {
+    match mode {
+        doorway_protocol::Mode::Exclusive => Mode::Exclusive,
+        doorway_protocol::Mode::Shared => Mode::Shared,
     }
 }

@@ -1,4 +1,4 @@
-//! Locks whose permission is already here.
+//! Locks whose permission is already at this node.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,10 +13,10 @@ use crate::shared::samples::Samples;
 use crate::shared::table::{Row, Table, progress};
 use crate::{ALGORITHMS, ALLOCATOR, Extent, group, handover};
 
-/// How many tasks have a lock each.
+/// How many tasks run, with one lock each.
 const TASKS: usize = 8;
 
-/// How many pairs a task makes before others get their turn.
+/// How many pairs a task makes before it yields.
 const STRETCH: usize = 256;
 
 pub(crate) fn measure(extent: Extent, table: &mut Table) {
@@ -39,7 +39,7 @@ pub(crate) fn measure(extent: Extent, table: &mut Table) {
     let row = Row::of("lock + unlock, 3 nodes, permission here").times(three).messages(messages);
     table.add(row.against("a mutex", bare).goal("300 ns"));
     for (threads, word) in [(1, "1 thread"), (2, "2 threads")] {
-        // The best of several turns, for anything else that runs takes from what there is.
+        // Take the best of several turns, because everything else that runs slows them down.
         let turns = (0..extent.rounds).map(|_| eight_tasks(extent, threads));
         let row = Row::of(&format!("{TASKS} tasks on {TASKS} locks, {word}"));
         table.add(row.per_second(turns.fold(0.0, f64::max)));
@@ -94,7 +94,7 @@ fn one_node(extent: Extent) -> (Samples, f64) {
     thread.join().unwrap()
 }
 
-/// The first of three nodes has the permission, and nobody else wants it.
+/// The first of three nodes has the permission, and no other node wants the lock.
 fn three_nodes(extent: Extent) -> (Samples, f64) {
     let parts = group::run(Placement::OneCore, ALGORITHMS[0], move |me, node| async move {
         if me > 0 {
@@ -110,7 +110,7 @@ fn three_nodes(extent: Extent) -> (Samples, f64) {
     parts.into_iter().flatten().next().unwrap()
 }
 
-/// Pairs per second of tasks that do not get into each other's way.
+/// Pairs per second of tasks that do not contend with each other.
 fn eight_tasks(extent: Extent, threads: usize) -> f64 {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(threads).build().unwrap();

@@ -35,7 +35,7 @@ pub(crate) fn configurations(algorithm: &str) -> (Scratch, Vec<Config>) {
     (scratch, configs)
 }
 
-/// Let each node of a group do its part, and go on serving the others until all have.
+/// Let each node of a group do its part, and serve the others until all have finished.
 pub(crate) fn run<T, F>(
     placement: Placement,
     algorithm: &str,
@@ -52,7 +52,7 @@ where
         placement.spawn(index, move |runtime| {
             runtime.block_on(async {
                 let node = Node::start(config).await.unwrap();
-                // Whoever gets in has met all others.
+                // A node that can enter has met all others.
                 drop(node.lock("meeting").await.unwrap());
                 barrier.wait().await;
                 let result = part(index, node.clone()).await;

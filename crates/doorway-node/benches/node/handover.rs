@@ -15,14 +15,14 @@ use crate::{ALGORITHMS, Extent};
 
 const NAME: &str = "orders";
 
-/// How long a node holds a lock until all others surely wait for it that are told to.
+/// How long a node holds a lock until all other nodes that should wait surely do.
 const HOLD: Duration = Duration::from_micros(100);
 
-/// What came of clients that all want the same lock all the time.
+/// The result of clients that all want the same lock all the time.
 #[derive(Default)]
 pub(crate) struct Traffic {
     pub(crate) load: Load,
-    /// Messages and grants of the nodes, those of the warming up included.
+    /// Messages and grants of the nodes, including the warm-up.
     sent: u64,
     granted: u64,
 }
@@ -46,8 +46,8 @@ pub(crate) fn counted(node: &Node) -> (u64, u64) {
     rules.iter().map(|rule| (rule.counts.sent, rule.counts.grants)).fold((0, 0), sum)
 }
 
-/// One client at each node takes the lock, lets it go at once, and wants it again as soon as
-/// another has it: so somebody always waits, and every grant goes to another node.
+/// One client at each node acquires the lock, releases it at once, and asks again as soon as
+/// another client has it. So a client always waits, and every grant goes to another node.
 pub(crate) fn under_load(extent: Extent, placement: Placement, algorithm: &str) -> Traffic {
     let baton = Arc::new(OnceLock::new());
     let all = Arc::clone(&baton);
@@ -73,8 +73,8 @@ pub(crate) fn under_load(extent: Extent, placement: Placement, algorithm: &str) 
     Traffic { load, sent, granted }
 }
 
-/// One hand-over at a time: whoever is inside tells the next node to ask, and releases when the
-/// request has long been here and nobody does anything else.
+/// One hand-over at a time: the client inside tells the next node to ask, and releases when that
+/// request has long arrived and nothing else happens.
 pub(crate) fn one_by_one(extent: Extent, placement: Placement) -> Samples {
     let baton = Arc::new(OnceLock::new());
     let (all, turns) = (Arc::clone(&baton), Arc::<[Notify; SIZE]>::default());
@@ -91,7 +91,7 @@ pub(crate) fn one_by_one(extent: Extent, placement: Placement) -> Samples {
                 turns[(me + 1) % SIZE].notify_one();
                 let begun = Instant::now();
                 while begun.elapsed() < HOLD {
-                    // For our own node, and for those that share the core with it.
+                    // Let this node work, and the nodes on the same core.
                     yield_now().await;
                     std::thread::yield_now();
                 }
@@ -104,9 +104,9 @@ pub(crate) fn one_by_one(extent: Extent, placement: Placement) -> Samples {
     baton.get().map(Baton::delays).unwrap_or_default()
 }
 
-/// The nodes take turns, so that nobody waits and the permission is always elsewhere.
+/// The nodes take turns, so that no client waits and the permission is always at another node.
 pub(crate) fn first_acquires(extent: Extent, placement: Placement) -> Samples {
-    // Their time ends for all at once: were some to go on, their turns would go to those who left.
+    // All stop at the same time: otherwise the turns of the rest would go to nodes that have left.
     let (turns, end) = (Arc::<[Notify; SIZE]>::default(), Arc::new(OnceLock::new()));
     turns[0].notify_one();
     let parts = group::run(placement, ALGORITHMS[0], move |me, node| {
@@ -123,7 +123,7 @@ pub(crate) fn first_acquires(extent: Extent, placement: Placement) -> Samples {
                 drop(guard);
                 turns[(me + 1) % SIZE].notify_one();
             }
-            // Whoever still waits for a turn gets it, to see that time is over.
+            // Clients that still wait for a turn get it, so that they see that time is over.
             turns[(me + 1) % SIZE].notify_one();
             samples
         }

@@ -1,10 +1,11 @@
-//! How fast a node is, in one run with what it is made of and with what people use instead.
+//! How fast a node is, in one run with the bare connections that it uses and with other lock
+//! servers.
 //!
-//! `cargo xtask bench node` takes two minutes and wants a quiet machine; `--json` prints the same
-//! for programs, and `--smoke` runs a little of everything without the servers of others.
+//! `cargo xtask bench node` takes two minutes and needs a quiet machine. `--json` prints the
+//! results for programs, and `--smoke` runs a little of everything without the other servers.
 //!
-//! A machine may need longer to wake a sleeping core than for all else. So whatever passes between
-//! threads is measured twice: with all threads on one core, and spread over two.
+//! Waking a sleeping core may take longer than everything else. So whatever passes between threads
+//! is measured twice: with all threads on one core, and spread over two.
 
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be measured")]
 
@@ -33,13 +34,13 @@ use shared::table::{Row, Table, progress};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The algorithms whose hand-overs are measured; the first is what a node uses if not told.
+/// The algorithms whose hand-overs are measured; the first is the default of a node.
 const ALGORITHMS: [&str; 3] = ["carvalho-roucairol", "suzuki-kasami", "naimi-trehel"];
 
 /// How much is measured.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
-    /// How often things that are compared take their turns.
+    /// How many turns each of the compared things gets.
     rounds: usize,
     /// How long each turn takes.
     turn: Duration,
@@ -47,7 +48,7 @@ pub(crate) struct Extent {
     batch: u32,
     /// How many names are kept and held.
     names: usize,
-    /// Are the servers of others measured too?
+    /// Are the other lock servers measured too?
     rivals: bool,
 }
 
@@ -80,8 +81,8 @@ fn main() {
     print!("{}", if given("--json") { table.json() } else { table.text() });
 }
 
-/// What passes between nodes, beside the bare connection it passes over: in turns, so that whatever
-/// else the machine does falls on all alike.
+/// What passes between nodes, beside the bare connection that it passes over. They take turns, so
+/// that other load on the machine affects all in the same way.
 fn between_nodes(extent: Extent, placement: Placement, table: &mut Table) {
     let mut raw = Samples::default();
     let mut first = Samples::default();

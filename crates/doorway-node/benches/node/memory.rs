@@ -1,4 +1,4 @@
-//! What names take in memory.
+//! How much memory lock names take.
 
 use doorway_node::{Config, Node};
 use stats_alloc::Region;
@@ -47,7 +47,7 @@ async fn held(names: usize) -> f64 {
     bytes(&region) / names as f64
 }
 
-/// What was allocated and is still there. What was reallocated is part of both sums.
+/// The bytes that are allocated now. Reallocated bytes are part of both sums.
 fn bytes(region: &Region<'_, std::alloc::System>) -> f64 {
     let change = region.change();
     (change.bytes_allocated - change.bytes_deallocated) as f64

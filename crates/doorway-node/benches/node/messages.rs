@@ -1,4 +1,4 @@
-//! How many messages lie on the way of a lock from one node to the next.
+//! How many messages it takes until a lock has moved from one node to the next.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use crate::shared::table::{Row, Table, progress};
 use crate::{ALGORITHMS, Extent, group, handover};
 
-/// Longer than any message takes.
+/// A time that is longer than any message takes.
 const QUIET: Duration = Duration::from_millis(10);
 
 /// Let one node hold a lock and another wait for it, and count what is sent from the release on.

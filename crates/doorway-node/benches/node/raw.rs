@@ -1,4 +1,4 @@
-//! A bare connection of the same make as those between nodes.
+//! A bare connection, made in the same way as those between nodes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -56,7 +56,7 @@ fn both_ends() -> (TlsAcceptor, TlsConnector) {
     (TlsAcceptor::from(Arc::new(server)), TlsConnector::from(Arc::new(client)))
 }
 
-/// Send back what comes, until nothing does.
+/// Send back what arrives, until the connection ends.
 async fn echo(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let mut bytes = [0; SIZE];
     while stream.read_exact(&mut bytes).await.is_ok() {

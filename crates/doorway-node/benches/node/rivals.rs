@@ -1,5 +1,5 @@
-//! What people use instead. Their clients are tasks of one thread, which spares them wake-ups that
-//! our nodes, each on a thread of its own, have to pay.
+//! Other lock servers. Their clients are tasks of one thread, which spares them wake-ups that our
+//! nodes, each on a thread of its own, have to pay for.
 
 use std::io;
 

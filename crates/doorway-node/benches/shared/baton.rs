@@ -10,9 +10,9 @@ use super::samples::Samples;
 /// What the clients of one lock tell each other while they are inside.
 pub(crate) struct Baton {
     state: Mutex<State>,
-    /// Rings when somebody has entered, and when time is over.
+    /// Notified when a client has entered, and when time is over.
     bell: Notify,
-    /// What happens before is not measured.
+    /// When measuring begins; earlier grants are not counted.
     begin: Instant,
     end: Instant,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Baton {
 #[derive(Default)]
 struct State {
     inside: bool,
-    /// Who entered last.
+    /// The client that entered last.
     last: Option<usize>,
     released: Option<Instant>,
     delays: Samples,
@@ -28,7 +28,7 @@ struct State {
     entries: Vec<u64>,
 }
 
-/// What came of clients that all want the same lock all the time.
+/// The result of clients that all want the same lock all the time.
 #[derive(Clone, Default)]
 pub(crate) struct Load {
     /// From a release to the entry of another client.
@@ -104,8 +104,8 @@ impl Baton {
         state.released = Some(Instant::now());
     }
 
-    /// Wait until another client has entered, for whoever asks again at once may get back what it
-    /// has just released. `false` if time is over.
+    /// Wait until another client has entered, because a client that asks again at once may get back
+    /// the lock that it has just released. Returns `false` if time is over.
     pub(crate) async fn passed(&self, client: usize) -> bool {
         loop {
             let rings = self.bell.notified();

@@ -1,4 +1,4 @@
-//! What the benchmarks of the node and of the daemon have in common.
+//! Code that the benchmarks of the node and of the daemon share.
 
 #![allow(dead_code, reason = "each benchmark uses some of it")]
 

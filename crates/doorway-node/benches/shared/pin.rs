@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tokio::runtime::Runtime;
 
-/// Where the ends of a connection are.
+/// On which cores the ends of a connection run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
     /// All threads on one core.
@@ -26,7 +26,7 @@ impl fmt::Display for Placement {
 }
 
 impl Placement {
-    /// Those that this machine has the cores for.
+    /// The placements for which this machine has enough cores.
     pub(crate) fn available() -> Vec<Self> {
         let both = vec![Self::OneCore, Self::TwoCores];
         both.into_iter().take(cores().len()).collect()

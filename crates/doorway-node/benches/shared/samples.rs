@@ -1,8 +1,8 @@
-//! Times that were measured.
+//! Measured times.
 
 use std::time::Duration;
 
-/// Times of one thing, in nanoseconds.
+/// The samples of one measurement, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples(Vec<f64>);
 
@@ -13,7 +13,7 @@ impl Samples {
         self.push_each(time, 1);
     }
 
-    /// So many took this time together.
+    /// Add a sample: this many operations took this time together.
     pub(crate) fn push_each(&mut self, time: Duration, count: u32) {
         self.0.push(time.as_nanos() as f64 / f64::from(count));
     }
@@ -30,7 +30,7 @@ impl Samples {
         self.share(0.5)
     }
 
-    /// The time that this share of them stays below.
+    /// The quantile: the time below which this share of the samples lies.
     pub(crate) fn share(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

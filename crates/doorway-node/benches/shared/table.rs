@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The results of benchmarks, as a table for people and as JSON for programs.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::samples::Samples;
 
 const COLUMNS: usize = 10;
 
-/// Say what is being done, for it takes a while.
+/// Print what is being measured, because it takes a while.
 pub(crate) fn progress(what: &str) {
     eprintln!("... {what}");
 }
@@ -22,7 +22,7 @@ pub(crate) struct Table {
     notes: Vec<String>,
 }
 
-/// One thing that was measured, in whatever ways it was.
+/// One result, with the columns that it has.
 #[derive(Default)]
 pub(crate) struct Row {
     what: String,
@@ -33,7 +33,7 @@ pub(crate) struct Row {
     allocations: Option<f64>,
     bytes: Option<f64>,
     fairness: Option<f64>,
-    /// This beside other things.
+    /// A result with this name and placement.
     ratios: Vec<(f64, &'static str)>,
     goal: Option<String>,
 }
@@ -55,7 +55,7 @@ impl Row {
         Self { per_second: Some(rate), ..self }
     }
 
-    /// What came of clients that competed for one lock.
+    /// The result of clients that competed for one lock.
     pub(crate) fn load(self, load: Load) -> Self {
         self.per_second(load.rate()).times(load.delays)
     }
@@ -77,24 +77,24 @@ impl Row {
         Self { fairness: Some(index), ..self }
     }
 
-    /// Beside the median of something else.
+    /// The ratio of its median to another one.
     pub(crate) fn against(self, to: &'static str, nanoseconds: f64) -> Self {
         let median = self.times.as_ref().map_or(f64::NAN, Samples::median);
         self.ratio(to, median / nanoseconds)
     }
 
-    /// So many times something else.
+    /// How many times another value it is.
     pub(crate) fn ratio(mut self, to: &'static str, times: f64) -> Self {
         self.ratios.push((times, to));
         self
     }
 
-    /// What it should be.
+    /// The goal.
     pub(crate) fn goal(self, goal: &str) -> Self {
         Self { goal: Some(goal.to_owned()), ..self }
     }
 
-    /// What it should be, and whether it is.
+    /// The goal, and whether it is met.
     pub(crate) fn judged(self, goal: &str, met: bool) -> Self {
         self.goal(&format!("{goal}: {}", if met { "met" } else { "MISSED" }))
     }
@@ -166,8 +166,8 @@ impl Table {
         self.notes.push(note);
     }
 
-    /// A table of Markdown that reads well as it is. Messages are counted for each grant,
-    /// allocations for each pair, and bytes for each name. Columns without anything are left out.
+    /// A Markdown table that is readable as plain text. Messages are per grant, allocations per
+    /// pair, and bytes per name. Empty columns are left out.
     pub(crate) fn text(&self) -> String {
         let mut lines = vec![Self::HEADING.map(str::to_owned)];
         lines.extend(self.rows.iter().map(Row::cells));
@@ -202,7 +202,7 @@ impl Table {
     }
 }
 
-/// A time as people read it.
+/// A time with its unit.
 fn time(nanoseconds: f64) -> String {
     match nanoseconds {
         small if small < 1e3 => format!("{small:.0} ns"),

@@ -1,71 +1,70 @@
-//! Frames: how bytes on a connection are divided.
+//! Frames: how the bytes of a connection are divided into messages.
 //!
-//! A frame is its length in four bytes, the lowest first; its kind in one byte; and its body. The
-//! length counts the kind and the body. Numbers in a body are postcard's.
+//! A frame is a length in four bytes, little-endian; a kind in one byte; and a body. The length
+//! counts the kind and the body. Numbers in a body are encoded by postcard.
 
 use std::fmt;
 
+use doorway_protocol::length_prefix::{FrameBuffer, TooLong, append_frame};
+
 use super::hello::Hello;
 
-/// How long a frame may be, its length not counted.
+/// The longest frame in bytes, without its length prefix.
 const FRAME_MAX: usize = 1 << 20;
 
-/// How long a message may be: the frame around it has room for its kind and two numbers besides.
+/// The longest message in bytes. Its frame also has room for the kind and two numbers.
 pub const MESSAGE_MAX: usize = FRAME_MAX - 1 - 2 * NUMBER_MAX;
 
-/// The most bytes that a number takes.
+/// The most bytes that an encoded number takes.
 const NUMBER_MAX: usize = 10;
 
-/// The bytes in front of a frame that tell its length.
-const LENGTH: usize = 4;
-
-/// What is said on a connection.
+/// One frame of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// Who speaks: the first frame of each side.
+    /// The first frame of each side: who it is.
     Hello(Hello),
     /// A message.
     Data {
-        /// Its number, from 1 in the life of the link.
+        /// Its number, counted from 1 for each pair of incarnations.
         number: u64,
         /// How many messages of the other side have arrived.
         received: u64,
         /// The message.
         message: &'a [u8],
     },
-    /// How many messages of the other side have arrived; also the sign of life.
+    /// How many messages of the other side have arrived. It also serves as the heartbeat.
     Ack(u64),
-    /// Nothing follows, and why, for people.
+    /// The sender closes the connection; the text says why, for people.
     Bye(&'a str),
 }
 
-/// Why bytes are no frame. Nothing after them can be read.
+/// Why bytes are not a valid frame. Nothing after them can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// A frame without a kind.
-    #[error("a frame of no length")]
+    /// A frame without a kind, of length 0.
+    #[error("a frame of length 0")]
     Empty,
-    /// A frame that nobody may send.
-    #[error("a frame of {0} bytes, of which {FRAME_MAX} are allowed")]
+    /// A frame that is longer than allowed.
+    #[error("a frame of {0} bytes; at most {FRAME_MAX} are allowed")]
     TooLong(usize),
-    /// A kind of frame that is not spoken.
+    /// A frame of an unknown kind.
     #[error("a frame of the unknown kind {0}")]
     Kind(u8),
-    /// A body that cannot be read.
-    #[error("a garbled {0} frame")]
+    /// A body that cannot be decoded.
+    #[error("a {0} frame that cannot be decoded")]
     Garbled(Kind),
 }
 
-/// The kinds of frames; the number of each is its byte.
+/// The kinds of frames. The number of each is its byte on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Who speaks.
+    /// A [`Frame::Hello`].
     Hello = 0,
     /// A message.
     Data = 1,
-    /// What has arrived.
+    /// A [`Frame::Ack`].
     Ack = 2,
-    /// The end.
+    /// A [`Frame::Bye`].
     Bye = 3,
 }
 
@@ -81,14 +80,17 @@ impl fmt::Display for Kind {
 }
 
 impl<'a> Frame<'a> {
-    /// Append the frame to what is to be written.
+    /// Append the encoded frame to `out`.
     ///
     /// # Panics
     ///
-    /// If it is too long, which whoever makes messages and greetings must see to.
+    /// If the frame is too long. The caller must limit the length of messages and hellos.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let begin = out.len();
-        out.extend_from_slice(&[0; LENGTH]);
+        let length = append_frame(out, |out| self.append(out));
+        assert!(length <= FRAME_MAX, "a frame of {length} bytes");
+    }
+
+    fn append(&self, out: &mut Vec<u8>) {
         match self {
             Self::Hello(hello) => {
                 out.push(Kind::Hello as u8);
@@ -108,16 +110,13 @@ impl<'a> Frame<'a> {
                 append(why, out);
             }
         }
-        let length = out.len() - begin - LENGTH;
-        assert!(length <= FRAME_MAX, "a frame of {length} bytes");
-        out[begin..begin + LENGTH].copy_from_slice(&(length as u32).to_le_bytes());
     }
 
     fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
         let (kind, body) = frame.split_first().ok_or(FrameError::Empty)?;
         match kind {
             0 => {
-                // A later version may say more at the end of its hello.
+                // A later version of the protocol may add fields at the end of its hello.
                 let hello = postcard::take_from_bytes(body);
                 hello.map(|(hello, _)| Self::Hello(hello)).map_err(|_| Kind::Hello)
             }
@@ -134,59 +133,37 @@ impl<'a> Frame<'a> {
 }
 
 fn append<T: serde::Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
-    // Writing to memory cannot fail, and none of our types refuses to be written.
-    *out = postcard::to_extend(value, std::mem::take(out)).expect("a value that can be written");
+    // Encoding into memory cannot fail, and all of our types can be encoded.
+    *out = postcard::to_extend(value, std::mem::take(out))
+        .expect("encoding plain data into memory cannot fail");
 }
 
-/// A body that is one value and nothing else.
+/// Decode a body that is one value and nothing else.
 fn whole<'a, T: serde::Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
     postcard::take_from_bytes(body).ok().filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
 }
 
-/// Turns bytes, in whatever pieces they come, into frames.
-///
-/// Memory grows with the bytes that have come, never with what a length promises.
+/// Decodes frames from bytes, in whatever pieces they arrive.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    bytes: Vec<u8>,
-    /// How many of them have been read.
-    read: usize,
-}
+pub struct Decoder(FrameBuffer<FRAME_MAX>);
 
 impl Decoder {
-    /// Where the next bytes are to be appended.
+    /// The buffer to which the next bytes must be appended.
     pub fn room(&mut self) -> &mut Vec<u8> {
-        if self.read > 0 {
-            self.bytes.drain(..self.read);
-            self.read = 0;
-        }
-        &mut self.bytes
+        self.0.space()
     }
 
-    /// Is there a whole frame, or what will never be one?
+    /// Has a whole frame arrived, or bytes that cannot become one?
     pub fn is_ready(&self) -> bool {
-        !matches!(self.peek(), Ok(None))
+        !matches!(self.0.whole(), Ok(None))
     }
 
-    /// The next frame, if all of it has come.
+    /// The next frame, if all of it has arrived.
     pub fn frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
-        let Some(length) = self.peek()? else { return Ok(None) };
-        let begin = self.read + LENGTH;
-        self.read = begin + length;
-        Frame::decode(&self.bytes[begin..self.read]).map(Some)
-    }
-
-    /// The length of the next frame, if all of it has come.
-    fn peek(&self) -> Result<Option<usize>, FrameError> {
-        let rest = &self.bytes[self.read..];
-        let Some((length, rest)) = rest.split_first_chunk::<LENGTH>() else { return Ok(None) };
-        let length = u32::from_le_bytes(*length) as usize;
-        if length > FRAME_MAX {
-            return Err(FrameError::TooLong(length));
+        match self.0.frame() {
+            Ok(Some(frame)) => Frame::decode(frame).map(Some),
+            Ok(None) => Ok(None),
+            Err(TooLong(length)) => Err(FrameError::TooLong(length)),
         }
-        if length == 0 {
-            return Err(FrameError::Empty);
-        }
-        Ok((rest.len() >= length).then_some(length))
     }
 }

@@ -1,60 +1,60 @@
-//! The receiving half of a link: which message is the next.
+//! The receiving side of a link: it decides which message is the next.
 
-use super::{Incarnation, Received};
+use super::{Incarnation, ReceivedCount};
 
-/// What has been received of a peer, and on which connection more may come.
+/// What has been received from a peer, and on which connection more may arrive.
 ///
-/// Connections are numbered in the order of their greetings. A greeting retires every earlier
-/// connection, so that what its hello says has been received stays true until the other side has
-/// read it.
+/// Connections are numbered in the order in which their handshakes begin. A new handshake retires
+/// every earlier connection. So the number of received messages that its hello names stays correct
+/// until the other side has read the hello.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Inbox {
-    received: Received,
-    /// The newest connection.
+    received: ReceivedCount,
+    /// The number of the newest connection.
     connection: u64,
-    /// Has it been resumed?
+    /// Is its handshake complete?
     open: bool,
 }
 
-/// What to do with a message that has come.
+/// What to do with a message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the next one: count it with [`Inbox::delivered`] when it is delivered.
+    /// It is the next one. Count it with [`Inbox::delivered`] when it has been delivered.
     Deliver,
     /// It has been delivered before.
     Duplicate,
-    /// Others are missing before it: the connection is of no more use.
+    /// Earlier messages are missing, so the connection cannot be used any more.
     Gap,
     /// The connection has been replaced by a newer one.
     Stale,
 }
 
 impl Inbox {
-    /// Begin a connection: its number, and what to say that has been received. No earlier
-    /// connection delivers any more.
-    pub fn greet(&mut self) -> (u64, Received) {
+    /// Begin a connection. Returns its number, and what its hello must say has been received.
+    /// Earlier connections deliver nothing any more.
+    pub fn greet(&mut self) -> (u64, ReceivedCount) {
         self.connection += 1;
         self.open = false;
         (self.connection, self.received)
     }
 
-    /// Both sides have greeted each other on this connection, and this life of the peer speaks on
-    /// it. `false` if the connection has been replaced meanwhile.
+    /// The handshake of this connection is complete, with this incarnation of the peer. Returns
+    /// `false` if the connection has been replaced in the meantime.
     ///
-    /// A side that was greeted first calls this only on hearing more than the hello. The hello
-    /// alone may have lain about while the peer started anew.
+    /// The side that was dialled calls this only after it has received more than the hello. The
+    /// hello alone may be old: the peer may have restarted while it was on its way.
     pub fn resume(&mut self, connection: u64, peer: Incarnation) -> bool {
         if connection != self.connection {
             return false;
         }
         self.open = true;
         if self.received.of != peer {
-            self.received = Received { of: peer, count: 0 };
+            self.received = ReceivedCount { of: peer, count: 0 };
         }
         true
     }
 
-    /// What is to become of message `number`, which came on this connection?
+    /// Judge message `number`, which arrived on this connection.
     pub fn judge(&self, connection: u64, number: u64) -> Verdict {
         if !self.is_current(connection) {
             Verdict::Stale
@@ -67,12 +67,12 @@ impl Inbox {
         }
     }
 
-    /// The message that was judged the next one has been delivered.
+    /// Count the message that was judged the next one, after it has been delivered.
     pub fn delivered(&mut self) {
         self.received.count += 1;
     }
 
-    /// The connection is gone. Was it the one in use?
+    /// Note that a connection has ended. Returns whether it was the one in use.
     pub fn close(&mut self, connection: u64) -> bool {
         let current = self.is_current(connection);
         self.open &= !current;
@@ -89,7 +89,7 @@ impl Inbox {
         self.open
     }
 
-    /// How many messages of the present life of the peer have been delivered.
+    /// How many messages of the current incarnation of the peer have been delivered.
     pub fn received(&self) -> u64 {
         self.received.count
     }

@@ -1,7 +1,7 @@
 //! The link between two nodes, without clock, network or threads.
 //!
-//! Messages arrive exactly once and in order, across any number of connections; or, when one of the
-//! two has started anew, not at all.
+//! Messages arrive exactly once and in order, across any number of connections. When one of the two
+//! nodes restarts, messages that have not arrived are dropped.
 
 mod frame;
 mod hello;
@@ -9,13 +9,13 @@ mod inbox;
 mod outbox;
 
 pub use frame::{Decoder, Frame, FrameError, Kind, MESSAGE_MAX};
-pub use hello::{Hello, Received, Refusal, Versions};
+pub use hello::{Hello, ReceivedCount, Refusal, Versions};
 pub use inbox::{Inbox, Verdict};
-pub use outbox::{Breach, Outbox};
+pub use outbox::{AckError, Outbox};
 
 use serde::{Deserialize, Serialize};
 
-/// One life of a node: a number drawn at its start, so that no two starts have the same one.
+/// One start of a node: a number that differs from start to start.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -1,77 +1,80 @@
-//! The sending half of a link: what the peer has not yet acknowledged.
+//! The sending side of a link: messages that the peer has not yet acknowledged.
 
 use std::collections::VecDeque;
 
 use super::frame::Frame;
-use super::{Incarnation, Received};
+use super::{Incarnation, ReceivedCount};
 
-/// Messages for a peer, from when they are sent until it says that it has them.
+/// Messages for a peer, from when they are sent until the peer acknowledges them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Outbox {
-    /// Which of the peer's lives they are for; nothing is kept for one that was never met.
+    /// For which incarnation of the peer they are. Nothing is kept for a peer that was never
+    /// connected.
     peer: Option<Incarnation>,
-    /// The connection that is written to.
+    /// The number of the connection that is written to.
     connection: u64,
-    /// How many messages the peer has.
+    /// How many messages the peer has acknowledged.
     acknowledged: u64,
-    /// Those after them.
+    /// The messages after those.
     waiting: VecDeque<Vec<u8>>,
-    /// How many have been written, on the present connection or known to have arrived before.
+    /// How many messages have been written on this connection, or are known to have arrived before.
     written: u64,
-    /// How many messages of the peer are here, to be told at the next opportunity.
+    /// How many messages of the peer have been delivered here.
     received: u64,
-    /// How many the peer has been told of on this connection.
-    told: u64,
+    /// How many of those have been acknowledged on this connection.
+    ack_sent: u64,
 }
 
-/// A peer says what cannot be.
+/// A peer acknowledges messages in an impossible way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Breach {
-    /// It acknowledges what it was never sent.
-    #[error("it acknowledges {count} messages, and was sent {sent}")]
+pub enum AckError {
+    /// It acknowledges messages that were never sent.
+    #[error("it acknowledges {count} messages, but only {sent} were sent")]
     NeverSent {
-        /// How many it says it has.
+        /// How many messages it says it has.
         count: u64,
-        /// How many it can have.
+        /// How many messages were sent to it.
         sent: u64,
     },
-    /// In one and the same life it has lost what it acknowledged.
-    #[error("it knows of {count} messages, and has acknowledged {acknowledged}")]
+    /// It has lost messages that it had acknowledged, without a restart.
+    #[error("it has {count} messages, but had acknowledged {acknowledged}")]
     Forgotten {
-        /// How many it says it has.
+        /// How many messages it says it has.
         count: u64,
-        /// How many it has said it has.
+        /// How many messages it had acknowledged.
         acknowledged: u64,
     },
 }
 
 impl Outbox {
-    /// After so many messages the peer is told, if no message of ours tells it before.
+    /// After how many received messages an acknowledgement is sent, if no message carries it
+    /// before.
     const ACK_AFTER: u64 = 32;
 
-    /// Send a message. It is kept until the peer acknowledges it or starts anew. One for a peer
-    /// that was never met is for nobody.
+    /// Add a message. It is kept until the peer acknowledges it or restarts. A message for a peer
+    /// that was never connected is dropped.
     pub fn push(&mut self, message: Vec<u8>) {
         if self.peer.is_some() {
             self.waiting.push_back(message);
         }
     }
 
-    /// A connection is up, numbered as by [`Inbox::greet`](super::Inbox::greet). The peer has said
-    /// which life it is in and what it has received of ours, `me`; the rest is written anew.
+    /// A connection is up, with the number that [`Inbox::greet`](super::Inbox::greet) returned. The
+    /// peer has told its incarnation, and what it has received from ours, `me`. All later messages
+    /// are written again.
     pub fn resume(
         &mut self,
         connection: u64,
         me: Incarnation,
         peer: Incarnation,
-        has: Received,
-    ) -> Result<(), Breach> {
+        has: ReceivedCount,
+    ) -> Result<(), AckError> {
         if self.peer == Some(peer) {
-            // A peer that does not know this life of ours has received nothing of it.
+            // A peer that does not know our incarnation has received nothing from it.
             let count = if has.of == me { has.count } else { 0 };
             if count < self.acknowledged {
                 let acknowledged = self.acknowledged;
-                return Err(Breach::Forgotten { count, acknowledged });
+                return Err(AckError::Forgotten { count, acknowledged });
             }
             self.acknowledge(count)?;
             self.written = count;
@@ -79,31 +82,32 @@ impl Outbox {
             *self = Self { peer: Some(peer), ..Self::default() };
         }
         self.connection = connection;
-        // The hello has told it.
-        self.told = self.received;
+        // The hello has acknowledged these.
+        self.ack_sent = self.received;
         Ok(())
     }
 
-    /// The peer has so many messages.
-    pub fn acknowledge(&mut self, count: u64) -> Result<(), Breach> {
+    /// The peer acknowledges that it has this many messages.
+    pub fn acknowledge(&mut self, count: u64) -> Result<(), AckError> {
         if count > self.written {
-            return Err(Breach::NeverSent { count, sent: self.written });
+            return Err(AckError::NeverSent { count, sent: self.written });
         }
-        // An older word may come after a newer one.
+        // An older acknowledgement may arrive after a newer one.
         let news = count.saturating_sub(self.acknowledged);
         self.waiting.drain(..news as usize);
         self.acknowledged += news;
         Ok(())
     }
 
-    /// So many messages of the peer have been delivered here. Is it time to tell it?
-    pub fn note(&mut self, received: u64) -> bool {
+    /// Set how many messages of the peer have been delivered here. Returns whether an
+    /// acknowledgement should be sent now.
+    pub fn set_received(&mut self, received: u64) -> bool {
         self.received = received;
-        self.owes()
+        self.ack_due()
     }
 
-    /// Append what is to be written on this connection: until `limit` bytes are there, for nobody
-    /// gains from more at once. `false` if the connection has been replaced.
+    /// Append frames for this connection, until there are `limit` bytes: writing more at once gains
+    /// nothing. Returns `false` if the connection has been replaced.
     pub fn fill(&mut self, connection: u64, limit: usize, out: &mut Vec<u8>) -> bool {
         if self.connection != connection {
             return false;
@@ -114,33 +118,33 @@ impl Outbox {
                 break;
             }
             self.written += 1;
-            self.told = self.received;
+            self.ack_sent = self.received;
             let (number, received) = (self.written, self.received);
             Frame::Data { number, received, message }.encode(out);
         }
-        if self.owes() {
-            self.tell(out);
+        if self.ack_due() {
+            self.write_ack(out);
         }
         true
     }
 
-    /// Append a sign of life. `false` if the connection has been replaced.
-    pub fn beat(&mut self, connection: u64, out: &mut Vec<u8>) -> bool {
+    /// Append a heartbeat. Returns `false` if the connection has been replaced.
+    pub fn heartbeat(&mut self, connection: u64, out: &mut Vec<u8>) -> bool {
         let current = self.connection == connection;
         if current {
-            self.tell(out);
+            self.write_ack(out);
         }
         current
     }
 
-    fn tell(&mut self, out: &mut Vec<u8>) {
-        self.told = self.received;
+    fn write_ack(&mut self, out: &mut Vec<u8>) {
+        self.ack_sent = self.received;
         Frame::Ack(self.received).encode(out);
     }
 
-    /// Has so much come that the peer should hear of it, though there is no message to tell it by?
-    fn owes(&self) -> bool {
-        self.received.saturating_sub(self.told) >= Self::ACK_AFTER
+    /// Have enough messages arrived that an acknowledgement should be sent of its own?
+    fn ack_due(&self) -> bool {
+        self.received.saturating_sub(self.ack_sent) >= Self::ACK_AFTER
     }
 
     /// How many messages the peer has not acknowledged.

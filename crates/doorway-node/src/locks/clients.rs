@@ -1,4 +1,4 @@
-//! The clients of a shard, and who is to be woken for them.
+//! The clients of a shard, and the wakers of the tasks that wait for them.
 
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use doorway_protocol::{Fence, Name};
 use slab::Slab;
 use smallvec::SmallVec;
 
+use super::effects::{LostGrant, ShardEffects};
 use super::lock::ClientId;
 use super::machine::Fault;
-use super::shard::{LostBy, Out};
 
-/// Why a client that was inside is so no more, or why one that waits will never be.
+/// Why a client has lost its lock, or why a waiting client will never get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum ClientEnd {
     /// The node has stopped.
     #[error("the node has stopped")]
     Lost,
@@ -22,24 +22,26 @@ pub enum Ended {
     Broken(Fault),
 }
 
-/// So many may watch one lock for its loss before all of them are asked whether they still do.
+/// How many wakers may watch one client for the loss of its lock. When there are more, all of them
+/// are woken, and those that still watch register again.
 const WATCHERS: usize = 8;
 
-/// So many places are kept in any case.
+/// The memory of this many clients is kept even when no client is left.
 const SPARE: usize = 64;
 
-/// A client, from when it asks until it leaves.
+/// A client, from its request until it leaves.
 #[derive(Debug)]
 pub(super) struct Client {
-    /// The lock, by its place in the table.
+    /// The lock, by its index in the table.
     pub(super) lock: u32,
-    /// The session for which it asks.
+    /// The number of its session; 0 if it has none.
     pub(super) session: u64,
-    /// When it asked, or went inside: nanoseconds since the node started, half as long as a
-    /// [`Duration`].
+    /// When it made its request or entered, in nanoseconds since the node started. This takes half
+    /// the memory of a [`Duration`].
     since: u64,
     state: State,
-    /// The one who waits for it to enter, or those who wait for it to lose its lock.
+    /// While the client waits: the waker of the task that waits for it. While it is inside: the
+    /// wakers of the tasks that watch for the loss of its lock.
     wakers: SmallVec<[Waker; 1]>,
 }
 
@@ -47,17 +49,18 @@ pub(super) struct Client {
 enum State {
     Waiting,
     Inside(Fence),
-    /// Kept small: few ever get here. The fence is that of a client that was inside.
-    Ended(Box<(Ended, Option<Fence>)>),
+    /// Boxed to keep clients small, because few ever get here. The fence is that of a client that
+    /// was inside.
+    Ended(Box<(ClientEnd, Option<Fence>)>),
 }
 
 impl Client {
-    /// When it asked, or went inside.
+    /// When it made its request or entered, as the time since the node started.
     pub(super) fn since(&self) -> Duration {
         Duration::from_nanos(self.since)
     }
 
-    /// The fence of a client that is inside, or was until its lock broke.
+    /// The fence of a client that is inside, or was inside until it lost its lock.
     pub(super) fn fence(&self) -> Option<Fence> {
         match &self.state {
             State::Waiting => None,
@@ -72,7 +75,7 @@ impl Client {
 pub(super) struct Clients(Slab<Client>);
 
 impl Clients {
-    /// Somebody asks.
+    /// Add a client that waits.
     pub(super) fn add(&mut self, lock: u32, session: u64, now: Duration) -> ClientId {
         let (since, state, wakers) = (nanoseconds(now), State::Waiting, SmallVec::new());
         let at = self.0.insert(Client { lock, session, since, state, wakers });
@@ -83,17 +86,17 @@ impl Clients {
         self.0.get(client.0 as usize)
     }
 
-    /// Somebody has left: the lock that it was a client of comes back.
-    pub(super) fn remove(&mut self, client: ClientId, out: &mut Out) -> Option<u32> {
+    /// Remove a client. Returns the index of its lock.
+    pub(super) fn remove(&mut self, client: ClientId, out: &mut ShardEffects) -> Option<u32> {
         let gone = self.0.try_remove(client.0 as usize)?;
-        out.spent.extend(gone.wakers);
+        out.discarded.extend(gone.wakers);
         if self.0.is_empty() && self.0.capacity() > SPARE {
-            self.0 = Slab::new(); // What many of them needed is given back.
+            self.0 = Slab::new(); // Give back the memory of many clients.
         }
         Some(gone.lock)
     }
 
-    /// A waiting client goes inside.
+    /// Let a waiting client enter.
     pub(super) fn enter(
         &mut self,
         client: ClientId,
@@ -107,46 +110,53 @@ impl Clients {
         wakers.extend(client.wakers.drain(..));
     }
 
-    /// A client will never be inside, or is so no more.
-    pub(super) fn end(&mut self, client: ClientId, why: Ended, wakers: &mut Vec<Waker>) {
+    /// End a client that will never enter, or is not inside any more.
+    pub(super) fn end(&mut self, client: ClientId, why: ClientEnd, wakers: &mut Vec<Waker>) {
         if let Some(client) = self.0.get_mut(client.0 as usize) {
             client.end(why, wakers);
         }
     }
 
-    /// A client that is inside of this lock is so no more.
-    pub(super) fn lose(&mut self, client: ClientId, lock: &Name, why: Ended, out: &mut Out) {
+    /// Take this lock from a client.
+    pub(super) fn lose(
+        &mut self,
+        client: ClientId,
+        lock: &Name,
+        why: ClientEnd,
+        out: &mut ShardEffects,
+    ) {
         if let Some(client) = self.0.get_mut(client.0 as usize) {
             client.lose(lock, why, out);
         }
     }
 
-    /// None of the clients, each of the lock at that place, will ever be inside again.
+    /// Take the locks from all clients. `name` gives the name of the lock at an index.
     pub(super) fn end_all<'a>(
         &mut self,
         name: impl Fn(u32) -> &'a Name,
-        why: Ended,
-        out: &mut Out,
+        why: ClientEnd,
+        out: &mut ShardEffects,
     ) {
         for (_, client) in &mut self.0 {
             client.lose(name(client.lock), why, out);
         }
     }
 
-    /// Is a client that was waiting inside? If not, `waker` hears of it, and no other.
+    /// Is a client that was waiting inside now? If not, `waker` replaces the waker that is called
+    /// when it is.
     pub(super) fn poll(
         &mut self,
         client: ClientId,
         waker: &Waker,
-        out: &mut Out,
-    ) -> Poll<Result<Fence, Ended>> {
+        out: &mut ShardEffects,
+    ) -> Poll<Result<Fence, ClientEnd>> {
         let Some(client) = self.0.get_mut(client.0 as usize) else {
-            return Poll::Ready(Err(Ended::Lost));
+            return Poll::Ready(Err(ClientEnd::Lost));
         };
         match &client.state {
             State::Waiting => {
                 if !client.knows(waker) {
-                    out.spent.extend(client.wakers.drain(..));
+                    out.discarded.extend(client.wakers.drain(..));
                     client.wakers.push(waker.clone());
                 }
                 Poll::Pending
@@ -156,22 +166,22 @@ impl Clients {
         }
     }
 
-    /// Is a client that was inside so no more? If it still is, `waker` hears of it.
+    /// Has a client that was inside lost its lock? If not, `waker` is called when it does.
     pub(super) fn poll_lost(
         &mut self,
         client: ClientId,
         waker: &Waker,
-        out: &mut Out,
-    ) -> Poll<Ended> {
+        out: &mut ShardEffects,
+    ) -> Poll<ClientEnd> {
         let Some(client) = self.0.get_mut(client.0 as usize) else {
-            return Poll::Ready(Ended::Lost);
+            return Poll::Ready(ClientEnd::Lost);
         };
         if let State::Ended(ended) = &client.state {
             return Poll::Ready(ended.0);
         }
         if !client.knows(waker) {
             if client.wakers.len() >= WATCHERS {
-                // Those who still want to know will say so again.
+                // Tasks that still watch will register again.
                 out.wakers.extend(client.wakers.drain(..));
             }
             client.wakers.push(waker.clone());
@@ -189,14 +199,14 @@ impl Client {
         self.wakers.iter().any(|known| known.will_wake(waker))
     }
 
-    fn lose(&mut self, lock: &Name, why: Ended, out: &mut Out) {
+    fn lose(&mut self, lock: &Name, why: ClientEnd, out: &mut ShardEffects) {
         if let State::Inside(fence) = self.state {
-            out.lost.push(LostBy { session: self.session, lock: lock.clone(), fence });
+            out.lost.push(LostGrant { session: self.session, lock: lock.clone(), fence });
         }
         self.end(why, &mut out.wakers);
     }
 
-    fn end(&mut self, why: Ended, wakers: &mut Vec<Waker>) {
+    fn end(&mut self, why: ClientEnd, wakers: &mut Vec<Waker>) {
         if !self.is_ended() {
             self.state = State::Ended(Box::new((why, self.fence())));
             wakers.extend(self.wakers.drain(..));
@@ -204,7 +214,7 @@ impl Client {
     }
 }
 
-/// A time since the node started, which will not run for 584 years.
+/// A time since the node started, in nanoseconds. 64 bits suffice for 584 years.
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

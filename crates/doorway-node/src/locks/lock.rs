@@ -1,37 +1,40 @@
-//! One lock at one node: the algorithm, and the clients that queue in front of it.
+//! One lock at one node: the state machine of its algorithm, and the queue of clients in front of
+//! it.
 //!
-//! The clients of a node pass the lock among themselves without a message. While another node waits
-//! they may do so only so many times; then the lock moves on. A client may give up at any moment:
-//! the algorithm never learns of it, for a grant that nobody wants is released at once.
+//! The clients of a node pass the lock among themselves without a message. While another node
+//! waits, they may do so only a limited number of times; then the lock moves on. A client may give
+//! up at any time. The algorithm never learns of that: a grant that no client wants is released at
+//! once.
 
 use std::collections::VecDeque;
 
 use doorway_core::{Mode, NodeId, NodeSet};
 use smallvec::SmallVec;
 
+use super::event::LockEvent;
 use super::machine::{Fault, Machine, Sends};
-use super::record::Did;
 use super::rule::Rule;
 
-/// A client of this node, from when it asks until it leaves.
+/// The number of a client of this node, from its request until it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u32);
 
-/// What came of a step: messages to send, and clients that are now inside, both in order.
+/// What a call to a lock leads to: messages to send, and clients that are now inside, both in
+/// order.
 #[derive(Clone, Debug, Default)]
-pub struct Moves {
-    /// The messages.
+pub struct LockEffects {
+    /// The messages to send.
     pub sends: Sends,
-    /// The clients.
+    /// The clients that are now inside.
     pub granted: Vec<ClientId>,
-    /// How often the algorithm let the node in for them; all other grants passed between clients.
+    /// How many times the algorithm let the node enter. The other grants passed between clients.
     pub entries: u32,
-    /// What the machine did, if that is to be written down.
-    pub record: Option<Vec<Did>>,
+    /// The events of the lock, if they are recorded.
+    pub record: Option<Vec<LockEvent>>,
 }
 
-impl Moves {
-    /// Forget what was to be done, keeping the buffers; what happened has happened.
+impl LockEffects {
+    /// Clear everything but the recorded events, and keep the buffers.
     pub fn clear(&mut self) {
         self.sends.clear();
         self.granted.clear();
@@ -39,23 +42,25 @@ impl Moves {
     }
 }
 
-/// A lock at this node. Between two views it has no machine: clients queue and leave, and nobody
-/// enters.
+/// A lock at this node. Between two views it has no state machine: clients may queue and leave, and
+/// none enters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lock<M: ?Sized> {
     machine: Option<Box<M>>,
     inside: SmallVec<[(ClientId, Mode); 1]>,
-    /// Only while somebody waits or a request is open, for most locks are free or held in peace.
+    /// Present only while a client waits or a request of this node is open, because most locks are
+    /// free or held without contention.
     wait: Option<Box<Wait>>,
-    /// Grants since the node entered, or since nobody else was waiting.
+    /// Grants since the node entered, or since no other node was waiting.
     turns: u32,
 }
 
-/// What a lock remembers while it is waited for.
+/// What a lock needs while clients wait for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Wait {
     queue: VecDeque<(ClientId, Mode)>,
-    /// To whom a message went since the open request was made, with nothing heard of them since.
+    /// The nodes to which a message was sent since the open request was made, and from which
+    /// nothing was heard since.
     unheard: NodeSet,
 }
 
@@ -66,10 +71,15 @@ impl<M: ?Sized> Default for Lock<M> {
 }
 
 impl<M: Machine + ?Sized> Lock<M> {
-    /// Start in a new view with `machine`, which has just begun; what it sent as it began is already
-    /// in `out`. The lock is released for clients that left since the last view, and requested
-    /// again for those that wait.
-    pub fn start(&mut self, rule: &Rule, machine: Box<M>, out: &mut Moves) -> Result<(), Fault> {
+    /// Start in a new view with `machine`, which has just begun. What it sent as it began is
+    /// already in `out`. The lock is released for clients that left since the last view, and
+    /// requested again for those that wait.
+    pub fn start(
+        &mut self,
+        rule: &Rule,
+        machine: Box<M>,
+        out: &mut LockEffects,
+    ) -> Result<(), Fault> {
         self.machine = Some(machine);
         self.turns = 0;
         if let Some(wait) = &mut self.wait {
@@ -78,13 +88,13 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.settle(rule, out)
     }
 
-    /// The view ends: from now on nobody enters.
+    /// End the view: from now on no client enters.
     pub fn stop(&mut self) {
         self.machine = None;
     }
 
-    /// A client was inside before this process began, and still is: possible before the first view
-    /// alone, and only beside those with whom it can have been inside.
+    /// Put a client inside that held the lock before this process started. That is possible only
+    /// before the first view, and only beside clients that can have been inside at the same time.
     pub fn reclaim(&mut self, rule: &Rule, client: ClientId, mode: Mode) -> bool {
         let room = if rule.info.permits {
             self.inside.len() < rule.group.permits() as usize
@@ -99,19 +109,19 @@ impl<M: Machine + ?Sized> Lock<M> {
         room
     }
 
-    /// What the clients of this node hold: the mode, and how many permits.
+    /// What the clients of this node hold: the mode, and the number of permits.
     pub fn holding(&self, rule: &Rule) -> Option<(Mode, u32)> {
         let (_, mode) = self.inside.first()?;
         Some((*mode, if rule.info.permits { self.inside.len() as u32 } else { 1 }))
     }
 
-    /// A client wants in.
+    /// A client requests the lock.
     pub fn acquire(
         &mut self,
         rule: &Rule,
         client: ClientId,
         mode: Mode,
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> Result<(), Fault> {
         if self.waiters() == 0 && self.enter_at_once(rule, client, mode, out)? {
             return Ok(());
@@ -120,13 +130,13 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.settle(rule, out)
     }
 
-    /// The way of a client that meets nobody: it never queues, so it costs no memory.
+    /// The fast path for a lock without contention: the client never queues, so it costs no memory.
     fn enter_at_once(
         &mut self,
         rule: &Rule,
         client: ClientId,
         mode: Mode,
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> Result<bool, Fault> {
         let Some(machine) = self.machine.as_mut() else { return Ok(false) };
         if machine.may_acquire(&rule.group, mode) {
@@ -136,19 +146,19 @@ impl<M: Machine + ?Sized> Lock<M> {
                 self.turns = 0;
                 out.entries += 1;
             }
-            self.note_sends(sent, out);
-            self.record(|| Did::Acquire(mode), entered, sent, out);
+            self.track_unheard(sent, out);
+            self.record(|| LockEvent::Acquire(mode), entered, sent, out);
         }
         Ok(self.admit_if_room(rule, client, mode, out))
     }
 
-    /// A client wants in if that is possible this very moment, without a message.
+    /// A client requests the lock, but only if it can enter immediately and without a message.
     pub fn try_acquire(
         &mut self,
         rule: &Rule,
         client: ClientId,
         mode: Mode,
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> Result<(), Fault> {
         if self.waiters() > 0 {
             return Ok(());
@@ -157,14 +167,20 @@ impl<M: Machine + ?Sized> Lock<M> {
         if machine.may_acquire(&rule.group, mode) && machine.try_acquire(&rule.group, mode)? {
             self.turns = 0;
             out.entries += 1;
-            self.record(|| Did::Acquire(mode), true, out.sends.len(), out);
+            self.record(|| LockEvent::Acquire(mode), true, out.sends.len(), out);
         }
         self.admit_if_room(rule, client, mode, out);
         Ok(())
     }
 
-    /// A client leaves: it was inside, or it gives up. Whether it was here at all comes back.
-    pub fn leave(&mut self, rule: &Rule, client: ClientId, out: &mut Moves) -> Result<bool, Fault> {
+    /// A client leaves: it was inside, or it gives up waiting. Returns whether it was inside or
+    /// waiting.
+    pub fn leave(
+        &mut self,
+        rule: &Rule,
+        client: ClientId,
+        out: &mut LockEffects,
+    ) -> Result<bool, Fault> {
         if let Some(at) = self.inside.iter().position(|(inside, _)| *inside == client) {
             self.inside.remove(at);
         } else if let (Some(at), Some(wait)) = (self.place(client), &mut self.wait) {
@@ -176,13 +192,13 @@ impl<M: Machine + ?Sized> Lock<M> {
         Ok(true)
     }
 
-    /// A message of a peer has arrived.
+    /// A message of another member has arrived.
     pub fn receive(
         &mut self,
         rule: &Rule,
         from: NodeId,
         payload: &[u8],
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> Result<(), Fault> {
         let Some(machine) = self.machine.as_mut() else { return Ok(()) };
         let sent = out.sends.len();
@@ -190,14 +206,14 @@ impl<M: Machine + ?Sized> Lock<M> {
         if let Some(wait) = &mut self.wait {
             wait.unheard.remove(from);
         }
-        self.note(entered, sent, out);
-        self.record(|| Did::Receive { from }, entered, sent, out);
+        self.account(entered, sent, out);
+        self.record(|| LockEvent::Receive { from }, entered, sent, out);
         self.settle(rule, out)
     }
 
-    /// The one place where it is decided what to do next: let a client in, give back what nobody
-    /// can use, or ask.
-    fn settle(&mut self, rule: &Rule, out: &mut Moves) -> Result<(), Fault> {
+    /// Decide what to do next, until there is nothing left to do: let a client enter, release what
+    /// no client can use, or ask for the lock. Every decision is made here.
+    fn settle(&mut self, rule: &Rule, out: &mut LockEffects) -> Result<(), Fault> {
         loop {
             while let Some((client, mode)) = self.first()
                 && self.admit_if_room(rule, client, mode, out)
@@ -209,21 +225,22 @@ impl<M: Machine + ?Sized> Lock<M> {
             let next = self.first().map(|(_, mode)| mode);
             let Some(machine) = self.machine.as_mut() else { return Ok(()) };
             let sent = out.sends.len();
-            let (entered, did) = if spare {
-                (machine.release(&rule.group, &mut out.sends)?, Did::Release)
+            let (entered, event) = if spare {
+                (machine.release(&rule.group, &mut out.sends)?, LockEvent::Release)
             } else if let Some(mode) = next
                 && machine.may_acquire(&rule.group, mode)
             {
-                (machine.acquire(&rule.group, mode, &mut out.sends)?, Did::Acquire(mode))
+                (machine.acquire(&rule.group, mode, &mut out.sends)?, LockEvent::Acquire(mode))
             } else {
                 return Ok(());
             };
-            self.note(entered, sent, out);
-            self.record(|| did, entered, sent, out);
+            self.account(entered, sent, out);
+            self.record(|| event, entered, sent, out);
         }
     }
 
-    /// Is there room for one more of this mode under what the node holds, and is it our turn?
+    /// May one more client enter in this mode? The node must hold enough, and the lock must not be
+    /// due to another node.
     fn admits(&self, rule: &Rule, mode: Mode) -> bool {
         let Some(machine) = self.machine.as_ref() else { return false };
         let room = if rule.info.permits || self.inside.is_empty() {
@@ -234,7 +251,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         room && (self.turns == 0 || self.turns <= rule.handovers || !machine.wanted())
     }
 
-    /// Does the node hold something that no client uses?
+    /// Does the node hold a permit that no client uses?
     fn spare(&self, rule: &Rule) -> bool {
         let used = if rule.info.permits { self.inside.len() } else { self.inside.len().min(1) };
         self.machine.as_ref().is_some_and(|machine| machine.held() as usize > used)
@@ -245,7 +262,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         rule: &Rule,
         client: ClientId,
         mode: Mode,
-        out: &mut Moves,
+        out: &mut LockEffects,
     ) -> bool {
         let admits = self.admits(rule, mode);
         if admits {
@@ -257,29 +274,39 @@ impl<M: Machine + ?Sized> Lock<M> {
         admits
     }
 
-    /// Remember what the machine did: whether it entered, and what it sent after the first `sent`.
-    fn note(&mut self, entered: bool, sent: usize, out: &mut Moves) {
+    /// Account for a step of the state machine: whether it entered, and what it sent after the
+    /// first `sent` messages.
+    fn account(&mut self, entered: bool, sent: usize, out: &mut LockEffects) {
         if entered {
             out.entries += 1;
-            // An entry that nobody uses is given back, and is no turn for those who hold permits.
+            // An entry that no client uses is released at once. It must not reset the count of the
+            // clients that hold other permits.
             if self.waiters() > 0 {
                 self.turns = 0;
             }
         }
-        self.note_sends(sent, out);
+        self.track_unheard(sent, out);
     }
 
-    /// Write down a step of the machine, if that is wanted: what happened to it, and what it did.
-    fn record(&self, what: impl FnOnce() -> Did, entered: bool, sent: usize, out: &mut Moves) {
+    /// Record a step of the state machine, if a recording is made: what happened to it, and what it
+    /// did.
+    fn record(
+        &self,
+        what: impl FnOnce() -> LockEvent,
+        entered: bool,
+        sent: usize,
+        out: &mut LockEffects,
+    ) {
         let (Some(record), Some(machine)) = (&mut out.record, &self.machine) else { return };
         record.push(what());
-        record.extend(entered.then_some(Did::Enter));
+        record.extend(entered.then_some(LockEvent::Enter));
         for (to, payload) in &out.sends[sent..] {
-            record.push(Did::Send { to: *to, message: machine.show(payload) });
+            record.push(LockEvent::Send { to: *to, message: machine.show(payload) });
         }
     }
 
-    fn note_sends(&mut self, sent: usize, out: &Moves) {
+    /// Remember the nodes to which the last step has sent something, while a request is open.
+    fn track_unheard(&mut self, sent: usize, out: &LockEffects) {
         if self.machine.as_ref().is_some_and(|machine| machine.waiting().is_some()) {
             let unheard = &mut self.wait.get_or_insert_default().unheard;
             for (to, _) in &out.sends[sent..] {
@@ -290,7 +317,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         }
     }
 
-    /// The place of a waiting client in the queue, 0 being the next of this node.
+    /// The place of a waiting client in the queue of this node, counted from 0.
     pub fn place(&self, client: ClientId) -> Option<usize> {
         self.queue().position(|(waiting, _)| waiting == client)
     }
@@ -314,24 +341,25 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.wait.as_ref().and_then(|wait| wait.queue.front().copied())
     }
 
-    /// Those who were sent something for the open request and have not answered since.
+    /// The nodes to which something was sent for the open request, and from which nothing was heard
+    /// since.
     pub fn unheard(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.wait.iter().flat_map(|wait| wait.unheard.iter())
     }
 
-    /// The machine, if a view is running.
+    /// The state machine, if a view is running.
     pub fn machine(&self) -> Option<&M> {
         self.machine.as_deref()
     }
 
-    /// Has this node no client here?
-    pub fn idle(&self) -> bool {
+    /// Is the lock without clients of this node?
+    pub fn is_idle(&self) -> bool {
         self.inside.is_empty() && self.waiters() == 0
     }
 
-    /// If the lock may be forgotten: from where it must start again.
+    /// If the lock may be removed from memory: the number from which it must start again.
     pub fn floor(&self) -> Option<u64> {
-        if !self.idle() {
+        if !self.is_idle() {
             return None;
         }
         self.machine.as_ref().map_or(Some(0), |machine| machine.floor())

@@ -1,44 +1,45 @@
-//! An algorithm behind a door that speaks bytes: all that the service knows of the algorithms.
+//! The state machine of an algorithm behind a trait whose messages are bytes. This is all that the
+//! service knows of the algorithms.
 
 use std::fmt::Debug;
 
 use doorway_core::{Algorithm, Breach, Effects, Group, Input, Member, Mode, NodeId, Start};
 use smallvec::SmallVec;
 
-/// A message of an algorithm as it crosses the network. Most fit into the value itself.
+/// An encoded message of an algorithm. Most fit into the value itself, without a heap allocation.
 pub type Payload = SmallVec<[u8; 24]>;
 
-/// Messages to other nodes, in the order in which they must leave.
+/// Messages to other nodes, in the order in which they must be sent.
 pub type Sends = Vec<(NodeId, Payload)>;
 
-/// Why a machine would not do as it was told. What a peer sent is then dropped and changed nothing;
-/// a breach is a mistake of ours, after which the lock is not to be used.
+/// Why a state machine refused a step. A refused message of a peer is dropped and changes nothing.
+/// A breach is a defect of this program, after which the lock must not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The bytes are no message of the algorithm.
-    #[error("the bytes are no message of this algorithm")]
+    /// The bytes are not a message of the algorithm.
+    #[error("the bytes are not a message of this algorithm")]
     Undecodable,
     /// No correct peer sends this message now.
-    #[error("no correct peer sends this: {0}")]
+    #[error("no correct member sends this message now: {0}")]
     Rejected(&'static str),
     /// The algorithm broke its contract.
     #[error("the algorithm broke its contract: {0:?}")]
     Breached(Breach),
 }
 
-/// One node's part in one lock. Every step says whether it led inside.
+/// One node's part in one lock. Every step returns whether the node entered.
 pub trait Machine: Debug + Send {
-    /// Ask to be let in.
+    /// Ask for the lock.
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Sends) -> Result<bool, Fault>;
 
-    /// Go inside if that takes no message; otherwise nothing happens.
+    /// Enter if that takes no message; otherwise change nothing.
     fn try_acquire(&mut self, group: &Group, mode: Mode) -> Result<bool, Fault>;
 
-    /// Leave, or give back one permit.
+    /// Release the lock, or give back one permit.
     fn release(&mut self, group: &Group, out: &mut Sends) -> Result<bool, Fault>;
 
-    /// A message of a peer has arrived.
+    /// Handle a message of another member.
     fn receive(
         &mut self,
         group: &Group,
@@ -47,29 +48,30 @@ pub trait Machine: Debug + Send {
         out: &mut Sends,
     ) -> Result<bool, Fault>;
 
-    /// May a request be made now?
+    /// May the node ask for the lock now?
     fn may_acquire(&self, group: &Group, mode: Mode) -> bool;
 
-    /// The mode of the open request.
+    /// The mode of the open request, if there is one.
     fn waiting(&self) -> Option<Mode>;
 
-    /// How many permits are held: 0 outside.
+    /// How many permits the node holds; 0 while it is outside.
     fn held(&self) -> u32;
 
-    /// The mode of what is held.
+    /// The mode in which the lock is held.
     fn mode(&self) -> Mode;
 
-    /// May another node be waiting for this one?
+    /// May another node be waiting for this node to release the lock?
     fn wanted(&self) -> bool;
 
-    /// From where to start again if forgotten now; `None`: not to be forgotten.
+    /// The number from which the lock must start again if it is removed from memory now; `None` if
+    /// it must stay in memory.
     fn floor(&self) -> Option<u64>;
 
-    /// A message as a person reads it.
+    /// A message in a form for people.
     fn show(&self, payload: &[u8]) -> String;
 }
 
-/// The machine of one algorithm.
+/// The state machine of one algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Typed<A>(Member<A>);
 
@@ -111,7 +113,7 @@ impl<A: Algorithm> Machine for Typed<A> {
     }
 
     fn try_acquire(&mut self, group: &Group, mode: Mode) -> Result<bool, Fault> {
-        // No algorithm can say beforehand what it would send, but a copy of it can try.
+        // An algorithm cannot say in advance what it would send, so a copy of it tries.
         let mut trial = self.clone();
         let mut sends = Sends::new();
         let entered = trial.step(group, Input::Acquire(mode), &mut sends)? && sends.is_empty();
@@ -173,7 +175,7 @@ fn send<M: serde::Serialize>(mut effects: Effects<M>, out: &mut Sends) {
 fn encode(message: &impl serde::Serialize) -> Payload {
     let flavor = postcard::ser_flavors::ExtendFlavor::new(Payload::new());
     postcard::serialize_with_flavor(message, flavor)
-        .expect("messages are plain data, for which there is room in memory")
+        .expect("encoding plain data into memory cannot fail")
 }
 
 fn decode<A: Algorithm>(payload: &[u8]) -> Option<A::Message> {

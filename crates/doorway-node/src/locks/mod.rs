@@ -1,24 +1,26 @@
-//! Named locks at one node, without clock, network or threads: all of it can be checked.
+//! Named locks at one node, without clock, network or threads, so that tests can explore them.
 
 mod clients;
 mod counters;
-mod kept;
+mod early;
+mod effects;
+mod event;
 mod lock;
 mod machine;
 mod reclaim;
-mod record;
 mod report;
 mod rule;
 mod shard;
 mod table;
 mod view;
 
-pub use clients::Ended;
-pub use counters::Counters;
-pub use lock::{ClientId, Lock, Moves};
+pub use clients::ClientEnd;
+pub use counters::LockCounters;
+pub use effects::{LostGrant, ShardEffects};
+pub use event::{LockEvent, Record};
+pub use lock::{ClientId, Lock, LockEffects};
 pub use machine::{Fault, Machine, Payload, Sends, Typed};
-pub use reclaim::Unclaimed;
-pub use record::{Did, Record};
+pub use reclaim::ReclaimRefusal;
 pub use rule::{Rule, RuleError, served};
-pub use shard::{Ask, LostBy, Out, Setup, Shard};
+pub use shard::{LockRequest, Setup, Shard};
 pub use table::Slot;

@@ -1,19 +1,20 @@
-//! What a shard tells of itself: who waits for what, and what it has counted.
+//! Reports of a shard: its clients and its counters.
 
 use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_protocol::Name;
 
-use super::counters::Counters;
+use super::counters::LockCounters;
 use super::lock::ClientId;
 use super::machine::Machine;
 use super::shard::Shard;
 use super::table::{Entry, Slot};
-use crate::wire::{ClientReport, Stand};
+use crate::messages::{ClientReport, ClientStatus};
 
 impl Shard {
-    /// The clients of one lock; or of all locks for which somebody waits, here or elsewhere.
+    /// The clients of one lock; or the clients of all locks for which any client waits, at this
+    /// node or another.
     pub fn reports(&self, only: Option<&Name>, now: Duration) -> Vec<ClientReport> {
         let mut reports = Vec::new();
         match only {
@@ -31,9 +32,9 @@ impl Shard {
         reports
     }
 
-    /// The names of all locks with clients here.
+    /// The names of all locks that have clients at this node.
     pub fn busy(&self) -> impl Iterator<Item = &Name> {
-        self.table.iter().filter(|entry| !entry.lock.idle()).map(|entry| &entry.name)
+        self.table.iter().filter(|entry| !entry.lock.is_idle()).map(|entry| &entry.name)
     }
 
     /// How many clients wait for one lock.
@@ -49,23 +50,24 @@ impl Shard {
                 lock: entry.name.clone(),
                 session: client.session,
                 mode,
-                stand: client.fence().map_or(Stand::Waiting(place), Stand::Inside),
+                status: client.fence().map_or(ClientStatus::Waiting(place), ClientStatus::Inside),
                 since_ms: u64::try_from(since).unwrap_or(u64::MAX),
-                client: None, // A shard knows sessions by their numbers.
+                client: None, // A shard knows only the numbers of sessions.
             });
         };
         entry.lock.inside().for_each(|(client, mode)| push(client, mode, 0));
         entry.lock.queue().zip(0..).for_each(|((client, mode), place)| push(client, mode, place));
     }
 
-    /// Those who were asked for the request of this node and have not answered since.
+    /// The nodes to which something was sent for this node's request, and from which nothing was
+    /// heard since.
     pub fn unheard(&self, name: &Name) -> Vec<NodeId> {
         let entry = self.table.find(name);
         entry.into_iter().flat_map(|entry| entry.lock.unheard()).collect()
     }
 
-    /// What was counted under each rule.
-    pub fn counters(&self) -> Vec<Counters> {
+    /// The counters of each rule.
+    pub fn counters(&self) -> Vec<LockCounters> {
         let mut counters = self.counters.clone();
         for entry in self.table.iter() {
             counters[entry.rule as usize].kept += 1;

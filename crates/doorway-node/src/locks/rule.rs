@@ -1,18 +1,19 @@
-//! Which algorithm serves which names.
+//! Rules: with which algorithm, and how, a set of locks is served.
 
 use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Group, Info, NodeId, Shape, Start};
 
 use super::machine::{Fault, Machine, Sends, Typed};
 
-/// The algorithm of a set of names, ready to begin.
+/// How a set of locks is served: the algorithm, and the group arranged for it.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// What the algorithm says of itself.
+    /// The description of the algorithm.
     pub info: Info,
-    /// The members, arranged as it needs them.
+    /// The group, arranged as the algorithm needs it.
     pub group: Group,
-    /// How often the lock may pass between clients of one node while another node waits.
+    /// How many times in a row the lock may pass between clients of one node while another node
+    /// waits.
     pub handovers: u32,
     begin: Begin,
 }
@@ -20,14 +21,14 @@ pub struct Rule {
 /// Begins one algorithm at a node.
 type Begin = fn(NodeId, &Group, &Start, &mut Sends) -> Result<Box<dyn Machine>, Fault>;
 
-/// Why there is no such rule.
+/// Why a rule cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
     /// No algorithm has this name.
     #[error("no algorithm is called `{0}`; `doorway list` shows all")]
     Unknown(String),
-    /// The algorithm is not for a service.
+    /// The algorithm cannot be used by a lock service.
     #[error("`{0}` is not offered as a service; served are {served}", served = served().join(", "))]
     NotServed(String),
     /// The group cannot be arranged as the algorithm needs it.
@@ -36,7 +37,8 @@ pub enum RuleError {
 }
 
 impl Rule {
-    /// The rule by which `algorithm` serves `permits` clients at once in a group of `size` nodes.
+    /// Make the rule by which `algorithm` serves `permits` clients at once in a group of `size`
+    /// nodes.
     pub fn new(
         algorithm: &str,
         size: usize,
@@ -48,7 +50,7 @@ impl Rule {
         if !info.served {
             return Err(RuleError::NotServed(algorithm.to_owned()));
         }
-        // One node may hold all permits, for all clients that want one may be its own.
+        // One node may hold all permits, because all clients that want one may be its own.
         let several = (permits != 1).then_some(permits);
         let shape = Shape { permits: several, seats: several, ..Shape::default() };
         let group = info.group(size, &shape).map_err(RuleError::Group)?;
@@ -65,17 +67,18 @@ impl Rule {
     ) -> Result<Box<dyn Machine>, Fault> {
         start
             .check(&self.info, &self.group)
-            .map_err(|_| Fault::Rejected("the members cannot hold together what they say"))?;
+            .map_err(|_| Fault::Rejected("the members claim holdings that exclude each other"))?;
         (self.begin)(me, &self.group, start, out)
     }
 }
 
-/// The names of the algorithms that may serve.
+/// The names of all algorithms that a node can serve locks with.
 pub fn served() -> Vec<&'static str> {
     let served = algorithms::ALL.iter().filter(|entry| entry.info.served);
     served.map(|entry| entry.info.name).collect()
 }
 
+/// Finds how to begin the algorithm of a name.
 struct FindBegin;
 
 impl Task for FindBegin {
@@ -97,7 +100,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::locks::{Ask, Did, Out, Setup, Shard};
+    use crate::locks::{LockEvent, LockRequest, Setup, Shard, ShardEffects};
 
     /// An algorithm that greets every other node as it begins, and then lets everyone in.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -148,19 +151,19 @@ mod tests {
         let mut shard = Shard::new(Arc::new(setup));
         shard.record();
         shard.stop(1);
-        let mut out = Out::default();
+        let mut out = ShardEffects::default();
         shard.start(1, Vec::new(), Duration::ZERO, &mut out);
-        assert!(out.steps.is_empty(), "no lock has begun yet");
+        assert!(out.messages.is_empty(), "no lock has begun yet");
 
         let slot = shard.open(&Name::new("orders").expect("a name"), 0);
-        let ask = Ask { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
-        let (_, fence) = shard.acquire(slot, ask, &mut out);
+        let request = LockRequest { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
+        let (_, fence) = shard.acquire(slot, request, &mut out);
         assert!(fence.is_some());
-        let sent = out.steps.iter().map(|(to, step)| (*to, step.payload.as_slice()));
+        let sent = out.messages.iter().map(|(to, message)| (*to, message.payload.as_slice()));
         assert_eq!(sent.collect::<Vec<_>>(), [(NodeId(1), &[0][..]), (NodeId(2), &[0])]);
 
-        let hello = |to| Did::Send { to: NodeId(to), message: "Hello".to_owned() };
-        let expected = [Did::Begin(Start::default()), hello(1), hello(2)];
-        assert_eq!(out.records[0].did, expected);
+        let hello = |to| LockEvent::Send { to: NodeId(to), message: "Hello".to_owned() };
+        let expected = [LockEvent::Begin(Start::default()), hello(1), hello(2)];
+        assert_eq!(out.records[0].events, expected);
     }
 }

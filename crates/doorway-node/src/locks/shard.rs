@@ -1,157 +1,148 @@
-//! A shard: many named locks of one node, under one clock and in one view.
+//! A shard: many named locks of one node, with one clock and in one view.
 //!
-//! Everything that happens to a shard is a call, and what is to be done about it is put into an
-//! [`Out`]. Between two views clients queue and leave, and nobody enters.
+//! Everything that happens to a shard is a method call, and the call puts what the node has to do
+//! about it into [`ShardEffects`]. Between two views clients may queue and leave, and none enters.
 
+use std::iter::once;
 use std::mem::take;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use doorway_core::{Holder, Mode, NodeId};
+use doorway_core::{Holder, Mode, NodeId, Start};
 use doorway_protocol::{Fence, Name};
 use rustc_hash::FxHashMap;
 
-use super::clients::{Client, Clients, Ended};
-use super::counters::Counters;
-use super::kept::Kept;
-use super::lock::{ClientId, Lock, Moves};
-use super::machine::{Fault, Machine};
-use super::record::{Did, Record};
+use super::clients::{Client, ClientEnd, Clients};
+use super::counters::LockCounters;
+use super::early::EarlyMessages;
+use super::effects::ShardEffects;
+use super::event::{LockEvent, Record};
+use super::lock::{ClientId, Lock, LockEffects};
+use super::machine::{Fault, Machine, Sends};
 use super::rule::Rule;
 use super::table::{Slot, Table};
-use super::view::Run;
-use crate::wire::Step;
+use crate::messages::AlgorithmMessage;
 
-/// Who was inside each lock as a view began; never listed, so its order plays no part.
+/// Which members held each lock as a view began. The map is never iterated, so its order does not
+/// matter.
 pub(super) type Holders = FxHashMap<Name, Vec<Holder>>;
 
-/// What all shards of a node have in common.
+/// What all shards of a node share.
 #[derive(Debug)]
 pub struct Setup {
-    /// Who this is.
+    /// The number of this node.
     pub me: NodeId,
-    /// The rules, by which names are served.
+    /// The rules by which locks are served.
     pub rules: Vec<Rule>,
-    /// How many idle locks a shard keeps before it forgets old ones.
+    /// How many idle locks a shard keeps in memory before it forgets old ones.
     pub keep_idle: usize,
 }
 
-/// A client wants in.
+/// A client's request for a lock.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
-    /// How. Whoever would share what its rule cannot share would wait for ever, and is turned away
-    /// before.
+pub struct LockRequest {
+    /// The mode. A shared request for a lock without a shared mode would wait forever, so the
+    /// caller must refuse it before.
     pub mode: Mode,
-    /// For which session, a number of this node.
+    /// The number of the session at this node; 0 if there is none.
     pub session: u64,
     /// The time since the node started.
     pub now: Duration,
 }
 
-/// A session was inside of a lock, under this fence, and has lost it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostBy {
-    /// The session, by its number at this node; none has the number 0.
-    pub session: u64,
-    /// The lock.
-    pub lock: Name,
-    /// The fence.
-    pub fence: Fence,
+/// The state of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShardState {
+    /// It has stopped for its target view and waits for that view to start.
+    Stopped,
+    /// Its target view is running.
+    Running,
+    /// It cannot go on in its target view and waits for a newer one.
+    Exhausted,
+    /// The node has stopped.
+    Ended,
 }
 
-/// What is to be done about what happened.
-#[derive(Debug, Default)]
-pub struct Out {
-    /// Messages to send, in order. They go into their queues before the shard is unlocked.
-    pub steps: Vec<(NodeId, Step)>,
-    /// Whom to wake, once the shard is unlocked.
-    pub wakers: Vec<Waker>,
-    /// Wakers that are of no more use, to be dropped once the shard is unlocked: one may own a
-    /// task, and the task a lock of this shard.
-    pub spent: Vec<Waker>,
-    /// Who was inside of something and has lost it.
-    pub lost: Vec<LostBy>,
-    /// What was refused or broke a lock, for the log: who did it, which may be this node.
-    pub refused: Vec<(NodeId, Name, Fault)>,
-    /// The clock is far, or the shard cannot go on in this view: the group must start the next.
-    pub overdue: bool,
-    /// What happened, in a shard that writes it down. It goes into its queue before the shard is
-    /// unlocked.
-    pub records: Vec<Record>,
-}
-
-/// A peer's clock up to here is believed, and a shard whose own gets here is spent. It leaves room
-/// for all that one step may grant.
+/// The limit of a shard's clock. A message with a clock from here on is refused, and a shard whose
+/// own clock gets here is exhausted. The distance to [`Fence::CLOCK_LIMIT`] leaves room for all
+/// grants of one call.
 pub(super) const CLOCK_FULL: u64 = Fence::CLOCK_LIMIT + Fence::CLOCK_LIMIT / 2;
 
 /// Many named locks of one node.
 #[derive(Debug)]
 pub struct Shard {
     pub(super) setup: Arc<Setup>,
-    pub(super) run: Run,
-    /// The newest view for which the shard has stopped; no older one is ever run.
+    pub(super) state: ShardState,
+    /// The newest view for which the shard has stopped; no older view is ever run.
     pub(super) target: u64,
-    /// Counts grants, and is never behind that of any message received in this view.
+    /// A logical clock: it counts grants, and is at least as high as the clock of every message
+    /// received in this view.
     pub(super) clock: u64,
-    /// From where locks of each rule that are not in memory must start. One number for all rules
-    /// would not do: algorithms that never forget count from where all nodes began.
+    /// For each rule, the number from which locks that are not in memory must start. One number for
+    /// all rules would not do: algorithms that never forget count from where all nodes began.
     pub(super) floors: Vec<u64>,
     pub(super) table: Table,
     pub(super) clients: Clients,
-    /// Who was inside as the view began, for the locks that have not begun in it here.
+    /// Which members held each lock as the view began, for locks that have not started in it here.
     pub(super) holders: Holders,
-    pub(super) kept: Kept,
-    pub(super) counters: Vec<Counters>,
-    pub(super) moves: Moves,
+    pub(super) early: EarlyMessages,
+    pub(super) counters: Vec<LockCounters>,
+    pub(super) effects: LockEffects,
 }
 
 impl Shard {
-    /// A shard without locks. No view runs yet.
+    /// Make a shard without locks. No view is running yet.
     pub fn new(setup: Arc<Setup>) -> Self {
         Self {
-            run: Run::Stopped,
+            state: ShardState::Stopped,
             target: 0,
             clock: 0,
             floors: vec![0; setup.rules.len()],
             table: Table::default(),
             clients: Clients::default(),
             holders: Holders::default(),
-            kept: Kept::default(),
-            counters: vec![Counters::default(); setup.rules.len()],
-            moves: Moves::default(),
+            early: EarlyMessages::default(),
+            counters: vec![LockCounters::default(); setup.rules.len()],
+            effects: LockEffects::default(),
             setup,
         }
     }
 
-    /// From now on, write down what happens.
+    /// Record all events from now on.
     pub fn record(&mut self) {
-        self.moves.record.get_or_insert_default();
+        self.effects.record.get_or_insert_default();
     }
 
-    /// Keep the lock of that name in its place, until it has been closed as often as opened.
+    /// Pin the lock of this name: it stays in memory at its index until it has been closed as often
+    /// as it was opened.
     pub fn open(&mut self, name: &Name, rule: usize) -> Slot {
-        let at = self.table.enter(name, rule);
+        let at = self.table.get_or_insert(name, rule);
         self.table.pin(at);
         Slot(at)
     }
 
-    /// The lock need not be kept any more.
+    /// Undo one [`Shard::open`].
     pub fn close(&mut self, slot: Slot) {
         self.table.unpin(slot.0);
-        self.rest(slot.0);
+        self.mark_used(slot.0);
     }
 
-    /// A client wants in. With a fence it is inside at once, else it waits.
-    pub fn acquire(&mut self, slot: Slot, ask: Ask, out: &mut Out) -> (ClientId, Option<Fence>) {
-        let client = self.clients.add(slot.0, ask.session, ask.now);
-        self.begin(slot.0, ask.now, out);
+    /// A client requests a lock. If a fence is returned, it is inside; otherwise it waits.
+    pub fn acquire(
+        &mut self,
+        slot: Slot,
+        request: LockRequest,
+        out: &mut ShardEffects,
+    ) -> (ClientId, Option<Fence>) {
+        let client = self.clients.add(slot.0, request.session, request.now);
+        self.start_lock(slot.0, request.now, out);
         if let Some(ended) = self.barred(slot.0) {
             self.clients.end(client, ended, &mut out.wakers);
             return (client, None);
         }
-        self.step(slot.0, ask.now, out, |lock, rule, moves| {
-            lock.acquire(rule, client, ask.mode, moves)
+        self.apply(slot.0, request.now, out, |lock, rule, effects| {
+            lock.acquire(rule, client, request.mode, effects)
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
@@ -166,20 +157,20 @@ impl Shard {
         (client, fence)
     }
 
-    /// A client wants in if that is possible at once and without a message.
+    /// A client requests a lock, but only if it can enter immediately and without a message.
     pub fn try_acquire(
         &mut self,
         slot: Slot,
-        ask: Ask,
-        out: &mut Out,
-    ) -> Result<Option<(ClientId, Fence)>, Ended> {
-        self.begin(slot.0, ask.now, out);
+        request: LockRequest,
+        out: &mut ShardEffects,
+    ) -> Result<Option<(ClientId, Fence)>, ClientEnd> {
+        self.start_lock(slot.0, request.now, out);
         if let Some(ended) = self.barred(slot.0) {
             return Err(ended);
         }
-        let client = self.clients.add(slot.0, ask.session, ask.now);
-        self.step(slot.0, ask.now, out, |lock, rule, moves| {
-            lock.try_acquire(rule, client, ask.mode, moves)
+        let client = self.clients.add(slot.0, request.session, request.now);
+        self.apply(slot.0, request.now, out, |lock, rule, effects| {
+            lock.try_acquire(rule, client, request.mode, effects)
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
@@ -188,18 +179,23 @@ impl Shard {
         Ok(fence.map(|fence| (client, fence)))
     }
 
-    /// Is a client that was waiting inside now? If not, `waker` hears of it.
+    /// Is a client that was waiting inside now? If not, `waker` is woken when it is.
     pub fn poll(
         &mut self,
         client: ClientId,
         waker: &Waker,
-        out: &mut Out,
-    ) -> Poll<Result<Fence, Ended>> {
+        out: &mut ShardEffects,
+    ) -> Poll<Result<Fence, ClientEnd>> {
         self.clients.poll(client, waker, out)
     }
 
-    /// Has a client that was inside lost its lock? If not, `waker` hears of it.
-    pub fn poll_lost(&mut self, client: ClientId, waker: &Waker, out: &mut Out) -> Poll<Ended> {
+    /// Has a client that was inside lost its lock? If not, `waker` is woken when it does.
+    pub fn poll_lost(
+        &mut self,
+        client: ClientId,
+        waker: &Waker,
+        out: &mut ShardEffects,
+    ) -> Poll<ClientEnd> {
         self.clients.poll_lost(client, waker, out)
     }
 
@@ -208,133 +204,243 @@ impl Shard {
         self.clients.get(client).is_none_or(Client::is_ended)
     }
 
-    /// A client is gone, wherever it stood: inside, waiting, or at its end.
-    pub fn leave(&mut self, client: ClientId, now: Duration, out: &mut Out) {
+    /// Remove a client, whether it is inside, waits, or has lost its lock.
+    pub fn leave(&mut self, client: ClientId, now: Duration, out: &mut ShardEffects) {
         let Some(at) = self.clients.remove(client, out) else { return };
-        self.step(at, now, out, |lock, rule, moves| lock.leave(rule, client, moves).map(|_| ()));
-        self.rest(at);
+        self.apply(at, now, out, |lock, rule, effects| {
+            lock.leave(rule, client, effects).map(|_| ())
+        });
+        self.mark_used(at);
     }
 
-    /// The view that runs.
+    /// A message of another member has arrived. If its view has not started here yet, it is kept
+    /// until then; a message of any other view is dropped.
+    pub fn receive(
+        &mut self,
+        from: NodeId,
+        rule: usize,
+        message: &AlgorithmMessage,
+        now: Duration,
+        out: &mut ShardEffects,
+    ) {
+        // No member can run a view for which this node has not stopped. So this message is of a
+        // view that this process never took part in.
+        if message.view != self.target {
+            return;
+        }
+        match self.state {
+            ShardState::Stopped => return self.keep_early(from, rule, message, out),
+            ShardState::Exhausted | ShardState::Ended => return,
+            ShardState::Running => {}
+        }
+        if message.clock >= CLOCK_FULL {
+            let fault = Fault::Rejected("its clock is higher than any correct member's");
+            return out.refused.push((from, message.lock.clone(), fault));
+        }
+        let at = self.table.get_or_insert(&message.lock, rule);
+        self.start_lock(at, now, out);
+        if self.table.get(at).broken.is_some() {
+            return;
+        }
+        let entry = self.table.get_mut(at);
+        let rule = &self.setup.rules[entry.rule as usize];
+        match entry.lock.receive(rule, from, &message.payload, &mut self.effects) {
+            Ok(()) => {
+                self.clock = self.clock.max(message.clock);
+                let counters = &mut self.counters[entry.rule as usize];
+                counters.received += 1;
+                counters.remote += u64::from(self.effects.entries);
+                self.apply_effects(at, now, out);
+            }
+            Err(fault @ Fault::Breached(_)) => self.break_lock(at, from, fault, now, out),
+            Err(fault) => {
+                self.effects.clear();
+                self.record_events(
+                    at,
+                    now,
+                    out,
+                    [LockEvent::Receive { from }, LockEvent::Refuse(fault)],
+                );
+                out.refused.push((from, message.lock.clone(), fault));
+            }
+        }
+        self.mark_used(at);
+    }
+
+    /// Keep a message that arrived before its view has started here.
+    fn keep_early(
+        &mut self,
+        from: NodeId,
+        rule: usize,
+        message: &AlgorithmMessage,
+        out: &mut ShardEffects,
+    ) {
+        if self.early.push(from, rule, message) {
+            return;
+        }
+        let fault = Fault::Rejected("too many messages of a view that has not started here");
+        out.refused.push((from, message.lock.clone(), fault));
+        // Without the message, a lock could hang in this view or admit two holders.
+        self.state = ShardState::Exhausted;
+        out.overdue = true;
+    }
+
+    /// Start a lock in the running view, if it has not started there.
+    pub(super) fn start_lock(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
+        let entry = self.table.get_mut(at);
+        if entry.lock.machine().is_some()
+            || self.state != ShardState::Running
+            || entry.broken.is_some()
+        {
+            return;
+        }
+        let rule = &self.setup.rules[entry.rule as usize];
+        // A lock whose holders are known has not been forgotten in this view, so it starts from 0.
+        let start = match self.holders.get(&entry.name) {
+            Some(holders) => Start { holders: holders.clone(), floor: 0 },
+            None => Start { holders: Vec::new(), floor: self.floors[entry.rule as usize] },
+        };
+        let mut sends = Sends::new();
+        let machine = match rule.begin(self.setup.me, &start, &mut sends) {
+            Ok(machine) => machine,
+            Err(fault) => return self.break_lock(at, self.setup.me, fault, now, out),
+        };
+        let sent = sends.iter().map(|(to, payload)| {
+            let message = machine.show(payload);
+            LockEvent::Send { to: *to, message }
+        });
+        self.record_events(at, now, out, once(LockEvent::Begin(start)).chain(sent));
+        self.apply(at, now, out, |lock, rule, effects| {
+            effects.sends.append(&mut sends);
+            lock.start(rule, machine, effects)
+        });
+    }
+
+    /// The number of the view that is running.
     pub fn running(&self) -> Option<u64> {
-        (self.run == Run::Running).then_some(self.target)
+        (self.state == ShardState::Running).then_some(self.target)
     }
 
-    /// Something happens to a lock because of this node.
-    pub(super) fn step(
+    /// Do something with a lock on behalf of this node, and carry out what follows.
+    pub(super) fn apply(
         &mut self,
         at: u32,
         now: Duration,
-        out: &mut Out,
-        act: impl FnOnce(&mut Lock<dyn Machine>, &Rule, &mut Moves) -> Result<(), Fault>,
+        out: &mut ShardEffects,
+        act: impl FnOnce(&mut Lock<dyn Machine>, &Rule, &mut LockEffects) -> Result<(), Fault>,
     ) {
         let entry = self.table.get_mut(at);
-        match act(&mut entry.lock, &self.setup.rules[entry.rule as usize], &mut self.moves) {
-            Ok(()) => self.carry_out(at, now, out),
+        match act(&mut entry.lock, &self.setup.rules[entry.rule as usize], &mut self.effects) {
+            Ok(()) => self.apply_effects(at, now, out),
             Err(fault) => self.break_lock(at, self.setup.me, fault, now, out),
         }
     }
 
-    /// Give those who entered their fences, and number the messages after them.
-    pub(super) fn carry_out(&mut self, at: u32, now: Duration, out: &mut Out) {
+    /// Give fences to the clients that entered, and stamp the messages with the clock after them.
+    pub(super) fn apply_effects(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
         let entry = self.table.get(at);
         let rule = &self.setup.rules[entry.rule as usize];
         let counters = &mut self.counters[entry.rule as usize];
-        let grants = self.moves.granted.len() as u64;
+        let grants = self.effects.granted.len() as u64;
         counters.grants += grants;
-        counters.handovers += grants.saturating_sub(u64::from(self.moves.entries));
-        for client in self.moves.granted.drain(..) {
+        counters.handovers += grants.saturating_sub(u64::from(self.effects.entries));
+        for client in self.effects.granted.drain(..) {
             self.clock = next(self.clock, self.setup.me, rule);
             self.clients.enter(client, Fence::new(self.target, self.clock), now, &mut out.wakers);
         }
-        for (to, payload) in self.moves.sends.drain(..) {
+        for (to, payload) in self.effects.sends.drain(..) {
             counters.sent += 1;
             counters.bytes += payload.len() as u64;
             let (lock, payload) = (entry.name.clone(), payload.to_vec());
-            out.steps.push((to, Step { view: self.target, clock: self.clock, lock, payload }));
+            out.messages.push((
+                to,
+                AlgorithmMessage { view: self.target, clock: self.clock, lock, payload },
+            ));
         }
-        self.moves.entries = 0;
-        self.hand_out(at, now, out);
+        self.effects.entries = 0;
+        self.emit_record(at, now, out);
         if self.clock >= Fence::CLOCK_LIMIT {
             out.overdue = true;
             if self.clock >= CLOCK_FULL {
-                self.run = Run::Spent;
+                self.state = ShardState::Exhausted;
                 self.table.iter_mut().for_each(|entry| entry.lock.stop());
             }
         }
     }
 
-    /// Hand out what was written down about a lock.
-    fn hand_out(&mut self, at: u32, now: Duration, out: &mut Out) {
-        if let Some(did) = &mut self.moves.record
-            && !did.is_empty()
+    /// Pass on the recorded events of a lock.
+    fn emit_record(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
+        if let Some(events) = &mut self.effects.record
+            && !events.is_empty()
         {
             let entry = self.table.get(at);
-            let (lock, rule, did) = (entry.name.clone(), entry.rule as usize, take(did));
-            out.records.push(Record { at: now, view: self.target, lock, rule, did });
+            let (lock, rule, events) = (entry.name.clone(), entry.rule as usize, take(events));
+            out.records.push(Record { at: now, view: self.target, lock, rule, events });
         }
     }
 
-    /// Write down what happened to a lock, and nothing else came of it.
-    pub(super) fn note(
+    /// Record events of a lock that have no other effects.
+    pub(super) fn record_events(
         &mut self,
         at: u32,
         now: Duration,
-        out: &mut Out,
-        did: impl IntoIterator<Item = Did>,
+        out: &mut ShardEffects,
+        events: impl IntoIterator<Item = LockEvent>,
     ) {
-        if let Some(record) = &mut self.moves.record {
-            record.extend(did);
-            self.hand_out(at, now, out);
+        if let Some(record) = &mut self.effects.record {
+            record.extend(events);
+            self.emit_record(at, now, out);
         }
     }
 
-    /// A lock is of no use in this view. Whoever was inside stays on record until it leaves.
+    /// Break a lock for the rest of this view. Clients that were inside have lost it, but stay
+    /// counted as inside until they leave.
     pub(super) fn break_lock(
         &mut self,
         at: u32,
         by: NodeId,
         fault: Fault,
         now: Duration,
-        out: &mut Out,
+        out: &mut ShardEffects,
     ) {
-        self.moves.clear();
-        self.note(at, now, out, [Did::Break(fault)]);
+        self.effects.clear();
+        self.record_events(at, now, out, [LockEvent::Break(fault)]);
         let entry = self.table.get_mut(at);
         entry.lock.stop();
         entry.broken = Some(Box::new(fault));
         out.refused.push((by, entry.name.clone(), fault));
         let rule = &self.setup.rules[entry.rule as usize];
         for (client, _) in entry.lock.queue().collect::<Vec<_>>() {
-            // Without a machine nothing can go wrong, and nothing comes of it.
-            let _ = entry.lock.leave(rule, client, &mut self.moves);
-            self.clients.end(client, Ended::Broken(fault), &mut out.wakers);
+            // Without a state machine this cannot fail and has no effects.
+            let _ = entry.lock.leave(rule, client, &mut self.effects);
+            self.clients.end(client, ClientEnd::Broken(fault), &mut out.wakers);
         }
         let name = &entry.name;
         for (client, _) in entry.lock.inside() {
-            self.clients.lose(client, name, Ended::Broken(fault), out);
+            self.clients.lose(client, name, ClientEnd::Broken(fault), out);
         }
     }
 
-    /// Why a client that asks now would never get in.
-    fn barred(&self, at: u32) -> Option<Ended> {
+    /// Why a client that requests this lock now would never enter.
+    fn barred(&self, at: u32) -> Option<ClientEnd> {
         match &self.table.get(at).broken {
-            _ if self.run == Run::Over => Some(Ended::Lost),
-            Some(fault) => Some(Ended::Broken(**fault)),
+            _ if self.state == ShardState::Ended => Some(ClientEnd::Lost),
+            Some(fault) => Some(ClientEnd::Broken(**fault)),
             None => None,
         }
     }
 
-    /// A lock was used; perhaps others are forgotten for it.
-    pub(super) fn rest(&mut self, at: u32) {
-        self.table.rest(at);
-        // For each that comes, two are looked at: so those that may be forgotten are at most as
-        // many more as those that may not, which are looked at in vain.
+    /// Note that a lock was used. In return, some idle locks may be forgotten.
+    pub(super) fn mark_used(&mut self, at: u32) {
+        self.table.mark_used(at);
+        // Each call adds at most one lock to the idle queue and considers two of them. So even if
+        // some cannot be forgotten and are considered in vain, at most as many forgettable locks as
+        // unforgettable ones stay beyond the limit.
         for _ in 0..2 {
             if let Some((gone, floor)) = self.table.forget(self.setup.keep_idle)
                 && gone.lock.machine().is_some()
             {
-                // Who was inside as the view began is part of what the lock may forget.
+                // The holders at the beginning of the view are part of what the lock may forget.
                 self.holders.remove(&gone.name);
                 let known = &mut self.floors[gone.rule as usize];
                 *known = floor.max(*known);
@@ -344,8 +450,8 @@ impl Shard {
     }
 }
 
-/// The clock of the next grant. Permits may be granted by several nodes at the same clock: each has
-/// numbers of its own.
+/// The clock of the next grant. With permits, several nodes may grant at the same clock, so each
+/// node uses numbers of its own.
 fn next(clock: u64, me: NodeId, rule: &Rule) -> u64 {
     if !rule.info.permits {
         return clock + 1;

@@ -1,8 +1,8 @@
 //! The locks that a shard has in memory, and which of them it may forget.
 //!
-//! A lock stays as long as a client, a pin or its algorithm needs it. Others are idle: the shard
-//! keeps some of them, for what they have learnt saves messages, and forgets first what was not
-//! used for long.
+//! A lock stays in memory as long as a client, a pin or its algorithm needs it. Other locks are
+//! idle. The shard keeps some idle locks, because what their algorithms have learnt saves messages,
+//! and forgets the least recently used first.
 
 use std::collections::VecDeque;
 use std::hash::{Hash as _, Hasher as _};
@@ -15,32 +15,33 @@ use slab::Slab;
 use super::lock::Lock;
 use super::machine::{Fault, Machine};
 
-/// A pinned lock of a shard. It stays what it is until it is closed, whatever views come and go.
+/// A pinned lock of a shard. It stays valid until it is closed, also across views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub(super) u32);
 
-/// A lock with its name.
+/// A lock in the table.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: Name,
     pub(super) lock: Lock<dyn Machine>,
-    /// The rule it goes by, by its place in the list.
+    /// Its rule, by its index in the list of rules.
     pub(super) rule: u32,
-    /// How often it is open.
+    /// How often it is pinned.
     pins: u32,
-    /// Is it among the idle?
-    resting: bool,
-    /// Was it used since it was last looked at?
+    /// Is it in the idle queue?
+    in_idle_queue: bool,
+    /// Was it used since it was last considered for forgetting?
     used: bool,
-    /// Have we told the others, for the view that is about to begin, that we hold it?
-    pub(super) told: bool,
-    /// Why it cannot be used in this view.
+    /// Has this node declared to the others, for the view that is about to begin, that it holds the
+    /// lock?
+    pub(super) declared_held: bool,
+    /// Why it cannot be used in this view, if it cannot.
     pub(super) broken: Option<Box<Fault>>,
 }
 
 impl Entry {
-    fn idle(&self) -> bool {
-        self.pins == 0 && !self.told && self.broken.is_none() && self.lock.idle()
+    fn is_idle(&self) -> bool {
+        self.pins == 0 && !self.declared_held && self.broken.is_none() && self.lock.is_idle()
     }
 }
 
@@ -48,31 +49,32 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: Slab<Entry>,
-    /// Where each name is, by its hash: the names themselves are in the entries.
+    /// The index of each name, by its hash. The names themselves are in the entries.
     index: HashTable<u32>,
-    /// The idle ones, and some that were, the longest known first.
-    resting: VecDeque<u32>,
-    /// So many more come to rest before those in use are tried to be moved around again.
-    later: usize,
+    /// Idle locks, and some that were idle, the least recently used first.
+    idle_queue: VecDeque<u32>,
+    /// How many calls of [`Table::shrink`] to skip before trying again to compact the table. Locks
+    /// in use cannot be moved, so an attempt may fail, and it costs as much as there are places.
+    compact_delay: usize,
 }
 
-/// So many places are kept in any case.
+/// The memory of this many locks is kept in any case.
 const SPARE: usize = 64;
 
 impl Table {
-    /// The place of the lock of that name, which is put here if it is not.
-    pub(super) fn enter(&mut self, name: &Name, rule: usize) -> u32 {
+    /// The index of the lock of this name. The lock is inserted if it is not in the table.
+    pub(super) fn get_or_insert(&mut self, name: &Name, rule: usize) -> u32 {
         if let Some(at) = self.place(name) {
             return at;
         }
         let entry = Entry {
             name: name.clone(),
             lock: Lock::default(),
-            rule: u32::try_from(rule).expect("a rule for every other name would do"),
+            rule: u32::try_from(rule).expect("fewer than 2^32 rules"),
             pins: 0,
-            resting: false,
+            in_idle_queue: false,
             used: false,
-            told: false,
+            declared_held: false,
             broken: None,
         };
         let at = u32::try_from(self.entries.insert(entry));
@@ -114,9 +116,10 @@ impl Table {
         self.entries.iter_mut().map(|(_, entry)| entry)
     }
 
-    /// The places of all locks that have clients, or are held by word of ours.
+    /// The indices of all locks that have clients, or that this node has declared as held.
     pub(super) fn busy(&self) -> Vec<u32> {
-        let busy = self.entries.iter().filter(|(_, entry)| entry.told || !entry.lock.idle());
+        let busy =
+            self.entries.iter().filter(|(_, entry)| entry.declared_held || !entry.lock.is_idle());
         busy.map(|(at, _)| at as u32).collect()
     }
 
@@ -126,41 +129,42 @@ impl Table {
         entry
     }
 
-    /// The view has ended, and with it all that idle locks had learnt.
+    /// Forget all idle locks: the view has ended, and what they had learnt is void.
     pub(super) fn drop_idle(&mut self) {
         let index = &mut self.index;
         self.entries.retain(|at, entry| {
-            entry.resting = false;
-            let idle = entry.idle();
+            entry.in_idle_queue = false;
+            let idle = entry.is_idle();
             if idle {
                 forget(index, &entry.name, at as u32);
             }
             !idle
         });
-        self.resting.clear();
+        self.idle_queue.clear();
     }
 
-    /// A lock was used, and may now be idle.
-    pub(super) fn rest(&mut self, at: u32) {
+    /// Note that a lock was used. If it is idle now, it joins the idle queue.
+    pub(super) fn mark_used(&mut self, at: u32) {
         let entry = &mut self.entries[at as usize];
         entry.used = true;
-        if !entry.resting && entry.idle() {
-            entry.resting = true;
+        if !entry.in_idle_queue && entry.is_idle() {
+            entry.in_idle_queue = true;
             entry.used = false;
-            self.resting.push_back(at);
+            self.idle_queue.push_back(at);
         }
     }
 
-    /// If more than `keep` are idle, look at the one that is the longest known. It is taken away,
-    /// with from where its name must start again, unless it was used since or still needed.
+    /// If more than `keep` locks are idle, consider the first of the queue. It is removed and
+    /// returned, with the number from which its name must start again, unless it was used since or
+    /// is still needed. This is a second-chance queue: a lock that was used goes to the end.
     pub(super) fn forget(&mut self, keep: usize) -> Option<(Entry, u64)> {
-        if self.resting.len() <= keep {
+        if self.idle_queue.len() <= keep {
             return None;
         }
-        let oldest = self.resting.pop_front()?;
+        let oldest = self.idle_queue.pop_front()?;
         let entry = &mut self.entries[oldest as usize];
-        if !entry.idle() {
-            entry.resting = false;
+        if !entry.is_idle() {
+            entry.in_idle_queue = false;
             return None;
         }
         let floor = entry.lock.floor().filter(|_| !entry.used);
@@ -168,25 +172,25 @@ impl Table {
             return Some((self.remove(oldest), floor));
         }
         entry.used = false;
-        self.resting.push_back(oldest);
+        self.idle_queue.push_back(oldest);
         None
     }
 
-    /// Give back what many locks needed, when few are left and those are idle: such may move.
+    /// Give memory back when few locks are left of many. Only idle locks can be moved.
     pub(super) fn shrink(&mut self) {
-        let Self { entries, index, resting, later } = self;
+        let Self { entries, index, idle_queue, compact_delay } = self;
         let many = entries.capacity();
         if many <= SPARE || entries.len() > many / 4 {
             return;
         }
-        if resting.len() < entries.len() && *later > 0 {
-            *later -= 1;
+        if idle_queue.len() < entries.len() && *compact_delay > 0 {
+            *compact_delay -= 1;
             return;
         }
         let mut moved = Vec::new();
         entries.compact(|entry, from, to| {
             let place = index.find_mut(hash(&entry.name), |at| *at as usize == from);
-            match place.filter(|_| entry.idle()) {
+            match place.filter(|_| entry.is_idle()) {
                 Some(place) => {
                     *place = to as u32;
                     moved.push((from as u32, to as u32));
@@ -196,15 +200,16 @@ impl Table {
             }
         });
         moved.sort_unstable();
-        for at in resting.iter_mut() {
+        for at in idle_queue.iter_mut() {
             if let Ok(found) = moved.binary_search_by_key(at, |(from, _)| *from) {
                 *at = moved[found].1;
             }
         }
-        resting.shrink_to_fit();
+        idle_queue.shrink_to_fit();
         index.shrink_to_fit(|at| hash(&entries[*at as usize].name));
-        // One that is in use may stand in the way, and to try costs as much as there are places.
-        *later = entries.capacity();
+        // A lock in use may prevent the table from shrinking, and each attempt visits all places.
+        // So the next attempt waits for that many calls.
+        *compact_delay = entries.capacity();
     }
 }
 
@@ -214,7 +219,7 @@ fn hash(name: &Name) -> u64 {
     hasher.finish()
 }
 
-/// Take the place of a name out of the index.
+/// Remove a name from the index.
 fn forget(index: &mut HashTable<u32>, name: &Name, place: u32) {
     if let Ok(found) = index.find_entry(hash(name), |at| *at == place) {
         found.remove();

@@ -1,4 +1,5 @@
-//! One connection: what comes is delivered, what waits is written, and silence ends it.
+//! One connection: it delivers what arrives, writes what waits, and ends when the peer is silent
+//! for too long.
 
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -13,79 +14,81 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
-use super::peer::{End, Peer, Wire, count};
-use super::{Timing, Upper};
+use super::peer::{ConnectionHandle, End, Peer, count};
+use super::{LinkHandler, Timing};
 use crate::link::Decoder;
 
-/// So many bytes are gathered for one write.
+/// How many bytes are gathered for one write.
 const CHUNK: usize = 32 << 10;
 
-/// So many writes are made before others get their turn.
+/// How many writes are made before other tasks get their turn.
 const ROUNDS: usize = 8;
 
-/// There is room for so many bytes when a connection is read.
+/// How many bytes the read buffer has room for at least.
 const ROOM: usize = 8 << 10;
 
 /// A connection that is up.
 ///
-/// One task reads and writes it. Besides, whoever has queued a message may write on his own thread:
-/// the task is spared a wake-up, which costs more than the write.
+/// One task reads and writes it. In addition, a thread that has queued a message may write it
+/// itself. That spares waking the task, which costs more than the write.
 pub(super) struct Connection<S> {
     peer: Arc<Peer>,
     number: u64,
-    half: Mutex<Half<S>>,
-    bell: Arc<Bell>,
+    state: Mutex<StreamState<S>>,
+    task: Arc<TaskWaker>,
 }
 
-/// The stream, and what is being written to it.
-struct Half<S> {
+/// The stream, and the bytes that are being written to it.
+struct StreamState<S> {
     stream: S,
     buffer: Vec<u8>,
     /// How much of the buffer has been written.
     written: usize,
-    /// Is a sign of life due?
+    /// Is a heartbeat due?
     beat: bool,
 }
 
-/// Calls the task of a connection.
+/// Wakes the task of a connection.
 #[derive(Default)]
-struct Bell {
+struct TaskWaker {
     notify: Notify,
     cut: AtomicBool,
 }
 
-impl Wake for Bell {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         self.notify.notify_one();
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Wire for Connection<S> {
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ConnectionHandle for Connection<S> {
     fn flush(&self) {
-        if let Some(mut half) = self.half.try_lock() {
-            // If this stops half-way, the bell rings when it can go on.
-            let waker = Waker::from(Arc::clone(&self.bell));
-            let written = half.poll_write(&mut Context::from_waker(&waker), self);
+        if let Some(mut state) = self.state.try_lock() {
+            // If not everything can be written now, the task is woken when the stream is ready
+            // again.
+            let waker = Waker::from(Arc::clone(&self.task));
+            let written = state.poll_write(&mut Context::from_waker(&waker), self);
             if !matches!(written, Poll::Ready(Err(_))) {
                 return;
             }
         }
-        // Whoever is at it may just have missed the message; and errors are for the task.
+        // The thread that is writing may just have missed the message, and errors are handled by
+        // the task.
         self.wake();
     }
 
     fn wake(&self) {
-        self.bell.notify.notify_one();
+        self.task.notify.notify_one();
     }
 
     fn cut(&self) {
-        self.bell.cut.store(true, Ordering::Release);
+        self.task.cut.store(true, Ordering::Release);
         self.wake();
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Half<S> {
-    /// Write until nothing waits.
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> StreamState<S> {
+    /// Write until nothing is left to write.
     fn poll_write<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -122,26 +125,31 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Half<S> {
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
     pub(super) fn new(peer: Arc<Peer>, number: u64, stream: S) -> Self {
-        let half = Half { stream, buffer: Vec::new(), written: 0, beat: true };
-        Self { peer, number, half: Mutex::new(half), bell: Arc::default() }
+        let state = StreamState { stream, buffer: Vec::new(), written: 0, beat: true };
+        Self { peer, number, state: Mutex::new(state), task: Arc::default() }
     }
 
-    /// Read and write until the end. The first thing written is a sign of life, by which the other
-    /// side knows that its hello was heard.
-    pub(super) async fn run(&self, upper: &impl Upper, timing: &Timing, decoder: Decoder) -> End {
+    /// Read and write until the connection ends. The first frame written is a heartbeat, which
+    /// tells the other side that its hello has arrived.
+    pub(super) async fn run(
+        &self,
+        handler: &impl LinkHandler,
+        timing: &Timing,
+        decoder: Decoder,
+    ) -> End {
         self.wake();
-        // In a fixed order, so that a simulation with the same seed goes the same way.
+        // Poll in a fixed order, so that a simulation with the same seed takes the same course.
         tokio::select! {
             biased;
-            end = self.read(upper, decoder) => end,
+            end = self.read(handler, decoder) => end,
             end = self.write() => end,
             end = self.watch(timing) => end,
         }
     }
 
-    async fn read(&self, upper: &impl Upper, mut decoder: Decoder) -> End {
+    async fn read(&self, handler: &impl LinkHandler, mut decoder: Decoder) -> End {
         loop {
-            match self.peer.hear(upper, self.number, &mut decoder) {
+            match self.peer.process_frames(handler, self.number, &mut decoder) {
                 Ok(false) => {}
                 Ok(true) => self.wake(),
                 Err(end) => return end,
@@ -149,11 +157,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             let room = decoder.room();
             room.reserve(ROOM);
             let read = poll_fn(|context| {
-                let mut half = self.half.lock();
-                pin!(half.stream.read_buf(room)).poll(context)
+                let mut state = self.state.lock();
+                pin!(state.stream.read_buf(room)).poll(context)
             });
             match read.await {
                 Ok(0) => return End::Closed,
+                // The peer closed TCP without a goodbye of TLS, as a process does that ends. The
+                // sequence numbers of messages show whether anything is missing.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return End::Closed,
                 Ok(more) => count(&self.peer.traffic.bytes_in, more as u64),
                 Err(error) => return End::Io(error),
             }
@@ -162,13 +173,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
 
     async fn write(&self) -> End {
         loop {
-            self.bell.notify.notified().await;
-            if self.bell.cut.load(Ordering::Acquire) {
+            self.task.notify.notified().await;
+            if self.task.cut.load(Ordering::Acquire) {
                 return End::Replaced;
             }
-            // The stream knows one writer: whoever of us wrote last, the bell calls this task.
-            let waker = Waker::from(Arc::clone(&self.bell));
-            let written = self.half.lock().poll_write(&mut Context::from_waker(&waker), self);
+            // The stream keeps the waker of the last writer only. All writers use this one, so it
+            // is always the task that is woken.
+            let waker = Waker::from(Arc::clone(&self.task));
+            let written = self.state.lock().poll_write(&mut Context::from_waker(&waker), self);
             if let Poll::Ready(Err(end)) = written {
                 return end;
             }
@@ -176,7 +188,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         }
     }
 
-    /// Give signs of life while nothing else is written, and look for those of the peer.
+    /// Request heartbeats while the connection is idle, and end it if the peer is silent for too
+    /// long.
     async fn watch(&self, timing: &Timing) -> End {
         let mut ticks = tokio::time::interval(timing.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -192,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             if silence >= timing.silence {
                 return End::Silent(silence);
             }
-            self.half.lock().beat = true;
+            self.state.lock().beat = true;
             self.wake();
         }
     }

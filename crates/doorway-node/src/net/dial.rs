@@ -1,19 +1,20 @@
-//! The side that dials: again and again, with growing pauses.
+//! The dialling side of a link: it connects again and again, with back-off.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use doorway_protocol::Backoff;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::handshake::{Failure, Greeted, dialled};
+use super::handshake::{Failure, NewConnection, dialled};
 use super::notices::About;
 use super::peer::{End, Peer};
-use super::{Mesh, Network, Timing, Upper};
+use super::{LinkHandler, Mesh, Network};
 
-/// Keep the link to a peer up for ever.
-pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: Arc<Peer>) {
-    let mut pauses = Pauses::new(&mesh.timing, mesh.seed ^ u64::from(peer.id().0) << 32);
+/// Keep the link to a peer up, forever.
+pub(super) async fn keep_up<N: Network, U: LinkHandler>(mesh: Arc<Mesh<N, U>>, peer: Arc<Peer>) {
+    let seed = mesh.seed ^ u64::from(peer.id().0) << 32;
+    let mut backoff = Backoff::with_seed(mesh.timing.pause, mesh.timing.longest_pause, seed);
     loop {
         let dialled = async {
             let stream = mesh.network.connect(peer.address()).await?;
@@ -24,9 +25,9 @@ pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: A
                 mesh.notices.clear(peer.name());
                 let begin = Instant::now();
                 serve(&mesh, greeted).await;
-                // One that broke at once is no better than one that never came up.
+                // A connection that broke at once must not reset the back-off.
                 if begin.elapsed() >= mesh.timing.heartbeat {
-                    pauses.reset();
+                    backoff.reset();
                 }
             }
             Err(failure) => {
@@ -37,63 +38,32 @@ pub(super) async fn keep_up<N: Network, U: Upper>(mesh: Arc<Mesh<N, U>>, peer: A
                 }
             }
         }
-        sleep(pauses.next()).await;
+        sleep(backoff.next_delay()).await;
     }
 }
 
-/// Run a connection to its end, or until this future is dropped.
-pub(super) async fn serve<N: Network, U: Upper, S>(mesh: &Mesh<N, U>, greeted: Greeted<S>)
-where
+/// Run a connection until it ends, or until this future is dropped.
+pub(super) async fn serve<N: Network, U: LinkHandler, S>(
+    mesh: &Mesh<N, U>,
+    greeted: NewConnection<S>,
+) where
     S: AsyncRead + AsyncWrite + Send + Unpin,
 {
-    let Greeted { connection, peer, number, decoder } = greeted;
+    let NewConnection { connection, peer, number, decoder } = greeted;
     let mut closing = Closing { mesh, peer, number, why: End::Closed };
-    closing.why = connection.run(&*mesh.upper, &mesh.timing, decoder).await;
+    closing.why = connection.run(&*mesh.handler, &mesh.timing, decoder).await;
 }
 
-/// Tells the node that a connection is gone, however it went.
-struct Closing<'m, N, U: Upper> {
+/// Tells the node that a connection is closed, also when its task is cancelled.
+struct Closing<'m, N, U: LinkHandler> {
     mesh: &'m Mesh<N, U>,
     peer: Arc<Peer>,
     number: u64,
     why: End,
 }
 
-impl<N, U: Upper> Drop for Closing<'_, N, U> {
+impl<N, U: LinkHandler> Drop for Closing<'_, N, U> {
     fn drop(&mut self) {
-        self.peer.close(&*self.mesh.upper, self.number, &self.why);
-    }
-}
-
-/// The pauses between dials: each about twice as long as the one before, and never quite as long
-/// as another node's, lest all come back in the same moment.
-struct Pauses {
-    first: Duration,
-    longest: Duration,
-    next: Duration,
-    random: u64,
-}
-
-impl Pauses {
-    fn new(timing: &Timing, seed: u64) -> Self {
-        let (first, longest) = (timing.pause, timing.longest_pause);
-        Self { first, longest, next: first, random: seed }
-    }
-
-    fn reset(&mut self) {
-        self.next = self.first;
-    }
-
-    /// Between half of the pause and all of it.
-    fn next(&mut self) -> Duration {
-        // The generator splitmix64.
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let share = f64::from((bits >> 32) as u32) / f64::from(u32::MAX);
-        let pause = self.next.mul_f64(0.5 + share / 2.0);
-        self.next = (self.next * 2).min(self.longest);
-        pause
+        self.peer.close(&*self.mesh.handler, self.number, &self.why);
     }
 }

@@ -1,4 +1,4 @@
-//! The beginning of a connection: both sides prove who they are and greet each other.
+//! The handshake of a connection: both sides prove their names by TLS and exchange hellos.
 
 use std::io;
 use std::sync::Arc;
@@ -9,53 +9,57 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::connection::Connection;
 use super::peer::{End, Peer};
 use super::tls;
-use super::{Mesh, Network, Upper};
+use super::{LinkHandler, Mesh, Network};
 use crate::link::{Decoder, Frame, FrameError, Hello, Refusal};
 
-/// A hello is never longer than this: what a stranger may make us keep.
+/// The longest hello that is accepted. It limits the memory that an unknown caller can make this
+/// node use.
 const HELLO_MAX: usize = 16 << 10;
 
-/// So much of a name that cannot be right is shown.
+/// How many characters of an unproved name are shown in the log.
 const NAME_SHOWN: usize = 63;
 
-/// Why a connection did not come up.
+/// Why a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("it does not speak as it should: {0}")]
+    #[error("it does not follow the protocol: {0}")]
     Frame(#[from] FrameError),
     #[error("{0}")]
     Refused(#[from] Refusal),
-    #[error("`{node}` refuses us: {why:?}")]
+    #[error("`{node}` refuses this node: {why:?}")]
     Told { node: String, why: String },
     #[error("{0}")]
     Unexpected(&'static str),
     #[error("{0}")]
     Ended(#[from] End),
-    #[error("it took too long")]
+    #[error("the other side closed the connection during the handshake")]
+    Closed,
+    #[error("the handshake took too long")]
     Late,
 }
 
 impl Failure {
-    /// Who was refused, if it said who it is.
+    /// The name of the node that was refused, if it gave one.
     pub(super) fn node(&self) -> Option<&str> {
         if let Self::Refused(refusal) = self { Some(refusal.node()) } else { None }
     }
 
-    /// What to log of it, unless it is but the network that fails.
+    /// What to log about the failure. None if only the network failed.
     pub(super) fn notice(&self) -> Option<String> {
         match self {
             Self::Io(error) => tls::refusal(error),
-            Self::Ended(End::Breach(_)) => Some(self.to_string()),
-            Self::Ended(_) | Self::Late => None,
+            Self::Ended(End::AckError(_)) => Some(self.to_string()),
+            Self::Ended(_) | Self::Closed | Self::Late => None,
             other => Some(other.to_string()),
         }
     }
 }
 
-/// A connection that is up, and what has come on it after the hello.
-pub(super) struct Greeted<S> {
+/// A connection after its handshake. The decoder may already hold bytes that arrived after the
+/// hello.
+pub(super) struct NewConnection<S> {
     pub(super) connection: Arc<Connection<S>>,
     pub(super) peer: Arc<Peer>,
     pub(super) number: u64,
@@ -65,37 +69,39 @@ pub(super) struct Greeted<S> {
 type ClientStream<N> = tokio_rustls::client::TlsStream<<N as Network>::Stream>;
 type ServerStream<N> = tokio_rustls::server::TlsStream<<N as Network>::Stream>;
 
-/// Greet a peer that we have dialled. Whose certificate it shows is settled by TLS.
-pub(super) async fn dialled<N: Network, U: Upper>(
+/// Do the handshake with a peer that this node has dialled. TLS has checked that the certificate is
+/// issued for the peer's name.
+pub(super) async fn dialled<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     peer: &Arc<Peer>,
     stream: N::Stream,
-) -> Result<Greeted<ClientStream<N>>, Failure> {
-    let upper = &*mesh.upper;
-    let mut ours = upper.hello();
+) -> Result<NewConnection<ClientStream<N>>, Failure> {
+    let handler = &*mesh.handler;
+    let mut ours = handler.hello();
     let name = tls::name_of(peer.name(), &ours.group);
-    let name = name.ok_or(Failure::Unexpected("the peer's name is no name"))?;
+    let name =
+        name.ok_or(Failure::Unexpected("the name of the peer cannot be part of a certificate"))?;
     let connector = TlsConnector::from(mesh.identity.client());
     let mut stream = connector.connect(name, stream).await?;
-    let (number, received) = peer.greet(upper);
+    let (number, received) = peer.greet(handler);
     ours.received = received;
     write(&mut stream, &Frame::Hello(ours.clone())).await?;
     let mut decoder = Decoder::default();
     let theirs = hear_hello(&mut stream, &mut decoder, peer.name()).await?;
-    if let Err(refusal) = meet(upper, peer, &ours, &theirs) {
+    if let Err(refusal) = meet(handler, peer, &ours, &theirs) {
         return Err(refuse(&mut stream, refusal).await);
     }
     let connection = Arc::new(Connection::new(Arc::clone(peer), number, stream));
-    peer.resume(upper, number, ours.incarnation, &theirs, Arc::clone(&connection) as _)?;
-    Ok(Greeted { connection, peer: Arc::clone(peer), number, decoder })
+    peer.resume(handler, number, ours.incarnation, &theirs, Arc::clone(&connection) as _)?;
+    Ok(NewConnection { connection, peer: Arc::clone(peer), number, decoder })
 }
 
-/// Greet whoever has dialled us.
-pub(super) async fn accepted<N: Network, U: Upper>(
+/// Do the handshake with a caller.
+pub(super) async fn accepted<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     stream: N::Stream,
-) -> Result<Greeted<ServerStream<N>>, Failure> {
-    let upper = &*mesh.upper;
+) -> Result<NewConnection<ServerStream<N>>, Failure> {
+    let handler = &*mesh.handler;
     let acceptor = TlsAcceptor::from(mesh.identity.server());
     let mut stream = acceptor.accept(stream).await?;
     let mut decoder = Decoder::default();
@@ -105,22 +111,23 @@ pub(super) async fn accepted<N: Network, U: Upper>(
         Ok(known) => known,
         Err(refusal) => return Err(refuse(&mut stream, refusal).await),
     };
-    let (number, received) = peer.greet(upper);
+    let (number, received) = peer.greet(handler);
     let me = ours.incarnation;
     ours.received = received;
     write(&mut stream, &Frame::Hello(ours)).await?;
-    // A hello may have lain about while its sender started anew. What comes next cannot have, and
-    // its first byte says as much as all of it, which may be long.
+    // The hello may be old: its sender may have restarted while the hello was on its way. The next
+    // byte proves that the sender still runs, because it is sent in answer to our hello. One byte
+    // is enough; the frame may be long.
     if decoder.room().is_empty() {
         fetch_some(&mut stream, &mut decoder).await?;
     }
     let connection = Arc::new(Connection::new(Arc::clone(&peer), number, stream));
-    peer.resume(upper, number, me, &theirs, Arc::clone(&connection) as _)?;
-    Ok(Greeted { connection, peer, number, decoder })
+    peer.resume(handler, number, me, &theirs, Arc::clone(&connection) as _)?;
+    Ok(NewConnection { connection, peer, number, decoder })
 }
 
-/// Who is it that has dialled us, and may it?
-fn recognise<N: Network, U: Upper>(
+/// Find out which peer has dialled us, and whether it may.
+fn recognise<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     stream: &ServerStream<N>,
     theirs: &Hello,
@@ -128,33 +135,38 @@ fn recognise<N: Network, U: Upper>(
     let name = tls::name_of(&theirs.node, &theirs.group);
     let chain = stream.get_ref().1.peer_certificates();
     if !name.is_some_and(|name| tls::is_valid_for(chain, &name)) {
-        // Anything may stand there, of any length.
+        // The name is not proved, so it may be any text of any length.
         return Err(Refusal::Name(theirs.node.chars().take(NAME_SHOWN).collect()));
     }
-    // The lower number dials: nobody else has a reason to.
+    // Only peers with lower numbers dial this node.
     let callers = mesh.peers.iter().filter(|peer| peer.id() < mesh.me);
     let found = callers.into_iter().find(|peer| peer.name() == theirs.node);
-    let ours = mesh.upper.hello();
+    let ours = mesh.handler.hello();
     let Some(peer) = found else {
         ours.meet(theirs)?;
         return Err(Refusal::Stranger(theirs.node.clone()));
     };
-    meet(&*mesh.upper, peer, &ours, theirs)?;
+    meet(&*mesh.handler, peer, &ours, theirs)?;
     Ok((Arc::clone(peer), ours))
 }
 
-fn meet(upper: &impl Upper, peer: &Peer, ours: &Hello, theirs: &Hello) -> Result<(), Refusal> {
+fn meet(
+    handler: &impl LinkHandler,
+    peer: &Peer,
+    ours: &Hello,
+    theirs: &Hello,
+) -> Result<(), Refusal> {
     ours.meet(theirs)?;
     if theirs.node != peer.name() {
         return Err(Refusal::Name(theirs.node.clone()));
     }
     let node = || peer.name().to_owned();
-    upper.admit(peer.id(), theirs).map_err(|why| Refusal::Unwanted { node: node(), why })
+    handler.admit(peer.id(), theirs).map_err(|why| Refusal::Unwanted { node: node(), why })
 }
 
-/// Say why, and hang up.
+/// Tell the other side why it is refused, and close the connection.
 async fn refuse(stream: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> Failure {
-    // If it does not get there, the other side is none the worse.
+    // It does not matter if this does not arrive.
     let _ = write(stream, &Frame::Bye(&refusal.to_string())).await;
     let _ = stream.shutdown().await;
     Failure::Refused(refusal)
@@ -178,18 +190,18 @@ async fn hear_hello(
         Some(Frame::Bye(why)) => {
             Err(Failure::Told { node: node.to_owned(), why: why.chars().take(300).collect() })
         }
-        _ => Err(Failure::Unexpected("something else than a hello came first")),
+        _ => Err(Failure::Unexpected("the first frame is not a hello")),
     }
 }
 
-/// Read until there is a frame.
+/// Read until a whole frame has arrived.
 async fn fetch(
     stream: &mut (impl AsyncRead + Unpin),
     decoder: &mut Decoder,
 ) -> Result<(), Failure> {
     while !decoder.is_ready() {
         if decoder.room().len() > HELLO_MAX {
-            return Err(Failure::Unexpected("a hello that is too long"));
+            return Err(Failure::Unexpected("its hello is too long"));
         }
         fetch_some(stream, decoder).await?;
     }
@@ -200,8 +212,11 @@ async fn fetch_some(
     stream: &mut (impl AsyncRead + Unpin),
     decoder: &mut Decoder,
 ) -> Result<(), Failure> {
-    match stream.read_buf(decoder.room()).await? {
-        0 => Err(Failure::Io(io::ErrorKind::UnexpectedEof.into())),
-        _ => Ok(()),
+    match stream.read_buf(decoder.room()).await {
+        Ok(0) => Err(Failure::Closed),
+        Ok(_) => Ok(()),
+        // Closed without a goodbye of TLS.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Failure::Closed),
+        Err(error) => Err(Failure::Io(error)),
     }
 }

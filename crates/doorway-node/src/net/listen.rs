@@ -1,4 +1,5 @@
-//! The side that is dialled: whoever proves to be a peer is served, all others are refused.
+//! The listening side of links: a caller that proves to be a peer is served, all others are
+//! refused.
 
 use std::sync::Arc;
 
@@ -9,13 +10,13 @@ use tokio::time::{sleep, timeout};
 use super::dial::serve;
 use super::handshake::{Failure, accepted};
 use super::notices::About;
-use super::{Mesh, Network, Upper};
+use super::{LinkHandler, Mesh, Network};
 
-/// So many may be about to prove who they are; the others wait to be accepted.
+/// How many callers may be in their handshake at a time. Further connections wait to be accepted.
 const UNPROVED: usize = 64;
 
-/// Accept connections for ever, each for a task of its own.
-pub(super) async fn accept_all<N: Network, U: Upper>(
+/// Accept connections forever, each in a task of its own.
+pub(super) async fn accept_all<N: Network, U: LinkHandler>(
     mesh: &Arc<Mesh<N, U>>,
     listener: &N::Listener,
     tasks: &mut JoinSet<()>,
@@ -27,7 +28,7 @@ pub(super) async fn accept_all<N: Network, U: Upper>(
         let (stream, from) = match mesh.network.accept(listener).await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of file descriptors, perhaps: some may be free in a moment.
+                // Possibly out of file descriptors. Some may be free in a moment.
                 tracing::debug!("cannot accept a connection: {error}");
                 sleep(mesh.timing.pause).await;
                 continue;

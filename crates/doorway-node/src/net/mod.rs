@@ -1,4 +1,4 @@
-//! Links over a real network: connections with mutual TLS, made anew whenever they break.
+//! Links over a network: connections with mutual TLS, which are made again whenever they break.
 
 mod connection;
 mod dial;
@@ -20,22 +20,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::link::Hello;
-use crate::wire::Message;
+use crate::messages::Message;
 use notices::Notices;
 pub use peer::{LinkReport, Peer, TooLong, Traffic};
 pub use tls::{Identity, IdentityError};
 
-/// Where connections come from: TCP, or a simulation of it.
+/// A network that connections are made on: TCP, or a simulation of it.
 pub trait Network: Send + Sync + 'static {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
-    /// What accepts connections.
+    /// A listening socket.
     type Listener: Send + Sync + 'static;
 
-    /// Begin to accept connections at an address, `host:port`.
+    /// Listen for connections at an address, `host:port`.
     fn bind(&self, address: &str) -> impl Future<Output = io::Result<Self::Listener>> + Send;
 
-    /// The next connection, and from where it comes.
+    /// Accept the next connection. Returns it with the caller's address.
     fn accept(
         &self,
         listener: &Self::Listener,
@@ -45,7 +45,7 @@ pub trait Network: Send + Sync + 'static {
     fn connect(&self, address: &str) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
-/// The network of this machine.
+/// The TCP network of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tcp;
 
@@ -70,37 +70,39 @@ impl Network for Tcp {
     }
 }
 
-/// The node above the links. Of one peer, all but `hello` is called by one thread at a time, in the
-/// order of events, and under a lock of that peer: so none of it may wait for that peer.
-pub trait Upper: Send + Sync + 'static {
-    /// What to say first to any peer; what was received of it is filled in.
+/// The callbacks of the links to their node. For one peer, all methods but `hello` are called by
+/// one thread at a time, in the order of events, and under a lock of that peer. So none of them may
+/// wait for that peer.
+pub trait LinkHandler: Send + Sync + 'static {
+    /// The hello for any peer. The link fills in what was received from the peer.
     fn hello(&self) -> Hello;
 
-    /// May this life of the peer be met? Nothing has changed yet.
+    /// May this incarnation of the peer connect? Returns why not. Nothing has changed yet.
     fn admit(&self, peer: NodeId, hello: &Hello) -> Result<(), String>;
 
-    /// A connection is up: what is sent from now on is kept until the peer has it.
+    /// A connection is up. What is sent from now on is kept until the peer has it.
     fn up(&self, peer: NodeId, hello: &Hello);
 
     /// A message has arrived, exactly once and in order.
     fn deliver(&self, from: NodeId, message: Message);
 
-    /// The connection is gone.
-    fn down(&self, peer: NodeId, why: &str);
+    /// The connection has ended, for this reason. `closed` is true if the peer closed it, as a peer
+    /// does when it stops.
+    fn down(&self, peer: NodeId, closed: bool, why: &str);
 }
 
-/// How long things take.
+/// The timeouts of links.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// An idle connection gives a sign of life so often.
+    /// How often an idle connection sends a heartbeat.
     pub heartbeat: Duration,
-    /// A connection is dropped after so long without a byte.
+    /// After how long without a byte a connection is closed.
     pub silence: Duration,
-    /// A connection must have proved who it is within this time.
+    /// How long a handshake may take.
     pub handshake: Duration,
-    /// The first pause before dialling again; each further one is twice as long.
+    /// The first pause before dialling again. Each further pause is twice as long.
     pub pause: Duration,
-    /// The longest pause.
+    /// The longest pause between dials.
     pub longest_pause: Duration,
 }
 
@@ -122,29 +124,30 @@ pub struct Mesh<N, U> {
     identity: Identity,
     me: NodeId,
     peers: Vec<Arc<Peer>>,
-    upper: Arc<U>,
+    handler: Arc<U>,
     timing: Timing,
     seed: u64,
     notices: Notices,
 }
 
-impl<N: Network, U: Upper> Mesh<N, U> {
-    /// All links, none of them up: of node `me`, which dials the peers with higher numbers and is
+impl<N: Network, U: LinkHandler> Mesh<N, U> {
+    /// The links of node `me`, none of them up. The node dials peers with higher numbers and is
     /// dialled by the others. The pauses between dials are drawn from `seed`.
     pub fn new(
         network: N,
         identity: Identity,
         me: NodeId,
         peers: Vec<Arc<Peer>>,
-        upper: Arc<U>,
+        handler: Arc<U>,
         timing: Timing,
         seed: u64,
     ) -> Self {
         let notices = Notices::default();
-        Self { network, identity, me, peers, upper, timing, seed, notices }
+        Self { network, identity, me, peers, handler, timing, seed, notices }
     }
 
-    /// Keep the links up until `stop`. When this returns, all of it is gone.
+    /// Keep the links up until `stop` completes. When this returns, all connections and tasks are
+    /// gone.
     pub async fn run(self: Arc<Self>, listener: N::Listener, stop: impl Future<Output = ()>) {
         let mut tasks = JoinSet::new();
         for peer in self.peers.iter().filter(|peer| peer.id() > self.me) {

@@ -1,4 +1,4 @@
-//! What has been logged, so that the same refusal is not logged at every try.
+//! Remembers what has been logged, so that the same refusal is not logged at every attempt.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,29 +8,30 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Whom a line of the log is about.
+/// What a line of the log is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum About {
-    /// A node of that name, or one that says so.
+    /// A node of this name, or a caller that claims the name.
     Node(String),
-    /// Whoever connects from there and has not said who it is.
+    /// A caller from this address that has not given a name.
     Address(IpAddr),
     /// A node that cannot be reached at its address.
     Unreached(String),
 }
 
-/// What was last said of each, and when.
+/// What was last logged about each subject, and when.
 #[derive(Debug, Default)]
 pub(super) struct Notices(Mutex<BTreeMap<About, (String, Instant)>>);
 
 impl Notices {
-    /// Beyond so many all are forgotten and said again: strangers must not fill the memory.
+    /// How many notices are remembered. Beyond that all are forgotten and logged again, so that
+    /// unknown callers cannot fill the memory.
     const MOST: usize = 256;
 
-    /// What goes on for so long is worth another line.
+    /// After how long an unchanged refusal is logged again.
     const AGAIN: Duration = Duration::from_hours(1);
 
-    /// Log a refusal, unless it is the same as the last one.
+    /// Log a refusal, unless it is the same as the last one for this subject.
     pub(super) fn refused(&self, about: About, why: &str) {
         if self.is_news(&about, why) {
             match about {
@@ -42,10 +43,11 @@ impl Notices {
         }
     }
 
-    /// Log that a node cannot be reached: once, for the network may say no in many ways.
+    /// Log that a node cannot be reached. This is logged once whatever the reason, because the
+    /// network may fail in many ways.
     pub(super) fn unreached(&self, node: &str, address: &str, why: &dyn fmt::Display) {
         if self.is_news(&About::Unreached(node.to_owned()), address) {
-            tracing::warn!(node, address, "not reached, and tried again until it is: {why}");
+            tracing::warn!(node, address, "cannot reach the member, will keep trying: {why}");
         }
     }
 
@@ -62,7 +64,7 @@ impl Notices {
         true
     }
 
-    /// The link to a node is up: what is wrong next is news.
+    /// Forget what was logged about a node, because its link is up now: the next problem is news.
     pub(super) fn clear(&self, node: &str) {
         let mut said = self.0.lock();
         said.remove(&About::Node(node.to_owned()));

@@ -1,4 +1,4 @@
-//! A peer: both halves of the link to it, and what is known of the connection.
+//! A peer: both directions of the link to it, and the state of its connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,52 +8,53 @@ use doorway_core::NodeId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Upper;
+use super::LinkHandler;
 use crate::link::{
-    Breach, Frame, Hello, Inbox, Incarnation, MESSAGE_MAX, Outbox, Received, Verdict,
+    AckError, Frame, Hello, Inbox, Incarnation, MESSAGE_MAX, Outbox, ReceivedCount, Verdict,
 };
-use crate::wire::Message;
+use crate::messages::Message;
 
 /// Another member, and the link to it.
 pub struct Peer {
     id: NodeId,
     name: String,
     address: String,
-    /// Locked from the judgement of a message until it is delivered: so no connection delivers
-    /// after a newer one has begun.
+    /// Locked from when a message is judged until it is delivered, so that no old connection
+    /// delivers after a newer one has begun.
     inbox: Mutex<Inbox>,
-    outbox: Mutex<Sending>,
-    /// Is a connection up? Beside the inbox, so that one can ask while something is delivered.
+    outbox: Mutex<SendHalf>,
+    /// Is a connection up? This is not part of the inbox, so that it can be read while a message is
+    /// delivered.
     up: AtomicBool,
-    /// How many messages wait in the outbox, for those who ask at every acquire.
+    /// How many messages wait in the outbox. Every request for a lock reads this.
     unacknowledged: AtomicUsize,
     since: Mutex<Option<Instant>>,
-    pub(super) traffic: Counters,
+    pub(super) traffic: TrafficCounters,
 }
 
-/// What waits to be written, and where to.
+/// What waits to be written, and the connection to write it on.
 #[derive(Default)]
-struct Sending {
+struct SendHalf {
     outbox: Outbox,
-    wire: Option<Arc<dyn Wire>>,
+    connection: Option<Arc<dyn ConnectionHandle>>,
 }
 
-/// A connection, as the peer that it leads to sees it.
-pub(super) trait Wire: Send + Sync {
-    /// Write what waits, on this thread if that is possible at once.
+/// A handle to a connection, which hides the type of its stream.
+pub(super) trait ConnectionHandle: Send + Sync {
+    /// Write what waits, on this thread if that is possible immediately.
     fn flush(&self);
-    /// Have it written soon.
+    /// Have the task of the connection write what waits.
     fn wake(&self);
-    /// End it: there is a newer one.
+    /// Close the connection, because a newer one has taken its place.
     fn cut(&self);
 }
 
-/// A message that no frame has room for. It was not sent.
+/// A message is too long for a frame. It was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message of {0} bytes, of which {MESSAGE_MAX} are allowed")]
+#[error("the message has {0} bytes, but at most {MESSAGE_MAX} are allowed")]
 pub struct TooLong(pub usize);
 
-/// What went over a link, with all its connections.
+/// Counters of a link, over all of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Traffic {
@@ -69,22 +70,22 @@ pub struct Traffic {
     pub connections: u64,
 }
 
-/// How a link stands.
+/// The state of a link.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LinkReport {
     /// Is a connection up?
     pub up: bool,
-    /// For how long that has been so; `None` if there never was a connection.
+    /// For how long the link has been up or down; `None` if there never was a connection.
     pub since: Option<Duration>,
     /// Messages that the peer has not acknowledged.
     pub unacknowledged: usize,
-    /// What went over it.
+    /// The counters of the link.
     pub traffic: Traffic,
 }
 
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct TrafficCounters {
     pub(super) messages_in: AtomicU64,
     pub(super) messages_out: AtomicU64,
     pub(super) bytes_in: AtomicU64,
@@ -104,78 +105,81 @@ pub(super) enum End {
     Io(#[from] std::io::Error),
     #[error("the peer closed the connection")]
     Closed,
-    #[error("no sign of life for {0:?}")]
+    #[error("nothing was received for {0:?}")]
     Silent(Duration),
     #[error("a newer connection took its place")]
     Replaced,
     #[error("{0}")]
     Frame(#[from] crate::link::FrameError),
     #[error("{0}")]
-    Breach(#[from] Breach),
-    #[error("message {0} came before those that are missing")]
+    AckError(#[from] AckError),
+    #[error("message {0} arrived, but earlier ones are missing")]
     Gap(u64),
-    #[error("message {0} cannot be read")]
+    #[error("message {0} cannot be decoded")]
     Garbled(u64),
-    #[error("a {0} frame out of place")]
+    #[error("a {0} frame at the wrong time")]
     OutOfPlace(&'static str),
-    #[error("the peer says: {0:?}")]
+    #[error("the peer closed it: {0:?}")]
     Bye(String),
 }
 
 impl Peer {
-    /// A peer that was never met.
+    /// Make a peer that was never connected.
     pub fn new(id: NodeId, name: String, address: String) -> Self {
         let (inbox, outbox, up, unacknowledged, since) = Default::default();
-        let traffic = Counters::default();
+        let traffic = TrafficCounters::default();
         Self { id, name, address, inbox, outbox, up, unacknowledged, since, traffic }
     }
 
-    /// Its number.
+    /// The number of the peer.
     pub fn id(&self) -> NodeId {
         self.id
     }
 
-    /// Its name.
+    /// The name of the peer.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it listens.
+    /// The address at which the peer listens.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Send a message. It never waits. While the peer is away the message is kept; it is dropped if
-    /// the peer was never met, or starts anew.
+    /// Send a message. This never waits. While the peer is unreachable the message is kept. It is
+    /// dropped if the peer was never connected, or if the peer restarts.
     pub fn send(&self, message: &Message) -> Result<(), TooLong> {
-        if let Some(wire) = self.push(message)? {
-            wire.wake();
+        if let Some(connection) = self.push(message)? {
+            connection.wake();
         }
         Ok(())
     }
 
-    /// The same, to be followed by [`flush`](Self::flush) as soon as no lock is held.
+    /// Queue a message without writing it. The caller must call [`flush`](Self::flush) as soon as
+    /// it holds no lock.
     pub fn queue(&self, message: &Message) -> Result<(), TooLong> {
         self.push(message).map(drop)
     }
 
-    fn push(&self, message: &Message) -> Result<Option<Arc<dyn Wire>>, TooLong> {
-        let bytes = postcard::to_allocvec(message).expect("a message that can be written");
+    fn push(&self, message: &Message) -> Result<Option<Arc<dyn ConnectionHandle>>, TooLong> {
+        let bytes =
+            postcard::to_allocvec(message).expect("encoding plain data into memory cannot fail");
         if bytes.len() > MESSAGE_MAX {
             return Err(TooLong(bytes.len()));
         }
         count(&self.traffic.messages_out, 1);
         let mut sending = self.outbox.lock();
         sending.outbox.push(bytes);
-        self.note(&sending.outbox);
-        Ok(sending.wire.clone())
+        self.update_unacknowledged(&sending.outbox);
+        Ok(sending.connection.clone())
     }
 
-    /// Write what was queued, on this thread if nobody else is at it and the network takes it.
+    /// Write what was queued, on this thread if no other thread is writing and the network accepts
+    /// it.
     pub fn flush(&self) {
-        let wire = self.outbox.lock().wire.clone();
-        if let Some(wire) = wire {
-            wire.flush();
+        let connection = self.outbox.lock().connection.clone();
+        if let Some(connection) = connection {
+            connection.flush();
         }
     }
 
@@ -189,12 +193,12 @@ impl Peer {
         self.unacknowledged.load(Ordering::Relaxed)
     }
 
-    /// What waits in the outbox has changed.
-    fn note(&self, outbox: &Outbox) {
+    /// Update the published number of messages in the outbox.
+    fn update_unacknowledged(&self, outbox: &Outbox) {
         self.unacknowledged.store(outbox.unacknowledged(), Ordering::Relaxed);
     }
 
-    /// How the link stands.
+    /// The state of the link.
     pub fn report(&self) -> LinkReport {
         let up = self.is_up();
         let since = self.since.lock().map(|since| since.elapsed());
@@ -210,25 +214,26 @@ impl Peer {
         LinkReport { up, since, unacknowledged, traffic }
     }
 
-    /// Begin a connection, which ends the one before: its number, and what has been received.
-    pub(super) fn greet(&self, upper: &impl Upper) -> (u64, Received) {
+    /// Begin a connection, which ends the one before. Returns its number, and what has been
+    /// received from the peer.
+    pub(super) fn greet(&self, handler: &impl LinkHandler) -> (u64, ReceivedCount) {
         let mut inbox = self.inbox.lock();
         let open = inbox.is_open();
         let greeting = inbox.greet();
         if open {
-            self.gone(upper, &End::Replaced);
+            self.gone(handler, &End::Replaced);
         }
         greeting
     }
 
-    /// Both sides have greeted each other on this connection, we in our life `me`.
+    /// The handshake is complete: both sides have exchanged hellos. `me` is our own incarnation.
     pub(super) fn resume(
         &self,
-        upper: &impl Upper,
+        handler: &impl LinkHandler,
         number: u64,
         me: Incarnation,
         hello: &Hello,
-        wire: Arc<dyn Wire>,
+        connection: Arc<dyn ConnectionHandle>,
     ) -> Result<(), End> {
         let mut inbox = self.inbox.lock();
         if !inbox.resume(number, hello.incarnation) {
@@ -238,47 +243,50 @@ impl Peer {
         let resumed = sending.outbox.resume(number, me, hello.incarnation, hello.received);
         if let Err(breach) = resumed {
             inbox.close(number);
-            return Err(End::Breach(breach));
+            return Err(End::AckError(breach));
         }
-        self.note(&sending.outbox);
-        sending.wire = Some(wire);
+        self.update_unacknowledged(&sending.outbox);
+        sending.connection = Some(connection);
         drop(sending);
         self.up.store(true, Ordering::Release);
         *self.since.lock() = Some(Instant::now());
         count(&self.traffic.connections, 1);
-        upper.up(self.id, hello);
+        handler.up(self.id, hello);
         Ok(())
     }
 
-    /// The connection is gone.
-    pub(super) fn close(&self, upper: &impl Upper, number: u64, why: &End) {
+    /// Note that a connection has ended.
+    pub(super) fn close(&self, handler: &impl LinkHandler, number: u64, why: &End) {
         let mut inbox = self.inbox.lock();
         if inbox.close(number) {
-            self.gone(upper, why);
+            self.gone(handler, why);
         }
     }
 
-    fn gone(&self, upper: &impl Upper, why: &End) {
-        let wire = self.outbox.lock().wire.take();
-        if let Some(wire) = wire {
-            wire.cut();
+    fn gone(&self, handler: &impl LinkHandler, why: &End) {
+        let connection = self.outbox.lock().connection.take();
+        if let Some(connection) = connection {
+            connection.cut();
         }
         self.up.store(false, Ordering::Release);
         *self.since.lock() = Some(Instant::now());
         tracing::debug!(peer = %self.id, "link down: {why}");
-        upper.down(self.id, &why.to_string());
+        handler.down(self.id, matches!(why, End::Closed), &why.to_string());
     }
 
-    /// Append what is to be written on a connection; with a sign of life, if there must be one.
+    /// Append what is to be written on a connection, with a heartbeat if one is due and nothing
+    /// else is written. Returns `false` if the connection has been replaced.
     pub(super) fn fill(&self, number: u64, limit: usize, beat: bool, out: &mut Vec<u8>) -> bool {
         let outbox = &mut self.outbox.lock().outbox;
-        outbox.fill(number, limit, out) && (!beat || !out.is_empty() || outbox.beat(number, out))
+        outbox.fill(number, limit, out)
+            && (!beat || !out.is_empty() || outbox.heartbeat(number, out))
     }
 
-    /// Take what has come on a connection. Is it time to write an acknowledgement?
-    pub(super) fn hear(
+    /// Process all frames that have arrived on a connection. Returns whether an acknowledgement
+    /// should be written now.
+    pub(super) fn process_frames(
         &self,
-        upper: &impl Upper,
+        handler: &impl LinkHandler,
         number: u64,
         decoder: &mut crate::link::Decoder,
     ) -> Result<bool, End> {
@@ -297,7 +305,7 @@ impl Peer {
                 }
                 Ok(Some(Frame::Data { number: message, received, message: bytes })) => {
                     has = Some(received);
-                    self.take(upper, &mut inbox, number, message, bytes)
+                    self.take(handler, &mut inbox, number, message, bytes)
                 }
                 Ok(Some(Frame::Bye(why))) => Err(End::Bye(why.to_owned())),
                 Ok(Some(Frame::Hello(_))) => Err(End::OutOfPlace("hello")),
@@ -305,17 +313,17 @@ impl Peer {
             };
         }
         let outbox = &mut self.outbox.lock().outbox;
-        let owes = outbox.note(inbox.received());
+        let owes = outbox.set_received(inbox.received());
         if let Some(has) = has {
             outbox.acknowledge(has)?;
-            self.note(outbox);
+            self.update_unacknowledged(outbox);
         }
         heard.map(|()| owes)
     }
 
     fn take(
         &self,
-        upper: &impl Upper,
+        handler: &impl LinkHandler,
         inbox: &mut Inbox,
         number: u64,
         message: u64,
@@ -324,7 +332,7 @@ impl Peer {
         match inbox.judge(number, message) {
             Verdict::Deliver => {
                 let read = postcard::from_bytes(bytes).map_err(|_| End::Garbled(message))?;
-                upper.deliver(self.id, read);
+                handler.deliver(self.id, read);
                 inbox.delivered();
                 count(&self.traffic.messages_in, 1);
                 Ok(())

@@ -1,4 +1,4 @@
-//! How a node proves who it is: a certificate whose name is the node's, `NODE.GROUP.doorway`.
+//! How a node proves its name: by a certificate issued for `NODE.GROUP.doorway`.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
 use crate::config::TlsConfig;
 
-/// The certificate of a node, and whom it trusts. Copies change together.
+/// The certificate of a node, and the authority that it trusts. Clones share one identity: renewing
+/// one renews all.
 #[derive(Clone, Debug)]
-pub struct Identity(Arc<RwLock<Shown>>);
+pub struct Identity(Arc<RwLock<TlsConfigs>>);
 
-/// What the node shows of itself, to those it dials and to those who dial it.
+/// The configurations of TLS, for connections that the node dials and for those that it accepts.
 #[derive(Clone, Debug)]
-struct Shown {
+struct TlsConfigs {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
 }
@@ -27,10 +28,10 @@ struct Shown {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityError {
-    /// A text that is no PEM, or holds nothing of what is needed.
+    /// A text is not PEM, or does not hold what is needed.
     #[error("cannot read the {what}: {why}")]
     Pem {
-        /// Which text.
+        /// Which text: `authority`, `certificate` or `key`.
         what: &'static str,
         /// What is wrong with it.
         why: String,
@@ -41,24 +42,25 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// An identity out of PEM texts: the authority that all members trust, the node's certificate
-    /// with those between it and the authority, and its key.
+    /// Make an identity from PEM texts: the authority that all members trust, the node's
+    /// certificate with any intermediate certificates, and its key.
     pub fn from_pem(authority: &[u8], chain: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         let shown = shown(authority, certificates("certificate", chain)?, key)?;
         Ok(Self(Arc::new(RwLock::new(shown))))
     }
 
-    /// Show another certificate, and trust another authority, from the next connection on.
+    /// Use another certificate and trust another authority, from the next connection on.
     ///
-    /// A connection cannot go on from one that was made with the old certificate, for its memory
-    /// of those is gone.
+    /// TLS sessions that were made with the old certificate cannot be resumed, because the new
+    /// configuration does not know them.
     pub fn renew(&self, authority: &[u8], chain: &[u8], key: &[u8]) -> Result<(), IdentityError> {
         let shown = shown(authority, certificates("certificate", chain)?, key)?;
         *self.0.write() = shown;
         Ok(())
     }
 
-    /// The same, if the certificate is that of this node.
+    /// Renew the identity as [`Identity::renew`] does, but refuse a certificate that is not issued
+    /// for this node.
     pub(crate) fn renew_as(
         &self,
         node: &str,
@@ -67,7 +69,7 @@ impl Identity {
     ) -> Result<(), IdentityError> {
         let chain = certificates("certificate", &tls.certificate)?;
         if !name_of(node, group).is_some_and(|name| is_valid_for(Some(&chain), &name)) {
-            let why = format!("the new one is not issued for `{node}.{group}.doorway`");
+            let why = format!("the new certificate is not issued for `{node}.{group}.doorway`");
             return Err(IdentityError::Unusable(why));
         }
         self.renew(&tls.ca, &tls.certificate, &tls.key)
@@ -86,7 +88,7 @@ fn shown(
     authority: &[u8],
     chain: Vec<CertificateDer<'static>>,
     key: &[u8],
-) -> Result<Shown, IdentityError> {
+) -> Result<TlsConfigs, IdentityError> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
     for certificate in certificates("authority", authority)? {
@@ -108,15 +110,15 @@ fn shown(
         .with_client_cert_verifier(verifier.build().map_err(unusable)?)
         .with_single_cert(chain, key)
         .map_err(unusable)?;
-    Ok(Shown { client: Arc::new(client), server: Arc::new(server) })
+    Ok(TlsConfigs { client: Arc::new(client), server: Arc::new(server) })
 }
 
-/// The name that a node's certificate must be valid for; `None` if it cannot be a name.
+/// The name for which a node's certificate must be valid; `None` if it is not a valid DNS name.
 pub(super) fn name_of(node: &str, group: &str) -> Option<ServerName<'static>> {
     ServerName::try_from(format!("{node}.{group}.doorway")).ok()
 }
 
-/// Is the first of these certificates, which were found trustworthy, the one of `name`?
+/// Is the first certificate of a chain, which TLS has verified, issued for `name`?
 pub(super) fn is_valid_for(chain: Option<&[CertificateDer<'_>]>, name: &ServerName<'_>) -> bool {
     let Some(certificate) = chain.and_then(<[_]>::first) else { return false };
     let certificate = webpki::EndEntityCert::try_from(certificate);
@@ -134,11 +136,11 @@ fn certificates(
     let wrong = |why: String| IdentityError::Pem { what, why };
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found = found.map_err(|why| wrong(why.to_string()))?;
-    if found.is_empty() { Err(wrong("it holds no certificate".to_owned())) } else { Ok(found) }
+    if found.is_empty() { Err(wrong("it contains no certificate".to_owned())) } else { Ok(found) }
 }
 
-/// Did the TLS of either side say no, rather than the network?
+/// The reason, if TLS on either side refused the connection; `None` if the network failed.
 pub(super) fn refusal(error: &std::io::Error) -> Option<String> {
     let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
-    Some(format!("certificate or TLS not accepted: {inner}"))
+    Some(format!("TLS refused the connection: {inner}"))
 }

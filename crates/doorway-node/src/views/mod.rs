@@ -1,8 +1,9 @@
-//! Views: how a group begins anew when a member has restarted, without forgetting who is inside.
+//! Views: how a group starts again after a member has restarted, without forgetting who holds which
+//! lock.
 
 mod store;
-#[expect(clippy::module_inception, reason = "the machine is what the module is about")]
+#[expect(clippy::module_inception, reason = "the module is named after its main type")]
 mod views;
 
 pub use store::{Fixed, StoreError, ViewStore, Volatile};
-pub use views::{HELD_LIMIT, Learned, Started, View, ViewError, Views};
+pub use views::{HELD_LIMIT, LearnOutcome, StartedView, View, ViewError, Views};

@@ -1,4 +1,4 @@
-//! Where a node keeps its epoch, and learns who the members are.
+//! The store of a node: the list of members, and the epoch of the node.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use doorway_protocol::Fence;
 use parking_lot::Mutex;
 
-/// Who the members are, and the epoch of this node.
+/// The members of a group, and the durable epoch of this node.
 ///
-/// This is where groups whose members change will come in: a store that agrees on them with others
-/// implements this trait, and what a view does with its members stays as it is.
+/// Groups whose members change can be added here: a store that agrees on the members with other
+/// nodes implements this trait, and views stay as they are.
 pub trait ViewStore: Send + Sync {
-    /// The names of the members. A member's number is its place.
+    /// The names of the members. The number of a member is its index.
     fn members(&self) -> &[String];
 
-    /// Raise the epoch of this node above its last one and above the one given. It is durable when
-    /// this returns, so no later start can come to it again. This waits for the disk.
+    /// Raise the epoch of this node above its last one and above the given one. When this returns,
+    /// the new epoch is durable, so no later start can use it again. This waits for the disk.
     fn raise(&self, above: u64) -> Result<u64, StoreError>;
 }
 
@@ -24,47 +24,49 @@ pub trait ViewStore: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Another process has the directory.
+    /// Another node uses the directory.
     #[error(
         "another node, of this or another process, uses the directory {}; stop it, or give each \
          node a directory of its own",
         .0.display()
     )]
     InUse(PathBuf),
-    /// The epoch cannot be told.
+    /// The file with the epoch cannot be read.
     #[error(
-        "{} is damaged. Fences must not go back, so this node starts only when the file holds one \
-         line, `epoch N`, with N at least as high as ever before: a member that runs tells the \
+        "{} is damaged. Fences must never go back, so the node starts only if the file holds one \
+         line, `epoch N`, with N at least as high as ever before. A running member tells the \
          epoch that it knows. If no member has ever served a lock, remove the file",
         .0.display()
     )]
     Damaged(PathBuf),
-    /// Fences would be full.
-    #[error("epochs end at {limit}", limit = Fence::VIEW_LIMIT - 1)]
+    /// The epoch has reached its limit, because fences have no room for a higher one.
+    #[error("the epoch cannot be raised above its limit, {limit}", limit = Fence::VIEW_LIMIT - 1)]
     Full,
-    /// The disk refused.
+    /// A file operation failed.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// With which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// Members that never change, and an epoch in a directory of this node alone.
+/// A fixed list of members, and an epoch in a directory of this node alone.
 #[derive(Debug)]
 pub struct Fixed {
     members: Vec<String>,
     directory: PathBuf,
-    /// Open and locked while this lives. One thread raises at a time.
+    /// The lock file, open and locked while this store lives. The mutex lets one thread raise the
+    /// epoch at a time.
     lock: Mutex<File>,
 }
 
 impl Fixed {
-    /// Take the directory for this process; it is made if only it is missing, not its parent.
+    /// Lock the directory for this store. The directory is created if it is missing, but its parent
+    /// is not.
     pub fn open(members: Vec<String>, directory: &Path) -> Result<Self, StoreError> {
         let directory = directory.to_owned();
         match fs::create_dir(&directory) {
@@ -72,8 +74,9 @@ impl Fixed {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed("create", &directory)(error)),
         }
-        // A directory whose entry is lost with the power would take the epoch with it. Whoever made
-        // it may have been killed before this.
+        // Make the directory itself durable: if its entry were lost in a power failure, the epoch
+        // would be lost with it. This is done at every start, because the process that created the
+        // directory may have been killed before it.
         sync_directory(&directory.join(".."))?;
         let path = directory.join("lock");
         let lock = File::options().create(true).truncate(false).write(true).open(&path);
@@ -85,7 +88,7 @@ impl Fixed {
         }
     }
 
-    /// The epoch on disk: 0 if this node has never started.
+    /// The epoch on disk; 0 if this node has never started.
     fn read(&self) -> Result<u64, StoreError> {
         let path = self.directory.join("epoch");
         match fs::read(&path) {
@@ -95,7 +98,8 @@ impl Fixed {
         }
     }
 
-    /// Whenever this is cut short, the file holds the old epoch or the new one, whole.
+    /// Write the epoch atomically: after a crash at any time the file holds either the old epoch or
+    /// the new one.
     fn write(&self, epoch: u64) -> Result<(), StoreError> {
         let (path, new) = (self.directory.join("epoch"), self.directory.join("epoch.new"));
         let mut file = File::create(&new).map_err(failed("create", &new))?;
@@ -113,17 +117,18 @@ impl ViewStore for Fixed {
 
     fn raise(&self, above: u64) -> Result<u64, StoreError> {
         let _alone = self.lock.lock();
-        // Read again each time: an attempt that failed late may have left the new epoch behind.
+        // Read the file each time: an earlier attempt that failed late may have left its epoch
+        // behind.
         let epoch = next(self.read()?.max(above))?;
         self.write(epoch)?;
         Ok(epoch)
     }
 }
 
-/// A node without others that keeps nothing. Its fences grow only while it lives: whoever compares
-/// them beyond its end needs a directory.
+/// A store in memory, for a node without peers. Fences grow only while the process lives; for
+/// fences that keep growing after a restart, use a directory.
 ///
-/// In a group a node must not forget its epoch, so this is for a single member.
+/// In a group a node must not forget its epoch, so this store is for a single member.
 #[derive(Debug)]
 pub struct Volatile {
     member: [String; 1],
@@ -131,7 +136,7 @@ pub struct Volatile {
 }
 
 impl Volatile {
-    /// The only member.
+    /// Make a store for this single member.
     pub fn new(member: String) -> Self {
         Self { member: [member], epoch: Mutex::new(0) }
     }
@@ -153,7 +158,7 @@ fn next(epoch: u64) -> Result<u64, StoreError> {
     if epoch < Fence::VIEW_LIMIT - 1 { Ok(epoch + 1) } else { Err(StoreError::Full) }
 }
 
-/// Exactly what was written, or nothing: no other spelling, no missing end.
+/// Parse the file. Only the exact text that `write` produces is accepted.
 fn parse(bytes: &[u8]) -> Option<u64> {
     let number = std::str::from_utf8(bytes).ok()?.strip_prefix("epoch ")?.strip_suffix('\n')?;
     let epoch: u64 = number.parse().ok()?;
@@ -161,7 +166,7 @@ fn parse(bytes: &[u8]) -> Option<u64> {
     canonical.then_some(epoch)
 }
 
-/// Make the entries of a directory durable, where the system has a call for it.
+/// Make the entries of a directory durable, on systems that have a call for it.
 fn sync_directory(path: &Path) -> Result<(), StoreError> {
     if cfg!(unix) {
         let synced = File::open(path).and_then(|directory| directory.sync_all());

@@ -11,7 +11,7 @@ use crate::common::{Authority, Scratch, addresses};
 
 pub(crate) const GROUP: &str = "test";
 
-/// What every node is told.
+/// The arguments of every node.
 pub(crate) struct Plan {
     /// `PATTERN,ALGORITHM,PERMITS`.
     pub(crate) rules: Vec<String>,
@@ -85,7 +85,7 @@ impl Processes {
         (0..self.size()).for_each(|node| self.start(node));
     }
 
-    /// As a power cut would end it.
+    /// Kill a node, as a power failure would.
     pub(crate) fn kill(&mut self, node: usize) {
         let mut running = self.nodes[node].take().unwrap();
         running.child.kill().unwrap();
@@ -100,7 +100,7 @@ impl Processes {
         assert_eq!(line, "done\n", "node {node} ended early");
     }
 
-    /// Ask all to stop, and see that they do.
+    /// Tell all nodes to stop, and check that they do.
     pub(crate) fn stop_all(&mut self) {
         for running in self.nodes.iter_mut().flatten() {
             drop(running.child.stdin.take());

@@ -1,5 +1,5 @@
-//! The referee: every process of a group reports to it whoever enters and leaves, and it checks all
-//! that was promised.
+//! The referee: every process of a group reports each entry and exit to it, and it checks what the
+//! locks promise.
 
 #![expect(clippy::unwrap_used, reason = "a process that cannot be talked to ends the test")]
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::book::Book;
 
-/// How many may be inside a lock, by its name.
+/// How many clients may be inside a lock, given its name.
 pub(crate) type Permits = fn(&str) -> usize;
 
 /// Sees all entries of all processes.
@@ -42,31 +42,31 @@ impl Referee {
         Self { seen }
     }
 
-    /// How many have entered so far.
+    /// How many entries there were so far.
     pub(crate) fn entries(&self) -> u64 {
         self.seen.lock().unwrap().book.entries
     }
 
-    /// Wait until so many have entered: work must go on.
+    /// Wait until there were this many entries: work must go on.
     pub(crate) fn await_entries(&self, count: u64) {
         let goal = format!("{count} entries");
         until(&goal, || self.entries() >= count);
     }
 
-    /// Wait until all that a killed node has reported is written down. Otherwise the last of it
-    /// could come after what the others did when it was gone.
+    /// Wait until everything that a killed node has reported is recorded. Otherwise its last
+    /// reports could come after what the others did when it was gone.
     pub(crate) fn await_end(&self, node: &str) {
         let reporting = || self.seen.lock().unwrap().reporting.get(node).copied();
         until("the end of the reports", || reporting().unwrap_or(0) == 0);
     }
 
-    /// Nothing was wrong so far.
+    /// Check that no promise was broken so far.
     pub(crate) fn assert_fair(&self) {
         let book = &self.seen.lock().unwrap().book;
         assert!(book.faults.is_empty(), "{} faults: {:#?}", book.faults.len(), book.faults.first());
     }
 
-    /// Nobody is inside any more.
+    /// Check that no client is inside any more.
     pub(crate) fn assert_free(&self) {
         let book = &self.seen.lock().unwrap().book;
         assert!(book.held().is_empty(), "still held: {:?}", book.held());
@@ -81,7 +81,7 @@ fn until(goal: &str, reached: impl Fn() -> bool) {
     }
 }
 
-/// Write down what one client reports, until it ends: with it end its entries.
+/// Record what one client reports, until it ends. Its entries end with it.
 fn follow(number: u64, stream: UnixStream, seen: &Mutex<Seen>, permits: Permits) {
     let mut write = stream.try_clone().unwrap();
     let mut node = None;
@@ -107,7 +107,7 @@ fn follow(number: u64, stream: UnixStream, seen: &Mutex<Seen>, permits: Permits)
     }
 }
 
-/// Write down one report.
+/// Record one report.
 fn note(book: &mut Book, number: u64, line: &str, permits: Permits) {
     match line.split(' ').collect::<Vec<_>>()[..] {
         ["enter", name, mode, fence] => {

@@ -1,8 +1,8 @@
-//! The book of a referee: who is inside of which lock, and every promise that was broken.
+//! The record of a referee: which holder is inside which lock, and every promise that was broken.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What has been seen.
+/// What the referee has seen.
 #[derive(Default)]
 pub(crate) struct Book {
     locks: BTreeMap<String, Seen>,
@@ -10,20 +10,20 @@ pub(crate) struct Book {
     pub(crate) faults: Vec<String>,
 }
 
-/// What has been seen of one lock.
+/// What the referee has seen of one lock.
 #[derive(Default)]
 struct Seen {
-    /// Who is inside, and whether it shares.
+    /// The holders inside, and whether each shares.
     inside: Vec<(u64, bool)>,
-    /// The highest fence of those who were alone, and of those who shared.
+    /// The highest fence of an exclusive grant, and of a shared grant.
     alone: u64,
     shared: u64,
-    /// The fences of permits, each of which must come once.
+    /// The fences of permits; each must be granted only once.
     permits: BTreeSet<u64>,
 }
 
 impl Book {
-    /// Somebody went inside a lock of so many permits.
+    /// Record an entry into a lock with this many permits.
     pub(crate) fn enter(
         &mut self,
         holder: u64,
@@ -38,7 +38,7 @@ impl Book {
         self.faults.extend(fault.map(|fault| format!("{name}: {fault}")));
     }
 
-    /// Somebody leaves.
+    /// Record an exit.
     pub(crate) fn leave(&mut self, holder: u64, name: &str) {
         let seen = self.locks.entry(name.to_owned()).or_default();
         match seen.inside.iter().position(|(inside, _)| *inside == holder) {
@@ -47,14 +47,14 @@ impl Book {
         }
     }
 
-    /// A holder has ended, and with it end its entries.
+    /// Record that a holder has ended, and its entries with it.
     pub(crate) fn gone(&mut self, holder: u64) {
         for seen in self.locks.values_mut() {
             seen.inside.retain(|(inside, _)| *inside != holder);
         }
     }
 
-    /// The locks that somebody is inside of.
+    /// The locks that have holders.
     pub(crate) fn held(&self) -> Vec<&str> {
         let held = self.locks.iter().filter(|(_, seen)| !seen.inside.is_empty());
         held.map(|(name, _)| name.as_str()).collect()

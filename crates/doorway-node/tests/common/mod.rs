@@ -1,4 +1,4 @@
-//! What several tests need: certificates, directories and ports.
+//! Support for several tests: certificates, directories and ports.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be tested")]
@@ -24,7 +24,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// Its own certificate, which everyone trusts.
+    /// Its own certificate, which all nodes trust.
     pub(crate) fn pem(&self) -> String {
         self.0.pem()
     }
@@ -38,7 +38,7 @@ impl Authority {
     }
 }
 
-/// Addresses at which nobody listens: this process has a part of the loopback network of its own.
+/// Addresses that are free: this process uses a part of the loopback network of its own.
 pub(crate) fn addresses(count: usize) -> Vec<String> {
     let [.., high, middle, low] = std::process::id().to_be_bytes();
     let host = format!("127.{}.{middle}.{low}", 1 + high % 250);
@@ -47,7 +47,7 @@ pub(crate) fn addresses(count: usize) -> Vec<String> {
     listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
 }
 
-/// The configurations of a group on this machine, and the directory that they live in.
+/// The configurations of a group on this machine, and the directory that holds their data.
 pub(crate) fn group(size: usize, rules: &[RuleConfig]) -> (Scratch, Vec<Config>) {
     let (scratch, authority) = (Scratch::new(), Authority::new());
     let names = (1..=size).map(|node| format!("n{node}"));
@@ -76,7 +76,7 @@ pub(crate) fn rule(algorithm: &str, permits: u32) -> RuleConfig {
     RuleConfig { pattern: format!("{algorithm}/*"), algorithm, permits }
 }
 
-/// Nodes of one group, all of which serve.
+/// Start the nodes of a group, and wait until all of them serve.
 pub(crate) async fn start(configs: &[Config]) -> Vec<Node> {
     let mut nodes = Vec::new();
     for config in configs {

@@ -1,10 +1,10 @@
-//! Directories for as long as they are needed.
+//! Temporary directories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that goes away with this value.
+/// A directory that is removed when this value is dropped.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -12,7 +12,7 @@ impl Scratch {
         Self::under(&std::env::temp_dir())
     }
 
-    /// Where the system has files in memory, there: to make them durable costs nothing.
+    /// In memory if the system has such a file system, because there syncing costs nothing.
     pub(crate) fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::under(memory) } else { Self::new() }
@@ -23,7 +23,7 @@ impl Scratch {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("doorway-node-{}-{number}", std::process::id());
         let path = parent.join(name);
-        let _ = fs::remove_dir_all(&path); // Of an earlier process with the same number.
+        let _ = fs::remove_dir_all(&path); // Of an earlier process with this id.
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }

@@ -1,4 +1,4 @@
-//! A client inside a lock, under the eyes of a referee.
+//! A client inside a lock, as a referee records it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::book::Book;
 
-/// Somebody inside. However this ends, the book hears of it before the lock is free again.
+/// A client that is inside. However this ends, the exit is recorded before the lock is released.
 pub(crate) struct Visit {
     book: Arc<Mutex<Book>>,
     holder: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Visit {
 }
 
 impl Visit {
-    /// Somebody has come inside a lock of so many permits.
+    /// Record an entry into a lock with this many permits.
     pub(crate) fn begin(
         book: &Arc<Mutex<Book>>,
         holder: u64,
@@ -35,7 +35,7 @@ impl Drop for Visit {
     }
 }
 
-/// Nothing was wrong, and nobody is inside any more.
+/// Check that no promise was broken and that no client is inside any more.
 pub(crate) fn assert_fair(book: &Mutex<Book>) {
     let book = book.lock();
     assert!(book.faults.is_empty(), "{} faults: {:?}", book.faults.len(), book.faults.first());

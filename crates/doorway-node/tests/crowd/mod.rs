@@ -1,4 +1,4 @@
-//! A random crowd of clients at the shards of a group, and a watch over what was promised to them.
+//! Random clients at the shards of a group, and a check of what the locks promise.
 
 mod watch;
 
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Wake, Waker};
 
 use doorway_core::{Mode, NodeId};
-use doorway_node::locks::{ClientId, Out, Rule, Slot};
-use doorway_node::wire::Held;
+use doorway_node::locks::{ClientId, Rule, ShardEffects, Slot};
+use doorway_node::messages::HeldLock;
 use doorway_node::{Fence, Name};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -17,7 +17,7 @@ use rand_core::{Rng, SeedableRng};
 use crate::nodes::{NOW, Nodes, ask, name};
 use watch::Watch;
 
-/// Who hears that a client is inside.
+/// The waker of a client, which remembers that it was woken.
 #[derive(Default)]
 struct Bell(AtomicBool);
 
@@ -38,13 +38,13 @@ struct Client {
     bell: Arc<Bell>,
 }
 
-/// How far a node is with the views.
+/// How far a node has got with the views.
 #[derive(Default)]
 struct Progress {
     stopped_for: u64,
     running: u64,
-    /// What was heard for each view, and of whom.
-    heard: BTreeMap<u64, Vec<(NodeId, Vec<Held>)>>,
+    /// The flushes that have arrived for each view, by sender.
+    heard: BTreeMap<u64, Vec<(NodeId, Vec<HeldLock>)>>,
 }
 
 /// A group under a random schedule.
@@ -57,15 +57,16 @@ pub(crate) struct Crowd {
     dice: ChaCha8Rng,
     newest: u64,
     progress: Vec<Progress>,
-    /// Flushes under way: the view, from, to, and what is held.
-    flushes: Vec<(u64, NodeId, usize, Vec<Held>)>,
-    /// One step in a hundred so many times begins a view.
+    /// Flushes under way: the view, sender, receiver, and what is held.
+    flushes: Vec<(u64, NodeId, usize, Vec<HeldLock>)>,
+    /// How many steps in a hundred begin a view.
     views_percent: u64,
     started: u64,
 }
 
 impl Crowd {
-    /// A group whose schedule is that of `seed`; names are numbers, dealt out among the rules.
+    /// A group whose schedule is drawn from `seed`. Lock names are numbers, distributed among the
+    /// rules.
     pub(crate) fn new(seed: u64, rules: &[Rule], views_percent: u64) -> Self {
         let size = rules[0].group.size() as usize;
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
@@ -73,7 +74,7 @@ impl Crowd {
         let rule_of = |name: &Name| -> usize {
             name.as_str().split(' ').next_back().expect("a word").parse().expect("a rule")
         };
-        // A few rules at a time, with two names each, so that clients meet.
+        // A few rules at a time, with two names each, so that clients contend for the same locks.
         let names = (0..3).flat_map(|_| {
             let rule = dice.next_u64() as usize % rules.len();
             [name(&format!("a {rule}")), name(&format!("b {rule}"))]
@@ -104,7 +105,7 @@ impl Crowd {
         self.dice.next_u64() as usize % sides
     }
 
-    /// Take so many steps.
+    /// Take this many steps.
     pub(crate) fn run(&mut self, steps: usize) {
         for _ in 0..steps {
             if (self.roll(100) as u64) < self.views_percent {
@@ -123,8 +124,8 @@ impl Crowd {
         }
     }
 
-    /// Let everybody in and out again; then every lock must be free at every node. How many views
-    /// were started at all comes back.
+    /// Let all clients enter and leave. Afterwards every lock must be free at every node. Returns
+    /// how many views were started.
     pub(crate) fn settle(&mut self) -> u64 {
         for _ in 0..100 {
             self.finish_views();
@@ -205,7 +206,7 @@ impl Crowd {
         self.clients.push(client);
     }
 
-    /// A client leaves, or gives up if it waits.
+    /// Let a client leave, or give up if it waits.
     fn depart(&mut self, at: usize) {
         let client = self.clients.swap_remove(at);
         if client.fence.is_some() {
@@ -215,7 +216,7 @@ impl Crowd {
         self.nodes.shards[client.node as usize].close(client.slot);
     }
 
-    /// See who is inside now, and whether it was told.
+    /// Find out which clients are inside now, and check that their wakers were called.
     fn look(&mut self) {
         let mut entered = Vec::new();
         for client in self.clients.iter_mut().filter(|client| client.fence.is_none()) {
@@ -224,7 +225,7 @@ impl Crowd {
             match self.nodes.shards[client.node as usize].poll(
                 client.id,
                 &waker,
-                &mut Out::default(),
+                &mut ShardEffects::default(),
             ) {
                 Poll::Pending => {}
                 Poll::Ready(Ok(fence)) => {
@@ -233,10 +234,10 @@ impl Crowd {
                     client.fence = Some(fence);
                     entered.push((fence, client.lock, client.mode));
                 }
-                Poll::Ready(Err(ended)) => panic!("nothing ends here: {ended}"),
+                Poll::Ready(Err(ended)) => panic!("no client may lose its lock here: {ended}"),
             }
         }
-        // Of several that entered in one step, the fences tell the order.
+        // If several clients entered in one step, their fences give the order.
         entered.sort_unstable();
         for (fence, lock, mode) in entered {
             let rule = &self.rules[self.rule_number(lock)];
@@ -251,7 +252,7 @@ impl Crowd {
 }
 
 impl Crowd {
-    /// Some node learns of the newest view, hears a flush, or starts.
+    /// Let some node learn of the newest view, receive a flush, or start a view.
     fn step_views(&mut self) {
         let node = self.roll(self.progress.len());
         if self.progress[node].stopped_for < self.newest && self.roll(2) == 0 {
@@ -283,7 +284,7 @@ impl Crowd {
         let Progress { stopped_for, running, heard } = &mut self.progress[node];
         let all = heard.get(stopped_for).filter(|heard| heard.len() == size);
         if let Some(all) = all.filter(|_| *running < *stopped_for) {
-            let each = |(node, held): &(NodeId, Vec<Held>)| {
+            let each = |(node, held): &(NodeId, Vec<HeldLock>)| {
                 held.iter().map(|held| (*node, held.clone())).collect::<Vec<_>>()
             };
             let held: Vec<_> = all.iter().flat_map(each).collect();

@@ -1,4 +1,4 @@
-//! What is promised of every lock, held against what happens.
+//! Checks of what every lock promises, against what happens.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use doorway_core::Mode;
 use doorway_node::Fence;
 use doorway_node::locks::Rule;
 
-/// A watch over all locks of a group.
+/// Checks all locks of a group.
 pub(crate) struct Watch(Vec<Lock>);
 
 #[derive(Clone, Default)]
 struct Lock {
     readers: usize,
     others: usize,
-    /// The highest fences so far: of an exclusive grant, and of any.
+    /// The highest fence of an exclusive grant so far, and of any grant.
     exclusive: Option<Fence>,
     any: Option<Fence>,
     permits: BTreeSet<Fence>,

@@ -1,4 +1,4 @@
-//! What stands between two nodes and spoils their connections.
+//! A proxy between two nodes that spoils their connections.
 
 #![expect(clippy::unwrap_used, reason = "where nobody can listen, nothing can be tested")]
 
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// How often each thing was done to a connection, and whether it is enough.
+/// How often each fate befell a connection, and whether to stop.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) cut: AtomicUsize,
@@ -23,22 +23,22 @@ pub(crate) struct Tally {
     pub(crate) peace: AtomicBool,
 }
 
-/// What becomes of a connection.
+/// The fate of a connection.
 #[derive(Clone, Copy)]
 enum Fate {
-    /// Both sides see its end at once.
+    /// Both sides see its end immediately.
     Cut,
-    /// The side that dialled sees its end. What it has sent reaches the other so much later, when
-    /// there may be another connection.
+    /// The side that dialled sees its end. What it has sent reaches the other side after this
+    /// delay, when there may be another connection.
     Late(Duration),
-    /// It stays, but nothing arrives any more: there, back, or either way.
+    /// It stays open, but nothing arrives any more: in one direction, the other, or both.
     Mute([bool; 2]),
 }
 
-/// So much is handed on at a time.
+/// How many bytes are forwarded at a time.
 const PIECE: usize = 512;
 
-/// Hand on what comes at one address to another, as long as this future runs.
+/// Forward connections from one address to another, as long as this future runs.
 pub(crate) async fn spoil(listener: TcpListener, target: String, tally: Arc<Tally>, seed: u64) {
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut connections = JoinSet::new();
@@ -55,8 +55,9 @@ pub(crate) async fn spoil(listener: TcpListener, target: String, tally: Arc<Tall
             3..=7 => Fate::Late(Duration::from_millis(u64::from(dice.next_u32() % 150))),
             _ => Fate::Cut,
         };
-        // A connection is let be for a while, lest the pauses between dials become long; but some
-        // end before both sides have proved who they are. In silence that would take too long.
+        // Most connections are left alone for a while, so that the back-off between dials stays
+        // short. Some end during the handshake, but never by silence, because its timeout takes too
+        // long.
         let calm = Instant::now() + Duration::from_millis(u64::from(dice.next_u32() % 80));
         let greeting = if matches!(fate, Fate::Mute(_)) { 6000 } else { 0 };
         let bytes = greeting + dice.next_u32() as usize % 6000;
@@ -65,7 +66,7 @@ pub(crate) async fn spoil(listener: TcpListener, target: String, tally: Arc<Tall
     }
 }
 
-/// The two ends of a connection: towards who dialled, and towards who was dialled.
+/// The two ends of a connection: towards the node that dialled, and towards the other.
 struct Between {
     near: TcpStream,
     far: TcpStream,
@@ -73,8 +74,8 @@ struct Between {
 }
 
 impl Between {
-    /// Hand on everything while it is calm, then so many bytes more; then the connection meets its
-    /// fate.
+    /// Forward everything while it is calm, then this many bytes more; then the connection meets
+    /// its fate.
     async fn run(mut self, calm: Instant, mut bytes: usize, fate: Fate) {
         while bytes > 0 {
             let quiet = Instant::now() < calm || self.tally.peace.load(Ordering::SeqCst);
@@ -93,7 +94,7 @@ impl Between {
                 let count = near.try_read(&mut under_way).unwrap_or(0);
                 drop(near);
                 sleep(delay).await;
-                let _ = far.write_all(&under_way[..count]).await; // Nobody may be there any more.
+                let _ = far.write_all(&under_way[..count]).await; // The other side may be gone.
             }
             Fate::Mute(mute) => {
                 self.tally.mute.fetch_add(1, Ordering::SeqCst);
@@ -102,8 +103,8 @@ impl Between {
         }
     }
 
-    /// Carry one piece of at most so many bytes across, or lose it on a mute way. `None` at the end
-    /// of the connection.
+    /// Forward one piece of at most `limit` bytes, or drop it in a muted direction. Returns `None`
+    /// at the end of the connection.
     async fn carry(&mut self, limit: usize, mute: [bool; 2]) -> Option<usize> {
         let limit = limit.min(PIECE);
         let (mut there, mut back) = ([0; PIECE], [0; PIECE]);

@@ -1,5 +1,5 @@
-//! All that can happen to one lock of a small group whose clients ask, try, give up and leave at
-//! any moment, breadth first.
+//! Explores all that can happen to one lock of a small group whose clients acquire, try, give up
+//! and leave at any time, breadth first.
 
 mod parts;
 
@@ -16,7 +16,7 @@ use parts::{Parts, Turn};
 pub(crate) struct Client {
     pub(crate) node: u32,
     pub(crate) mode: Mode,
-    /// How often it asks or tries.
+    /// How often it acquires or tries.
     pub(crate) asks: u8,
 }
 
@@ -31,14 +31,14 @@ pub(crate) enum Event {
     Arrive(u32, u32),
 }
 
-/// A state: a part for each node, a line for each pair, and the highest fences so far, of an
-/// exclusive grant and of any.
+/// A state: a part for each node, a channel for each pair of nodes, the highest fence of an
+/// exclusive grant so far, and the highest of any grant.
 type Row = Box<[u32]>;
 
-/// All states, and the steps between them save those in which a client gives up.
+/// All states, and the steps between them except those in which a client gives up.
 pub(crate) struct Ways {
     pub(crate) states: usize,
-    /// The states that each client waits in, and the steps backwards.
+    /// The states in which each client waits, and the reversed steps.
     waiting: Vec<Vec<bool>>,
     backwards: Vec<Vec<u32>>,
 }
@@ -57,8 +57,7 @@ impl<'a, A: Algorithm + 'static> World<'a, A> {
         Self { parts: Parts::new(rule, clients), clients, rule, size }
     }
 
-    /// Visit every state that can be reached; what is wrong with one is a panic that shows how it
-    /// came about.
+    /// Visit every reachable state. If one is wrong, panic and show how it was reached.
     pub(crate) fn explore(mut self) -> Ways {
         let first = self.first();
         let mut known = FxHashMap::from_iter([(first.clone(), 0u32)]);
@@ -183,8 +182,8 @@ impl<'a, A: Algorithm + 'static> World<'a, A> {
 }
 
 impl Ways {
-    /// From every state in which a client waits, and without anybody giving up, a state must be
-    /// within reach in which it waits no more.
+    /// From every state in which a client waits, a state must be reachable in which it does not
+    /// wait any more, without any client giving up.
     pub(crate) fn assert_live(&self) {
         for (client, waiting) in self.waiting.iter().enumerate() {
             let mut hopeful: Vec<bool> = waiting.iter().map(|waits| !waits).collect();

@@ -1,11 +1,11 @@
-//! The parts of which states are made, each kept once, and the steps of a node, each taken once.
+//! The parts of states, each stored once, and the steps of a node, each computed once.
 
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::rc::Rc;
 
 use doorway_core::{Algorithm, NodeId, Start};
-use doorway_node::locks::{ClientId, Lock, Machine, Moves, Payload, Rule, Typed};
+use doorway_node::locks::{ClientId, Lock, LockEffects, Machine, Payload, Rule, Typed};
 use rustc_hash::FxHashMap;
 
 use super::{Client, Event};
@@ -33,10 +33,10 @@ impl<A: Algorithm> Node<A> {
         self.asks[usize::from(client)]
     }
 
-    /// Is nobody here, and nothing held or wanted for anybody?
+    /// Are there no clients here, and is nothing held or requested for any?
     pub(crate) fn free(&self) -> bool {
         let machine = self.lock.machine();
-        self.lock.idle() && machine.is_some_and(|m| m.held() == 0 && m.waiting().is_none())
+        self.lock.is_idle() && machine.is_some_and(|m| m.held() == 0 && m.waiting().is_none())
     }
 
     fn wanted(&self) -> bool {
@@ -44,7 +44,7 @@ impl<A: Algorithm> Node<A> {
     }
 }
 
-/// What came of a step of a node.
+/// The result of a step of a node.
 pub(crate) struct Turn {
     pub(crate) part: u32,
     pub(crate) sends: Vec<(u32, u32)>,
@@ -54,7 +54,7 @@ pub(crate) struct Turn {
 type Message = (u32, Payload);
 type Steps = FxHashMap<(u32, Event, Option<u32>), Rc<Result<Turn, String>>>;
 
-/// Everything of which states are made.
+/// The store of all parts of states.
 pub(crate) struct Parts<'a, A> {
     rule: &'a Rule,
     clients: &'a [Client],
@@ -77,12 +77,12 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
     }
 
     pub(crate) fn begin(&mut self, me: u32) -> u32 {
-        let mut moves = Moves::default();
+        let mut effects = LockEffects::default();
         let (group, start) = (&self.rule.group, Start::default());
-        let machine = Typed::begin(NodeId(me), group, &start, &mut moves.sends);
+        let machine = Typed::begin(NodeId(me), group, &start, &mut effects.sends);
         let mut lock = Lock::default();
-        lock.start(self.rule, Box::new(machine.expect("a start")), &mut moves).expect("a start");
-        assert!(moves.sends.is_empty(), "algorithms that send as they begin are not tried here");
+        lock.start(self.rule, Box::new(machine.expect("a start")), &mut effects).expect("a start");
+        assert!(effects.sends.is_empty(), "algorithms that send as they begin are not tried here");
         let mine = |client: &Client| if client.node == me { client.asks } else { 0 };
         let asks = self.clients.iter().map(mine).collect();
         self.nodes.put((me, Node { lock, clock: 0, asks, row: 0 }))
@@ -111,7 +111,7 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         self.lines.put(messages)
     }
 
-    /// Let something happen to a node.
+    /// Compute what an event does to a node.
     pub(crate) fn step(
         &mut self,
         me: u32,
@@ -136,7 +136,7 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
     ) -> Result<Turn, String> {
         let mut node = self.node(part).clone();
         let wanted = node.wanted();
-        let mut moves = Moves::default();
+        let mut moves = LockEffects::default();
         let message = message.map(|message| self.messages.get(message).clone());
         act(&mut node, self.rule, self.clients, event, message, &mut moves)?;
         if moves.entries > 0 || !wanted || !node.wanted() {
@@ -165,7 +165,7 @@ fn act<A: Algorithm>(
     clients: &[Client],
     event: Event,
     message: Option<Message>,
-    moves: &mut Moves,
+    moves: &mut LockEffects,
 ) -> Result<(), String> {
     let lock = &mut node.lock;
     let done = match event {
@@ -197,7 +197,7 @@ fn next(clock: u32, me: u32, rule: &Rule) -> u32 {
     (clock + 1..=clock + size).find(fits).expect("a number that fits")
 }
 
-/// Values kept once, each with its number.
+/// Values that are stored once, each with its number.
 struct Interned<T> {
     numbers: FxHashMap<Rc<T>, u32>,
     values: Vec<Rc<T>>,

@@ -1,6 +1,6 @@
-//! What may happen to a link, how often, and which mistakes are planted.
+//! What can happen to a link, how often, and which mistakes are planted.
 
-/// How often each thing may still happen.
+/// How often each event may still happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Budget {
     pub(crate) messages: [u8; 2],
@@ -12,26 +12,26 @@ pub(crate) struct Budget {
     pub(crate) restarts: [u8; 2],
 }
 
-/// Mistakes that whoever drives the two halves could make, or that they could contain.
+/// Planted mistakes, in the two ends or in the code that drives them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bug {
-    /// What came before is delivered again.
+    /// A message that was delivered before is delivered again.
     DuplicateTaken,
-    /// What comes too early is delivered.
+    /// A message that arrives too early is delivered.
     GapTaken,
     /// After a reconnect one message is skipped.
     ResentTooLate,
     /// After a reconnect nothing is written again.
     NotResent,
-    /// Messages for the peer's last life go to the next one.
+    /// Messages for one incarnation of the peer go to the next one.
     OutboxKept,
-    /// What was received in the peer's last life counts in the next one.
+    /// Messages received from one incarnation of the peer count for the next one.
     InboxKept,
-    /// Whatever comes is acknowledged, delivered or not.
+    /// Every message is acknowledged, whether it was delivered or not.
     AcknowledgedUnseen,
     /// The reader of a replaced connection goes on.
     StaleRead,
-    /// The hello alone resumes the link.
+    /// The hello alone completes the handshake.
     ResumedByHello,
 }
 
@@ -49,18 +49,18 @@ impl Bug {
     ];
 }
 
-/// What may happen next. Ends are 0, who dials, and 1; connections and frames are indices.
+/// What can happen next. End 0 dials, end 1 accepts; connections and frames are indices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
     Send(usize),
     Dial,
     Write(usize, usize),
     Beat(usize, usize),
-    /// A frame arrives: the first one unless one is overtaken.
+    /// A frame arrives: the first one, unless frames are reordered.
     Arrive(usize, usize, usize),
     Lose(usize, usize, usize),
     Double(usize, usize, usize),
-    /// An end gives a connection up, or learns that the other has.
+    /// An end closes a connection, or learns that the other has closed it.
     Close(usize, usize),
     Restart(usize),
 }

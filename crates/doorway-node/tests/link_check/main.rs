@@ -1,7 +1,7 @@
-//! Every way in which two ends of a link can fare.
+//! Explores everything that can happen to the two ends of a link.
 //!
-//! Messages go both ways, connections are cut and made anew, frames are lost, doubled or overtaken,
-//! and either end starts anew at any moment.
+//! Messages go in both directions, connections are cut and made again, frames are lost, duplicated
+//! or reordered, and either end restarts at any time.
 
 mod choice;
 mod world;
@@ -12,7 +12,8 @@ use choice::{Budget, Bug};
 use rustc_hash::FxHashSet;
 use world::World;
 
-/// Go through all worlds, breadth first. How many there are, or the shortest way to a wrong one.
+/// Explore all worlds, breadth first. Returns how many there are, or the shortest way to a wrong
+/// one.
 fn check(budget: Budget, bug: Option<Bug>) -> Result<usize, String> {
     let first = World::new(budget, bug);
     let mut known = FxHashSet::from_iter([first.clone()]);
@@ -42,7 +43,8 @@ const NONE: Budget = Budget {
     restarts: [0, 0],
 };
 
-/// Small worlds, each with its number of them, so that a checker that checks less is noticed.
+/// Small budgets, each with its exact number of worlds, so that a checker that explores less is
+/// noticed.
 const SCOPES: &[(Budget, usize)] = &[
     (Budget { messages: [3, 2], ..NONE }, 15_733),
     (Budget { messages: [2, 0], dials: 3, cuts: 2, ..NONE }, 28_857),
@@ -61,7 +63,7 @@ const SCOPES: &[(Budget, usize)] = &[
 ];
 
 #[test]
-fn every_message_arrives_once_and_in_order_or_its_pair_of_lives_is_over() {
+fn every_message_arrives_once_and_in_order_unless_an_end_restarts() {
     for (budget, worlds) in SCOPES {
         assert_eq!(check(*budget, None), Ok(*worlds), "{budget:?}");
     }

@@ -1,6 +1,6 @@
 //! Two ends of a link and all connections between them, as one value.
 
-use doorway_node::link::{Decoder, Frame, Inbox, Incarnation, Outbox, Received, Verdict};
+use doorway_node::link::{Decoder, Frame, Inbox, Incarnation, Outbox, ReceivedCount, Verdict};
 
 use super::choice::{Budget, Bug, Choice};
 
@@ -9,27 +9,27 @@ struct End {
     life: Incarnation,
     inbox: Inbox,
     outbox: Outbox,
-    /// The peer's life that was met last, and the highest number written to it.
+    /// The peer's incarnation that was met last, and the highest message number written to it.
     met: Option<Incarnation>,
     highest: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Wire {
-    Hello(Incarnation, Received),
+    Hello(Incarnation, ReceivedCount),
     Data(u64, u64, Vec<u8>),
     Ack(u64),
 }
 
-/// How far an end is with a connection, which it calls by a number.
+/// How far an end has got with a connection, which it identifies by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// It has accepted and heard nothing.
+    /// It has accepted the connection and received nothing.
     Silent,
-    /// It has dialled and said hello.
+    /// It has dialled and sent its hello.
     Dialled(u64),
-    /// It has been greeted and has answered.
-    Greeted(u64, Incarnation, Received),
+    /// It has received a hello and has answered.
+    NewConnection(u64, Incarnation, ReceivedCount),
     Open(u64),
     Closed,
 }
@@ -37,11 +37,12 @@ enum Stage {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Connection {
     stages: [Stage; 2],
-    /// What is on its way to each end.
+    /// The frames under way to each end.
     wires: [Vec<Wire>; 2],
 }
 
-/// What two lives have exchanged: how many were sent one way, and how many delivered.
+/// What two incarnations have exchanged: how many messages were sent in one direction, and how many
+/// were delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pair {
     from: Incarnation,
@@ -104,7 +105,7 @@ impl World {
         }
         if matches!(connection.stages[end], Stage::Open(_)) {
             out.push(Choice::Write(at, end));
-            // A second one would tell nothing new.
+            // A second acknowledgement would contain nothing new.
             let waiting = &connection.wires[1 - end];
             if !waiting.iter().any(|frame| matches!(frame, Wire::Ack(_))) {
                 out.push(Choice::Beat(at, end));
@@ -167,8 +168,8 @@ impl World {
         Ok(())
     }
 
-    /// Whatever has happened: with one good connection and nothing more to say, all has arrived
-    /// that these two lives have sent each other, and nothing is kept.
+    /// Whatever has happened before: after one good connection, everything that these two
+    /// incarnations have sent each other has arrived, and nothing is kept.
     pub(crate) fn check_end(&self) -> Result<(), String> {
         let mut world = self.clone();
         for at in 0..world.connections.len() {
@@ -177,7 +178,7 @@ impl World {
         }
         world.connections.clear();
         world.dial();
-        // Three for the greeting, one for each message and one more to acknowledge.
+        // Three frames for the handshake, one for each message, and one more to acknowledge.
         for _ in 0..8 {
             for end in 0..2 {
                 while !world.connections[0].wires[end].is_empty() {
@@ -240,7 +241,7 @@ impl World {
     fn beat(&mut self, at: usize, end: usize) {
         let Stage::Open(number) = self.connections[at].stages[end] else { return };
         let mut bytes = Vec::new();
-        if self.ends[end].outbox.beat(number, &mut bytes) {
+        if self.ends[end].outbox.heartbeat(number, &mut bytes) {
             self.put(at, end, &bytes);
         } else {
             self.close(at, end);
@@ -270,7 +271,7 @@ impl World {
         match (self.connections[at].stages[end], frame) {
             (Stage::Silent, Wire::Hello(life, has)) => {
                 let (number, received) = self.ends[end].inbox.greet();
-                self.connections[at].stages[end] = Stage::Greeted(number, life, has);
+                self.connections[at].stages[end] = Stage::NewConnection(number, life, has);
                 if self.connections[at].stages[1 - end] != Stage::Closed {
                     let hello = Wire::Hello(self.ends[end].life, received);
                     self.connections[at].wires[1 - end].push(hello);
@@ -284,14 +285,14 @@ impl World {
                 self.write(at, end);
                 self.beat(at, end);
             }
-            (Stage::Greeted(number, life, has), frame @ (Wire::Data(..) | Wire::Ack(_))) => {
+            (Stage::NewConnection(number, life, has), frame @ (Wire::Data(..) | Wire::Ack(_))) => {
                 self.resume(at, end, number, life, has)?;
                 self.hear(at, end, frame)?;
             }
             (Stage::Open(_), frame @ (Wire::Data(..) | Wire::Ack(_))) => {
                 self.hear(at, end, frame)?;
             }
-            // Not what should come now: the connection is of no use.
+            // This frame must not come now, so the connection is closed.
             _ => self.close(at, end),
         }
         Ok(())
@@ -303,7 +304,7 @@ impl World {
         end: usize,
         number: u64,
         life: Incarnation,
-        mut has: Received,
+        mut has: ReceivedCount,
     ) -> Result<(), String> {
         let this = &mut self.ends[end];
         let known = this.met == Some(life);
@@ -346,7 +347,7 @@ impl World {
             Verdict::Duplicate if self.bug != Some(Bug::DuplicateTaken) => return Ok(()),
             Verdict::Gap | Verdict::Stale if self.bug != Some(Bug::GapTaken) => {
                 if self.bug == Some(Bug::AcknowledgedUnseen) {
-                    this.outbox.note(message);
+                    this.outbox.set_received(message);
                 }
                 self.close(at, end);
                 return Ok(());
@@ -354,7 +355,7 @@ impl World {
             _ => {}
         }
         this.inbox.delivered();
-        this.outbox.note(this.inbox.received());
+        this.outbox.set_received(this.inbox.received());
         self.deliver(end, &body)
     }
 

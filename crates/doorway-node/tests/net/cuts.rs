@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use doorway_node::wire::Message;
+use doorway_node::messages::Message;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::support::{Authority, Node, Recorder, listen, stop, until};
 
-/// Hand on so many bytes, one way and the other, and then cut the connection.
+/// Forward this many bytes in both directions together, and then cut the connection.
 async fn hand_on(mut near: TcpStream, target: String, mut bytes: usize) {
     let Ok(mut far) = TcpStream::connect(target).await else { return };
     let (mut there, mut back) = ([0; 512], [0; 512]);
@@ -30,11 +30,11 @@ async fn hand_on(mut near: TcpStream, target: String, mut bytes: usize) {
     }
 }
 
-/// How often a connection is cut.
+/// How many connections are cut.
 const CUTS: usize = 400;
 
-/// Sits between two nodes and cuts connections after some bytes, sooner or later; in the end it
-/// lets one be.
+/// A proxy between two nodes that cuts each connection after some bytes, and in the end lets one
+/// live.
 async fn cutter(listener: TcpListener, target: String, cuts: Arc<AtomicUsize>, seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     while let Ok((near, _)) = listener.accept().await {
@@ -53,15 +53,15 @@ async fn nothing_is_lost_or_doubled_over_hundreds_of_cuts() {
     let cuts = Arc::new(AtomicUsize::new(0));
     let cutter = tokio::spawn(cutter(middle, b.clone(), Arc::clone(&cuts), 1));
     let start = |me, name: &str, listener, addresses: &[String]| {
-        let upper = Recorder::new(name, 100 + u64::from(me));
-        Node::start(me, authority.identity(name), upper, listener, addresses)
+        let handler = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), handler, listener, addresses)
     };
     let nodes = vec![start(0, "n1", first, &[a.clone(), through]), start(1, "n2", second, &[a, b])];
-    // Before the first meeting there is nobody to send to.
-    until("they have met", || nodes.iter().all(|node| node.upper.ups() > 0)).await;
+    // Before the first connection, messages would be dropped.
+    until("they have met", || nodes.iter().all(|node| node.handler.ups() > 0)).await;
     let mut sent = 0;
     while cuts.load(Ordering::SeqCst) < CUTS {
-        // There is always something on its way that can be lost.
+        // Keep something under way at all times that could be lost.
         while nodes.iter().any(|node| node.peers[0].report().unacknowledged < 200) {
             sent += 1;
             nodes[0].send(0, sent);
@@ -71,17 +71,17 @@ async fn nothing_is_lost_or_doubled_over_hundreds_of_cuts() {
     }
     let all: Vec<u64> = (1..=sent).collect();
     until("all has arrived", || {
-        nodes[0].upper.from(1).len() >= all.len() && nodes[1].upper.from(0).len() >= all.len()
+        nodes[0].handler.from(1).len() >= all.len() && nodes[1].handler.from(0).len() >= all.len()
     })
     .await;
-    assert!(nodes[0].upper.from(1) == all && nodes[1].upper.from(0) == all, "lost or doubled");
-    let ups = nodes[0].upper.ups();
+    assert!(nodes[0].handler.from(1) == all && nodes[1].handler.from(0) == all, "lost or doubled");
+    let ups = nodes[0].handler.ups();
     assert!(ups > 100 && sent > 1000, "{ups} connections came up, and {sent} messages were sent");
     cutter.abort();
     stop(nodes).await;
 }
 
-/// Hands on what comes while the gate is open, and cuts everything when it is shut.
+/// A proxy that forwards while the gate is open, and cuts everything when it is shut.
 async fn gate(listener: TcpListener, target: String, mut open: watch::Receiver<bool>) {
     while let Ok((mut near, _)) = listener.accept().await {
         let Ok(mut far) = TcpStream::connect(&target).await else { continue };
@@ -92,7 +92,8 @@ async fn gate(listener: TcpListener, target: String, mut open: watch::Receiver<b
     }
 }
 
-/// What is sent while the connection is down comes first on the next one, however long it is.
+/// A message that is sent while the connection is down is the first on the next connection, however
+/// long it is.
 #[tokio::test]
 async fn a_long_message_is_the_first_on_a_new_connection() {
     let authority = Authority::new();
@@ -101,16 +102,16 @@ async fn a_long_message_is_the_first_on_a_new_connection() {
     let open = watch::Sender::new(true);
     let gate = tokio::spawn(gate(middle, b.clone(), open.subscribe()));
     let start = |me, name: &str, listener, addresses: &[String]| {
-        let upper = Recorder::new(name, 100 + u64::from(me));
-        Node::start(me, authority.identity(name), upper, listener, addresses)
+        let handler = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), handler, listener, addresses)
     };
     let nodes = vec![start(0, "n1", first, &[a.clone(), through]), start(1, "n2", second, &[a, b])];
-    until("they have met", || nodes.iter().all(|node| node.upper.ups() > 0)).await;
+    until("they have met", || nodes.iter().all(|node| node.handler.ups() > 0)).await;
     open.send_replace(false);
-    until("it is cut", || !nodes[0].upper.downs.lock().is_empty()).await;
+    until("it is cut", || !nodes[0].handler.downs.lock().is_empty()).await;
     nodes[0].peers[0].send(&Message::Epochs(vec![1; 500_000])).expect("it fits into a frame");
     open.send_replace(true);
-    until("it has arrived", || nodes[1].upper.from(0) == [1]).await;
+    until("it has arrived", || nodes[1].handler.from(0) == [1]).await;
     gate.abort();
     stop(nodes).await;
 }

@@ -1,4 +1,4 @@
-//! Peers and strangers that do not speak as they should.
+//! Peers and unknown callers that violate the protocol.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::support::{Authority, GROUP, Node, Recorder, listen, stop, until};
 
-/// Connect to node 2 as node 1 would, with its certificate, and say whatever is to be said.
+/// Connect to node 2 as node 1 would, with its certificate. The test then sends what it likes.
 async fn connect(authority: &Authority, address: &str) -> TlsStream<TcpStream> {
     connect_as(authority, GROUP, address).await
 }
@@ -45,10 +45,10 @@ fn bytes(frame: &Frame<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Everything until the other side hangs up.
+/// Read everything until the other side closes the connection.
 async fn rest(mut stream: TlsStream<TcpStream>) -> Vec<u8> {
     let mut rest = Vec::new();
-    // It may hang up in any manner.
+    // The other side may close the connection in any way.
     let _ = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest))
         .await
         .expect("the connection is ended");
@@ -61,15 +61,15 @@ async fn two_of_three() -> (Authority, Vec<Node>, Vec<String>) {
     let ((_, a1), (l2, a2), (l3, a3)) = (listen().await, listen().await, listen().await);
     let addresses = vec![a1, a2, a3];
     let start = |me: u32, name: &str, listener: TcpListener| {
-        let upper = Recorder::new(name, 100 + u64::from(me));
-        Node::start(me, authority.identity(name), upper, listener, &addresses)
+        let handler = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), handler, listener, &addresses)
     };
     let nodes = vec![start(1, "n2", l2), start(2, "n3", l3)];
-    until("they have met", || nodes.iter().all(|node| node.upper.ups() == 1)).await;
+    until("they have met", || nodes.iter().all(|node| node.handler.ups() == 1)).await;
     (authority, nodes, addresses)
 }
 
-/// What node 1 says after a good greeting, and what the node makes of it.
+/// What node 1 sends after a good handshake, and what the node logs about it.
 #[tokio::test]
 async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
     let (authority, nodes, addresses) = two_of_three().await;
@@ -79,13 +79,13 @@ async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
     truncated.pop();
     let nonsense: Vec<(Vec<u8>, &str)> = vec![
         (vec![0xff; 100], "1048576 are allowed"),
-        (vec![0; 4], "no length"),
+        (vec![0; 4], "length 0"),
         (vec![1, 0, 0, 0, 9], "unknown kind 9"),
-        (vec![1, 0, 0, 0, 2], "garbled ack"),
-        (data(2, &[99]), "cannot be read"),
+        (vec![1, 0, 0, 0, 2], "ack frame that cannot be decoded"),
+        (data(2, &[99]), "cannot be decoded"),
         (good(5), "missing"),
-        (bytes(&Frame::Ack(7)), "was sent 0"),
-        (bytes(&Frame::Hello(Hello::default())), "out of place"),
+        (bytes(&Frame::Ack(7)), "only 0 were sent"),
+        (bytes(&Frame::Hello(Hello::default())), "at the wrong time"),
         (bytes(&Frame::Bye("so long")), "so long"),
         (truncated, "closed"),
     ];
@@ -93,7 +93,7 @@ async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
         let mut stream = connect(&authority, &addresses[1]).await;
         let incarnation = Incarnation(1000 + at as u64);
         let hello = Hello { incarnation, ..Recorder::new("n1", 0).hello };
-        // The first message is good, and must arrive whatever follows it.
+        // The first message is good, and must arrive whatever follows.
         let said = [bytes(&Frame::Hello(hello)), good(1), nonsense.clone()].concat();
         stream.write_all(&said).await.unwrap();
         stream.flush().await.unwrap();
@@ -101,20 +101,20 @@ async fn a_peer_that_talks_nonsense_is_dropped_and_the_others_are_not() {
             stream.shutdown().await.unwrap();
         }
         rest(stream).await;
-        until("it is noticed", || nodes[0].upper.downs.lock().len() == at + 1).await;
-        let said = nodes[0].upper.downs.lock()[at].clone();
+        until("it is noticed", || nodes[0].handler.downs.lock().len() == at + 1).await;
+        let said = nodes[0].handler.downs.lock()[at].clone();
         assert!(said.contains(why), "{said} instead of {why}");
-        assert_eq!(nodes[0].upper.from(0), vec![1; at + 1]);
+        assert_eq!(nodes[0].handler.from(0), vec![1; at + 1]);
     }
     nodes[0].send(1, 7);
-    until("the others talk", || nodes[1].upper.from(1) == [7]).await;
-    assert_eq!(nodes[0].upper.ups(), nonsense.len() + 1);
-    assert_eq!(nodes[1].upper.ups(), 1);
+    until("the others talk", || nodes[1].handler.from(1) == [7]).await;
+    assert_eq!(nodes[0].handler.ups(), nonsense.len() + 1);
+    assert_eq!(nodes[1].handler.ups(), 1);
     stop(nodes).await;
 }
 
 #[tokio::test]
-async fn nonsense_instead_of_a_hello_is_hung_up_on() {
+async fn a_caller_without_a_valid_hello_is_dropped() {
     let (authority, nodes, addresses) = two_of_three().await;
     let mut long = Recorder::new("n1", 0).hello;
     long.epochs = vec![u64::MAX; 5000];
@@ -133,9 +133,9 @@ async fn nonsense_instead_of_a_hello_is_hung_up_on() {
     let mut stream = TcpStream::connect(&addresses[1]).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     let _ = stream.read_to_end(&mut Vec::new()).await;
-    assert_eq!(nodes[0].upper.ups(), 1);
+    assert_eq!(nodes[0].handler.ups(), 1);
     nodes[0].send(1, 7);
-    until("the others talk", || nodes[1].upper.from(1) == [7]).await;
+    until("the others talk", || nodes[1].handler.from(1) == [7]).await;
     stop(nodes).await;
 }
 
@@ -154,17 +154,19 @@ async fn a_member_of_another_group_is_told_so() {
         stream.flush().await.unwrap();
         let mut decoder = Decoder::default();
         decoder.room().extend_from_slice(&rest(stream).await);
-        let Ok(Some(Frame::Bye(said))) = decoder.frame() else { panic!("no word of why") };
+        let Ok(Some(Frame::Bye(said))) = decoder.frame() else {
+            panic!("the refusal gives no reason")
+        };
         assert!(said.contains(why), "{said}");
     }
-    assert_eq!(nodes[0].upper.ups(), 1);
+    assert_eq!(nodes[0].handler.ups(), 1);
     stop(nodes).await;
 }
 
 #[tokio::test]
-async fn who_falls_silent_is_dropped() {
+async fn a_silent_peer_is_dropped() {
     let (authority, nodes, addresses) = two_of_three().await;
-    // A crowd of strangers that say nothing: more than may be unproved at a time.
+    // More callers that send nothing than may be in a handshake at a time.
     let mut crowd = Vec::new();
     for _ in 0..100 {
         crowd.push(TcpStream::connect(&addresses[1]).await.unwrap());
@@ -175,7 +177,7 @@ async fn who_falls_silent_is_dropped() {
     stream.write_all(&said).await.unwrap();
     stream.flush().await.unwrap();
     let heard = rest(stream).await;
-    assert!(nodes[0].upper.downs.lock().iter().any(|why| why.contains("no sign of life")));
+    assert!(nodes[0].handler.downs.lock().iter().any(|why| why.contains("nothing was received")));
     let mut decoder = Decoder::default();
     decoder.room().extend_from_slice(&heard);
     assert!(matches!(decoder.frame(), Ok(Some(Frame::Hello(_)))));
@@ -185,7 +187,7 @@ async fn who_falls_silent_is_dropped() {
         signs += 1;
     }
     assert!(signs >= 3, "only {signs} signs of life");
-    assert_eq!(nodes[1].upper.downs.lock().len(), 0);
+    assert_eq!(nodes[1].handler.downs.lock().len(), 0);
     drop(crowd);
     stop(nodes).await;
 }
@@ -196,33 +198,33 @@ async fn a_listener_that_says_nothing_is_given_up_and_tried_again() {
     let ((l1, a1), (mute, a2), (l3, a3)) = (listen().await, listen().await, listen().await);
     let addresses = [a1, a2, a3];
     let start = |me: u32, name: &str, listener: TcpListener| {
-        let upper = Recorder::new(name, 100 + u64::from(me));
-        Node::start(me, authority.identity(name), upper, listener, &addresses)
+        let handler = Recorder::new(name, 100 + u64::from(me));
+        Node::start(me, authority.identity(name), handler, listener, &addresses)
     };
     let nodes = vec![start(0, "n1", l1), start(2, "n3", l3)];
     let first = mute.accept().await.unwrap();
     let second = mute.accept().await.unwrap();
-    until("the third is up", || nodes[0].upper.ups() == 1 && nodes[1].upper.ups() == 1).await;
+    until("the third is up", || nodes[0].handler.ups() == 1 && nodes[1].handler.ups() == 1).await;
     nodes[0].send(1, 7);
-    until("they talk", || nodes[1].upper.from(0) == [7]).await;
+    until("they talk", || nodes[1].handler.from(0) == [7]).await;
     drop((first, second));
     stop(nodes).await;
 }
 
 #[tokio::test]
-async fn a_peer_that_does_not_read_holds_nobody_up() {
+async fn a_peer_that_does_not_read_delays_no_other_peer() {
     let (authority, nodes, addresses) = two_of_three().await;
     let mut stream = connect(&authority, &addresses[1]).await;
     let hello = Recorder::new("n1", 0).hello;
     let said = [bytes(&Frame::Hello(hello)), bytes(&Frame::Ack(0))].concat();
     stream.write_all(&said).await.unwrap();
-    until("it is up", || nodes[0].upper.ups() == 2).await;
-    // More than any buffer on the way holds.
+    until("it is up", || nodes[0].handler.ups() == 2).await;
+    // More than all buffers on the way can hold.
     for number in 0..600_000 {
         nodes[0].send(0, number);
     }
     nodes[0].send(1, 7);
-    until("the others talk", || nodes[1].upper.from(1) == [7]).await;
+    until("the others talk", || nodes[1].handler.from(1) == [7]).await;
     assert!(nodes[0].peers[0].report().unacknowledged > 500_000);
     drop(stream);
     stop(nodes).await;

@@ -1,4 +1,4 @@
-//! Nodes that only send numbers, certificates for them, and what they log.
+//! Nodes that send only numbers, certificates for them, and a log of their warnings.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use doorway_core::NodeId;
 use doorway_node::link::{Hello, Incarnation};
-use doorway_node::net::{Identity, Mesh, Network as _, Peer, Tcp, Timing, Upper};
-use doorway_node::wire::Message;
+use doorway_node::messages::Message;
+use doorway_node::net::{Identity, LinkHandler, Mesh, Network as _, Peer, Tcp, Timing};
 use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::net::TcpListener;
@@ -18,7 +18,7 @@ use tracing::span;
 
 pub(crate) const GROUP: &str = "shop";
 
-/// Signs certificates.
+/// An authority that signs certificates.
 pub(crate) struct Authority {
     pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -51,7 +51,7 @@ pub(crate) fn identity(authority: &str, chain: &str, key: &str) -> Identity {
     Identity::from_pem(authority.as_bytes(), chain.as_bytes(), key.as_bytes()).expect("an identity")
 }
 
-/// Fast, so that tests are.
+/// Short timeouts, so that tests are fast.
 pub(crate) fn timing() -> Timing {
     Timing {
         heartbeat: Duration::from_millis(50),
@@ -62,7 +62,7 @@ pub(crate) fn timing() -> Timing {
     }
 }
 
-/// Writes down what happens.
+/// Records what its links report.
 pub(crate) struct Recorder {
     pub(crate) hello: Hello,
     pub(crate) got: Mutex<Vec<(NodeId, u64)>>,
@@ -82,14 +82,14 @@ impl Recorder {
         self.ups.load(Ordering::SeqCst)
     }
 
-    /// The numbers that came from a node.
+    /// The numbers that have arrived from a node.
     pub(crate) fn from(&self, node: u32) -> Vec<u64> {
         let got = self.got.lock();
         got.iter().filter(|(from, _)| from.0 == node).map(|(_, number)| *number).collect()
     }
 }
 
-impl Upper for Recorder {
+impl LinkHandler for Recorder {
     fn hello(&self) -> Hello {
         self.hello.clone()
     }
@@ -107,24 +107,24 @@ impl Upper for Recorder {
         self.got.lock().push((from, numbers[0]));
     }
 
-    fn down(&self, _peer: NodeId, why: &str) {
+    fn down(&self, _peer: NodeId, _closed: bool, why: &str) {
         self.downs.lock().push(why.to_owned());
     }
 }
 
-/// A node, running.
+/// A running node.
 pub(crate) struct Node {
-    pub(crate) upper: Arc<Recorder>,
+    pub(crate) handler: Arc<Recorder>,
     pub(crate) peers: Vec<Arc<Peer>>,
     pub(crate) task: JoinHandle<()>,
 }
 
 impl Node {
-    /// Node `me` of those at the addresses; it is called `n1` if it is the first.
+    /// Start node `me` of those at the addresses. The first one is called `n1`.
     pub(crate) fn start(
         me: u32,
         identity: Identity,
-        upper: Recorder,
+        handler: Recorder,
         listener: TcpListener,
         addresses: &[String],
     ) -> Self {
@@ -133,17 +133,17 @@ impl Node {
             Arc::new(Peer::new(NodeId(id), format!("n{}", id + 1), address.clone()))
         };
         let peers: Vec<_> = others.map(peer).collect();
-        let (upper, seed) = (Arc::new(upper), u64::from(me));
-        let (all, node) = (peers.clone(), Arc::clone(&upper));
+        let (handler, seed) = (Arc::new(handler), u64::from(me));
+        let (all, node) = (peers.clone(), Arc::clone(&handler));
         let mesh = Mesh::new(Tcp, identity, NodeId(me), all, node, timing(), seed);
         Self {
-            upper,
+            handler,
             peers,
             task: tokio::spawn(Arc::new(mesh).run(listener, std::future::pending())),
         }
     }
 
-    /// Send a number: odd ones are left to the task of the link, even ones are written here.
+    /// Send a number. Odd numbers are written by the task of the link, even ones by this thread.
     pub(crate) fn send(&self, peer: usize, number: u64) {
         let (peer, message) = (&self.peers[peer], Message::Epochs(vec![number]));
         if number % 2 == 1 {
@@ -161,7 +161,7 @@ pub(crate) async fn listen() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// So many nodes, all of one group.
+/// Start a group of nodes.
 pub(crate) async fn group(size: u32) -> (Authority, Vec<Node>, Vec<String>) {
     let authority = Authority::new();
     let mut listeners = Vec::new();
@@ -171,14 +171,14 @@ pub(crate) async fn group(size: u32) -> (Authority, Vec<Node>, Vec<String>) {
     let addresses: Vec<_> = listeners.iter().map(|(_, address)| address.clone()).collect();
     let node = |(me, (listener, _)): (u32, (TcpListener, String))| {
         let name = format!("n{}", me + 1);
-        let upper = Recorder::new(&name, 100 + u64::from(me));
-        Node::start(me, authority.identity(&name), upper, listener, &addresses)
+        let handler = Recorder::new(&name, 100 + u64::from(me));
+        Node::start(me, authority.identity(&name), handler, listener, &addresses)
     };
     let nodes = (0..).zip(listeners).map(node).collect();
     (authority, nodes, addresses)
 }
 
-/// Wait until something is so; give up on what hangs.
+/// Wait until a condition holds, with a timeout.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..60_000 {
         if is_so() {
@@ -186,10 +186,10 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    panic!("it never came about that {what}");
+    panic!("timed out waiting until {what}");
 }
 
-/// End all nodes, after which no task may be left.
+/// Stop all nodes. No task may be left afterwards.
 pub(crate) async fn stop(nodes: Vec<Node>) {
     for node in nodes {
         node.task.abort();

@@ -1,4 +1,4 @@
-//! Several shards with the lines between them, in one value and without a network.
+//! Several shards with the channels between them, in one value and without a network.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::Name;
-use doorway_node::locks::{Ask, Out, Rule, Setup, Shard};
-use doorway_node::wire::Step;
+use doorway_node::locks::{LockRequest, Rule, Setup, Shard, ShardEffects};
+use doorway_node::messages::AlgorithmMessage;
 
 /// The time at which everything happens.
 pub(crate) const NOW: Duration = Duration::from_secs(1);
@@ -16,12 +16,12 @@ pub(crate) const NOW: Duration = Duration::from_secs(1);
 pub(crate) struct Nodes {
     pub(crate) shards: Vec<Shard>,
     /// The messages under way, by sender and receiver, in order.
-    pub(crate) lines: BTreeMap<(NodeId, NodeId), VecDeque<Step>>,
+    pub(crate) lines: BTreeMap<(NodeId, NodeId), VecDeque<AlgorithmMessage>>,
     rule_of: fn(&Name) -> usize,
 }
 
 impl Nodes {
-    /// A group with these rules; `rule_of` says which a name goes by.
+    /// A group with these rules; `rule_of` gives the rule of a name.
     pub(crate) fn new(rules: &[Rule], keep_idle: usize, rule_of: fn(&Name) -> usize) -> Self {
         let size = rules[0].group.size();
         let shard = |node| {
@@ -31,19 +31,23 @@ impl Nodes {
         Self { shards: (0..size).map(shard).collect(), lines: BTreeMap::new(), rule_of }
     }
 
-    /// Let something happen at a node, and send what comes of it.
-    pub(crate) fn act<T>(&mut self, node: u32, act: impl FnOnce(&mut Shard, &mut Out) -> T) -> T {
-        let mut out = Out::default();
+    /// Do something with the shard of a node, and send the resulting messages.
+    pub(crate) fn act<T>(
+        &mut self,
+        node: u32,
+        act: impl FnOnce(&mut Shard, &mut ShardEffects) -> T,
+    ) -> T {
+        let mut out = ShardEffects::default();
         let result = act(&mut self.shards[node as usize], &mut out);
         assert_eq!(out.refused, [], "nothing wrong is ever sent");
-        for (to, step) in out.steps {
+        for (to, step) in out.messages {
             self.lines.entry((NodeId(node), to)).or_default().push_back(step);
         }
         out.wakers.into_iter().for_each(std::task::Waker::wake);
         result
     }
 
-    /// Deliver the oldest message of a line.
+    /// Deliver the oldest message of a channel.
     pub(crate) fn deliver(&mut self, from: NodeId, to: NodeId) {
         let line = self.lines.get_mut(&(from, to)).expect("a line in use");
         let step = line.pop_front().expect("a message");
@@ -54,7 +58,7 @@ impl Nodes {
         self.act(to.0, |shard, out| shard.receive(from, rule, &step, NOW, out));
     }
 
-    /// Deliver everything, and count it.
+    /// Deliver all messages, and return how many there were.
     pub(crate) fn deliver_all(&mut self) -> usize {
         let mut count = 0;
         while let Some((&(from, to), _)) = self.lines.first_key_value() {
@@ -65,12 +69,12 @@ impl Nodes {
     }
 }
 
-/// Somebody wants in.
-pub(crate) fn ask(mode: Mode, session: u64) -> Ask {
-    Ask { mode, session, now: NOW }
+/// A request for a lock.
+pub(crate) fn ask(mode: Mode, session: u64) -> LockRequest {
+    LockRequest { mode, session, now: NOW }
 }
 
-/// A name.
+/// A lock name.
 pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }

@@ -34,7 +34,7 @@ pub(crate) async fn live(stage: Arc<Stage>, me: usize) -> turmoil::Result {
     Ok(())
 }
 
-/// See the clients of a node to their end, and serve the other nodes as long as they work.
+/// Run the clients of a node to their end, and serve the other nodes as long as they work.
 async fn work(
     stage: &Stage,
     me: usize,
@@ -66,7 +66,7 @@ struct Client {
 }
 
 impl Client {
-    /// Take locks at random until all is well, and then every lock once more.
+    /// Acquire locks at random until no more faults come, and then every lock once more.
     async fn work(mut self) -> Result<(), AcquireError> {
         while !self.stage.is_calm() {
             sleep(self.dice.millis(0, 20)).await;
@@ -76,7 +76,7 @@ impl Client {
             let name = self.stage.plan.names[index].clone();
             self.note("asks", &name);
             let guard = self.node.lock(&name).await?;
-            self.enjoy(vec![guard], false).await;
+            self.stay_inside(vec![guard], false).await;
         }
         Ok(())
     }
@@ -119,15 +119,15 @@ impl Client {
             _ => acquire.await.map(|guard| (vec![guard], shares)),
         };
         match got {
-            Ok((guards, shares)) => self.enjoy(guards, shares).await,
+            Ok((guards, shares)) => self.stay_inside(guards, shares).await,
             Err(AcquireError::TimedOut) => self.note("gives up", &name),
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Be inside for a while, under the eyes of the referee.
-    async fn enjoy(&mut self, guards: Vec<OwnedGuard>, shares: bool) {
+    /// Stay inside for a while, recorded by the referee.
+    async fn stay_inside(&mut self, guards: Vec<OwnedGuard>, shares: bool) {
         for guard in &guards {
             self.stage.enter(self.me, guard, shares);
             self.note(

@@ -1,4 +1,5 @@
-//! What the nodes log becomes part of the trace, and errors are faults: no peer says what is wrong.
+//! What the nodes log becomes part of the trace. Errors are faults, because no peer sends anything
+//! wrong.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use crate::stage::Stage;
 
-/// Listens to the nodes of a simulation.
+/// A tracing subscriber for the nodes of a simulation.
 pub(crate) struct Log(pub(crate) Arc<Stage>);
 
 impl Subscriber for Log {

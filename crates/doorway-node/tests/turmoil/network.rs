@@ -17,7 +17,7 @@ impl Network for Simulated {
     type Listener = TcpListener;
 
     async fn bind(&self, _address: &str) -> io::Result<TcpListener> {
-        // A simulated host has but one address, which it does not know.
+        // A simulated host has only one address, which it does not know.
         TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).await
     }
 

@@ -1,4 +1,4 @@
-//! What a seed decides: the group, its locks, and what befalls it.
+//! What a seed decides: the group, its locks, and its faults.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use doorway_node::locks::served;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 
-/// Numbers out of a seed.
+/// Random numbers from a seed.
 pub(crate) struct Dice(ChaCha8Rng);
 
 impl Dice {
@@ -20,13 +20,13 @@ impl Dice {
         self.0.next_u64() % end
     }
 
-    /// A time in whole milliseconds, as the simulation has it.
+    /// A time in whole milliseconds, the step of the simulation.
     pub(crate) fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.below(to - from))
     }
 }
 
-/// All that a seed decides but for what the clients roll themselves.
+/// All that a seed decides, except for what the clients draw themselves.
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) size: usize,
@@ -36,12 +36,12 @@ pub(crate) struct Plan {
     pub(crate) clients: u64,
     pub(crate) handovers: u32,
     pub(crate) keep_idle: usize,
-    /// The longest that a message takes while all is well.
+    /// The longest delay of a message without faults.
     pub(crate) latency: Duration,
     pub(crate) faults: Vec<Fault>,
 }
 
-/// Something goes wrong for a while.
+/// A fault that lasts for a while.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) from: Duration,
@@ -49,7 +49,7 @@ pub(crate) struct Fault {
     pub(crate) what: What,
 }
 
-/// What goes wrong, with the numbers of nodes.
+/// The kinds of faults, with the numbers of nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     /// What two nodes send each other is lost.
@@ -62,7 +62,7 @@ pub(crate) enum What {
     Slow(usize, usize, Duration),
     /// A node stops by itself, and its connections are closed.
     Stop(usize),
-    /// A node ends, and not a word of it gets out.
+    /// A node ends without sending anything, as in a power failure.
     PowerCut(usize),
 }
 
@@ -86,13 +86,13 @@ impl Plan {
         }
     }
 
-    /// How many may be inside of a lock.
+    /// How many clients may be inside a lock.
     pub(crate) fn permits(&self, name: &str) -> usize {
         let fits = |rule: &&RuleConfig| name.starts_with(rule.pattern.trim_end_matches('*'));
         self.rules.iter().find(fits).map_or(1, |rule| rule.permits as usize)
     }
 
-    /// From when on all is well.
+    /// The time after which there are no more faults.
     pub(crate) fn calm(&self) -> Duration {
         let ends = self.faults.iter().map(|fault| fault.to);
         ends.max().unwrap_or_default().max(Duration::from_millis(400))
@@ -116,7 +116,8 @@ fn rules(dice: &mut Dice) -> Vec<RuleConfig> {
 fn faults(dice: &mut Dice, size: usize) -> Vec<Fault> {
     let mut faults: Vec<Fault> = Vec::new();
     for _ in 0..dice.below(16) {
-        // Much goes on where a fault has just begun or ended: greetings, and changes of the view.
+        // Faults close to the beginning or end of another fault are interesting: there are
+        // handshakes and changes of views.
         let eventful = faults.last().map(|last| [last.from, last.to][dice.below(2) as usize]);
         let from = match eventful {
             Some(moment) if dice.below(2) == 0 => moment + dice.millis(1, 40),
@@ -163,7 +164,7 @@ impl What {
         }
     }
 
-    /// The nodes between which something is wrong, the lower first.
+    /// The nodes between which the fault is, the lower number first.
     fn pair(self) -> Option<(usize, usize)> {
         match self {
             Self::Cut(a, b) | Self::CutOneWay(a, b) | Self::Hold(a, b) | Self::Slow(a, b, _) => {
@@ -173,7 +174,7 @@ impl What {
         }
     }
 
-    /// Does this power cut need a line that is in the other's hands?
+    /// Does this power failure need a channel that the other fault controls?
     fn silences(self, other: Self) -> bool {
         let Self::PowerCut(node) = self else { return false };
         other.pair().is_some_and(|(a, b)| a == node || b == node)

@@ -14,10 +14,10 @@ use crate::stage::{Stage, name};
 /// The step of the simulation's time.
 const TICK: Duration = Duration::from_millis(1);
 
-/// How long all may take to finish once all is well.
+/// How long all clients may take to finish after the last fault.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Run what a seed decides. What happened comes back, or what should not have.
+/// Run the simulation of a seed. Returns the trace, or what should not have happened.
 pub(crate) fn run(seed: u64) -> Result<Vec<String>, String> {
     let stage = Arc::new(Stage::new(Plan::new(seed)));
     with_default(Log(Arc::clone(&stage)), || simulate(&stage))?;
@@ -57,8 +57,8 @@ fn simulate(stage: &Arc<Stage>) -> Result<(), String> {
     Ok(())
 }
 
-/// Drop tasks, and do not listen: which goes first depends on their numbers, which are counted for
-/// the whole process.
+/// Drop tasks without listening to their log: the order in which they are dropped depends on
+/// numbers that are counted for the whole process.
 fn unheard(drop: impl FnOnce()) {
     with_default(NoSubscriber::default(), drop);
 }

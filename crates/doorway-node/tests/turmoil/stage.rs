@@ -1,4 +1,4 @@
-//! What all hosts of a simulation share: the referee's book, the trace, and how far they are.
+//! What all hosts of a simulation share: the referee's record, the trace, and their progress.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(crate) struct Stage {
     now: Mutex<Now>,
 }
 
-/// How things stand.
+/// The progress of a simulation.
 #[derive(Default)]
 struct Now {
     book: Book,
@@ -51,9 +51,9 @@ struct Now {
     trace: Vec<String>,
     /// How often each node has started.
     starts: Vec<u64>,
-    /// Whose clients have nothing left to do.
+    /// The nodes whose clients have nothing left to do.
     finished: Vec<bool>,
-    /// Who has been told to stop.
+    /// The nodes that have been told to stop.
     stopping: Vec<bool>,
     calm: bool,
 }
@@ -98,12 +98,12 @@ impl Stage {
         self.scratch.path().join(name(node))
     }
 
-    /// Write down what should not have happened.
+    /// Record something that should not have happened.
     pub(crate) fn fault(&self, fault: String) {
         self.now.lock().book.faults.push(fault);
     }
 
-    /// Write down that something happens at this very time.
+    /// Record an event at the current time.
     pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
         let time = turmoil::sim_elapsed().unwrap_or_default().as_micros();
         self.now.lock().trace.push(format!("{time} {what}"));
@@ -138,7 +138,7 @@ impl Stage {
         self.gone(node);
     }
 
-    /// A node has ended, and whoever was inside there is so no more.
+    /// Record that a node has ended, and that its clients are not inside any more.
     pub(crate) fn gone(&self, node: usize) {
         self.now.lock().book.gone(node as u64);
     }
@@ -151,7 +151,7 @@ impl Stage {
         self.now.lock().calm
     }
 
-    /// The clients of a node have nothing left to do.
+    /// Record that the clients of a node have nothing left to do.
     pub(crate) fn finish(&self, node: usize) {
         self.note(format_args!("{} has finished", name(node)));
         self.now.lock().finished[node] = true;
@@ -162,7 +162,7 @@ impl Stage {
         self.now.lock().finished.iter().all(|finished| *finished)
     }
 
-    /// What a node has counted in the end.
+    /// Record the counters of a node at its end.
     pub(crate) fn account(&self, node: usize, counters: &NodeCounters) {
         let NodeCounters { view, waiting, rules, links, .. } = counters;
         let links: Vec<_> = links.iter().map(|(_, link)| link.traffic).collect();
@@ -172,7 +172,7 @@ impl Stage {
         }
     }
 
-    /// What happened, or what should not have.
+    /// The trace; or what should not have happened.
     pub(crate) fn verdict(&self) -> Result<Vec<String>, String> {
         let mut now = self.now.lock();
         let finished = now.finished.iter().all(|finished| *finished);

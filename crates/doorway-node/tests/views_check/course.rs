@@ -1,25 +1,25 @@
-//! What leads a node from view to view: the machine itself, and a sketch of it that can be spoiled.
+//! What leads a node from view to view: the machine itself, and a sketch of it that can have flaws.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 
 use doorway_core::NodeId;
+use doorway_node::messages::{Flush, HeldLock};
 use doorway_node::views::{View, Views};
-use doorway_node::wire::{Flush, Held};
 
 use super::world::Flaw;
 
-/// The way of a node through its views, as its driver sees it.
+/// The views of a node, as its driver sees them.
 pub(crate) trait Course: Clone + Debug + Hash {
     fn new(me: usize, size: usize, epoch: u64, flaw: Option<Flaw>) -> Self;
     fn learn(&mut self, epochs: &[u64]) -> Result<(), String>;
     fn raise(&mut self, epoch: u64);
     fn pending(&self) -> Option<Vec<u64>>;
-    fn stopped(&mut self, epochs: &[u64], held: Vec<Held>) -> Vec<Flush>;
+    fn stopped(&mut self, epochs: &[u64], held: Vec<HeldLock>) -> Vec<Flush>;
     fn flushes(&self) -> Vec<Flush>;
     fn flush(&mut self, from: usize, flush: Flush) -> Result<(), String>;
-    fn ready(&mut self) -> Option<(Vec<u64>, Vec<Vec<Held>>)>;
+    fn ready(&mut self) -> Option<(Vec<u64>, Vec<Vec<HeldLock>>)>;
     fn epochs(&self) -> &[u64];
 }
 
@@ -40,7 +40,7 @@ impl Course for Views {
         Self::pending(self).map(|view| view.epochs().to_vec())
     }
 
-    fn stopped(&mut self, epochs: &[u64], held: Vec<Held>) -> Vec<Flush> {
+    fn stopped(&mut self, epochs: &[u64], held: Vec<HeldLock>) -> Vec<Flush> {
         let pending = Self::pending(self).filter(|view| view.epochs() == epochs);
         pending.map_or_else(Vec::new, |view: View| Self::stopped(self, &view, held))
     }
@@ -53,7 +53,7 @@ impl Course for Views {
         Self::flush(self, NodeId::at(from), flush).map(drop).map_err(|error| error.to_string())
     }
 
-    fn ready(&mut self) -> Option<(Vec<u64>, Vec<Vec<Held>>)> {
+    fn ready(&mut self) -> Option<(Vec<u64>, Vec<Vec<HeldLock>>)> {
         Self::ready(self).map(|started| (started.view.epochs().to_vec(), started.held))
     }
 
@@ -62,16 +62,16 @@ impl Course for Views {
     }
 }
 
-/// The same in few words, for a node that may break a rule. Without a flaw it has as many states as
-/// the machine itself.
+/// A short sketch of the machine, for a node that may break a rule. Without a flaw it has as many
+/// states as the machine itself.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Sketch {
     me: usize,
     flaw: Option<Flaw>,
     known: Vec<u64>,
     started: Option<Vec<u64>>,
-    /// By view what each member has flushed, this one included.
-    flushed: BTreeMap<Vec<u64>, Vec<Option<Vec<Held>>>>,
+    /// For each view, what each member has flushed, this one included.
+    flushed: BTreeMap<Vec<u64>, Vec<Option<Vec<HeldLock>>>>,
 }
 
 impl Sketch {
@@ -93,16 +93,16 @@ impl Sketch {
         }
     }
 
-    fn record(&mut self, epochs: Vec<u64>, node: usize, held: Vec<Held>) {
+    fn record(&mut self, epochs: Vec<u64>, node: usize, held: Vec<HeldLock>) {
         let size = self.known.len();
         self.flushed.entry(epochs).or_insert_with(|| vec![None; size])[node] = Some(held);
     }
 
-    fn own(&self) -> Option<&Vec<Held>> {
+    fn own(&self) -> Option<&Vec<HeldLock>> {
         self.flushed.get(&self.known)?[self.me].as_ref()
     }
 
-    fn is_ready(&self, epochs: &Vec<u64>, flushed: &[Option<Vec<Held>>]) -> bool {
+    fn is_ready(&self, epochs: &Vec<u64>, flushed: &[Option<Vec<HeldLock>>]) -> bool {
         let needed = match self.flaw {
             Some(Flaw::Alone) => 1,
             Some(Flaw::Majority) => self.known.len() / 2 + 1,
@@ -141,7 +141,7 @@ impl Course for Sketch {
         pending.then(|| self.known.clone())
     }
 
-    fn stopped(&mut self, epochs: &[u64], held: Vec<Held>) -> Vec<Flush> {
+    fn stopped(&mut self, epochs: &[u64], held: Vec<HeldLock>) -> Vec<Flush> {
         if Course::pending(self).as_deref() != Some(epochs) {
             return Vec::new();
         }
@@ -150,7 +150,7 @@ impl Course for Sketch {
     }
 
     fn flushes(&self) -> Vec<Flush> {
-        let flush = |held: &Vec<Held>| Flush {
+        let flush = |held: &Vec<HeldLock>| Flush {
             epochs: self.known.clone(),
             part: 0,
             parts: 1,
@@ -173,7 +173,7 @@ impl Course for Sketch {
         Ok(())
     }
 
-    fn ready(&mut self) -> Option<(Vec<u64>, Vec<Vec<Held>>)> {
+    fn ready(&mut self) -> Option<(Vec<u64>, Vec<Vec<HeldLock>>)> {
         let mut views = self.flushed.iter();
         let (epochs, _) = views.find(|(epochs, flushed)| self.is_ready(epochs, flushed))?;
         let epochs = epochs.clone();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use doorway_core::NodeId;
-use doorway_node::locks::Moves;
+use doorway_node::locks::LockEffects;
 
 use super::course::Course;
 use super::search::System;
@@ -53,7 +53,7 @@ impl<C: Course, M: Seat> System for World<C, M> {
                 && process.unsent.is_none()
                 && process.course.pending().is_none()
                 && process.shards.iter().all(|shard| {
-                    let free = shard.lock.idle() && !shard.waits && shard.fence.is_none();
+                    let free = shard.lock.is_idle() && !shard.waits && shard.fence.is_none();
                     shard.running && shard.view == newest && free
                 })
         };
@@ -193,7 +193,7 @@ impl<C: Course, M: Seat> World<C, M> {
         }
     }
 
-    /// The link begins anew in one direction: what was under way is lost.
+    /// Restart the link in one direction: messages under way are lost.
     fn connect(&mut self, from: usize, to: usize) {
         self.links[from][to].clear();
         self.connected[from][to] = true;
@@ -207,7 +207,7 @@ impl<C: Course, M: Seat> World<C, M> {
         }
     }
 
-    /// One more shard stops; after the last one the node flushes.
+    /// Stop one more shard; after the last one the node flushes.
     fn stop(&mut self, node: usize) -> Result<(), Wrong> {
         let setting = Rc::clone(&self.setting);
         let process = self.process(node);
@@ -261,13 +261,13 @@ impl<C: Course, M: Seat> World<C, M> {
             place.lock.stop();
         }
         if setting.flaw == Some(Flaw::NotAskedAgain) && place.waits {
-            let left = place.lock.leave(&setting.rule, CLIENT, &mut Moves::default());
+            let left = place.lock.leave(&setting.rule, CLIENT, &mut LockEffects::default());
             left.map_err(|fault| Wrong::Refused(fault.to_string()))?;
         }
         Ok(())
     }
 
-    /// The last receiver is told what is held by now.
+    /// Tell the last receiver what is held by now.
     fn send_second(&mut self, node: usize) {
         let setting = Rc::clone(&self.setting);
         let process = self.process(node);
@@ -299,7 +299,7 @@ impl<C: Course, M: Seat> World<C, M> {
         (0..setting.shards).try_for_each(|shard| self.begin(node, shard, number, &held))
     }
 
-    /// What no one can start or run any more makes no difference.
+    /// Forget what no node can start or run any more, because it makes no difference.
     fn forget(&mut self) {
         let live: Vec<_> = self.nodes.iter().flatten().cloned().collect();
         self.instances.retain(|(shard, view), _| {

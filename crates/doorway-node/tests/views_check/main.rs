@@ -1,5 +1,5 @@
-//! Every way in which three nodes go from view to view: crashes, restarts and raised epochs at any
-//! moment, for the most liberal algorithm that there is and for three of the core's.
+//! Explores how three nodes go from view to view, with crashes, restarts and raised epochs at any
+//! time, for the most liberal algorithm possible and for three of the core's.
 
 mod course;
 mod happen;
@@ -20,10 +20,11 @@ use search::{End, System, search};
 use seats::{Liberal, Rash, Seat, Served};
 use world::{Event, Flaw, Setting, World, Wrong};
 
-/// More than any of the searches has.
+/// More states than any of the searches has.
 const LIMIT: usize = 6_000_000;
 
-/// Nodes with one shard each. The clients of the first two ask once, and nothing else happens yet.
+/// Nodes with one shard each. The clients of the first two make one request each, and nothing else
+/// happens yet.
 fn setting<A: Algorithm>(size: usize) -> Setting {
     let mut rule = Rule::new("ricart-agrawala", size, 1, 1).expect("it needs nothing");
     rule.info = A::INFO;
@@ -36,7 +37,7 @@ fn setting<A: Algorithm>(size: usize) -> Setting {
 fn running<C: Course, M: Seat>(setting: Setting) -> World<C, M> {
     let mut world = World::new(setting);
     while !world.rests() {
-        // Everyone is connected before anyone stops, so that even a spoiled group gets here.
+        // All nodes are connected before any of them stops, so that even a flawed group gets here.
         let order = |event: &Event| match event {
             Event::Connect(..) => 0,
             Event::Deliver(..) => 1,
@@ -73,7 +74,7 @@ fn crashes_and_views_asked_for_among_two() {
     assert_eq!(holds::<Liberal>(setting), 241_415);
 }
 
-/// The same among three, where one asks.
+/// Crashes and requested views among three nodes, of which one has a client.
 #[test]
 #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only among_three"]
 fn crashes_and_views_asked_for_among_three() {
@@ -119,7 +120,7 @@ fn permissions() {
     holds::<RicartAgrawala>(Setting { crashes: 1, ..setting(3) });
 }
 
-/// A node is killed at any moment, and its client goes on and reclaims of the next process.
+/// A node is killed at any time, and its client lives on and reclaims its lock at the next process.
 #[test]
 fn clients_that_outlive_their_node() {
     let setting = || Setting { crashes: 1, reclaims: true, ..setting::<Liberal>(3) };
@@ -129,7 +130,7 @@ fn clients_that_outlive_their_node() {
     assert_eq!(spoil::<Typed<Liberal>>(Flaw::ServeEarly, early), (TWO_INSIDE, 14));
 }
 
-/// The sketch, which the searches below spoil, is the machine.
+/// The sketch, into which the searches below plant flaws, behaves as the machine does.
 #[test]
 fn the_sketch_has_the_states_of_the_machine() {
     let setting = || Setting { crashes: 1, ..setting::<Liberal>(3) };
@@ -137,7 +138,8 @@ fn the_sketch_has_the_states_of_the_machine() {
     assert_eq!(sketch, (holds::<Liberal>(setting()), End::Holds));
 }
 
-/// What goes wrong with a flaw, or nothing if all only get stuck, and in how many steps at least.
+/// What goes wrong with a flaw, or nothing if the group only gets stuck; and in how many steps at
+/// least.
 fn spoil<M: Seat>(flaw: Flaw, setting: Setting) -> (Option<Wrong>, usize) {
     let setting = Setting { flaw: Some(flaw), ..setting };
     match check::<Sketch, M>(&format!("{flaw:?}"), setting).1 {
@@ -151,7 +153,7 @@ const TWO_INSIDE: Option<Wrong> = Some(Wrong::TwoInside);
 const STARTS: Option<Wrong> = Some(Wrong::Starts);
 const STUCK: Option<Wrong> = None;
 
-/// Each rule is needed: without it something goes wrong, in so many steps.
+/// Each rule is needed: without it something goes wrong, in exactly this many steps.
 #[test]
 fn flaws_of_the_views() {
     let liberal = |flaw, size, crashes, raises| {
@@ -176,7 +178,7 @@ fn flaws_of_the_views() {
 fn flaws_of_the_locks() {
     let raise = |setting| Setting { raises: 1, ..setting };
     let suzuki = || raise(setting::<SuzukiKasami>(3));
-    // Links that keep the order put all old messages before the flush.
+    // Links that keep the order deliver all old messages before the flush.
     let overtaking = Setting { overtaking: true, ..suzuki() };
     assert_eq!(spoil::<Typed<SuzukiKasami>>(Flaw::OldSteps, overtaking), (TWO_INSIDE, 14));
     let fence = spoil::<Typed<SuzukiKasami>>(Flaw::BareFence, suzuki());

@@ -1,4 +1,4 @@
-//! Clients that are inside when the process of their node ends, and what they do about it.
+//! Clients that are inside when the process of their node ends, and how they reclaim their locks.
 
 use doorway_core::Mode;
 
@@ -38,7 +38,7 @@ impl<C: Course, M: Seat> World<C, M> {
         if inside { Ok(()) } else { Err(Wrong::Refused("a client that was inside".to_owned())) }
     }
 
-    /// The epochs as others are told them.
+    /// The epochs as they are told to others.
     pub(crate) fn announced(&mut self, node: usize) -> Vec<u64> {
         let process = self.process(node);
         let mut epochs = process.course.epochs().to_vec();

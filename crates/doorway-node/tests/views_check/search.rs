@@ -1,4 +1,5 @@
-//! Every state that a system can reach, breadth first, and from which of them rest is out of reach.
+//! Explores every state that a system can reach, breadth first, and finds states from which rest is
+//! unreachable.
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -9,28 +10,28 @@ use rustc_hash::FxHashMap;
 pub(crate) trait System: Hash + Sized {
     /// What can happen.
     type Event: Copy + Debug;
-    /// What must not.
+    /// What must not happen.
     type Wrong: Debug + PartialEq;
 
     /// Everything that can happen now.
     fn events(&self) -> Vec<Self::Event>;
 
-    /// Let one of it happen.
+    /// Apply one event.
     fn apply(&self, event: Self::Event) -> Result<Self, Self::Wrong>;
 
     /// Is everything done?
     fn rests(&self) -> bool;
 
-    /// May rest be owed to this event? Not if nobody has to cause it.
+    /// May reaching rest depend on this event? Not if no one has to cause it.
     fn is_duty(event: Self::Event) -> bool;
 }
 
 /// How a search ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum End<E, W> {
-    /// Nothing goes wrong, and from every state one at rest can be reached.
+    /// Nothing goes wrong, and from every state a state at rest can be reached.
     Holds,
-    /// The shortest way to something wrong.
+    /// The shortest way to a violation.
     Wrong(W, Vec<E>),
     /// The shortest way to a state from which no state at rest can be reached.
     Stuck(Vec<E>),
@@ -39,7 +40,7 @@ pub(crate) enum End<E, W> {
 /// Where each state was reached from, and by what.
 type Parents<E> = Vec<Option<(u32, E)>>;
 
-/// Search all states, of which there are at most so many, and count them.
+/// Search all states and count them, up to a limit.
 pub(crate) fn search<S: System>(first: S, limit: usize) -> (usize, End<S::Event, S::Wrong>) {
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
     let mut parents: Parents<S::Event> = vec![None];
@@ -82,14 +83,14 @@ pub(crate) fn search<S: System>(first: S, limit: usize) -> (usize, End<S::Event,
     (parents.len(), end)
 }
 
-/// Equal states have equal fingerprints; that no others have is as good as certain.
+/// Equal states have equal fingerprints, and different states almost certainly have different ones.
 fn print(state: &impl Hash) -> u64 {
     let mut mixer = Mixer(0);
     state.hash(&mut mixer);
     mixer.0
 }
 
-/// A hash that is quick on the many small numbers of a state.
+/// A hash that is fast on the many small numbers of a state.
 struct Mixer(u64);
 
 impl Hasher for Mixer {

@@ -1,5 +1,5 @@
-//! The algorithms that stand in the lock: those of the core, the most liberal one that can be
-//! imagined, and one whose driver asks twice.
+//! The algorithms used in the locks: those of the core, the most liberal one possible, and one
+//! whose driver asks twice.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -9,14 +9,14 @@ use doorway_core::{Algorithm, Effects, Group, Info, Input, Member, Mode, NodeId,
 use doorway_node::locks::{Fault, Machine, Sends, Typed};
 use serde::{Deserialize, Serialize};
 
-/// A machine that can begin a view and be compared.
+/// A state machine that can begin a view and can be compared.
 pub(crate) trait Seat: Machine + Clone + Hash + 'static {
     /// Does the world decide who enters?
     const LIBERAL: bool = false;
 
     fn begin(me: usize, group: &Group, start: &Start, out: &mut Sends) -> Result<Self, Fault>;
 
-    /// The same machine, with its open request forgotten, if it is one that does this.
+    /// This machine with its open request forgotten, if it is the one that does so.
     fn abandon(&self, _me: usize, _group: &Group) -> Option<Self> {
         None
     }
@@ -39,14 +39,14 @@ impl Served for RicartAgrawala {}
 impl Served for doorway_core::algorithms::suzuki_kasami::SuzukiKasami {}
 impl Served for doorway_core::algorithms::carvalho_roucairol::CarvalhoRoucairol {}
 
-/// Anyone may enter when nobody of its view is inside. The world sees to that: it lets a node in by
-/// a message that no node sends.
+/// Any node may enter when no client of its view is inside. The world decides that: it lets a node
+/// enter by a message that no node sends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Liberal {
     waiting: bool,
 }
 
-/// Come in.
+/// The message that lets a node enter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Enter;
 
@@ -83,8 +83,8 @@ impl Algorithm for Liberal {
     }
 }
 
-/// Ricart and Agrawala's algorithm with a driver that asks again though the request of a client who
-/// gave up is still open.
+/// Ricart and Agrawala's algorithm with a driver that asks again although the request of a client
+/// that gave up is still open.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rash(Member<RicartAgrawala>);
 

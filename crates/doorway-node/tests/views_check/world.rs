@@ -5,8 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use doorway_core::{Holder, Mode, NodeId, Start};
-use doorway_node::locks::{ClientId, Fault, Lock, Moves, Rule};
-use doorway_node::wire::{Flush, Held};
+use doorway_node::locks::{ClientId, Fault, Lock, LockEffects, Rule};
+use doorway_node::messages::{Flush, HeldLock};
 use doorway_node::{Fence, Name};
 
 use super::course::Course;
@@ -33,40 +33,40 @@ pub(crate) enum Flaw {
     SnapshotFirst,
     /// Clients enter without a message after the node has stopped.
     EnterInFlush,
-    /// The snapshot is taken anew for each receiver.
+    /// The snapshot is taken again for each receiver.
     Reread,
-    /// The node's own part of the start is taken anew as it starts.
+    /// The node's own snapshot is taken again as it starts.
     RereadOwn,
-    /// Who leaves between two views is not missed.
+    /// A client that leaves between two views is not released in the next.
     ReleaseForgotten,
-    /// Who waits when a view ends is not asked for in the next.
+    /// A client that waits when a view ends is not asked for in the next.
     NotAskedAgain,
     /// Messages of a view that the receiver has not started yet are dropped.
     KeptDropped,
-    /// Fences are clocks alone.
+    /// Fences consist of clocks only, without the view.
     BareFence,
     /// A process that is connected for the first time is not told the snapshot.
     FlushOnce,
-    /// A node serves though clients of its predecessor have yet to reclaim.
+    /// A node serves although clients of its predecessor have yet to reclaim.
     ServeEarly,
-    /// The machine asks twice, see [`super::seats::Rash`].
+    /// The state machine asks twice, see [`super::seats::Rash`].
     SecondAcquire,
 }
 
-/// What a search is about, the same in all its states.
+/// The parameters of a search, the same in all its states.
 pub(crate) struct Setting {
     pub(crate) rule: Rule,
     pub(crate) size: usize,
     pub(crate) shards: usize,
-    /// How often the client of each node asks, of every shard.
+    /// How often the client of each node requests the lock of every shard.
     pub(crate) asks: [u8; 3],
     pub(crate) crashes: u8,
     pub(crate) raises: u8,
-    /// Do messages overtake each other? A link does not let them.
+    /// Can messages be reordered? A real link never does that.
     pub(crate) overtaking: bool,
-    /// May a client who waits give up?
+    /// May a waiting client give up?
     pub(crate) gives_up: bool,
-    /// Do clients outlive the process of their node, and reclaim of the next?
+    /// Do clients outlive the process of their node, and reclaim their locks at the next process?
     pub(crate) reclaims: bool,
     pub(crate) flaw: Option<Flaw>,
 }
@@ -84,14 +84,14 @@ pub(crate) enum Wrong {
     Refused(String),
 }
 
-/// What can happen to a node (and a shard of it), or between two.
+/// What can happen to a node, to a shard of it, or between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Ask(usize, usize),
     GiveUp(usize, usize),
     Leave(usize, usize),
     Enter(usize, usize),
-    /// From one to another, the message at this place.
+    /// The message at this index arrives, from one node at another.
     Deliver(usize, usize, usize),
     Connect(usize, usize),
     Stop(usize),
@@ -100,7 +100,7 @@ pub(crate) enum Event {
     Crash(usize),
     Restart(usize),
     Raise(usize),
-    /// The client of a process that is gone reclaims, or leaves unseen.
+    /// The client of a process that is gone reclaims its lock, or leaves unnoticed.
     Reclaim(usize, usize),
     Depart(usize, usize),
     Serve(usize),
@@ -129,7 +129,7 @@ impl Hash for Mail {
 
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Shard<M> {
-    /// The view that runs, or for which it has stopped.
+    /// The view that is running, or for which the shard has stopped.
     pub(crate) view: u64,
     pub(crate) running: bool,
     pub(crate) clock: u64,
@@ -147,7 +147,7 @@ pub(crate) struct Process<C, M> {
     pub(crate) course: C,
     pub(crate) shards: Vec<Shard<M>>,
     /// A view for which some shards have stopped, and what they hold.
-    pub(crate) stopping: Option<(Vec<u64>, Vec<Held>, usize)>,
+    pub(crate) stopping: Option<(Vec<u64>, Vec<HeldLock>, usize)>,
     /// A view that a second receiver has yet to be told of.
     pub(crate) unsent: Option<Vec<u64>>,
     /// Does it wait for the clients of its predecessor?
@@ -171,9 +171,9 @@ impl<C: Course, M: Seat> Process<C, M> {
     }
 
     /// What one shard holds.
-    pub(crate) fn holding(&self, shard: usize, rule: &Rule) -> Option<Held> {
+    pub(crate) fn holding(&self, shard: usize, rule: &Rule) -> Option<HeldLock> {
         let (mode, permits) = self.shards[shard].lock.holding(rule)?;
-        Some(Held { lock: name(shard), mode, permits })
+        Some(HeldLock { lock: name(shard), mode, permits })
     }
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn name(shard: usize) -> Name {
 /// The only client of a node's shard.
 pub(crate) const CLIENT: ClientId = ClientId(0);
 
-/// Those inside by the liberal algorithm in one view, and how many have entered.
+/// The clients inside by the liberal algorithm in one view, and how many have entered.
 pub(crate) type Instance = (BTreeSet<usize>, u64);
 
 /// Up to three nodes with up to two shards each.
@@ -204,8 +204,8 @@ pub(crate) struct World<C, M> {
     /// The last fence of each shard.
     pub(crate) last: [u64; 2],
     pub(crate) instances: BTreeMap<(usize, u64), Instance>,
-    /// How views began that some may yet start.
-    pub(crate) starts: BTreeMap<u64, (Vec<u64>, Vec<Vec<Held>>)>,
+    /// The holders of views that some nodes may yet start.
+    pub(crate) starts: BTreeMap<u64, (Vec<u64>, Vec<Vec<HeldLock>>)>,
 }
 
 impl<C: Clone, M: Clone> Clone for World<C, M> {
@@ -280,17 +280,17 @@ impl<C: Course, M: Seat> World<C, M> {
         (0..self.setting.size).filter(move |other| *other != node)
     }
 
-    /// Let something happen to a lock, and do what follows.
+    /// Do something with a lock, and carry out what follows.
     pub(crate) fn touch(
         &mut self,
         node: usize,
         shard: usize,
-        act: impl FnOnce(&mut Lock<M>, &Rule, &mut Moves) -> Result<(), Fault>,
+        act: impl FnOnce(&mut Lock<M>, &Rule, &mut LockEffects) -> Result<(), Fault>,
     ) -> Result<(), Wrong> {
         let setting = Rc::clone(&self.setting);
-        let mut moves = Moves::default();
+        let mut moves = LockEffects::default();
         let acted = act(&mut self.shard(node, shard).lock, &setting.rule, &mut moves);
-        // A node drops what it refuses. Only where nobody makes mistakes nothing is refused.
+        // A node drops what it refuses. Without flaws nothing is ever refused.
         if let (Err(fault), None) = (acted, setting.flaw) {
             return Err(Wrong::Refused(fault.to_string()));
         }
@@ -331,17 +331,18 @@ impl<C: Course, M: Seat> World<C, M> {
         if inside.count() + orphans.count() > 1 { Err(Wrong::TwoInside) } else { Ok(()) }
     }
 
-    /// Start one shard with those inside by what all members have said.
+    /// Start one shard with the holders that all members have declared.
     pub(crate) fn begin(
         &mut self,
         node: usize,
         shard: usize,
         number: u64,
-        held: &[Vec<Held>],
+        held: &[Vec<HeldLock>],
     ) -> Result<(), Wrong> {
         let setting = Rc::clone(&self.setting);
-        let holder = |(by, held): (usize, &Vec<Held>)| {
-            let Held { mode, permits, .. } = held.iter().find(|held| held.lock == name(shard))?;
+        let holder = |(by, held): (usize, &Vec<HeldLock>)| {
+            let HeldLock { mode, permits, .. } =
+                held.iter().find(|held| held.lock == name(shard))?;
             Some(Holder { node: NodeId::at(by), mode: *mode, permits: *permits })
         };
         let holders = held.iter().enumerate().filter_map(holder).collect();
@@ -376,15 +377,15 @@ impl<C: Course, M: Seat> World<C, M> {
             let from = NodeId::at(from);
             return self.touch(to, shard, |lock, rule, out| lock.receive(rule, from, payload, out));
         }
-        // Whoever runs a view knows that all have stopped for it. So a message of any view but the
-        // one for which this shard waits is of no use: it is older, or for a predecessor.
+        // A node that runs a view knows that all have stopped for it. So a message of any view but
+        // the one for which this shard waits is useless: it is older, or for a predecessor.
         if view == place.view && !place.running && !dropped {
             place.kept.push((from, mail));
         }
         Ok(())
     }
 
-    /// A client asks, which is always for itself alone here.
+    /// A client requests the lock, always exclusively here.
     pub(crate) fn ask(&mut self, node: usize, shard: usize) -> Result<(), Wrong> {
         self.asks[node][shard] -= 1;
         self.shard(node, shard).waits = true;

@@ -1,4 +1,4 @@
-//! Frames are the same on every machine, in whatever pieces they come, and garbage is no frame.
+//! Frames: their bytes never change, they can arrive in any pieces, and garbage is refused.
 
 mod samples;
 
@@ -13,16 +13,16 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The bytes of version 1 never change. `UPDATE=1` writes down what is new.
+/// The bytes of version 1 never change. `UPDATE=1` adds new messages to the golden file.
 #[test]
-fn the_bytes_of_version_1() {
+fn the_bytes_of_version_1_do_not_change() {
     let mut text = String::new();
     for sample in samples::all() {
         let hex = sample.bytes.iter().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").expect("a text takes all");
+            write!(hex, "{byte:02x}").expect("writing to a string succeeds");
             hex
         });
-        writeln!(text, "{}\n  {hex}", sample.said).unwrap();
+        writeln!(text, "{}\n  {hex}", sample.value).unwrap();
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/version_1.txt");
     if env::var_os("UPDATE").is_some() {
@@ -30,12 +30,15 @@ fn the_bytes_of_version_1() {
     }
     let golden = fs::read_to_string(path).unwrap();
     for (ours, theirs) in text.lines().zip(golden.lines()) {
-        assert_eq!(ours, theirs, "version 1 has changed; clients and nodes of it would not agree");
+        assert_eq!(
+            ours, theirs,
+            "version 1 has changed, so old clients and new nodes would not understand each other"
+        );
     }
     assert_eq!(text, golden);
 }
 
-/// A value comes out as it went in, whatever pieces its bytes come in.
+/// A value is read as it was written, whatever pieces its bytes arrive in.
 fn round_trip<T: Serialize + DeserializeOwned + Debug + PartialEq>(value: &T) {
     let mut bytes = Vec::new();
     put(value, &mut bytes);
@@ -48,7 +51,7 @@ fn round_trip<T: Serialize + DeserializeOwned + Debug + PartialEq>(value: &T) {
         while let Some(value) = frames.take::<T>().expect("whole frames") {
             got.push(value);
         }
-        assert_eq!(got.len(), cut / (bytes.len() / 2), "no frame before it is whole");
+        assert_eq!(got.len(), cut / (bytes.len() / 2), "no frame is read before it is complete");
         frames.feed(&bytes[cut..]);
         while let Some(value) = frames.take::<T>().expect("whole frames") {
             got.push(value);
@@ -58,7 +61,7 @@ fn round_trip<T: Serialize + DeserializeOwned + Debug + PartialEq>(value: &T) {
 }
 
 #[test]
-fn every_word_comes_out_as_it_went_in() {
+fn every_message_is_read_as_it_was_written() {
     samples::hellos().iter().for_each(round_trip::<Hello>);
     round_trip::<Claims>(&samples::claims());
     samples::greetings().iter().for_each(round_trip::<Greeting>);
@@ -82,7 +85,7 @@ fn a_connection_begins_with_magic() {
 }
 
 #[test]
-fn what_is_too_long_is_said_before_it_comes() {
+fn a_frame_that_is_too_long_is_refused_before_it_arrives() {
     let mut frames = Frames::default();
     frames.feed(&(MAX_FRAME as u32 + 1).to_le_bytes());
     assert_eq!(frames.take::<Request>(), Err(FrameError::TooLong(MAX_FRAME + 1)));
@@ -103,7 +106,7 @@ fn a_frame_holds_one_value_and_nothing_else() {
 }
 
 #[test]
-fn many_frames_at_once_are_taken_where_they_are() {
+fn many_frames_at_once_are_read_without_moving_them() {
     let mut bytes = Vec::new();
     for number in 0..50_000 {
         put(&Request::Alive(number), &mut bytes);
@@ -114,7 +117,7 @@ fn many_frames_at_once_are_taken_where_they_are() {
         assert_eq!(frames.take(), Ok(Some(Request::Alive(number))));
     }
     assert_eq!(frames.take::<Request>(), Ok(None));
-    assert!(frames.space().capacity() <= 4096, "a burst gives its memory back");
+    assert!(frames.space().capacity() <= 4096, "the memory of a burst is given back");
 }
 
 #[test]
@@ -130,19 +133,26 @@ fn the_claims_of_a_page_fit_into_a_frame() {
     let claims = Claims { held, waiting: vec![u64::MAX; Claims::MAX], more: true };
     let mut bytes = Vec::new();
     put(&claims, &mut bytes);
-    assert!(bytes.len() < MAX_FRAME - 8192, "and beside them a greeting: {}", bytes.len());
+    assert!(
+        bytes.len() < MAX_FRAME - 8192,
+        "there must be room for a greeting besides: {}",
+        bytes.len()
+    );
 }
 
 #[test]
-fn what_is_too_long_is_not_written() {
+fn a_value_that_is_too_long_is_not_written() {
     let mut bytes = vec![1, 2, 3];
     assert!(!put(&"x".repeat(MAX_FRAME), &mut bytes));
     assert_eq!(bytes, [1, 2, 3]);
-    assert!(put(&"x".repeat(MAX_FRAME - 3), &mut bytes), "with three bytes for its length");
+    assert!(
+        put(&"x".repeat(MAX_FRAME - 3), &mut bytes),
+        "postcard needs three bytes for the length"
+    );
 }
 
 #[test]
-fn reasons_are_cut_where_they_would_not_fit() {
+fn long_reasons_are_cut() {
     let long = "\u{e4}".repeat(MAX_FRAME);
     let kept = long[..4096].to_owned();
     let refusal = Refusal { code: Code::Gone, text: long.clone() };
@@ -155,8 +165,8 @@ fn reasons_are_cut_where_they_would_not_fit() {
     }
     let refusal = Refusal { code: Code::Gone, text: kept.clone() };
     assert_eq!(frames.take(), Ok(Some(Reply::Refused(1, refusal))));
-    let Ok(Some(Reply::Lost(.., reason))) = frames.take() else { panic!("not lost") };
-    assert_eq!(reason, format!("x{}", &kept[..4094]), "at the end of a letter");
+    let Ok(Some(Reply::Lost(.., reason))) = frames.take() else { panic!("not a loss") };
+    assert_eq!(reason, format!("x{}", &kept[..4094]), "cut at the end of a character");
 }
 
 #[test]
@@ -175,13 +185,13 @@ fn fences_are_positive_numbers() {
     assert_eq!("1099511627777".parse(), Ok(Fence::new(1, 1)));
     for wrong in ["", "0", "-1", "x", "9223372036854775808", "99999999999999999999999"] {
         let error = wrong.parse::<Fence>().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{wrong:?} is no fence")), "{error}");
+        assert!(error.starts_with(&format!("{wrong:?} is not a fence")), "{error}");
     }
 }
 
 proptest! {
     #[test]
-    fn garbage_is_no_trouble(
+    fn garbage_does_not_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         cut in 0..200_usize,
     ) {
@@ -196,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn a_word_that_is_garbled_is_no_trouble(
+    fn a_changed_byte_does_not_panic(
         which in any::<usize>(),
         at in any::<usize>(),
         with: u8,

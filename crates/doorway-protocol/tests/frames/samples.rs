@@ -1,26 +1,26 @@
-//! One of each word.
+//! One sample of each message.
 
 use doorway_protocol::{
-    Absent, Ask, Claim, Claims, Code, Fence, Greeting, Hello, Holder, Life, LockLine, LockReport,
-    Locks, Mode, Name, NodeStatus, Opening, Refusal, Reply, Request, Scope, Secret, SessionId,
-    Wait, Waiter, Welcome, WhoAmI, put,
+    Absent, Ask, Claim, Claims, ClientInfo, Code, Fence, Greeting, Hello, Holder, Life, LockLine,
+    LockReport, Locks, Mode, Name, NodeStatus, Opening, Refusal, Reply, Request, Scope, Secret,
+    SessionId, Wait, Waiter, Welcome, put,
 };
 use serde::Serialize;
 
-/// The bytes of a frame, with what it says.
+/// The bytes of a frame, and the value in it as text.
 pub(crate) struct Sample {
-    pub(crate) said: String,
+    pub(crate) value: String,
     pub(crate) bytes: Vec<u8>,
 }
 
 fn sample<T: Serialize + std::fmt::Debug>(value: &T) -> Sample {
     let mut bytes = Vec::new();
     put(value, &mut bytes);
-    Sample { said: format!("{value:?}"), bytes }
+    Sample { value: format!("{value:?}"), bytes }
 }
 
 pub(crate) fn name(text: &str) -> Name {
-    Name::new(text).expect("a name")
+    Name::new(text).expect("a valid name")
 }
 
 fn fence() -> Fence {
@@ -49,7 +49,7 @@ pub(crate) fn hellos() -> Vec<Hello> {
     let lives = [Life::Connection { inherited: false }, Life::Process { pid: 4321 }, Life::Lease];
     let new = lives.map(|life| Opening::New { ttl_ms: 500, life });
     let openings = [Opening::Visit, resume].into_iter().chain(new);
-    let who = WhoAmI { label: "backup.sh".to_owned(), host: "north".to_owned(), pid: 77 };
+    let who = ClientInfo { label: "backup.sh".to_owned(), host: "north".to_owned(), pid: 77 };
     let hello = |opening| Hello {
         versions: (1, 1),
         who: who.clone(),
@@ -180,7 +180,7 @@ pub(crate) fn replies() -> Vec<Reply> {
     replies
 }
 
-/// All of them.
+/// All samples.
 pub(crate) fn all() -> Vec<Sample> {
     let mut all: Vec<Sample> = hellos().iter().map(sample).collect();
     all.push(sample(&claims()));

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use doorway_client::{Fence, Machine, Moment, Name};
+use doorway_client::{Fence, Moment, Name, SessionMachine};
 use serde::Serialize;
 
 use super::print_json;
@@ -55,7 +55,7 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let name = &args.name;
-    let question = |machine: &mut Machine, now: Moment| match deed {
+    let question = |machine: &mut SessionMachine, now: Moment| match deed {
         Deed::Release => machine.release(now, name, fence),
         Deed::Renew => machine.renew(now, name, fence),
         Deed::Break => machine.break_lock(now, name, fence),

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 
 /// Show it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let answer = Talk::new(&args.node)?.answer(doorway_client::Machine::status)?;
+    let answer = Talk::new(&args.node)?.answer(doorway_client::SessionMachine::status)?;
     let Answer::Status(status) = answer else { return Err(odd().into()) };
     if args.json { print_json(out, &status) } else { print(out, &status) }
 }

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn look(talk: &mut Talk, prefix: &str, most: usize) -> anyhow::Result<Look> {
-    let Answer::Status(status) = talk.answer(doorway_client::Machine::status)? else {
+    let Answer::Status(status) = talk.answer(doorway_client::SessionMachine::status)? else {
         return Err(odd().into());
     };
     let (mut locks, mut after) = (Vec::<LockLine>::new(), None);

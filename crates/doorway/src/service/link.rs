@@ -7,6 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
 use doorway_client::{Endpoint, Event, Line, Moment, Setup, Stream, TlsConfig};
+use doorway_protocol::Backoff;
 use rustix::event::PollFlags;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
@@ -14,7 +15,7 @@ use super::exit::{self, Exit};
 use super::start::Starter;
 
 /// How long to wait before the next attempt to connect, at first and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+const DELAYS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
 /// How long an attempt to connect may take: meanwhile nothing else is done.
 const CONNECT: Duration = Duration::from_millis(500);
@@ -29,8 +30,9 @@ pub(crate) struct Link {
     stream: Option<Stream>,
     /// Who starts a node where none is; none if nobody may.
     starter: Option<Starter>,
-    /// When to try to connect again, and how long to wait after that.
-    again: (Moment, Duration),
+    /// When to try to connect again.
+    retry: Moment,
+    backoff: Backoff,
     /// Why no node could be started.
     cannot_start: Option<Exit>,
 }
@@ -57,8 +59,16 @@ impl Link {
         if let Some(tls) = tls {
             machine.encrypt(tls);
         }
-        let again = (now, PAUSES.0);
-        Ok(Self { endpoint, addresses, machine, stream: None, starter, again, cannot_start: None })
+        Ok(Self {
+            endpoint,
+            addresses,
+            machine,
+            stream: None,
+            starter,
+            retry: now,
+            backoff: Backoff::new(DELAYS.0, DELAYS.1),
+            cannot_start: None,
+        })
     }
 
     /// Where the node is.
@@ -102,7 +112,7 @@ impl Link {
             starter.connected(&stream);
         }
         self.stream = Some(stream);
-        self.again.1 = PAUSES.0;
+        self.backoff.reset();
         self.machine.connected(Moment::now());
         self.flush();
     }
@@ -116,7 +126,7 @@ impl Link {
             self.disconnected(now);
         }
         let within = until.since(now).min(CONNECT);
-        let due = now >= self.again.0 && !within.is_zero();
+        let due = now >= self.retry && !within.is_zero();
         if self.stream.is_none() && self.machine.wants_connection() && due {
             match self.connect(within) {
                 Ok(stream) => self.connected(stream),
@@ -126,7 +136,7 @@ impl Link {
                     {
                         self.cannot_start = starter.start_again(&self.endpoint, now).err();
                     }
-                    self.again = (now.after(self.again.1), (self.again.1 * 2).min(PAUSES.1));
+                    self.retry = now.after(self.backoff.next_delay());
                 }
             }
         }
@@ -137,7 +147,7 @@ impl Link {
     pub(crate) fn next_due(&self) -> Moment {
         let due = self.machine.next_due();
         let waits = self.stream.is_none() && self.machine.wants_connection();
-        if waits { due.min(self.again.0) } else { due }
+        if waits { due.min(self.retry) } else { due }
     }
 
     /// What to wait for on its socket.
@@ -196,7 +206,8 @@ impl Link {
 
     fn disconnected(&mut self, now: Moment) {
         self.stream = None;
-        self.again = (now, PAUSES.0);
+        self.retry = now;
+        self.backoff.reset();
         self.machine.disconnected(now);
     }
 

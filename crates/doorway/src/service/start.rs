@@ -8,6 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use doorway_client::{Endpoint, Moment, Stream};
+use doorway_protocol::Backoff;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::sockopt::socket_peercred;
 
@@ -52,11 +53,10 @@ impl Starter {
     /// else who did the same at the same moment.
     pub(crate) fn start(&mut self, endpoint: &Endpoint) -> Result<Stream, Exit> {
         let begin = Instant::now();
-        let mut pause = Duration::from_millis(1);
+        let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
         loop {
             self.spawn_if_gone().map_err(|why| failed(endpoint, &why))?;
-            sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(20));
+            sleep(backoff.next_delay());
             let error = match endpoint.connect_within(PATIENCE) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => error,

@@ -1,6 +1,6 @@
 //! Questions to a node: asked, and answered before we go on.
 
-use doorway_client::{Answer, Code, Event, Machine, Moment};
+use doorway_client::{Answer, Code, Event, Moment, SessionMachine};
 
 use super::exit::{self, Exit};
 use super::link::Link;
@@ -36,7 +36,7 @@ impl Talk {
     pub(crate) fn ask(
         &mut self,
         until: Moment,
-        question: impl FnOnce(&mut Machine, Moment) -> u64,
+        question: impl FnOnce(&mut SessionMachine, Moment) -> u64,
     ) -> Result<Option<Said>, Exit> {
         let asked = question(&mut self.link.machine, Moment::now());
         self.link.flush();
@@ -75,7 +75,7 @@ impl Talk {
     /// Ask, and wait for the answer as long as it takes.
     pub(crate) fn answer(
         &mut self,
-        question: impl FnOnce(&mut Machine, Moment) -> u64,
+        question: impl FnOnce(&mut SessionMachine, Moment) -> u64,
     ) -> Result<Answer, Exit> {
         match self.ask(Moment::NEVER, question)? {
             Some(Said::Answer(answer)) => Ok(answer),
@@ -86,7 +86,7 @@ impl Talk {
     /// Ask for something about a grant, and wait until it is done. False if there is no such grant.
     pub(crate) fn ask_of_grant(
         &mut self,
-        question: impl FnOnce(&mut Machine, Moment) -> u64,
+        question: impl FnOnce(&mut SessionMachine, Moment) -> u64,
     ) -> Result<bool, Exit> {
         match self.ask(Moment::NEVER, question) {
             Ok(Some(Said::Released(held))) => Ok(held),

@@ -1,14 +1,11 @@
 //! One turn of the loop: wait until something happens, and say what.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
 
 use doorway_client::Moment;
+use doorway_protocol::Timer;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
-};
 
 use super::exit::{self, Exit};
 use super::link::Link;
@@ -19,7 +16,7 @@ pub(crate) struct Turns {
     /// The signals of this process.
     pub(crate) signals: Signals,
     /// Rings when something is due, by a clock that runs while the machine sleeps.
-    alarm: OwnedFd,
+    alarm: Timer,
     /// When it rings.
     rings: Moment,
 }
@@ -29,11 +26,7 @@ impl Turns {
     pub(crate) fn new() -> Result<Self, Exit> {
         let failed = |error: io::Error| Exit::new(exit::SYSTEM, format!("cannot listen: {error}"));
         let signals = Signals::read_all().map_err(|error| failed(error.into()))?;
-        let alarm = timerfd_create(
-            TimerfdClockId::Boottime,
-            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-        );
-        let alarm = alarm.map_err(|error| failed(error.into()))?;
+        let alarm = Timer::new().map_err(failed)?;
         Ok(Self { signals, alarm, rings: Moment::NEVER })
     }
 
@@ -53,7 +46,7 @@ impl Turns {
         drop(waits);
         if happened[1] {
             self.rings = Moment::NEVER;
-            let _ = rustix::io::read(self.alarm.as_fd(), &mut [0; 8]);
+            self.alarm.clear();
         }
         let now = Moment::now();
         if happened.get(2) == Some(&true) {
@@ -64,18 +57,9 @@ impl Turns {
     }
 
     fn ring_at(&mut self, moment: Moment) {
-        if moment == self.rings {
-            return;
+        if moment != self.rings {
+            self.rings = moment;
+            self.alarm.set(moment);
         }
-        self.rings = moment;
-        // A zero would switch it off, as is right for what never comes.
-        let at = if moment == Moment::NEVER { 0 } else { moment.0.max(1) };
-        let at = Timespec {
-            tv_sec: (at / 1_000_000_000).cast_signed(),
-            tv_nsec: (at % 1_000_000_000).cast_signed(),
-        };
-        let timer = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
-        let set = timerfd_settime(&self.alarm, TimerfdTimerFlags::ABSTIME, &timer);
-        set.map(drop).expect("a timer of ours can be set");
     }
 }

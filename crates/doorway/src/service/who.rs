@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_client::{Life, Setup, WhoAmI};
+use doorway_client::{ClientInfo, Life, Setup};
 use doorway_protocol::Scope;
 
 /// How long a request waits for a node that cannot be reached.
@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A session for what this label says, or only for questions.
 pub(crate) fn setup(label: String, session: Option<(Duration, Life)>) -> Setup {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let who = WhoAmI { label, host, pid: std::process::id() };
+    let who = ClientInfo { label, host, pid: std::process::id() };
     Setup { who, token: None, session, patience: PATIENCE, network: false }
 }
 

@@ -1,4 +1,4 @@
-//! What a client of any server does, and what becomes of several.
+//! Clients of other lock servers, one alone or several at once.
 
 use std::io;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use crate::shared::baton::{Baton, Load};
 use crate::shared::pin::Placement;
 use crate::shared::samples::Samples;
 
-/// How long a server has until it answers.
+/// How long a server may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A client of a server, with a connection of its own. Locks have numbers.
@@ -39,7 +39,7 @@ pub(crate) async fn patiently<R: Rival>(address: &str, number: usize) -> io::Res
     }
 }
 
-/// One client that meets nobody.
+/// One client without contention.
 pub(crate) async fn alone<R: Rival>(turn: Duration, address: &str) -> io::Result<Samples> {
     let mut client = patiently::<R>(address, 0).await?;
     let mut samples = Samples::default();
@@ -122,7 +122,7 @@ pub(crate) async fn many<R: Rival>(
     Ok(samples)
 }
 
-/// Locks that come one after the other as if by chance, and others for each client.
+/// A pseudo-random sequence of locks, different for each client.
 pub(crate) fn scattered(client: usize, locks: usize) -> impl Iterator<Item = usize> {
     (0_usize..).map(move |turn| (turn * 7919 + client * 613) % locks)
 }

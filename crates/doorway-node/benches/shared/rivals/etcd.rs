@@ -1,4 +1,4 @@
-//! etcd: the lock service of one member, over its gateway for JSON.
+//! etcd: the lock service of a single member, over its JSON gateway.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use super::server::{Server, free_address, installed};
 use crate::common::Scratch;
 use crate::shared::pin::Placement;
 
-/// `orders`, as the gateway wants it.
+/// The name `orders`, in base64 as the gateway wants it.
 const NAME: &str = "b3JkZXJz";
 
 pub(crate) struct Etcd {
     stream: BufReader<TcpStream>,
     lease: Value,
-    /// What is held.
+    /// The key of the lock that is held.
     key: Value,
 }
 
@@ -45,7 +45,7 @@ impl Rival for Etcd {
         Ok(client)
     }
 
-    /// Nobody measures more than one lock of it.
+    /// No benchmark uses more than one of its locks.
     async fn lock(&mut self, _lock: usize) -> io::Result<()> {
         let request = json!({ "name": NAME, "lease": self.lease });
         self.key = self.call("lock/lock", &request).await?["key"].take();
@@ -72,7 +72,7 @@ impl Etcd {
         }
     }
 
-    /// The body of the answer, whose length is told.
+    /// Read the body of the answer, by its Content-Length.
     async fn answer(&mut self) -> io::Result<Vec<u8>> {
         let mut length = None;
         loop {

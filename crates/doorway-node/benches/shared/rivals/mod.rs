@@ -1,7 +1,7 @@
-//! What people use instead, on the same machine, in the same run and in the same placement.
+//! Other lock servers, on the same machine, in the same run and in the same placement.
 //!
-//! Each server runs from the binaries of the system, in a directory of its own, with the settings
-//! it comes with. The clients speak their protocols with nothing in between.
+//! Each server runs from the binaries of the system, in a directory of its own, with its default
+//! settings. The clients speak its protocol directly.
 
 mod client;
 mod etcd;

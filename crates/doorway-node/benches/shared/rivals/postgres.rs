@@ -13,7 +13,7 @@ use super::server::{Server, free_address};
 use crate::common::Scratch;
 use crate::shared::pin::Placement;
 
-/// Where Debian puts the versions it has.
+/// Where Debian installs the versions of the server.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// Protocol 3.0.
@@ -74,7 +74,7 @@ impl Rival for Postgres {
 }
 
 impl Postgres {
-    /// Say something, and read until the server is ready for more.
+    /// Send a message, and read until the server is ready for the next one.
     async fn call(&mut self, request: &[u8]) -> io::Result<()> {
         self.stream.write_all(request).await?;
         let mut body = Vec::new();
@@ -95,8 +95,8 @@ impl Postgres {
     }
 }
 
-/// Bind a prepared statement to the number of a lock, execute it, and ask for the end of it. The
-/// number goes as it is in memory, so nobody has to read digits.
+/// Bind a prepared statement to the number of a lock, execute it, and sync. The number is sent in
+/// binary, so the server has no digits to parse.
 fn execute(statement: &str, lock: usize) -> Vec<u8> {
     let lock = (lock as u64).to_be_bytes();
     let (one, eight) = (1_u16.to_be_bytes(), 8_u32.to_be_bytes());
@@ -121,7 +121,7 @@ fn programs() -> Option<PathBuf> {
     programs.filter(|path| path.join("postgres").is_file()).max()
 }
 
-/// As whom to run the server, which refuses to be run as root.
+/// The user to run the server as, because it refuses to be run as root.
 fn owner() -> Option<u32> {
     const NOBODY: u32 = 65534;
     rustix::process::geteuid().is_root().then_some(NOBODY)

@@ -1,4 +1,4 @@
-//! Redis: the usual recipe of a token that only its owner deletes, with waiting by asking again.
+//! Redis: the usual recipe of a token that only its owner deletes, with waiting by polling.
 
 use std::io;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::server::{Server, free_address, installed};
 use crate::common::Scratch;
 use crate::shared::pin::Placement;
 
-/// Deletes the lock if it is still one's own.
+/// Deletes the lock if it still has the caller's token.
 const RELEASE: &str = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) \
                        else return 0 end";
 
-/// After so long a client that waits asks again.
+/// How long a waiting client sleeps before it asks again.
 const PAUSE: Duration = Duration::from_millis(1);
 
 pub(crate) struct Redis {
@@ -61,7 +61,7 @@ impl Rival for Redis {
 }
 
 impl Redis {
-    /// Say something; the answer, if it is not the empty one.
+    /// Send a command. Returns the answer, unless it is nil.
     async fn call(&mut self, words: &[&str]) -> io::Result<Option<String>> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {

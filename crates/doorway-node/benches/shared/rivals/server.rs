@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::Scratch;
 
-/// A server in a directory of its own. Both go away with this value.
+/// A server in a directory of its own. Both are removed when this value is dropped.
 pub(crate) struct Server {
     child: Child,
     address: String,
@@ -39,13 +39,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // To all of them this means: end at once, but in order.
+        // For all of these servers this signal means: stop at once, in order.
         let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
         let _ = self.child.wait();
     }
 }
 
-/// An address at which nobody listens just now.
+/// An address that is free now.
 pub(super) fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

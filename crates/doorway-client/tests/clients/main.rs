@@ -1,4 +1,4 @@
-//! Both faces of the client at the model of a node, over real sockets.
+//! The blocking and the async client against a model of a node, over real sockets.
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 
 use doorway_client::Options;
 
-/// A time after which something is taken to hang.
+/// A test that waits for longer than this counts as hanging.
 const LONG: Duration = Duration::from_secs(30);
 
-/// How a client of these tests connects.
+/// The options of the clients in these tests.
 fn options() -> Options {
     Options::default().label("test").patience(LONG)
 }
 
-/// Wait until something is so.
+/// Wait until a condition is true.
 fn until(what: &str, is: impl Fn() -> bool) {
     let start = Instant::now();
     while !is() {

@@ -1,4 +1,4 @@
-//! The clients of a node as people see them: by lock, and by what they say of themselves.
+//! The clients of a node for people: listed by lock, and described by their sessions.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,29 +8,29 @@ use std::time::Duration;
 use doorway_protocol::{Fence, Name};
 
 use crate::inner::Inner;
-use crate::locks::LostBy;
+use crate::locks::LostGrant;
+use crate::messages::{CLIENT_BYTES, ClientReport, ClientStatus};
 use crate::questions::waiter;
-use crate::why::{Waiter, Who};
-use crate::wire::{CLIENT_BYTES, ClientReport, Stand};
+use crate::wait_report::{LockClient, Waiter};
 
-/// A lock of this node that has clients.
+/// The clients of one lock at this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockClients {
     /// The lock.
     pub lock: Name,
-    /// The clients of this node that are inside.
-    pub inside: Vec<Who>,
-    /// The clients of this node that wait, the next one first. Circles are not looked for.
+    /// The clients of this node that hold the lock.
+    pub inside: Vec<LockClient>,
+    /// The clients of this node that wait, the next one first. Deadlocks are not looked for.
     pub waiting: Vec<Waiter>,
 }
 
-/// What a session says of itself, by its number: a user and a command, say. It is asked when
-/// somebody wants to know who is inside or waits, and must not call the node.
+/// A function that describes a session, given its number: by user and command, for example. The
+/// node calls it when somebody asks who holds a lock or waits for it. It must not call the node.
 #[derive(Clone)]
 pub struct Describe(Arc<dyn Fn(u64) -> Option<String> + Send + Sync>);
 
 impl Describe {
-    /// Sessions are described by this function.
+    /// Describe sessions by this function.
     pub fn new(describe: impl Fn(u64) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(describe))
     }
@@ -42,16 +42,16 @@ impl fmt::Debug for Describe {
     }
 }
 
-/// What is called for each lock that a session was inside of and has lost, with the number of the
-/// session and the fence: the lock is out of order, what was reclaimed cannot have been held, or
-/// the node has ended. It must not call the node.
+/// A function that the node calls for each lock that a session has lost, with the number of the
+/// session, the lock and the fence. A lock is lost when it breaks, when it was reclaimed but cannot
+/// have been held, or when the node stops. The function must not call the node.
 #[derive(Clone)]
-pub struct OnLost(Arc<Hears>);
+pub struct OnLost(Arc<LostCallback>);
 
-type Hears = dyn Fn(u64, &Name, Fence) + Send + Sync;
+type LostCallback = dyn Fn(u64, &Name, Fence) + Send + Sync;
 
 impl OnLost {
-    /// This function is called.
+    /// Call this function for each lost lock.
     pub fn new(lost: impl Fn(u64, &Name, Fence) + Send + Sync + 'static) -> Self {
         Self(Arc::new(lost))
     }
@@ -63,13 +63,13 @@ impl fmt::Debug for OnLost {
     }
 }
 
-/// As much of a text as is told to others: whole characters only.
+/// The part of a description that is sent to others, cut at a character boundary.
 pub(crate) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(CLIENT_BYTES)]
 }
 
 impl Inner {
-    /// Let those of our clients that have a session say who they are.
+    /// Fill in the descriptions of the clients that have a session.
     pub(crate) fn describe(&self, clients: &mut [ClientReport]) {
         let Some(Describe(describe)) = &self.describe else { return };
         for client in clients.iter_mut().filter(|client| client.session != 0) {
@@ -77,16 +77,15 @@ impl Inner {
         }
     }
 
-    /// Tell of those who have lost what they were inside of, if they have a session.
-    pub(crate) fn tell_lost(&self, lost: impl Iterator<Item = LostBy>) {
+    /// Call [`OnLost`] for each lost grant that belongs to a session.
+    pub(crate) fn tell_lost(&self, lost: impl Iterator<Item = LostGrant>) {
         let Some(OnLost(tell)) = &self.on_lost else { return };
-        for LostBy { session, lock, fence } in lost.filter(|lost| lost.session != 0) {
+        for LostGrant { session, lock, fence } in lost.filter(|lost| lost.session != 0) {
             tell(session, &lock, fence);
         }
     }
 
-    /// The clients of this node by lock: the first locks that are wanted, whose names begin with
-    /// `prefix` and come after `after`.
+    /// The clients of this node by lock: see [`Node::locks`](crate::Node::locks).
     pub(crate) fn locks(
         &self,
         prefix: &str,
@@ -103,7 +102,7 @@ impl Inner {
                     && wanted(name)
             };
             for name in shard.busy().filter(fits) {
-                // Only names that may be among the first are copied.
+                // Copy only names that may be among the first `limit`.
                 if names.len() < limit || names.last().is_some_and(|last| name < last) {
                     names.insert(name.clone());
                     if names.len() > limit {
@@ -112,7 +111,7 @@ impl Inner {
                 }
             }
         }
-        // Whoever has left since is gone from its lock, and a lock without clients from the list.
+        // Clients may have left since, and locks that have no clients any more are left out.
         names.into_iter().filter_map(|lock| self.clients_by(lock)).collect()
     }
 
@@ -123,9 +122,9 @@ impl Inner {
         let (mut inside, mut waiting) = (Vec::new(), Vec::new());
         for report in &reports {
             let who = self.who(self.setup.me, report, Duration::ZERO);
-            match report.stand {
-                Stand::Inside(_) => inside.push(who),
-                Stand::Waiting(place) => waiting.push(waiter(who, place, &missing)),
+            match report.status {
+                ClientStatus::Inside(_) => inside.push(who),
+                ClientStatus::Waiting(place) => waiting.push(waiter(who, place, &missing)),
             }
         }
         (!reports.is_empty()).then_some(LockClients { lock, inside, waiting })

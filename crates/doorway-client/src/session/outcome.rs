@@ -1,11 +1,11 @@
-//! What became of a request.
+//! The outcome of a request.
 
-use doorway_protocol::{Code, Fence, LockReport, Locks, Name, NodeStatus, Refusal};
+use doorway_protocol::{Code, Fence, LockReport, Locks, NodeStatus, Refusal};
 
-use crate::error::{Error, Lost, ReleaseError};
+use crate::error::Error;
 use crate::machine::Answer;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Granted(Fence),
@@ -23,28 +23,11 @@ impl Outcome {
         }
     }
 
-    /// Was it held until now?
+    /// True if the grant was held until it was released.
     pub(crate) fn released(self) -> Result<bool, Error> {
         match self {
             Self::Released(held) => Ok(held),
             other => Err(other.unexpected()),
-        }
-    }
-
-    /// The same for who believed to hold it.
-    pub(crate) fn given_back(
-        self,
-        lock: &Name,
-        fence: Fence,
-        lost: impl FnOnce() -> Lost,
-    ) -> Result<(), ReleaseError> {
-        match self.released() {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(lost().into()),
-            Err(why) => {
-                let (lock, why) = (lock.clone(), Box::new(why));
-                Err(ReleaseError::Unknown { lock, fence, why })
-            }
         }
     }
 
@@ -76,13 +59,13 @@ impl Outcome {
         }
     }
 
-    /// What is no answer to what was asked.
+    /// The error for an outcome that is not the expected answer.
     fn unexpected(self) -> Error {
         match self {
             Self::Refused(refusal) => refusal.into(),
             Self::Unknown(refusal) => Error::Unknown(refusal),
             other => {
-                let text = format!("the node answered something else: {other:?}");
+                let text = format!("the node answered a different question: {other:?}");
                 Error::Refused(Refusal { code: Code::Invalid, text })
             }
         }

@@ -1,4 +1,4 @@
-//! A node while it runs: itself, and the task that keeps its links up.
+//! A running node: its state, and the task that keeps its links up.
 
 use std::sync::Arc;
 
@@ -9,29 +9,31 @@ use crate::error::StartError;
 use crate::inner::Inner;
 use crate::net::{Identity, Mesh, Network, Timing};
 
-/// What everything that belongs to a node keeps alive. The task of the links has the node too, so
-/// it is not part of the node itself: neither would ever end.
-pub(crate) struct Running {
+/// The owner of a running node. Every clone, handle, request and guard of the node keeps it alive.
+/// The task of the links shares the state of the node, but not this owner: otherwise neither of
+/// them would ever end.
+pub(crate) struct NodeRuntime {
     pub(crate) inner: Arc<Inner>,
-    pub(crate) links: Links,
+    pub(crate) links: LinkTask,
 }
 
-impl Drop for Running {
+impl Drop for NodeRuntime {
     fn drop(&mut self) {
-        // Nobody is left who could hold a lock; the links end by themselves.
+        // No guard is left that could hold a lock. The links end by themselves.
         self.inner.stop();
     }
 }
 
-/// The task that keeps the links of a node up, if it has any: closed when the task has ended.
+/// The task that keeps the links of a node up, if it has any.
 #[derive(Default)]
-pub(crate) struct Links {
+pub(crate) struct LinkTask {
+    /// Closed when the task has ended.
     ended: Option<watch::Receiver<()>>,
-    /// What the node shows to those it meets, if it meets any.
+    /// The certificate of the node, if it has peers.
     pub(crate) identity: Option<Identity>,
 }
 
-impl Links {
+impl LinkTask {
     pub(crate) async fn start<N: Network>(
         network: N,
         config: &Config,
@@ -45,13 +47,14 @@ impl Links {
         let peers = node.peers().cloned().collect();
         let Config { heartbeat, silence, .. } = *config;
         let timing = Timing { heartbeat, silence, ..Timing::default() };
-        let upper = Arc::clone(node);
+        let handler = Arc::clone(node);
         let shown = identity.clone();
-        let mesh = Mesh::new(network, shown, node.setup.me, peers, upper, timing, seed);
-        let (over, ending) = (node.over(), Ending(Arc::clone(node)));
+        let mesh = Mesh::new(network, shown, node.setup.me, peers, handler, timing, seed);
+        let (over, ending) = (node.over(), StopOnDrop(Arc::clone(node)));
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
-            // What was made first is dropped last, also when the runtime ends.
+            // The channel is dropped last, also when the runtime ends, so that waiters hear of it
+            // only after the node has stopped.
             let _running = running;
             let _ending = ending;
             Arc::new(mesh).run(listener, over).await;
@@ -59,7 +62,8 @@ impl Links {
         Ok(Self { ended: Some(ended), identity: Some(identity) })
     }
 
-    /// Wait until the links of a node that was told to stop are gone. All who wait are told.
+    /// Wait until the links of a node that was told to stop are closed. Any number of callers may
+    /// wait.
     pub(crate) async fn stopped(&self) {
         if let Some(mut ended) = self.ended.clone() {
             while ended.changed().await.is_ok() {}
@@ -67,11 +71,11 @@ impl Links {
     }
 }
 
-/// Ends the node with its links: also when the runtime in which they run is gone, without which the
-/// node can do nothing more.
-struct Ending(Arc<Inner>);
+/// Stops the node when its links end, which also happens when their runtime is dropped. Without a
+/// runtime the node could do nothing more.
+struct StopOnDrop(Arc<Inner>);
 
-impl Drop for Ending {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }

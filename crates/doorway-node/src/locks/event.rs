@@ -1,4 +1,4 @@
-//! What a lock does at its node, written down where somebody wants to know.
+//! What a lock does at its node, for a recording.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use doorway_protocol::Name;
 
 use super::machine::Fault;
 
-/// Something that happened to this node as a member of the algorithm of a lock.
+/// One event of this node as a member of the algorithm of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Did {
+pub enum LockEvent {
     /// The lock begins here, for the first time in its view or after it was forgotten.
     Begin(Start),
-    /// The node asks.
+    /// The node asks for the lock.
     Acquire(Mode),
-    /// The node goes inside.
+    /// The node enters.
     Enter,
     /// The node leaves, or gives back one permit.
     Release,
@@ -22,22 +22,22 @@ pub enum Did {
     Send {
         /// The receiver.
         to: NodeId,
-        /// The message as a person reads it.
+        /// The message in a form for people.
         message: String,
     },
-    /// A message of the algorithm arrives: of those that this sender sent here about this lock in
-    /// this view, the next.
+    /// A message of the algorithm arrives. It is the next of those that this sender has sent to
+    /// this node about this lock in this view.
     Receive {
         /// The sender.
         from: NodeId,
     },
     /// The message that has just arrived was refused, and changed nothing.
     Refuse(Fault),
-    /// The lock is of no use any more in this view.
+    /// The lock cannot be used any more in this view.
     Break(Fault),
 }
 
-/// What happened to a lock at one moment, in order.
+/// The events of a lock in one call to its shard, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The time since the node started.
@@ -46,8 +46,8 @@ pub struct Record {
     pub view: u64,
     /// The lock.
     pub lock: Name,
-    /// The rule it goes by, by its place in the list.
+    /// The rule of the lock, by its index in the list of rules.
     pub rule: usize,
-    /// What happened.
-    pub did: Vec<Did>,
+    /// The events.
+    pub events: Vec<LockEvent>,
 }

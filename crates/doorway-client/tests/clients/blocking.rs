@@ -1,4 +1,4 @@
-//! The face for threads.
+//! The blocking client.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -13,11 +13,11 @@ use crate::host::Host;
 use crate::{LONG, options, until};
 
 fn client(host: &Host) -> Client {
-    Client::connect(&host.endpoint, &options()).expect("it listens")
+    Client::connect(&host.endpoint, &options()).expect("the node listens")
 }
 
 #[test]
-fn two_take_turns() {
+fn two_clients_take_turns() {
     let host = Host::unix(LONG);
     let (one, two) = (client(&host), client(&host));
     assert_eq!(one.node().unwrap().name, "model");
@@ -31,13 +31,13 @@ fn two_take_turns() {
     let fence = first.fence();
     first.release().unwrap();
     assert!(waits.join().unwrap() > fence);
-    until("the release by dropping", || host.count().0 == 0);
+    until("the release of the dropped grant", || host.count().0 == 0);
     drop(one);
     until("goodbye", || host.count().1 == 0);
 }
 
 #[test]
-fn a_release_by_fence_frees_nothing_newer() {
+fn a_release_by_fence_never_frees_a_newer_grant() {
     let host = Host::unix(LONG);
     let client = client(&host);
     let old = client.acquire("a").enter().unwrap();
@@ -81,7 +81,7 @@ fn threads_share_a_client() {
 }
 
 #[test]
-fn several_locks_are_taken_in_order() {
+fn lock_all_takes_locks_in_the_order_of_their_names() {
     let host = Host::unix(LONG);
     let (one, two) = (client(&host), client(&host));
     let grants = one.lock_all(["b", "a", "b"]).unwrap();
@@ -93,39 +93,41 @@ fn several_locks_are_taken_in_order() {
 }
 
 #[test]
-fn a_silent_node_means_unsure_and_then_lost() {
+fn a_grant_becomes_unsure_and_then_lost_when_the_node_is_silent() {
     let host = Host::unix(Duration::from_secs(3));
     let client = client(&host);
     let (tell, told) = mpsc::channel::<Lost>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = client.acquire("a").enter().unwrap();
-    until("signs of life", || host.signs() > 0);
+    until("heartbeats", || host.signs() > 0);
     assert_ne!(grant.state(), State::Lost);
     host.mute(true);
-    until("being unsure", || grant.state() != State::Held);
+    until("the state to become unsure", || grant.state() != State::Held);
     let lost = told.recv_timeout(LONG).unwrap();
     assert_eq!((&lost.lock, lost.fence), (grant.lock(), grant.fence()));
     assert!(grant.is_lost());
     assert_eq!(grant.remaining(), Some(Duration::ZERO));
-    assert_eq!(host.count().0, 1, "the node still holds it for us");
+    assert_eq!(host.count().0, 1, "the node has not ended the session yet");
     host.mute(false);
-    // The client comes back with a new session, and what was lost stays lost.
+    // The client opens a new session, and the lost grant stays lost.
     let again = client.acquire("a").enter().unwrap();
     assert!(again.fence() > grant.fence() && grant.is_lost());
-    let ReleaseError::Lost(told) = grant.release().unwrap_err() else { panic!("it is known") };
+    let ReleaseError::Lost(told) = grant.release().unwrap_err() else {
+        panic!("the reason is known")
+    };
     assert_eq!(told, lost);
     assert_eq!(again.state(), State::Held);
 }
 
 #[test]
-fn a_node_that_crashed_is_told_what_is_held() {
+fn a_held_lock_survives_a_crash_of_the_node() {
     let host = Host::unix(Duration::from_secs(2));
     let (one, two) = (client(&host), client(&host));
     let grant = one.acquire("a").enter().unwrap();
     let waits = thread::spawn(move || two.acquire("a").enter().unwrap().fence());
     thread::sleep(Duration::from_millis(20));
     host.crash();
-    until("coming back", || host.connections() >= 4);
+    until("the reconnects", || host.connections() >= 4);
     assert!(matches!(one.acquire("a").try_now().enter(), Err(Error::NotFree(_))));
     assert_ne!(grant.state(), State::Lost);
     let fence = grant.fence();
@@ -134,12 +136,12 @@ fn a_node_that_crashed_is_told_what_is_held() {
 }
 
 #[test]
-fn a_node_that_stops_says_so() {
+fn a_client_learns_that_its_node_is_stopping() {
     let host = Host::unix(LONG);
     let client = client(&host);
     assert_eq!(client.stopping(), None);
     host.stopping(60_000);
-    until("being told", || client.stopping().is_some());
+    until("the announcement", || client.stopping().is_some());
     assert!(client.stopping().unwrap() <= Duration::from_mins(1));
     host.crash();
     until("the next one", || host.connections() == 2 && client.stopping().is_none());
@@ -153,12 +155,14 @@ fn a_broken_lock_is_lost() {
     two.break_lock("a", grant.fence()).unwrap();
     until("the loss", || grant.is_lost());
     assert_eq!(one.state(), State::Held);
-    let ReleaseError::Lost(lost) = grant.release().unwrap_err() else { panic!("it is known") };
+    let ReleaseError::Lost(lost) = grant.release().unwrap_err() else {
+        panic!("the reason is known")
+    };
     assert_eq!(lost.reason, "broken");
 }
 
 #[test]
-fn a_release_without_an_answer_is_neither_done_nor_lost() {
+fn a_release_without_an_answer_is_unknown() {
     let host = Host::unix(LONG);
     let client = Client::connect(&host.endpoint, &options().patience(Duration::from_secs(2)));
     let client = client.unwrap();
@@ -172,14 +176,14 @@ fn a_release_without_an_answer_is_neither_done_nor_lost() {
 }
 
 #[test]
-fn who_hears_of_a_loss_may_panic_and_ask() {
+fn the_loss_callback_may_panic_and_use_the_client() {
     let host = Host::unix(LONG);
     let (one, two) = (client(&host), client(&host));
     let (tell, told) = mpsc::channel();
     let handed = Mutex::new(Some(one.clone()));
-    one.on_lost(|_| panic!("nobody calls this"));
+    one.on_lost(|_| panic!("the first callback was replaced"));
     one.on_lost(move |lost| {
-        assert_ne!(lost.lock.as_str(), "a", "this is no trouble");
+        assert_ne!(lost.lock.as_str(), "a", "a panic does not stop the callback");
         let client = handed.lock().unwrap().take().unwrap();
         let grant = client.acquire("c").enter().unwrap();
         tell.send((lost.clone(), grant.fence())).unwrap();
@@ -194,7 +198,7 @@ fn who_hears_of_a_loss_may_panic_and_ask() {
 }
 
 #[test]
-fn a_wait_that_ends_here_costs_no_one_its_lock() {
+fn a_timeout_while_the_node_is_silent_loses_no_lock() {
     let host = Host::unix(LONG);
     let patience = options().patience(Duration::from_secs(2));
     let client = Client::connect(&host.endpoint, &patience).unwrap();
@@ -208,18 +212,18 @@ fn a_wait_that_ends_here_costs_no_one_its_lock() {
     assert_eq!(held.state(), State::Held);
     host.mute(false);
     held.release().unwrap();
-    assert_eq!(host.connections(), 1, "nobody hung up");
+    assert_eq!(host.connections(), 1, "the connection was not closed");
 }
 
 #[test]
-fn nobody_there_is_said_at_once() {
-    let nowhere = Endpoint::parse("@doorway-faces-nobody").unwrap();
+fn connecting_fails_at_once_if_nobody_listens() {
+    let nowhere = Endpoint::parse("@doorway-clients-nobody").unwrap();
     let error = Client::connect(&nowhere, &options()).unwrap_err();
-    assert!(error.to_string().starts_with("cannot reach a node at @doorway-faces-nobody: "));
+    assert!(error.to_string().starts_with("cannot reach a node at @doorway-clients-nobody: "));
 }
 
 #[test]
-fn requests_end_when_the_node_is_gone_for_good() {
+fn requests_are_refused_when_the_node_stays_away() {
     let host = Host::unix(Duration::from_secs(3));
     let patience = options().patience(Duration::from_secs(2));
     let client = Client::connect(&host.endpoint, &patience).unwrap();

@@ -1,4 +1,4 @@
-//! Sessions over TCP with TLS, on both faces.
+//! Sessions over TCP with TLS, with both clients.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use crate::host::Host;
 use crate::{LONG, options};
 
-/// An authority, and what it issues.
+/// A certificate authority.
 struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -25,27 +25,29 @@ struct Authority {
 
 impl Authority {
     fn new() -> Self {
-        let mut parameters = CertificateParams::new(vec![]).expect("good certificates");
+        let mut parameters = CertificateParams::new(vec![]).expect("the certificates are valid");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("good certificates");
-        let pem = parameters.self_signed(&key).expect("good certificates").pem();
+        let key = KeyPair::generate().expect("the certificates are valid");
+        let pem = parameters.self_signed(&key).expect("the certificates are valid").pem();
         Self { pem, issuer: Issuer::new(parameters, key) }
     }
 
     fn issue(&self, name: &str) -> (String, String) {
-        let key = KeyPair::generate().expect("good certificates");
-        let parameters = CertificateParams::new(vec![name.to_owned()]).expect("good certificates");
+        let key = KeyPair::generate().expect("the certificates are valid");
+        let parameters =
+            CertificateParams::new(vec![name.to_owned()]).expect("the certificates are valid");
         (
-            parameters.signed_by(&key, &self.issuer).expect("good certificates").pem(),
+            parameters.signed_by(&key, &self.issuer).expect("the certificates are valid").pem(),
             key.serialize_pem(),
         )
     }
 
-    /// A node that wants certificates of its clients.
+    /// A node that asks its clients for certificates.
     fn host(&self) -> Host {
         let config = self.node();
         Host::tcp(Duration::from_secs(2), move |stream: TcpStream| {
-            let connection = ServerConnection::new(Arc::clone(&config)).expect("good certificates");
+            let connection =
+                ServerConnection::new(Arc::clone(&config)).expect("the certificates are valid");
             StreamOwned::new(connection, stream)
         })
     }
@@ -55,18 +57,23 @@ impl Authority {
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
         roots
-            .add(CertificateDer::from_pem_slice(self.pem.as_bytes()).expect("good certificates"))
-            .expect("good certificates");
+            .add(
+                CertificateDer::from_pem_slice(self.pem.as_bytes())
+                    .expect("the certificates are valid"),
+            )
+            .expect("the certificates are valid");
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
-        let chain = CertificateDer::from_pem_slice(chain.as_bytes()).expect("good certificates");
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("good certificates");
+        let chain =
+            CertificateDer::from_pem_slice(chain.as_bytes()).expect("the certificates are valid");
+        let key =
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("the certificates are valid");
         let config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
-            .expect("good certificates")
-            .with_client_cert_verifier(verifier.build().expect("good certificates"))
+            .expect("the certificates are valid")
+            .with_client_cert_verifier(verifier.build().expect("the certificates are valid"))
             .with_single_cert(vec![chain], key)
-            .expect("good certificates");
+            .expect("the certificates are valid");
         Arc::new(config)
     }
 
@@ -74,13 +81,13 @@ impl Authority {
         let (chain, key) = self.issue("ci.client.group.doorway");
         let pem = self.pem.as_bytes();
         let tls = TlsConfig::with_identity(pem, node, chain.as_bytes(), key.as_bytes())
-            .expect("good certificates");
+            .expect("the certificates are valid");
         options().tls(tls)
     }
 }
 
 #[test]
-fn threads_talk_in_secret() {
+fn the_blocking_client_works_over_tls() {
     let authority = Authority::new();
     let host = authority.host();
     let client = Client::connect(&host.endpoint, &authority.options("one.group.doorway")).unwrap();
@@ -91,7 +98,7 @@ fn threads_talk_in_secret() {
 }
 
 #[test]
-fn another_node_or_another_authority_is_refused() {
+fn another_name_or_another_authority_is_refused() {
     let authority = Authority::new();
     let host = authority.host();
     let wrong = [
@@ -110,7 +117,7 @@ fn another_node_or_another_authority_is_refused() {
 }
 
 #[test]
-fn what_follows_the_end_of_the_talk_is_no_trouble() {
+fn bytes_after_the_close_of_tls_are_ignored() {
     let authority = Authority::new();
     let config = authority.node();
     let mut client = ClientEnd::new(&authority.options("one.group.doorway"));
@@ -121,7 +128,7 @@ fn what_follows_the_end_of_the_talk_is_no_trouble() {
     node.write_tls(&mut bytes).unwrap();
     bytes.extend_from_slice(&[23, 3, 3, 0, 5, 1, 2, 3, 4, 5]);
     client.line.receive(Moment::now(), &bytes);
-    assert!(client.line.must_close(), "nothing more is said there");
+    assert!(client.line.must_close(), "the connection cannot be used any more");
     client.line.receive(Moment::now(), &bytes);
 }
 
@@ -138,15 +145,15 @@ impl ClientEnd {
         Self { line }
     }
 
-    /// Both ends say all that they have to say.
+    /// Let both ends send everything that they have to send.
     fn exchange(&mut self, node: &mut ServerConnection) {
         for _ in 0..4 {
             let bytes = std::mem::take(self.line.outgoing());
-            node.read_tls(&mut &bytes[..]).expect("memory");
-            node.process_new_packets().expect("they understand each other");
+            node.read_tls(&mut &bytes[..]).expect("memory does not fail");
+            node.process_new_packets().expect("both ends agree");
             let mut bytes = vec![];
             while node.wants_write() {
-                node.write_tls(&mut bytes).expect("memory");
+                node.write_tls(&mut bytes).expect("memory does not fail");
             }
             self.line.receive(Moment::now(), &bytes);
         }
@@ -156,7 +163,7 @@ impl ClientEnd {
 
 #[cfg(feature = "tokio")]
 #[tokio::test]
-async fn tasks_talk_in_secret() {
+async fn the_async_client_works_over_tls() {
     let authority = Authority::new();
     let host = authority.host();
     let options = authority.options("one.group.doorway");

@@ -1,4 +1,4 @@
-//! The face for tasks.
+//! The async client.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::host::Host;
 use crate::{LONG, options, until};
 
 async fn client(host: &Host) -> Client {
-    Client::connect(&host.endpoint, &options()).await.expect("it listens")
+    Client::connect(&host.endpoint, &options()).await.expect("the node listens")
 }
 
 #[tokio::test]
-async fn two_take_turns() {
+async fn two_clients_take_turns() {
     let host = Host::unix(LONG);
     let (one, two) = (client(&host).await, client(&host).await);
     let first = one.acquire("a").enter().await.unwrap();
@@ -25,13 +25,13 @@ async fn two_take_turns() {
     let fence = first.fence();
     first.release().await.unwrap();
     assert!(waits.await.unwrap() > fence);
-    until("the release by dropping", || host.count().0 == 0);
+    until("the release of the dropped grant", || host.count().0 == 0);
     drop(one);
     until("goodbye", || host.count().1 == 0);
 }
 
 #[tokio::test]
-async fn who_waits_no_more_withdraws() {
+async fn dropping_the_future_withdraws_the_request() {
     let host = Host::unix(LONG);
     let client = client(&host).await;
     let grant = client.acquire("a").enter().await.unwrap();
@@ -39,12 +39,12 @@ async fn who_waits_no_more_withdraws() {
     assert!(wait.await.is_err());
     grant.release().await.unwrap();
     let again = client.acquire("a").try_now().enter().await;
-    assert!(again.is_ok(), "nobody else waits: {again:?}");
+    assert!(again.is_ok(), "no other request waits: {again:?}");
     drop(again);
-    // A future that is dropped when its grant is there already gives it back.
+    // If the future is dropped after the grant has come, the grant is released.
     let lock = client.acquire("b").enter();
     let mut lock = Box::pin(lock);
-    assert!(futures_poll(&mut lock).await.is_none());
+    assert!(poll_once(&mut lock).await.is_none());
     until("the grant", || host.count().0 == 1);
     tokio::time::sleep(Duration::from_millis(20)).await;
     drop(lock);
@@ -52,16 +52,16 @@ async fn who_waits_no_more_withdraws() {
 }
 
 #[tokio::test]
-async fn nobody_enters_with_a_grant_that_is_lost() {
+async fn a_grant_that_was_lost_while_nobody_polled_is_an_error() {
     let host = Host::unix(Duration::from_millis(600));
     let client = client(&host).await;
     let mut enter = Box::pin(client.acquire("a").enter());
-    assert!(futures_poll(&mut enter).await.is_none());
+    assert!(poll_once(&mut enter).await.is_none());
     let granted = async || {
         while host.count().0 == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // The driver hands the grant out, and nobody takes it before it is lost.
+        // The driver receives the grant, but nobody polls the future before the grant is lost.
         tokio::time::sleep(Duration::from_millis(50)).await;
         host.mute(true);
         while client.state() != State::Lost {
@@ -74,7 +74,7 @@ async fn nobody_enters_with_a_grant_that_is_lost() {
 }
 
 /// Poll a future once.
-async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     std::future::poll_fn(|context| {
         std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {
             std::task::Poll::Ready(output) => Some(output),
@@ -105,7 +105,7 @@ async fn tasks_share_a_client() {
 }
 
 #[tokio::test]
-async fn a_silent_node_means_lost() {
+async fn a_grant_is_lost_when_the_node_is_silent() {
     let host = Host::unix(Duration::from_secs(3));
     let client = client(&host).await;
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<Lost>();
@@ -129,7 +129,7 @@ async fn a_silent_node_means_lost() {
 }
 
 #[test]
-fn without_its_runtime_a_client_refuses() {
+fn requests_are_refused_after_the_runtime_has_ended() {
     let host = Host::unix(LONG);
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (first, second) = (runtime(), runtime());
@@ -151,7 +151,7 @@ fn without_its_runtime_a_client_refuses() {
 }
 
 #[tokio::test]
-async fn a_node_that_crashed_is_told_what_is_held() {
+async fn a_held_lock_survives_a_crash_of_the_node() {
     let host = Host::unix(Duration::from_secs(2));
     let client = client(&host).await;
     let grant = client.acquire("a").enter().await.unwrap();

@@ -1,83 +1,88 @@
-//! "Why am I waiting?": who is inside, whose answer is missing, who waits in a circle.
+//! Why a request waits: who holds the lock, whose answer is missing, and which sessions wait for
+//! each other in a circle (deadlock).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_core::{Mode, NodeId};
-use doorway_protocol::{Fence, Name};
+use doorway_core::NodeId;
+use doorway_protocol::{Fence, Mode, Name};
 
-use crate::wire::{ClientReport, Stand};
+use crate::messages::{ClientReport, ClientStatus};
 
-/// What is known of a lock, and of those at this node who wait for it.
+/// What this node has found out about a lock and about the clients that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Why {
+pub struct WaitReport {
     /// The lock.
     pub lock: Name,
-    /// The view that runs, or none while the members agree on the next one.
+    /// The number of the view that is running; none while the members agree on the next one.
     pub view: Option<u64>,
-    /// Who is inside, at any node that answered.
-    pub holders: Vec<Who>,
-    /// Who waits at this node, the next one first.
+    /// The clients that hold the lock, at all nodes that answered.
+    pub holders: Vec<LockClient>,
+    /// The clients of this node that wait, the next one first.
     pub waiters: Vec<Waiter>,
-    /// Who waits at other nodes.
-    pub elsewhere: Vec<Who>,
-    /// Which members cannot be reached, and for how long.
+    /// The clients that wait at other nodes.
+    pub elsewhere: Vec<LockClient>,
+    /// The members that cannot be reached, and for how long.
     pub away: Vec<(String, Duration)>,
-    /// For which members the next view waits, if one is due: they are away, or have yet to tell
-    /// what they hold.
+    /// The members for which the next view waits, if one is due: they cannot be reached, or they
+    /// have not yet told what they hold.
     pub awaited: Vec<String>,
-    /// Which members, perhaps this one, were killed and wait for those who were inside then: see
+    /// The members, possibly including this one, that were killed and still wait for their former
+    /// holders to reclaim their locks: see
     /// [`Node::start_reclaiming`](crate::Node::start_reclaiming).
     pub reclaiming: Vec<String>,
-    /// Which members did not say in time what they know.
+    /// The members that are connected but did not answer in time.
     pub silent: Vec<String>,
 }
 
-/// A client at some node.
+/// A client that holds a lock or waits for it, at any node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Who {
-    /// Its node.
+pub struct LockClient {
+    /// The name of its node.
     pub node: String,
     /// Its session, if it has one.
     pub session: Option<u64>,
-    /// What its session says of itself: see [`Config::describe`](crate::Config::describe).
+    /// The description of its session: see [`Config::describe`](crate::Config::describe).
     pub client: Option<String>,
-    /// How it holds the lock, or wants to.
+    /// The mode in which it holds the lock, or wants to hold it.
     pub mode: Mode,
     /// Its fence, if it is inside.
     pub fence: Option<Fence>,
-    /// How long it has been inside or has waited, when its node was asked.
+    /// How long it had been inside or had waited when its node answered.
     pub since: Duration,
-    /// How old that answer is: nothing for our own clients.
+    /// How old that answer is; zero for clients of this node.
     pub age: Duration,
 }
 
-/// A client of this node that waits.
+/// A client of this node that waits for a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiter {
     /// Its session, if it has one.
     pub session: Option<u64>,
-    /// What its session says of itself.
+    /// The description of its session, if it has one.
     pub client: Option<String>,
-    /// How it wants in.
+    /// The mode in which it wants to hold the lock.
     pub mode: Mode,
-    /// Its place in the queue of this node, from 0.
+    /// Its place in the queue of this node, counted from 0.
     pub place: usize,
     /// How long it has waited.
     pub since: Duration,
-    /// Who was asked for this node's request and has not answered since.
+    /// The members to which this node has sent something for its request, and from which it has
+    /// heard nothing since.
     pub missing: Vec<String>,
-    /// If its session waits in a circle: node and number of each session in it, its own first.
+    /// If its session is part of a deadlock: the node and number of each session in the circle, its
+    /// own first.
     pub circle: Option<Vec<(String, u64)>>,
 }
 
-/// A session of a node. Those without a number stand for themselves and can close no circle.
+/// A session, by its node and its number there. Requests without a session have the number 0 and
+/// cannot be part of a circle.
 pub(crate) type SessionOf = (NodeId, u64);
 
-/// Who waits for whom, put together from what the nodes said.
+/// The wait-for graph: which session waits for which, put together from the answers of the nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     inside: BTreeMap<Name, BTreeSet<SessionOf>>,
@@ -85,29 +90,29 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    pub(crate) fn note(&mut self, node: NodeId, client: &ClientReport) {
+    pub(crate) fn add(&mut self, node: NodeId, client: &ClientReport) {
         let session = (node, client.session);
         if client.session == 0 {
             return;
         }
-        match client.stand {
-            Stand::Inside(_) => {
+        match client.status {
+            ClientStatus::Inside(_) => {
                 self.inside.entry(client.lock.clone()).or_default().insert(session);
             }
-            Stand::Waiting(_) => {
+            ClientStatus::Waiting(_) => {
                 self.wanted.entry(session).or_default().insert(client.lock.clone());
             }
         }
     }
 
-    /// The locks that those inside of `lock` wait for.
+    /// The locks for which the sessions that hold `lock` wait.
     pub(crate) fn beyond(&self, lock: &Name) -> BTreeSet<Name> {
         let inside = self.inside.get(lock).into_iter().flatten();
         inside.filter_map(|session| self.wanted.get(session)).flatten().cloned().collect()
     }
 
-    /// The shortest circle of sessions, each waiting for a lock that the next one is inside of,
-    /// that begins with `first`.
+    /// The shortest circle of sessions that begins with `first`: each waits for a lock that the
+    /// next one holds.
     pub(crate) fn circle(&self, first: SessionOf) -> Option<Vec<SessionOf>> {
         let mut came_from = BTreeMap::new();
         let mut queue = std::collections::VecDeque::from([first]);
@@ -148,17 +153,17 @@ mod tests {
 
     fn waits(inside: &[(&str, u64)], wanted: &[(u64, &str)]) -> Waits {
         let mut waits = Waits::default();
-        let mut note = |lock: &str, session, stand| {
+        let mut add = |lock: &str, session, status| {
             let lock = Name::new(lock).unwrap();
-            let (mode, client) = (Mode::Exclusive, None);
-            let client = ClientReport { lock, session, mode, stand, since_ms: 0, client };
-            waits.note(NodeId(0), &client);
+            let (mode, client) = (doorway_core::Mode::Exclusive, None);
+            let client = ClientReport { lock, session, mode, status, since_ms: 0, client };
+            waits.add(NodeId(0), &client);
         };
         for (lock, session) in inside {
-            note(lock, *session, Stand::Inside(Fence::new(1, 1)));
+            add(lock, *session, ClientStatus::Inside(Fence::new(1, 1)));
         }
         for (session, lock) in wanted {
-            note(lock, *session, Stand::Waiting(0));
+            add(lock, *session, ClientStatus::Waiting(0));
         }
         waits
     }

@@ -1,26 +1,25 @@
-//! Bytes in and out, without waiting for either.
+//! The connection of a session: sending and receiving without waiting.
 
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use doorway_protocol::Life;
+use doorway_protocol::{Life, Moment};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::Desk;
-use crate::clock::Moment;
+use super::Session;
 use crate::endpoint::Stream;
 
 impl Stream {
-    /// Read what is there; wait for it if the flags do not say otherwise.
+    /// Read what has arrived. With no flags, wait until something arrives.
     pub(crate) fn receive(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
         recv(self.as_fd(), buffer, flags).map(|(count, _)| count)
     }
 
-    /// Let whoever reads from it find that it has ended.
+    /// Close the connection in both directions, so that a thread that reads from it wakes up.
     fn hang_up(&self) {
-        // It fails only if it has ended already.
+        // This fails only if the connection has ended already.
         let _ = match self {
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
@@ -28,15 +27,15 @@ impl Stream {
     }
 }
 
-impl Desk {
-    /// There is a connection.
+impl Session {
+    /// Use a new connection.
     pub(crate) fn connect(&mut self, stream: Arc<Stream>) {
         self.stream = Some(stream);
         self.line.connected(Moment::now());
         self.flush();
     }
 
-    /// The connection is no more. Whoever looks after the desk makes the next one.
+    /// Close the connection. The driver makes the next one.
     pub(crate) fn disconnect(&mut self) {
         if let Some(stream) = self.stream.take() {
             stream.hang_up();
@@ -45,8 +44,9 @@ impl Desk {
         }
     }
 
-    /// Nobody needs the session any more, which ends now unless it lives without a connection.
-    pub(crate) fn leave(&mut self, life: Life) {
+    /// The last copy of the client is gone. The session ends, unless it lives without a connection.
+    pub(super) fn leave(&mut self, life: Life) {
+        self.closing = true;
         if matches!(life, Life::Connection { .. }) {
             self.line.bye();
             self.flush();
@@ -55,7 +55,7 @@ impl Desk {
         self.kick();
     }
 
-    /// Send what can be sent now.
+    /// Send as much as the connection takes now.
     pub(crate) fn flush(&mut self) {
         let Some(stream) = &self.stream else { return };
         let outgoing = self.line.outgoing();
@@ -70,7 +70,8 @@ impl Desk {
                     outgoing.drain(..sent);
                     return self.kick();
                 }
-                // What came before the end is still to be read, and then the end itself.
+                // The node has closed the connection. What it sent before is still to be read, and
+                // then the end of the connection.
                 Err(Errno::PIPE | Errno::CONNRESET) => break,
                 Err(why) => {
                     failed = Some(why);
@@ -81,21 +82,21 @@ impl Desk {
         outgoing.clear();
         outgoing.shrink_to(1 << 16);
         if let Some(why) = failed {
-            // The rest of a frame is missing, so nothing more can be said on this connection.
-            self.line.spoil(&format!("cannot send to the node: {why}"));
+            // Part of a frame may be missing, so the connection cannot be used any more.
+            self.line.break_connection(&format!("cannot send to the node: {why}"));
             self.kick();
         }
     }
 
-    /// Could not everything be sent?
+    /// Is something left that could not be sent?
     pub(crate) fn is_blocked(&mut self) -> bool {
         self.stream.is_some() && !self.line.outgoing().is_empty()
     }
 
-    /// This was read from that connection.
-    pub(crate) fn took(&mut self, stream: &Arc<Stream>, read: Result<&[u8], Errno>) {
+    /// Handle the result of reading from a connection.
+    pub(crate) fn received(&mut self, stream: &Arc<Stream>, read: Result<&[u8], Errno>) {
         if !self.stream.as_ref().is_some_and(|current| Arc::ptr_eq(current, stream)) {
-            return; // It is not the one that we have.
+            return; // The session uses another connection by now.
         }
         match read {
             Ok([]) => self.disconnect(),
@@ -109,12 +110,12 @@ impl Desk {
         self.settle();
     }
 
-    /// Hand out what has happened, and hang up where that is due.
+    /// Hand out events, and close the connection if it must be closed.
     pub(crate) fn settle(&mut self) {
-        self.sort();
+        self.dispatch();
         if self.stream.is_some() && self.line.must_close() {
             self.disconnect();
-            self.sort();
+            self.dispatch();
         }
     }
 }
@@ -130,12 +131,12 @@ mod tests {
     use crate::options::Options;
 
     #[test]
-    fn what_cannot_be_sent_ends_the_connection() {
+    fn a_connection_that_cannot_send_is_closed() {
         let endpoint = Endpoint::Abstract("nowhere".to_owned());
-        let mut desk = Desk::new(&endpoint, &Options::default(), Box::new(|| ())).unwrap();
+        let mut session = Session::new(&endpoint, &Options::default(), Box::new(|| ())).unwrap();
         let unconnected = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
-        desk.connect(Arc::new(Stream::Unix(UnixStream::from(unconnected))));
-        desk.settle();
-        assert!(desk.stream.is_none() && desk.line.wants_connection());
+        session.connect(Arc::new(Stream::Unix(UnixStream::from(unconnected))));
+        session.settle();
+        assert!(session.stream.is_none() && session.line.wants_connection());
     }
 }

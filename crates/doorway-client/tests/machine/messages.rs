@@ -1,9 +1,9 @@
-//! What a machine says and when, word by word.
+//! What a machine sends and when, message by message.
 
 use std::time::Duration;
 
-use doorway_client::machine::{Event, Machine, Setup, State};
-use doorway_client::{Ask, Code, Fence, Life, Mode, Moment, Name, Refusal, Wait, WhoAmI};
+use doorway_client::machine::{Event, SessionMachine, Setup, State};
+use doorway_client::{Ask, ClientInfo, Code, Fence, Life, Mode, Moment, Name, Refusal, Wait};
 use doorway_protocol::{
     Claims, Frames, Greeting, Hello, Opening, Reply, Request, Scope, Secret, SessionId, Welcome,
     put,
@@ -11,19 +11,19 @@ use doorway_protocol::{
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Moments of these tests, in milliseconds.
+/// The moment this many milliseconds after the beginning of a test.
 pub(crate) fn at(ms: u64) -> Moment {
     Moment(100 * SECOND + ms * 1_000_000)
 }
 
-pub(crate) fn machine(life: Life) -> Machine {
-    Machine::new(setup(life, false), at(0))
+pub(crate) fn machine(life: Life) -> SessionMachine {
+    SessionMachine::new(setup(life, false), at(0))
 }
 
 pub(crate) fn setup(life: Life, network: bool) -> Setup {
     let session = Some((Duration::from_secs(10), life));
     let patience = Duration::from_secs(20);
-    Setup { who: WhoAmI::default(), token: None, session, patience, network }
+    Setup { who: ClientInfo::default(), token: None, session, patience, network }
 }
 
 pub(crate) const CONNECTION: Life = Life::Connection { inherited: false };
@@ -33,24 +33,24 @@ pub(crate) fn ask(lock: &str, wait: Wait) -> Ask {
     Ask { lock, mode: Mode::Exclusive, permits: None, wait }
 }
 
-/// What the machine says after its first words.
-pub(crate) fn requests(machine: &mut Machine) -> Vec<Request> {
+/// The requests that the machine sends, after its greeting.
+pub(crate) fn requests(machine: &mut SessionMachine) -> Vec<Request> {
     let mut frames = Frames::default();
     frames.feed(&std::mem::take(machine.outgoing()));
     let take = || frames.take::<Request>().expect("requests");
     std::iter::from_fn(take).collect()
 }
 
-/// The greeting, with all its claims, and the requests behind it.
-pub(crate) fn hello(machine: &mut Machine) -> (Opening, Vec<Claims>, Vec<Request>) {
+/// The greeting that the machine sends, with all its claims, and the requests behind it.
+pub(crate) fn hello(machine: &mut SessionMachine) -> (Opening, Vec<Claims>, Vec<Request>) {
     let mut frames = Frames::default();
     frames.feed(&std::mem::take(machine.outgoing()));
     assert!(frames.magic().expect("magic"));
-    let hello = frames.take::<Hello>().expect("a greeting").expect("all of it");
+    let hello = frames.take::<Hello>().expect("a greeting").expect("a whole frame");
     let mut more = matches!(hello.opening, Opening::Resume { more: true, .. });
     let mut pages = vec![];
     while more {
-        let page = frames.take::<Claims>().expect("claims").expect("all of them");
+        let page = frames.take::<Claims>().expect("claims").expect("a whole frame");
         more = page.more;
         pages.push(page);
     }
@@ -58,11 +58,15 @@ pub(crate) fn hello(machine: &mut Machine) -> (Opening, Vec<Claims>, Vec<Request
     (hello.opening, pages, std::iter::from_fn(take).collect())
 }
 
-pub(crate) fn welcome(machine: &mut Machine, now: Moment) {
+pub(crate) fn welcome(machine: &mut SessionMachine, now: Moment) {
     welcome_as(machine, now, Some((SessionId(7), Secret([1; 16]))));
 }
 
-pub(crate) fn welcome_as(machine: &mut Machine, now: Moment, session: Option<(SessionId, Secret)>) {
+pub(crate) fn welcome_as(
+    machine: &mut SessionMachine,
+    now: Moment,
+    session: Option<(SessionId, Secret)>,
+) {
     let welcome = Welcome {
         version: 1,
         node: "one".to_owned(),
@@ -77,23 +81,27 @@ pub(crate) fn welcome_as(machine: &mut Machine, now: Moment, session: Option<(Se
     assert!(matches!(machine.event(), Some(Event::Welcome { .. })));
 }
 
-pub(crate) fn reply(machine: &mut Machine, now: Moment, reply: &Reply) {
+pub(crate) fn reply(machine: &mut SessionMachine, now: Moment, reply: &Reply) {
     let mut bytes = vec![];
     put(reply, &mut bytes);
     machine.receive(now, &bytes);
 }
 
-/// A machine that was welcomed at once and holds `a`.
-pub(crate) fn holding(life: Life) -> (Machine, Fence) {
+/// A machine that was welcomed at once and holds the lock `a`.
+pub(crate) fn holding(life: Life) -> (SessionMachine, Fence) {
     holding_over(life, false)
 }
 
-pub(crate) fn holding_over(life: Life, network: bool) -> (Machine, Fence) {
-    let mut machine = Machine::new(setup(life, network), at(0));
+pub(crate) fn holding_over(life: Life, network: bool) -> (SessionMachine, Fence) {
+    let mut machine = SessionMachine::new(setup(life, network), at(0));
     machine.connected(at(0));
     let number = machine.acquire(at(0), ask("a", Wait::Forever));
     let (_, _, sent) = hello(&mut machine);
-    assert_eq!(sent, [Request::Acquire(number, ask("a", Wait::Forever))], "without a wait");
+    assert_eq!(
+        sent,
+        [Request::Acquire(number, ask("a", Wait::Forever))],
+        "the request does not wait for the welcome"
+    );
     welcome(&mut machine, at(1));
     let fence = Fence::new(1, 5);
     reply(&mut machine, at(2), &Reply::Granted(number, fence));
@@ -102,33 +110,37 @@ pub(crate) fn holding_over(life: Life, network: bool) -> (Machine, Fence) {
 }
 
 #[test]
-fn the_lease_counts_from_when_the_answered_word_was_sent() {
+fn the_lease_counts_from_when_the_answered_message_was_sent() {
     let (mut machine, fence) = holding(CONNECTION);
     let lock = Name::new("a").unwrap();
-    assert_eq!(machine.next_due(), at(2500), "a sign of life every quarter");
+    assert_eq!(machine.next_due(), at(2500), "a heartbeat every quarter of the TTL");
     machine.tick(at(2499));
     assert!(machine.outgoing().is_empty());
     machine.tick(at(2500));
-    let [Request::Alive(number)] = requests(&mut machine)[..] else { panic!("no sign of life") };
-    assert_eq!(machine.next_due(), at(5000), "and another one without an answer");
+    let [Request::Alive(number)] = requests(&mut machine)[..] else { panic!("no heartbeat") };
+    assert_eq!(machine.next_due(), at(5000), "the next heartbeat, if there is no answer");
     assert_eq!(machine.grant_state(&lock, fence, at(4999)), State::Held);
     assert_eq!(machine.grant_state(&lock, fence, at(5000)), State::Unsure);
     assert_eq!(machine.grant_state(&lock, fence, at(9499)), State::Unsure);
     assert_eq!(machine.grant_state(&lock, fence, at(9500)), State::Lost);
     reply(&mut machine, at(9000), &Reply::Alive(number));
-    assert_eq!(machine.event(), None, "nobody asked for the answer");
-    assert_eq!(machine.deadline(), Some(at(12_000)), "from when it was sent, not from the answer");
+    assert_eq!(machine.event(), None, "answers to heartbeats are not reported");
+    assert_eq!(
+        machine.deadline(),
+        Some(at(12_000)),
+        "counted from the heartbeat, not from the answer"
+    );
     machine.tick(at(12_000));
     assert!(matches!(machine.event(), Some(Event::Lost { .. })));
     assert!(machine.must_close());
-    assert_eq!(machine.grant_state(&lock, fence, at(0)), State::Lost, "that stays so");
+    assert_eq!(machine.grant_state(&lock, fence, at(0)), State::Lost, "it stays lost");
     machine.disconnected(at(12_000));
     machine.connected(at(12_001));
-    assert!(matches!(hello(&mut machine).0, Opening::New { .. }), "lost is not resumed");
+    assert!(matches!(hello(&mut machine).0, Opening::New { .. }), "a lost session is not resumed");
 }
 
 #[test]
-fn who_comes_back_says_all_that_it_has() {
+fn a_client_that_reconnects_claims_everything_it_has() {
     let (mut machine, fence) = holding(CONNECTION);
     let waits = machine.acquire(at(10), ask("b", Wait::Ms(1000)));
     let release = machine.release(at(10), &Name::new("a").unwrap(), fence);
@@ -138,30 +150,36 @@ fn who_comes_back_says_all_that_it_has() {
     assert!(machine.wants_connection());
     machine.connected(at(200));
     let (opening, pages, sent) = hello(&mut machine);
-    let Opening::Resume { session, held, waiting, more, .. } = opening else { panic!("new") };
+    let Opening::Resume { session, held, waiting, more, .. } = opening else {
+        panic!("a new session")
+    };
     assert_eq!((session, waiting, more), (SessionId(7), vec![waits], false));
     assert_eq!(held.len(), 1);
     assert_eq!((held[0].lock.as_str(), held[0].request), ("c", again));
-    assert!(pages.is_empty() && sent.is_empty(), "claims first, then the welcome");
+    assert!(pages.is_empty() && sent.is_empty(), "the requests follow the welcome");
     welcome_again(&mut machine, at(300));
-    assert_eq!(machine.deadline(), Some(at(9700)), "from the greeting, not from the welcome");
+    assert_eq!(
+        machine.deadline(),
+        Some(at(9700)),
+        "counted from the greeting, not from the welcome"
+    );
     let sent = requests(&mut machine);
     let left = Request::Acquire(waits, ask("b", Wait::Ms(710)));
     assert_eq!(sent[0], left, "with the time that is left");
     assert_eq!(sent[1], Request::Release(release, Name::new("a").unwrap(), fence));
     assert_eq!(sent.len(), 2);
-    // The node heard the release before: that it frees nothing now does not mean a loss.
+    // The node received the release before, so that it frees nothing now does not mean a loss.
     reply(&mut machine, at(301), &Reply::Released(release, false));
     assert_eq!(machine.event(), Some(Event::Released { number: release, held: true }));
 }
 
-fn welcome_again(machine: &mut Machine, now: Moment) {
+fn welcome_again(machine: &mut SessionMachine, now: Moment) {
     while machine.event().is_some() {}
     welcome(machine, now);
 }
 
 #[test]
-fn many_claims_come_in_pages() {
+fn many_claims_are_sent_in_pages() {
     let (mut machine, _) = holding(CONNECTION);
     for index in 0..2500 {
         let number = machine.acquire(at(5), ask(&format!("lock {index}"), Wait::Forever));
@@ -173,7 +191,7 @@ fn many_claims_come_in_pages() {
     machine.disconnected(at(6));
     machine.connected(at(7));
     let (opening, pages, _) = hello(&mut machine);
-    let Opening::Resume { held, waiting, .. } = opening else { panic!("new") };
+    let Opening::Resume { held, waiting, .. } = opening else { panic!("a new session") };
     assert_eq!(pages.len(), 2);
     let all: usize = held.len() + pages.iter().map(|page| page.held.len()).sum::<usize>();
     let waits: usize = waiting.len() + pages.iter().map(|page| page.waiting.len()).sum::<usize>();
@@ -181,7 +199,7 @@ fn many_claims_come_in_pages() {
 }
 
 #[test]
-fn a_session_that_is_gone_is_lost() {
+fn a_session_that_the_node_does_not_know_is_lost() {
     for (code, lost, closed) in [
         (Code::Gone, true, false),
         (Code::Forbidden, true, true),
@@ -203,7 +221,7 @@ fn a_session_that_is_gone_is_lost() {
 }
 
 #[test]
-fn whoever_is_no_node_is_told_so() {
+fn a_server_that_is_not_a_node_is_recognized() {
     let mut machine = machine(CONNECTION);
     machine.connected(at(0));
     let number = machine.status(at(0));
@@ -215,7 +233,7 @@ fn whoever_is_no_node_is_told_so() {
 }
 
 #[test]
-fn what_is_withdrawn_and_granted_all_the_same_is_released() {
+fn a_grant_of_a_withdrawn_request_is_released() {
     let (mut machine, _) = holding(CONNECTION);
     let number = machine.acquire(at(10), ask("b", Wait::Forever));
     machine.withdraw(number);
@@ -228,18 +246,18 @@ fn what_is_withdrawn_and_granted_all_the_same_is_released() {
     let [Request::Release(release, name, fence)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((name.as_str(), *fence), ("b", Fence::new(1, 9)));
     reply(&mut machine, at(12), &Reply::Released(*release, true));
-    assert_eq!(machine.event(), None, "of all that nothing is told");
+    assert_eq!(machine.event(), None, "none of this is reported");
     assert_eq!(machine.held().count(), 1);
 }
 
 #[test]
-fn sessions_without_a_connection_give_signs_of_life_only_while_they_wait() {
+fn sessions_without_a_connection_send_heartbeats_only_while_they_wait() {
     let (machine, _) = holding(Life::Process { pid: 1 });
     assert_eq!((machine.deadline(), machine.next_due()), (None, Moment::NEVER));
     assert_eq!(machine.state(at(1_000_000)), State::Held);
 
     let (mut machine, _) = holding(Life::Lease);
-    assert_eq!(machine.next_due(), at(9500), "it ends unless someone renews it");
+    assert_eq!(machine.next_due(), at(9500), "it expires unless it is renewed");
     machine.acquire(at(100), ask("b", Wait::Forever));
     assert_eq!(machine.next_due(), at(2500));
     let number = machine.alive(at(200));
@@ -249,7 +267,7 @@ fn sessions_without_a_connection_give_signs_of_life_only_while_they_wait() {
 }
 
 #[test]
-fn after_goodbye_there_is_nothing() {
+fn nothing_happens_after_goodbye() {
     let (mut machine, fence) = holding(CONNECTION);
     machine.bye();
     assert_eq!(requests(&mut machine), [Request::Bye]);
@@ -261,12 +279,16 @@ fn after_goodbye_there_is_nothing() {
 }
 
 #[test]
-fn what_the_node_says_of_others_is_no_trouble() {
+fn replies_about_unknown_requests_and_grants_are_handled() {
     let (mut machine, fence) = holding(CONNECTION);
     reply(&mut machine, at(3), &Reply::Granted(1, fence));
-    assert!(machine.outgoing().is_empty(), "we have that");
+    assert!(machine.outgoing().is_empty(), "the machine holds this grant already");
     reply(&mut machine, at(3), &Reply::Granted(99, Fence::new(1, 99)));
-    assert_eq!(requests(&mut machine), [Request::Withdraw(99)], "nobody would release it");
+    assert_eq!(
+        requests(&mut machine),
+        [Request::Withdraw(99)],
+        "otherwise nobody would release it"
+    );
     reply(&mut machine, at(3), &Reply::Lost(Name::new("b").unwrap(), fence, String::new()));
     assert_eq!((machine.event(), machine.held().count()), (None, 1));
     reply(&mut machine, at(3), &Reply::Lost(Name::new("a").unwrap(), fence, String::new()));
@@ -276,7 +298,7 @@ fn what_the_node_says_of_others_is_no_trouble() {
 }
 
 #[test]
-fn garbage_ends_the_connection_and_what_ends_with_it() {
+fn garbage_ends_the_connection_and_sessions_that_depend_on_it() {
     for (life, network, held) in [
         (CONNECTION, false, false),
         (CONNECTION, true, true),
@@ -296,7 +318,7 @@ fn garbage_ends_the_connection_and_what_ends_with_it() {
 }
 
 #[test]
-fn a_welcome_that_comes_too_late_gives_nothing() {
+fn a_welcome_that_comes_too_late_opens_no_session() {
     let mut machine = machine(CONNECTION);
     machine.connected(at(0));
     let number = machine.acquire(at(0), ask("a", Wait::Forever));
@@ -314,11 +336,11 @@ fn a_welcome_that_comes_too_late_gives_nothing() {
     machine.connected(at(9700));
     let (opening, _, sent) = hello(&mut machine);
     assert!(matches!(opening, Opening::New { .. }));
-    assert_eq!(sent, [Request::Acquire(number, ask("a", Wait::Forever))], "it is asked again");
+    assert_eq!(sent, [Request::Acquire(number, ask("a", Wait::Forever))], "it is requested again");
 }
 
 #[test]
-fn who_withdraws_around_a_reconnect_waits_for_nothing() {
+fn a_request_withdrawn_during_a_reconnect_does_not_wait() {
     let (mut machine, _) = holding(CONNECTION);
     let before = machine.acquire(at(10), ask("b", Wait::Forever));
     let during = machine.acquire(at(10), ask("c", Wait::Forever));
@@ -326,8 +348,8 @@ fn who_withdraws_around_a_reconnect_waits_for_nothing() {
     machine.disconnected(at(20));
     machine.connected(at(30));
     let (opening, ..) = hello(&mut machine);
-    let Opening::Resume { waiting, .. } = opening else { panic!("new") };
-    assert_eq!(waiting, [during], "the other one is not wanted any more");
+    let Opening::Resume { waiting, .. } = opening else { panic!("a new session") };
+    assert_eq!(waiting, [during], "the other request was withdrawn");
     machine.withdraw(during);
     welcome(&mut machine, at(40));
     assert_eq!(requests(&mut machine), [Request::Withdraw(during)]);

@@ -1,24 +1,23 @@
-//! What becomes of grants, and why.
+//! The state of grants, and why they were lost.
 
 use std::time::Duration;
 
-use doorway_protocol::{Fence, Name};
+use doorway_protocol::{Fence, Moment, Name};
 
-use super::Desk;
-use crate::clock::Moment;
+use super::Session;
 use crate::error::Lost;
 use crate::machine::State;
 
-/// Of so many losses the reason is known until their grants are gone.
+/// For how many lost grants the reason is kept.
 const LOSSES: usize = 1024;
 
-impl Desk {
-    /// How sure we can be of this grant.
+impl Session {
+    /// Whether this grant is still held.
     pub(crate) fn state_of(&self, lock: &Name, fence: Fence) -> State {
         self.line.grant_state(lock, fence, Moment::now())
     }
 
-    /// For how long the grant is surely ours if the node is not heard of again.
+    /// For how long this grant is still held if the node does not answer again.
     pub(crate) fn remaining(&self, lock: &Name, fence: Fence) -> Option<Duration> {
         let now = Moment::now();
         if self.line.grant_state(lock, fence, now) == State::Lost {
@@ -27,7 +26,7 @@ impl Desk {
         self.line.deadline().map(|deadline| deadline.since(now))
     }
 
-    /// Is the grant ours now? If not, its reason is told to whoever asks first.
+    /// Check that this grant is still held. The reason of a loss is given only to the first caller.
     pub(crate) fn check(&mut self, lock: &Name, fence: Fence) -> Result<(), Lost> {
         match self.state_of(lock, fence) {
             State::Held | State::Unsure => Ok(()),
@@ -35,21 +34,23 @@ impl Desk {
         }
     }
 
-    /// Why the grant is lost.
+    /// Why this grant was lost.
     pub(crate) fn loss(&mut self, lock: &Name, fence: Fence) -> Lost {
         let known = self.losses.remove(&(fence, lock.clone()));
-        let reason = known.unwrap_or_else(|| "it was not held any more".to_owned());
+        let reason =
+            known.unwrap_or_else(|| "the node did not hold it for this client any more".to_owned());
         Lost { lock: lock.clone(), fence, reason }
     }
 
-    /// Tell a loss, and remember it for whoever has the grant.
+    /// Report a loss, and remember the reason for the owner of the grant.
     pub(super) fn lost(&mut self, lost: Lost) {
         if self.losses.len() == LOSSES {
-            self.losses.pop_first(); // Grants that were kept for later have nobody who asks.
+            // For grants that were left to the session with `keep`, nobody may ever ask.
+            self.losses.pop_first();
         }
         self.losses.insert((lost.fence, lost.lock.clone()), lost.reason.clone());
-        if let Some(teller) = &self.on_lost {
-            teller.tell(lost);
+        if let Some(notifier) = &self.on_lost {
+            notifier.tell(lost);
         }
     }
 }

@@ -1,0 +1,63 @@
+//! Who may use a session, and when it ends.
+
+use std::fmt;
+use std::sync::{Arc, MutexGuard};
+
+use doorway_protocol::{Code, Life, Refusal};
+
+use super::{Session, Shared};
+
+/// Ends the session when no copy of the client and no grant is left.
+pub(crate) struct Handle {
+    pub(crate) shared: Arc<Shared>,
+    life: Life,
+    /// The process that opened the session. A forked child has the same socket but none of the
+    /// threads, so it must neither use the session nor end it.
+    process: u32,
+}
+
+impl Handle {
+    pub(crate) fn new(shared: Arc<Shared>, life: Life) -> Self {
+        Self { shared, life, process: std::process::id() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Session> {
+        self.shared.lock()
+    }
+
+    /// Is this the process that opened the session?
+    pub(crate) fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Refuse what a forked child asks for.
+    pub(crate) fn check_process(&self) -> Result<(), Refusal> {
+        if self.is_here() {
+            return Ok(());
+        }
+        let text = "this session belongs to the process from which this one was forked; \
+                    open a new one with Client::connect";
+        Err(Refusal { code: Code::Invalid, text: text.to_owned() })
+    }
+
+    /// Pretend to be a child that was forked from the process of this session.
+    #[cfg(test)]
+    pub(crate) fn pretend_forked(&mut self) {
+        self.process += 1;
+    }
+
+    /// Show a client that has this session.
+    pub(crate) fn show_client(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let session = self.lock();
+        let (endpoint, node) = (&self.shared.endpoint, &session.node);
+        f.debug_struct("Client").field("endpoint", endpoint).field("node", node).finish()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.is_here() {
+            self.lock().leave(self.life);
+        }
+    }
+}

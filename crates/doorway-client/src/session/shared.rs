@@ -1,0 +1,41 @@
+//! The session of a client, shared by its threads or tasks.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorway_protocol::Moment;
+
+use super::Session;
+use crate::endpoint::Endpoint;
+use crate::machine::SessionMachine;
+use crate::options::Options;
+
+/// The session of a client, shared by its threads or tasks.
+pub(crate) struct Shared {
+    pub(crate) endpoint: Endpoint,
+    /// How long one attempt to reconnect may take.
+    pub(crate) attempt: Duration,
+    session: Mutex<Session>,
+}
+
+impl Shared {
+    pub(crate) fn new(endpoint: &Endpoint, options: &Options, session: Session) -> Self {
+        let (endpoint, attempt) = (endpoint.clone(), options.attempt());
+        Self { endpoint, attempt, session: Mutex::new(session) }
+    }
+
+    /// Lock the session. If another thread panicked while it had the lock, the session is still
+    /// sound, because no step leaves it half changed.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Make a request whose answer nobody needs.
+    pub(crate) fn tell(&self, make: impl FnOnce(&mut SessionMachine, Moment) -> u64) {
+        let mut session = self.lock();
+        let number = make(&mut session.line, Moment::now());
+        session.line.quiet(number);
+        session.calls += 1;
+        session.flush();
+    }
+}

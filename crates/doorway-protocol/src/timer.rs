@@ -1,0 +1,110 @@
+//! Reading the clock and setting timers, on Linux.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+
+use crate::Moment;
+
+const SECOND: u64 = 1_000_000_000;
+
+impl Moment {
+    /// The current time by `CLOCK_BOOTTIME`, which costs no system call. Linux only; needs the
+    /// feature `clock`.
+    pub fn now() -> Self {
+        let now = clock_gettime(ClockId::Boottime);
+        Self(now.tv_sec as u64 * SECOND + now.tv_nsec as u64)
+    }
+}
+
+/// A timer that runs out at a [`Moment`], also if the machine is suspended until then.
+///
+/// It is a descriptor for `poll` or `epoll`, which becomes readable when the timer has run out.
+/// Linux only; needs the feature `clock`.
+///
+/// ```
+/// use doorway_protocol::{Moment, Timer};
+///
+/// let timer = Timer::new()?;
+/// timer.set(Moment::now().after(std::time::Duration::from_secs(1)));
+/// // Wait with `poll` until the timer is readable, and then:
+/// timer.clear();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Timer(OwnedFd);
+
+impl Timer {
+    /// Create a timer that is not set.
+    pub fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        Ok(Self(timerfd_create(TimerfdClockId::Boottime, flags)?))
+    }
+
+    /// Let the timer run out at this moment, at once if that has passed. For
+    /// [`Moment::NEVER`] the timer is switched off.
+    pub fn set(&self, at: Moment) {
+        // To the system, zero means off.
+        let at = if at == Moment::NEVER { 0 } else { at.0.clamp(1, i64::MAX as u64) };
+        let value =
+            Timespec { tv_sec: (at / SECOND).cast_signed(), tv_nsec: (at % SECOND).cast_signed() };
+        let once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let setting = Itimerspec { it_interval: once, it_value: value };
+        let set = timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &setting);
+        debug_assert!(set.is_ok(), "the timer takes every moment: {set:?}");
+    }
+
+    /// Make a timer that has run out unreadable again. It stays so until it is set and runs
+    /// out once more.
+    pub fn clear(&self) {
+        // Reading fails only if the timer has not run out.
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Timer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    use super::*;
+
+    /// Does the timer run out within this time?
+    fn runs_out(timer: &Timer, within: Duration) -> bool {
+        let timeout = Timespec::try_from(within).unwrap();
+        poll(&mut [PollFd::new(timer, PollFlags::IN)], Some(&timeout)).unwrap() == 1
+    }
+
+    #[test]
+    fn a_timer_runs_out_once_and_can_be_switched_off() {
+        let (soon, long) = (Duration::from_millis(20), Duration::from_secs(30));
+        let timer = Timer::new().unwrap();
+        assert!(!runs_out(&timer, Duration::ZERO), "it is not set");
+        let at = Moment::now().after(soon);
+        timer.set(at);
+        assert!(runs_out(&timer, long) && Moment::now() >= at);
+        timer.clear();
+        assert!(!runs_out(&timer, soon), "it has run out only once");
+        timer.set(Moment(0));
+        assert!(runs_out(&timer, long), "the moment has passed");
+        timer.set(Moment::NEVER);
+        assert!(!runs_out(&timer, soon), "it is switched off");
+    }
+}
