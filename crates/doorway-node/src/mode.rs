@@ -1,7 +1,7 @@
 //! The one place where the mode of a client becomes the mode of an algorithm, and back.
 //!
-//! Clients know `doorway-protocol` and no algorithm, algorithms know `doorway-core` and no client, so
-//! each of the two crates has a `Mode` of its own.
+//! Clients know `doorway-protocol` and no algorithm, algorithms know `doorway-core` and no client,
+//! so each of the two crates has a `Mode` of its own.
 
 use doorway_core::Mode as AlgorithmMode;
 use doorway_protocol::Mode;
