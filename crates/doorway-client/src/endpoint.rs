@@ -17,13 +17,13 @@ use rustix::process::geteuid;
 
 /// Where a node listens.
 ///
-/// It is written as the path of a Unix socket, as `@name` for an abstract Unix socket, which is not a
-/// file, or as `tcp://host:port` for sessions with TLS.
+/// It is written as the path of a Unix socket, as `@name` for an abstract Unix socket, which is not
+/// a file, or as `tcp://host:port` for sessions with TLS.
 ///
 /// ```
 /// use doorway_client::Endpoint;
 ///
-/// assert_eq!(Endpoint::parse("/run/doorway/socket")?, Endpoint::Path("/run/doorway/socket".into()));
+/// assert_eq!(Endpoint::parse("@mine")?, Endpoint::Abstract("mine".to_owned()));
 /// assert_eq!(Endpoint::parse("tcp://north:7000")?, Endpoint::Tcp("north".to_owned(), 7000));
 /// # Ok::<(), doorway_client::EndpointError>(())
 /// ```
@@ -197,11 +197,12 @@ impl Stream {
     }
 }
 
-/// The shortest and the longest time limit. A limit of zero would mean no limit, and the system does
-/// not accept every long one.
+/// The shortest and the longest time limit. A limit of zero would mean no limit, and the system
+/// does not accept every long one.
 const LIMITS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_hours(1));
 
-/// Connect through a Unix socket. If the backlog of the node is full, this waits for at most `limit`.
+/// Connect through a Unix socket. If the backlog of the node is full, this waits for at most
+/// `limit`.
 fn connect_unix(address: &SocketAddrUnix, limit: Duration) -> io::Result<UnixStream> {
     let until = Instant::now() + limit.min(LIMITS.1);
     let flags = SocketFlags::CLOEXEC;
@@ -229,8 +230,8 @@ pub(crate) fn reconnect() -> Backoff {
     Backoff::new(Duration::from_millis(5), Duration::from_millis(500))
 }
 
-/// Check that the process at the other end runs as this user or as root. Any user could listen on an
-/// abstract socket with the name of this user's node.
+/// Check that the process at the other end runs as this user or as root. Any user could listen on
+/// an abstract socket with the name of this user's node.
 fn check_peer(stream: impl AsFd) -> io::Result<()> {
     let (peer, own) = (sockopt::socket_peercred(stream)?.uid, geteuid());
     if peer == own || peer.is_root() {

@@ -24,7 +24,8 @@ pub enum Error {
     /// The lock was not free, or did not become free in time.
     #[error("{0}")]
     NotFree(Refusal),
-    /// The node refused the request, or could not be reached in time. [`Refusal::code`] tells which.
+    /// The node refused the request, or could not be reached in time. [`Refusal::code`] tells
+    /// which.
     #[error("{0}")]
     Refused(Refusal),
     /// The request was sent and no answer came, so it may have been carried out or not.

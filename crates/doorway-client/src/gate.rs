@@ -82,9 +82,9 @@ impl Gate {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The file is created with permissions for its owner only, because every user who can open the file
-/// can lock it, and so lock all others out. For several users, create an empty file beforehand, with
-/// the permissions that they need.
+/// The file is created with permissions for its owner only, because every user who can open the
+/// file can lock it, and so lock all others out. For several users, create an empty file
+/// beforehand, with the permissions that they need.
 #[derive(Clone, Debug)]
 pub struct FileGate {
     path: PathBuf,
@@ -140,8 +140,8 @@ impl FileGate {
         let highest = self.read(&bytes)?;
         check(highest, fence)?;
         if highest.is_none() {
-            // The file may be new. Its name must be on the disk before anyone relies on the fence in
-            // it, or both would be gone after a power failure.
+            // The file may be new. Its name must be on the disk before anyone relies on the fence
+            // in it, or both would be gone after a power failure.
             self.sync_directory().map_err(wrong)?;
         }
         if highest != Some(fence) {

@@ -16,7 +16,8 @@ type DefaultClient = crate::asynchronous::Client;
 #[cfg(not(feature = "tokio"))]
 type DefaultClient = crate::blocking::Client;
 
-/// A lock that a client holds until the grant is released or dropped, unless the lock is lost before.
+/// A lock that a client holds until the grant is released or dropped, unless the lock is lost
+/// before.
 ///
 /// `C` is the client that acquired the lock: the async [`Client`](crate::Client), or
 /// [`blocking::Client`](crate::blocking::Client). A grant keeps the session of its client alive.
@@ -35,7 +36,7 @@ impl<C> Grant<C> {
         &self.held.lock
     }
 
-    /// The fence of this grant, which is higher than the fences of earlier grants of the lock.
+    /// The fence of this grant. A later exclusive grant of the lock has a higher one.
     ///
     /// Send it along with every write to the resource that the lock protects. A resource that
     /// refuses lower fences is safe from a holder that was paused and has lost the lock: see

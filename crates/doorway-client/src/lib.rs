@@ -74,15 +74,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! If the connection breaks, the client reconnects. Within the TTL it resumes its session, and loses
-//! nothing, if the connection was over TCP or if the node itself was killed and started again.
+//! If the connection breaks, the client reconnects. Within the TTL it resumes its session, and
+//! loses nothing, if the connection was over TCP or if the node itself was killed and started
+//! again.
 //!
 //! # Fences
 //!
 //! No lock can stop a holder that is paused in the middle of a write and goes on after it has lost
 //! the lock. So every grant has a [`Fence`], which is higher than those of earlier grants, and a
-//! resource that must stay consistent refuses lower ones. [`gate`] has this for a resource in memory
-//! and for one in files.
+//! resource that must stay consistent refuses lower ones. [`gate`] has this for a resource in
+//! memory and for one in files.
 //!
 //! ```
 //! use doorway_client::{Fence, Gate};
@@ -97,8 +98,8 @@
 //! # With an event loop of your own
 //!
 //! Both clients drive one [`SessionMachine`], the client's half of a session, which opens no socket
-//! and reads no clock. A program can drive it directly: see [`machine`]. A [`Line`] puts TLS between
-//! the machine and the connection.
+//! and reads no clock. A program can drive it directly: see [`machine`]. A [`Line`] puts TLS
+//! between the machine and the connection.
 //!
 //! # Features
 //!

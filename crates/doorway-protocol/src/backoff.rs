@@ -7,8 +7,8 @@ use fastrand::Rng;
 /// Exponential back-off with jitter: the delays between attempts to connect.
 ///
 /// The upper bound doubles with every attempt until it reaches a maximum. Each delay is drawn
-/// between half of the bound and all of it, so that clients that lost one node at the same moment do
-/// not all come back at the same moment.
+/// between half of the bound and all of it, so that clients that lost one node at the same moment
+/// do not all come back at the same moment.
 ///
 /// ```
 /// use std::time::Duration;

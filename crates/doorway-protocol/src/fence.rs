@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The fencing token of a grant: a positive number that fits into an `i64`.
 ///
 /// The fences of one lock grow. Of two exclusive grants, the later one has the higher fence. A
-/// writer's fence is higher than those of all earlier readers, and a reader's is higher than that of
-/// the last writer; readers that hold the lock together may have the same fence. The fences of a
+/// writer's fence is higher than those of all earlier readers, and a reader's is higher than that
+/// of the last writer; readers that hold the lock together may have the same fence. The fences of a
 /// lock with several permits are unique, but their order means nothing.
 ///
 /// A resource that remembers the highest fence it has seen, and refuses lower ones, is safe from a
@@ -43,7 +43,8 @@ impl Fence {
     ///
     /// # Panics
     ///
-    /// If the view or the clock does not fit into a fence. Nodes take care that neither gets so high.
+    /// If the view or the clock does not fit into a fence. Nodes take care that neither gets so
+    /// high.
     pub fn new(view: u64, clock: u64) -> Self {
         assert!(
             view < Self::VIEW_LIMIT && clock < 1 << Self::CLOCK_BITS,
@@ -100,8 +101,8 @@ impl fmt::Debug for Fence {
 }
 
 impl Serialize for Fence {
-    /// In a text format such as JSON a fence is a string, because many programs keep only 53 bits of
-    /// a number, and a rounded fence would be the fence of another grant.
+    /// In a text format such as JSON a fence is a string, because many programs keep only 53 bits
+    /// of a number, and a rounded fence would be the fence of another grant.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             serializer.collect_str(self)

@@ -8,7 +8,8 @@ use crate::length_prefix::{FrameBuffer, TooLong, append_frame};
 /// serve both on one socket.
 pub const MAGIC: [u8; 8] = *b"\0doorway";
 
-/// The maximum length of a value in a frame, in bytes. Lists that could be longer are sent in pages.
+/// The maximum length of a value in a frame, in bytes. Lists that could be longer are sent in
+/// pages.
 pub const MAX_FRAME: usize = 1 << 18;
 
 /// Why received bytes cannot be understood. The connection must be closed.
@@ -27,8 +28,8 @@ pub enum FrameError {
 
 /// Append a value as a frame to the bytes that are to be sent.
 ///
-/// If the value is longer than [`MAX_FRAME`], nothing is appended and the result is false. Limits on
-/// everything that goes into a frame prevent that.
+/// If the value is longer than [`MAX_FRAME`], nothing is appended and the result is false. Limits
+/// on everything that goes into a frame prevent that.
 pub fn put<T: Serialize>(value: &T, to: &mut Vec<u8>) -> bool {
     let before = to.len();
     let length = append_frame(to, |to| {

@@ -18,7 +18,8 @@ pub struct LockReport {
     pub view: Option<u64>,
     /// The clients that hold the lock, at every node that answered.
     pub holders: Vec<Holder>,
-    /// The clients that wait for the lock. Those of this node come first, in the order of its queue.
+    /// The clients that wait for the lock. Those of this node come first, in the order of its
+    /// queue.
     pub waiters: Vec<Waiter>,
     /// The members that cannot be reached.
     pub away: Vec<Absent>,

@@ -27,8 +27,8 @@ impl std::fmt::Debug for Secret {
 pub struct Hello {
     /// The lowest and the highest version of the protocol that the client speaks.
     pub versions: (u16, u16),
-    /// A description of the client, for people. The client's rights come from the connection or from
-    /// the token, not from this.
+    /// A description of the client, for people. The client's rights come from the connection or
+    /// from the token, not from this.
     pub who: ClientInfo,
     /// A token that proves the client's rights, if the connection does not.
     pub token: Option<String>,
@@ -69,14 +69,15 @@ pub enum Opening {
         ttl_ms: u32,
         /// What ends the session, as when it was opened.
         life: Life,
-        /// The grants that the client believes to hold. The node releases all others of the session.
+        /// The grants that the client believes to hold. The node releases all others of the
+        /// session.
         held: Vec<Claim>,
-        /// The numbers of the requests for locks that the client still waits for. If one of them was
-        /// granted, the node says so again; the client sends the requests again with the same
+        /// The numbers of the requests for locks that the client still waits for. If one of them
+        /// was granted, the node says so again; the client sends the requests again with the same
         /// numbers. The node withdraws all others of the session.
         waiting: Vec<u64>,
-        /// True if more than fits into this frame is claimed. Then frames with [`Claims`] follow, and
-        /// the node answers after the last of them.
+        /// True if more than fits into this frame is claimed. Then frames with [`Claims`] follow,
+        /// and the node answers after the last of them.
         more: bool,
     },
 }
@@ -100,8 +101,8 @@ impl Claims {
 /// What ends a session, besides its TTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Life {
-    /// The end of the connection. On a Unix socket the session ends at once, because a closed socket
-    /// shows that the client is gone. Over a network, which may have cut the connection, the
+    /// The end of the connection. On a Unix socket the session ends at once, because a closed
+    /// socket shows that the client is gone. Over a network, which may have cut the connection, the
     /// session lives on until its TTL has passed.
     Connection {
         /// True if other processes may have inherited the descriptor. Then the session lives for as

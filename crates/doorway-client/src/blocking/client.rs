@@ -26,8 +26,8 @@ use crate::session::{Handle, LossNotifier, Node, Outcome, Session, Shared};
 /// A session at a node, for threads that wait.
 ///
 /// Any number of threads may use one client. A clone is the same session. The session ends when the
-/// last clone and the last grant are dropped: the client says goodbye to the node, or the node finds
-/// the connection closed. If a network swallows both, the session ends after its TTL.
+/// last clone and the last grant are dropped: the client says goodbye to the node, or the node
+/// finds the connection closed. If a network swallows both, the session ends after its TTL.
 ///
 /// A process that was forked from this one must open a session of its own. In the child, every
 /// request on this client is refused, and dropping the client or its grants changes nothing for the
@@ -124,8 +124,8 @@ impl Client {
     /// Release a grant by its fence; true if the lock was held until now.
     ///
     /// The grant may belong to this session, or to a session without a connection that the same
-    /// client opened (see [`Life`](crate::Life)). Releasing a grant twice does no harm, and never frees a newer
-    /// grant of the lock.
+    /// client opened (see [`Life`](crate::Life)). Releasing a grant twice does no harm, and never
+    /// frees a newer grant of the lock.
     pub fn release(&self, lock: &str, fence: Fence) -> Result<bool, Error> {
         let name = Name::new(lock)?;
         self.call(|machine, now| machine.release(now, &name, fence)).released()
@@ -133,7 +133,8 @@ impl Client {
 
     /// Renew the lease of the session that holds this grant.
     ///
-    /// This is for sessions without a connection that the same client opened: see [`Life::Lease`](crate::Life::Lease).
+    /// This is for sessions without a connection that the same client opened: see
+    /// [`Life::Lease`](crate::Life::Lease).
     pub fn renew(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
         self.call(|machine, now| machine.renew(now, &name, fence)).done()

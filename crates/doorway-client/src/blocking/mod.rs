@@ -20,5 +20,6 @@ mod threads;
 
 pub use self::client::Client;
 
-/// A lock that is held by a blocking [`Client`].
+/// A lock that is held by a blocking [`Client`]. Besides `release`, it has the methods of
+/// [`Grant`](crate::grant::Grant) for every client.
 pub type Grant = crate::grant::Grant<Client>;

@@ -107,8 +107,8 @@ impl SessionMachine {
         self.events.push_back(Event::Closed(refusal));
     }
 
-    /// End the session because its driver is gone. Everything that it holds is lost, and all requests
-    /// are refused, now and later.
+    /// End the session because its driver is gone. Everything that it holds is lost, and all
+    /// requests are refused, now and later.
     #[cfg(feature = "tokio")]
     pub(crate) fn end(&mut self, why: &str) {
         self.lose_all(why);
@@ -116,7 +116,8 @@ impl SessionMachine {
         self.phase = Phase::Closed;
     }
 
-    /// What came cannot be decoded. If it is the answer to our greeting, the other side is not a node.
+    /// What came cannot be decoded. If it is the answer to our greeting, the other side is not a
+    /// node.
     fn garbled(&mut self, wrong: &FrameError) {
         if matches!(self.phase, Phase::Greeting { .. }) {
             let text = format!("the process that answers there is not a compatible node: {wrong}");
@@ -199,8 +200,8 @@ impl SessionMachine {
 
     /// The node says that a grant was lost.
     fn lost(&mut self, lock: Name, fence: Fence, reason: &str) {
-        // A grant that is being released was held until now, and the answer to the release will only
-        // say that it is gone.
+        // A grant that is being released was held until now, and the answer to the release will
+        // only say that it is gone.
         let leaving = self.pending.values().any(|pending| pending.releases_own(&lock, fence));
         let key = (fence, lock);
         if self.grants.remove(&key).is_some() || leaving {

@@ -18,8 +18,8 @@ pub enum State {
 /// A session that the node has opened for us.
 ///
 /// The node counts the TTL from when it received our last message. We count from when we sent it,
-/// which was earlier, and we give up a twentieth of the TTL before its end, because clocks do not run
-/// alike. So we know that the session is lost before the node ends it.
+/// which was earlier, and we give up a twentieth of the TTL before its end, because clocks do not
+/// run alike. So we know that the session is lost before the node ends it.
 #[derive(Clone, Debug)]
 pub(super) struct OpenSession {
     pub(super) id: SessionId,
@@ -60,8 +60,8 @@ impl OpenSession {
         }
     }
 
-    /// Does the machine send heartbeats for this session? A lease is renewed by its owner, but while
-    /// one of its requests waits for a lock the machine renews it.
+    /// Does the machine send heartbeats for this session? A lease is renewed by its owner, but
+    /// while one of its requests waits for a lock the machine renews it.
     pub(super) fn sends_heartbeats(&self, waits: bool) -> bool {
         match self.life {
             Life::Connection { .. } => true,

@@ -1,7 +1,7 @@
 //! The client's half of a session as a state machine, without a socket and without a clock.
 //!
-//! A [`SessionMachine`] takes bytes and the time, and gives bytes and [`Event`]s. Its driver does the
-//! following, in any order and as often as it likes:
+//! A [`SessionMachine`] takes bytes and the time, and gives bytes and [`Event`]s. Its driver does
+//! the following, in any order and as often as it likes:
 //!
 //! - While [`SessionMachine::wants_connection`] is true, connect, and then call
 //!   [`SessionMachine::connected`].
@@ -31,7 +31,8 @@
 //! // No node can be reached, and patience ends.
 //! assert_eq!(machine.next_due(), start.after(Duration::from_secs(10)));
 //! machine.tick(machine.next_due());
-//! assert!(matches!(machine.event(), Some(Event::Refused { number: refused, .. }) if refused == number));
+//! let Some(Event::Refused { number: refused, .. }) = machine.event() else { panic!() };
+//! assert_eq!(refused, number);
 //! ```
 
 mod answers;
@@ -190,8 +191,8 @@ impl SessionMachine {
         }
     }
 
-    /// Tell the machine that the connection has ended, because the node or the network closed it, or
-    /// because of [`SessionMachine::must_close`].
+    /// Tell the machine that the connection has ended, because the node or the network closed it,
+    /// or because of [`SessionMachine::must_close`].
     ///
     /// A driver that closes the connection for reasons of its own calls [`SessionMachine::bye`]
     /// before: on a Unix socket, closing the connection ends the session and releases everything
@@ -277,8 +278,9 @@ impl SessionMachine {
 
     /// What we hold and what we wait for, in pages that fit into a frame.
     fn claims(&self) -> VecDeque<Claims> {
-        // A release that was not sent yet leaves us the holder, so the grant is claimed, or the node
-        // would call it lost. After a release that was sent, the lock may be another client's.
+        // If a release was not sent yet, we claim its grant: otherwise the node would free the lock
+        // now, and its answer to the release would mean that the grant was lost before. If a
+        // release was sent, the lock may belong to another client by now.
         let leaving = self.pending.values().filter(|pending| !pending.sent);
         let leaving = leaving.filter_map(|pending| match (&pending.request, pending.own) {
             (Request::Release(_, lock, fence), Some(grant)) => Some(grant.claim(lock, *fence)),
@@ -310,8 +312,8 @@ impl SessionMachine {
         !self.setup.network && self.session.as_ref().is_some_and(by_connection)
     }
 
-    /// The session is lost, and all its grants with it. Requests that wait are sent again in the next
-    /// session.
+    /// The session is lost, and all its grants with it. Requests that wait are sent again in the
+    /// next session.
     fn lose_all(&mut self, reason: &str) {
         self.session = None;
         for ((fence, lock), _) in std::mem::take(&mut self.grants) {

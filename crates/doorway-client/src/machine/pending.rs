@@ -91,8 +91,8 @@ impl Pending {
     }
 
     /// When the machine refuses the request by itself, without the node. While a node talks to us,
-    /// that is some time after the timeout, because the answer may be on its way. Otherwise it is at
-    /// the timeout, or when patience ends.
+    /// that is some time after the timeout, because the answer may be on its way. Otherwise it is
+    /// at the timeout, or when patience ends.
     fn overdue_at(&self, unreachable_since: Option<Moment>, patience: Duration) -> Moment {
         let of_no_interest = self.own.is_some() && !self.is_reported();
         if self.is_withdrawn() || of_no_interest {
@@ -156,7 +156,8 @@ impl SessionMachine {
         matches!(self.phase, Phase::Talking | Phase::Greeting { resume: false, .. })
     }
 
-    /// Send all requests that have no answer. Requests for locks carry the time that they have left.
+    /// Send all requests that have no answer. Requests for locks carry the time that they have
+    /// left.
     pub(super) fn send_pending(&mut self, now: Moment) {
         for pending in self.pending.values_mut() {
             if let Request::Acquire(_, Ask { wait: Wait::Ms(ms), .. }) = &mut pending.request {

@@ -88,7 +88,8 @@ impl SessionMachine {
     /// Ask for a page of the locks whose names begin with `prefix`, after the lock `after`.
     pub fn list(&mut self, now: Moment, prefix: &str, after: Option<&Name>) -> u64 {
         let mut prefix = prefix.to_owned();
-        super::truncate(&mut prefix, Self::TEXT); // Names are shorter, so the cut prefix still matches none.
+        // Names are shorter than this, so a prefix that is cut still matches none.
+        super::truncate(&mut prefix, Self::TEXT);
         let after = after.cloned();
         self.ask(now, |number| Request::List { number, prefix, after })
     }
@@ -110,8 +111,9 @@ impl SessionMachine {
 
     /// End the session, and release everything that it holds.
     ///
-    /// The node learns of this only if it has welcomed us and what is outgoing is written before the
-    /// connection is closed. Otherwise it finds the connection closed, or waits for the TTL to pass.
+    /// The node learns of this only if it has welcomed us and what is outgoing is written before
+    /// the connection is closed. Otherwise it finds the connection closed, or waits for the TTL to
+    /// pass.
     pub fn bye(&mut self) {
         if self.may_send() {
             put(&Request::Bye, &mut self.outgoing);

@@ -28,8 +28,8 @@ use crate::options::Options;
 
 /// A session, its connection, and the callers that wait for answers.
 ///
-/// The caller of each method does not wait: a *driver*, which is a thread or a task in the
-/// background, reads, sends heartbeats and reconnects.
+/// No method waits. A *driver*, which is a thread or a task in the background, reads, sends
+/// heartbeats and reconnects.
 pub(crate) struct Session {
     pub(crate) line: Line,
     /// The connection, while there is one.

@@ -111,12 +111,12 @@ async fn a_grant_is_lost_when_the_node_is_silent() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<Lost>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = client.acquire("a").enter().await.unwrap();
-    let signs = async || {
-        while host.signs() == 0 {
+    let heartbeats = async || {
+        while host.heartbeats() == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(LONG, signs()).await.unwrap();
+    timeout(LONG, heartbeats()).await.unwrap();
     assert_ne!(grant.state(), State::Lost);
     host.mute(true);
     let lost = timeout(LONG, told.recv()).await.unwrap().unwrap();

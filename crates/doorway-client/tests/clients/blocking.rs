@@ -99,7 +99,7 @@ fn a_grant_becomes_unsure_and_then_lost_when_the_node_is_silent() {
     let (tell, told) = mpsc::channel::<Lost>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = client.acquire("a").enter().unwrap();
-    until("heartbeats", || host.signs() > 0);
+    until("heartbeats", || host.heartbeats() > 0);
     assert_ne!(grant.state(), State::Lost);
     host.mute(true);
     until("the state to become unsure", || grant.state() != State::Held);

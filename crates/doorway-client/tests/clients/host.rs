@@ -119,8 +119,8 @@ impl Host {
     }
 
     /// How many heartbeats the node has received.
-    pub(crate) fn signs(&self) -> usize {
-        self.world.server.lock().expect("no other thread panicked").signs
+    pub(crate) fn heartbeats(&self) -> usize {
+        self.world.server.lock().expect("no other thread panicked").heartbeats
     }
 
     /// How many connections there have been.

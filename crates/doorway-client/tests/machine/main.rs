@@ -1,5 +1,5 @@
-//! Clients that are disconnected, suspended and forgotten by their node: no client believes to hold a
-//! lock that another was given, and every request is answered exactly once.
+//! Clients that are disconnected, suspended and forgotten by their node: no client believes to hold
+//! a lock that another was given, and every request is answered exactly once.
 
 mod messages;
 mod server;

@@ -19,7 +19,7 @@ pub(crate) struct Server {
     next_session: u64,
     fence: u64,
     /// How many heartbeats the node has received.
-    pub(crate) signs: usize,
+    pub(crate) heartbeats: usize,
     /// Until this moment former holders may reclaim their locks, and nothing is granted.
     reclaim_until: u64,
 }
@@ -62,7 +62,7 @@ impl Server {
             connections: BTreeMap::new(),
             next_session: 0,
             fence: 0,
-            signs: 0,
+            heartbeats: 0,
             reclaim_until: 0,
         }
     }
@@ -350,7 +350,7 @@ impl Server {
             }
             Request::Bye => self.end(id),
             Request::Alive(number) => {
-                self.signs += 1;
+                self.heartbeats += 1;
                 self.say(Some(connection), &Reply::Alive(number));
             }
             Request::Break(number, name, fence) => {
