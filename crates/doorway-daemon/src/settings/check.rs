@@ -6,7 +6,7 @@ use doorway_node::locks::{RuleError, served};
 use doorway_node::{Config, ConfigError, Mistake};
 
 use super::document::Book;
-use super::keys::nearest;
+use super::table::nearest;
 
 /// Where the parts of a node's configuration stand.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub(super) struct Lines {
 /// Where a rule for locks stands.
 pub(super) struct LockLine {
     pub(super) pattern: String,
-    pub(super) line: usize,
+    pub(super) line: Option<usize>,
     /// Is its algorithm the one of all other locks, whose mistakes are told where it stands?
     pub(super) inherited: bool,
 }
@@ -38,7 +38,7 @@ impl Lines {
 }
 
 /// Check the node's part.
-pub(super) fn node(book: &mut Book, config: &Config, lines: &Lines) {
+pub(super) fn node(book: &Book, config: &Config, lines: &Lines) {
     let Err(ConfigError(mistakes)) = config.validate() else { return };
     // Two rules with the same pattern: the second mistake is of the second.
     let mut seen: Vec<&str> = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn node(book: &mut Book, config: &Config, lines: &Lines) {
     }
 }
 
-fn one(book: &mut Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usize) {
+fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usize) {
     let what = mistake.to_string();
     let (what, remedy) = match what.split_once("; ") {
         Some((what, remedy)) => (what.to_owned(), remedy.to_owned()),
@@ -91,14 +91,14 @@ fn one(book: &mut Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: 
         Mistake::BadPattern { pattern, reason } => {
             let what = format!("no names fit `{pattern}`: {reason}");
             let remedy = "write a whole name, or a beginning and `*`";
-            book.wrong(lock(lines, pattern, 0).map(|lock| lock.line), what, remedy);
+            book.wrong(lock(lines, pattern, 0).and_then(|lock| lock.line), what, remedy);
         }
         Mistake::BadRule { pattern, error } => {
             let lock = lock(lines, pattern, nth);
             if lock.is_some_and(|lock| lock.inherited) {
                 return;
             }
-            let line = lock.map(|lock| lock.line).or(lines.algorithm);
+            let line = lock.map_or(lines.algorithm, |lock| lock.line);
             let what = lock.map_or_else(|| error.to_string(), |_| what);
             let what = what.split_once("; ").map_or(what.as_str(), |(what, _)| what);
             book.wrong(line, what, rule_remedy(error, remedy));

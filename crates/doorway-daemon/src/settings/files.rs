@@ -23,28 +23,25 @@ pub(super) fn beside(file: &Path, named: &str) -> PathBuf {
 pub(super) struct Tls {
     pub(super) files: TlsFiles,
     pub(super) config: TlsConfig,
-    lines: [usize; 3],
+    lines: [Option<usize>; 3],
 }
 
 /// Read what `[tls]` names.
-pub(super) fn tls(book: &mut Book, file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
-    let mut named = |key: &str, wanted: &str| {
-        let At { line, value } = section.needed(book, key, wanted)?;
+pub(super) fn tls(file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
+    let named = |key: &str| {
+        let At { line, value } = section.text(key)?;
         Some((line, beside(file, &value)))
     };
-    let (ca, certificate, key) = (
-        named("ca", "the file ca.crt of `doorway ca init`"),
-        named("certificate", "the certificate that `doorway ca node` made"),
-        named("key", "the key that `doorway ca node` made"),
-    );
-    // All three are read before any of them may be missing.
-    let mut read = |named: Option<(usize, PathBuf)>| {
+    let (ca, certificate, key) = (named("ca"), named("certificate"), named("key"));
+    // All three are read, so that all mistakes are found at once.
+    let read = |named: Option<(Option<usize>, PathBuf)>| {
         let (line, path) = named?;
         match fs::read(&path) {
             Ok(bytes) => Some((line, path, bytes)),
             Err(error) => {
                 let remedy = "it has to be readable for the user of this service";
-                book.wrong(line, format!("cannot read {}: {error}", path.display()), remedy);
+                let what = format!("cannot read {}: {error}", path.display());
+                section.book.wrong(line, what, remedy);
                 None
             }
         }
@@ -58,7 +55,7 @@ pub(super) fn tls(book: &mut Book, file: &Path, section: &Section<'_, '_>) -> Op
 }
 
 /// Are they what this node needs?
-pub(super) fn check_tls(book: &mut Book, tls: &Tls, node: &str, group: &str) {
+pub(super) fn check_tls(book: &Book, tls: &Tls, node: &str, group: &str) {
     for trouble in tls::check(&tls.config, &node_name(node, group)) {
         let line = match trouble.which {
             Which::Ca => tls.lines[0],
@@ -71,7 +68,7 @@ pub(super) fn check_tls(book: &mut Book, tls: &Tls, node: &str, group: &str) {
 }
 
 /// The hash of the token in a file.
-pub(super) fn token(book: &mut Book, line: usize, path: &Path) -> Option<[u8; 32]> {
+pub(super) fn token(book: &Book, line: Option<usize>, path: &Path) -> Option<[u8; 32]> {
     let remedy = "put a long random text into it, as from `openssl rand -hex 32`";
     let text = match fs::read_to_string(path) {
         Ok(text) => text,

@@ -3,10 +3,11 @@
 mod check;
 mod document;
 mod files;
-mod keys;
 pub mod local;
 mod mistake;
+mod pages;
 mod read;
+mod table;
 mod value;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use crate::certificate::client_name;
 use crate::principal::{Principal, Rights};
 
 pub use mistake::{Mistake, Mistakes};
+pub use pages::{example, page};
 pub use value::span;
 
 /// Where the node of a machine has its configuration.
@@ -175,18 +177,4 @@ pub struct Limits {
     pub ttl: Duration,
     /// Descriptors for connections and processes. No file says it: the system does.
     pub files: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            sessions: 20_000,
-            connections: 25_000,
-            grants: 200_000,
-            waiting: 10_000,
-            queue: 10_000,
-            ttl: Duration::from_mins(1),
-            files: usize::MAX,
-        }
-    }
 }

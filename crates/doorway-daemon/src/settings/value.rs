@@ -57,16 +57,19 @@ fn seconds(number: &str, factor: f64) -> Option<Duration> {
 
 /// Permissions: octal digits as text, or a number such as `0o660`.
 pub(super) fn mode(value: &DeValue<'_>) -> Option<u32> {
-    let mode = match value {
-        DeValue::String(text) => {
-            let digits = text.strip_prefix("0o").unwrap_or(text);
-            u32::from_str_radix(digits, 8).ok()?
+    match value {
+        DeValue::String(text) => octal(text.strip_prefix("0o").unwrap_or(text)),
+        // 660 would be decimal, which is surely not meant.
+        DeValue::Integer(number) if number.radix() == 8 => {
+            u32::try_from(integer(value)?).ok().filter(|mode| *mode <= 0o777)
         }
-        // 660 would be taken for decimal, which nobody means.
-        DeValue::Integer(number) if number.radix() == 8 => u32::try_from(integer(value)?).ok()?,
-        _ => return None,
-    };
-    (mode <= 0o777).then_some(mode)
+        _ => None,
+    }
+}
+
+/// Permissions of a file by their octal digits.
+pub(super) fn octal(digits: &str) -> Option<u32> {
+    u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= 0o777)
 }
 
 /// A pattern of names: a whole name, or a beginning followed by `*`.

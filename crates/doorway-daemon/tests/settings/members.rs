@@ -79,7 +79,7 @@ async fn a_member_that_answers_and_one_that_is_another() {
     let listener = TcpListener::bind(("127.0.0.1", ports[1])).unwrap();
     let closing = std::thread::spawn(move || drop(listener.accept()));
     let found = tokio::task::spawn_blocking(move || of_b(&file)).await.unwrap();
-    assert!(found.what.contains("is no node"), "{found:?}");
+    assert!(found.what.contains("is not a node"), "{found:?}");
     closing.join().unwrap();
     fs::remove_dir_all(&root).unwrap();
 }
