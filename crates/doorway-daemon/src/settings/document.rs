@@ -155,9 +155,8 @@ impl<'a, 't> Section<'a, 't> {
     /// A text.
     pub(super) fn text(&self, name: &str) -> Option<At<String>> {
         let Kind::Text(wanted) = self.key(name).kind else { panic!("`{name}` is not a text") };
-        let read = |value: &DeValue<'_>| {
-            value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
-        };
+        let read =
+            |value: &DeValue<'_>| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         self.value(name, wanted, read, |default| Some(default.to_owned()))
     }
 
@@ -183,9 +182,7 @@ impl<'a, 't> Section<'a, 't> {
 
     /// A time, if the file or the table of settings has one.
     pub(super) fn time(&self, name: &str) -> Option<Duration> {
-        let Kind::Time(least, most) = self.key(name).kind else {
-            panic!("`{name}` is not a time")
-        };
+        let Kind::Time(least, most) = self.key(name).kind else { panic!("`{name}` is not a time") };
         let (first, last) = (value::written(least), value::written(most));
         let wanted = format!("a time from {first} to {last}, such as \"10s\"");
         let read = |value: &DeValue<'_>| {

@@ -13,33 +13,28 @@ pub(super) fn integer(value: &DeValue<'_>) -> Option<u64> {
     u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
 }
 
-/// A time: a number of seconds, or a number with `ms`, `s`, `m` or `h`.
+/// A time: a number of seconds, or a text as [`span`] reads it.
 pub(super) fn duration(value: &DeValue<'_>) -> Option<Duration> {
     match value {
         DeValue::Integer(_) => integer(value).map(Duration::from_secs),
-        DeValue::Float(number) => seconds(number.as_str(), 1.0),
+        DeValue::Float(number) => seconds(&number.as_str().replace('_', "")),
         DeValue::String(text) => span(text),
         _ => None,
     }
 }
 
-/// A time as text: `500ms`, `10s`, `2m`, `1h`, or a number of seconds.
+/// Read a time: `500ms`, `10s`, `2m`, `1m 30s`, `1h`, or a number of seconds.
 pub fn span(text: &str) -> Option<Duration> {
     let text = text.trim();
-    let digits = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim() {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return None,
-    };
-    seconds(number, factor)
+    let is_number = text.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit());
+    if is_number { seconds(text) } else { humantime::parse_duration(text).ok() }
 }
 
-/// A time as [`span`] reads it.
+fn seconds(number: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(number.parse().ok()?).ok()
+}
+
+/// A time as [`span`] reads it, in one unit.
 pub(super) fn written(time: Duration) -> String {
     match (time.as_secs(), time.subsec_millis()) {
         (0, 0) => "0s".to_owned(),
@@ -48,11 +43,6 @@ pub(super) fn written(time: Duration) -> String {
         (seconds, 0) => format!("{seconds}s"),
         _ => format!("{}ms", time.as_millis()),
     }
-}
-
-fn seconds(number: &str, factor: f64) -> Option<Duration> {
-    let number: f64 = number.replace('_', "").parse().ok()?;
-    Duration::try_from_secs_f64(number * factor).ok()
 }
 
 /// Permissions: octal digits as text, or a number such as `0o660`.
@@ -132,10 +122,15 @@ mod tests {
     #[test]
     fn times_are_read_with_and_without_units() {
         let cases = [("500ms", 500), ("10s", 10_000), ("2m", 120_000), ("1h", 3_600_000)];
-        for (text, millis) in cases.into_iter().chain([("7", 7000), ("1.5 s", 1500)]) {
+        let odd =
+            [("7", 7000), ("0.5", 500), ("1.5 s", 1500), (" 2 min ", 120_000), ("1.5h", 5_400_000)];
+        let joined = [("1m 30s", 90_000), ("1h30m", 5_400_000), ("0s", 0)];
+        for (text, millis) in cases.into_iter().chain(odd).chain(joined) {
             assert_eq!(span(text), Some(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "-1s", "1e9", "ten", "1 week", "1.2.3", "999999999999999999999h"] {
+        for text in
+            ["", ".", "s", "-1s", "1e9", "ten", "1 fortnight", "1.2.3", "999999999999999999999h"]
+        {
             assert_eq!(span(text), None, "{text}");
         }
     }
