@@ -12,6 +12,7 @@ use doorway_node::{StartError, TlsConfig};
 use doorway_protocol::Scope;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -126,11 +127,11 @@ pub async fn run(
             certificates.watch(renewed).await;
         });
     }
-    tell_system("READY=1");
+    tell_systemd(NotifyState::Ready);
     tasks.spawn(watchdog());
     tracing::info!(node = service.node().name(), "serving");
     let ended = wait(&service, &settings, shutdown).await;
-    tell_system("STOPPING=1");
+    tell_systemd(NotifyState::Stopping);
     tracing::info!("stopping");
     service.stop(patience(&settings, &ended)).await;
     tasks.shutdown().await;
@@ -282,31 +283,19 @@ fn private(directory: &Path) -> Result<fs::File, ServeError> {
     Ok(opened)
 }
 
-/// Tell systemd, if it wants to know.
-fn tell_system(state: &str) {
-    use std::os::linux::net::SocketAddrExt as _;
-    use std::os::unix::net::{SocketAddr, UnixDatagram};
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let name = path.as_encoded_bytes();
-    let address = match name.strip_prefix(b"@") {
-        Some(name) => SocketAddr::from_abstract_name(name),
-        None => SocketAddr::from_pathname(&path),
-    };
-    let told = address.and_then(|address| {
-        UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
-    });
-    if let Err(error) = told {
-        tracing::warn!("cannot tell systemd {state}: {error}");
+/// Tell systemd about a change, if systemd started this process.
+fn tell_systemd(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!("cannot notify systemd: {error}");
     }
 }
 
-/// Tell systemd now and then that this runtime still runs, if it wants to know.
+/// Send systemd a heartbeat three times in each interval of its watchdog, if it has one.
 async fn watchdog() {
-    let time = std::env::var("WATCHDOG_USEC").ok().and_then(|time| time.parse().ok());
-    let Some(time) = time.map(Duration::from_micros).filter(|time| !time.is_zero()) else { return };
+    let Some(interval) = sd_notify::watchdog_enabled() else { return };
     loop {
-        tell_system("WATCHDOG=1");
-        sleep(time / 3).await;
+        tell_systemd(NotifyState::Watchdog);
+        sleep(interval / 3).await;
     }
 }
 
