@@ -23,7 +23,11 @@ use crate::clock::ms;
 /// How long a record is, with what surrounds it. So many divide a page, so that none is ever torn.
 const RECORD: usize = 512;
 
-/// So many numbers of sessions belong to one start.
+/// Marks a record, in its length, whose checksum is a CRC-32. Records of version 0.1.0 have an
+/// FNV-1a and no mark. That version takes a marked record for damaged, which is safe.
+const CRC: u16 = 1 << 15;
+
+/// How many numbers of sessions belong to one start.
 const NUMBERS: u64 = 1 << 32;
 
 /// Why there is no ledger.
@@ -248,28 +252,31 @@ impl Ledger {
     }
 }
 
-/// A length, a check and the value.
+/// A record as it stands in the file: its length with the mark of the checksum, the checksum, and
+/// the value.
 fn encode(record: &Record) -> [u8; RECORD] {
     let mut bytes = [0; RECORD];
     let length = postcard::to_slice(record, &mut bytes[6..])
-        .expect("limits on all that goes into a record keep it short")
+        .expect("limits on everything that goes into a record keep it short")
         .len();
-    let check = check(&bytes[6..6 + length]);
-    bytes[..2].copy_from_slice(&(length as u16).to_le_bytes());
-    bytes[2..6].copy_from_slice(&check.to_le_bytes());
+    let sum = crc32fast::hash(&bytes[6..6 + length]);
+    bytes[..2].copy_from_slice(&(length as u16 | CRC).to_le_bytes());
+    bytes[2..6].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
-/// What stands at a place, if it is whole.
+/// The record in these bytes, if its checksum is right.
 fn decode(bytes: &[u8]) -> Option<Record> {
-    let length = usize::from(u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?));
+    let head = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?);
     let told = u32::from_le_bytes(bytes.get(2..6)?.try_into().ok()?);
+    let length = usize::from(head & !CRC);
     let value = bytes.get(6..6 + length)?;
-    (length > 0 && check(value) == told).then(|| postcard::from_bytes(value).ok())?
+    let sum = if head & CRC != 0 { crc32fast::hash(value) } else { fnv1a(value) };
+    (length > 0 && sum == told).then(|| postcard::from_bytes(value).ok())?
 }
 
-/// FNV-1a: nobody means harm here, only disks forget.
-fn check(bytes: &[u8]) -> u32 {
+/// The checksum of version 0.1.0.
+fn fnv1a(bytes: &[u8]) -> u32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     bytes.iter().fold(0x811c_9dc5, step)
 }
@@ -325,4 +332,40 @@ pub(crate) fn seconds_since_2026() -> u64 {
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
     let path = path.to_owned();
     move |source| LedgerError::Io { what, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that version 0.1.0 wrote: a marker, a lease, an erased record and its grant.
+    const OLD: &[u8] = include_bytes!("../tests/data/sessions-0.1.0");
+
+    #[test]
+    fn a_ledger_of_version_0_1_0_is_read() {
+        let former = read(OLD, "9b0f8a52-0000-4000-8000-000000000001");
+        assert!(former.same_boot && !former.damaged && !former.lacking, "{former:?}");
+        assert_eq!((former.ttl, former.last), (Duration::from_mins(1), 2 << 32));
+        let [(1, Record::Session(session)), (3, Record::Grant(grant))] = &former.records[..] else {
+            panic!("{former:?}");
+        };
+        assert_eq!((session.number, session.client.as_str()), ((1 << 32) + 7, "nightly backup"));
+        assert_eq!((session.secret, session.life), (Secret([7; 16]), Life::Lease));
+        assert_eq!((grant.session, grant.lock.as_str()), (session.number, "deploy/web"));
+        assert_eq!(grant.fence.to_string(), "3298534883333");
+        assert!(read(OLD, "another boot").lacking, "clients of other machines were served");
+    }
+
+    #[test]
+    fn damage_is_noticed_in_records_of_both_versions() {
+        let record = decode(&OLD[RECORD..2 * RECORD]).unwrap();
+        for bytes in [OLD[RECORD..2 * RECORD].to_vec(), encode(&record).to_vec()] {
+            assert_eq!(decode(&bytes), Some(record.clone()));
+            for byte in [0, 1, 3, 6, 20] {
+                let mut damaged = bytes.clone();
+                damaged[byte] ^= 4;
+                assert!(is_damaged(&damaged), "byte {byte}");
+            }
+        }
+    }
 }
