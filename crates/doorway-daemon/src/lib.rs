@@ -15,6 +15,7 @@ pub mod log;
 mod metrics;
 mod native;
 pub mod principal;
+mod secret;
 mod seldom;
 pub mod serve;
 pub mod service;

@@ -10,16 +10,17 @@ mod read;
 mod table;
 mod value;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doorway_protocol::Scope;
 use ring::digest::{SHA256, digest};
-use subtle::ConstantTimeEq as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::certificate::client_name;
 use crate::principal::{Principal, Rights};
+use crate::secret;
 
 pub use mistake::{Mistake, Mistakes};
 pub use pages::{example, page};
@@ -129,7 +130,7 @@ impl Settings {
                 let hash = digest(&SHA256, token.as_bytes());
                 // All are compared, and each to its end: the time tells nothing about any of them.
                 self.clients.iter().fold(None, |found, known| {
-                    let same = known.token.is_some_and(|own| own.ct_eq(hash.as_ref()).into());
+                    let same = known.token.is_some_and(|own| secret::same(&own, hash.as_ref()));
                     if same { Some(known) } else { found }
                 })
             }
@@ -146,6 +147,15 @@ pub enum Socket {
     Abstract(String),
     /// A file, with its permissions. Who may open it may use the node.
     File(PathBuf, u32),
+}
+
+impl fmt::Display for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Abstract(name) => write!(f, "@{name}"),
+            Self::File(path, _) => write!(f, "{}", path.display()),
+        }
+    }
 }
 
 /// A client that may come in over TCP.
