@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HOST};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -91,19 +91,28 @@ pub(crate) async fn pass(State(api): State<Api>, mut request: Request, next: Nex
         Some(end) => api.gate.caller(end, request.headers()),
         None => Err(Problem::new(Kind::Unauthorized, "nothing is known of this connection")),
     };
-    match caller {
+    let response = match caller {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            return next.run(request).await;
         }
-        Err(problem) => {
-            // Or whoever is refused could keep others out for as long as it goes on asking.
-            if let Some(end) = end.filter(|end| end.remote) {
-                end.connected.outbox.close();
-            }
-            problem.into_response()
-        }
+        // A probe of a load balancer has no identity; it learns only whether the node serves.
+        Err(problem) if is_probe(&request, &problem) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    // Otherwise a client without identity could occupy a connection for as long as it likes.
+    if let Some(end) = end.filter(|end| end.remote) {
+        end.connected.outbox.close();
     }
+    response
+}
+
+/// Whether a request without any identity only asks whether the node serves. A wrong token is still
+/// refused.
+fn is_probe(request: &Request, problem: &Problem) -> bool {
+    request.uri().path() == "/health"
+        && problem.status() == StatusCode::UNAUTHORIZED
+        && !request.headers().contains_key(AUTHORIZATION)
 }
 
 /// A host without its port.

@@ -143,10 +143,11 @@ pub(crate) struct Broken {
 /// The node serves.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// Yes.
+    /// Always true; a node that does not serve answers with 503.
     pub(crate) serving: bool,
-    /// The view that runs.
-    pub(crate) view: u64,
+    /// The number of the current view. Absent for a client without token and certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) view: Option<u64>,
 }
 
 /// Which locks to list.

@@ -148,7 +148,7 @@ fn a_node_that_stops_says_so_and_refuses_those_who_wait() {
         let refused = waiter.join().unwrap();
         refused.problem(503, "unavailable", "stops");
         assert!(refused.head.contains("retry-after: 1"), "{refused:?}");
-        server.get("/health").problem(503, "unavailable", "stops");
+        server.get("/health").problem(503, "unavailable", "stopping");
         server.post("b", "acquire", &json!({})).problem(503, "unavailable", "stops");
         server.runtime.block_on(stopped).unwrap();
     });

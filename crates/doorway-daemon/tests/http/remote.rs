@@ -141,7 +141,7 @@ const STATUS: (&str, &str) = ("GET", "/v1/status");
 #[test]
 fn nobody_comes_in_without_a_token_or_a_certificate() {
     let remote = Remote::start();
-    for path in ["/v1/status", "/health", "/metrics", "/openapi.json", "/v1/events", "/nothing"] {
+    for path in ["/v1/status", "/metrics", "/openapi.json", "/v1/events", "/nothing"] {
         let refused = remote.ask(&[], ("GET", path), None);
         refused.problem(401, "unauthorized", "token");
         assert!(refused.head.contains("www-authenticate: bearer"), "{refused:?}");
@@ -161,6 +161,23 @@ fn nobody_comes_in_without_a_token_or_a_certificate() {
     shown("stranger", &[]).problem(401, "unauthorized", "certificate");
     // A token that is shown has to be right.
     shown("ci", &[("authorization", "Bearer nobody")]).problem(401, "unauthorized", "");
+}
+
+/// A load balancer has no token. It learns whether the node serves, and nothing else.
+#[test]
+fn health_needs_no_identity_and_tells_nothing_more() {
+    let remote = Remote::start();
+    let health = ("GET", "/health");
+    let answered = remote.ask(&[], health, None);
+    assert_eq!(answered.expect(200), json!({ "serving": true }));
+    assert!(answered.head.contains("connection: close"), "it occupies no connection: {answered:?}");
+    let token = format!("Bearer {TOKEN}");
+    let known = remote.ask(&[("authorization", &token)], health, None).expect(200);
+    assert!(known["view"].is_u64(), "{known}");
+    remote.ask(&[("authorization", "Bearer x")], health, None).problem(401, "unauthorized", "");
+    remote.ask(&[("host", "evil.example")], health, None).problem(403, "forbidden", "evil");
+    remote.ask(&[], ("GET", "/health/x"), None).problem(401, "unauthorized", "");
+    remote.ask(&[], ("POST", "/health"), None).problem(405, "invalid", "method");
 }
 
 #[test]
