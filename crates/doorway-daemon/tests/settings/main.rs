@@ -6,6 +6,7 @@ mod members;
 use std::path::Path;
 use std::time::Duration;
 
+use doorway_client::Endpoint;
 use doorway_daemon::principal::Right;
 use doorway_daemon::settings::{Overrides, Proof, Settings, Socket, example, local, page};
 use doorway_node::Config;
@@ -131,6 +132,25 @@ fn everything_that_a_file_says_is_done() {
     assert_eq!(counts, (1000, 2000, 5, 6));
     assert_eq!(limits.queue, 8);
     assert_eq!(limits.ttl, Duration::from_mins(2));
+}
+
+/// Clients read the socket out of the file without a parser of TOML.
+#[test]
+fn clients_find_the_socket_that_the_file_names() {
+    for text in [
+        "",
+        "group = \"a\"",
+        "socket = \"/run/x/socket\"",
+        "  socket='@name' # A comment.",
+        "#socket = \"/commented\"\nsocket_mode = \"0600\"",
+        "socket = \"beside\"\nsocket_mode = \"0600\"\n[limits]\nsessions = 5",
+        "[links]\nheartbeat = 1\n",
+    ] {
+        let file = Path::new("/nowhere/doorway.toml");
+        let read = Settings::parse(text, file, &Overrides::default()).unwrap().socket.unwrap();
+        let found = Endpoint::configured(text, Path::new("/nowhere"));
+        assert_eq!(found.to_string(), read.to_string(), "{text}");
+    }
 }
 
 #[test]
