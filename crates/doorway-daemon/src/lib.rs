@@ -7,6 +7,7 @@
 pub mod ca;
 pub mod certificate;
 pub mod clock;
+mod directory;
 pub mod doctor;
 pub mod http;
 pub mod ledger;

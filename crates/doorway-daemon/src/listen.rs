@@ -30,7 +30,7 @@ use crate::socket::Socket;
 use crate::tls::{Certificates, ReloadError};
 
 pub use crate::settings::Proof;
-pub use bind::{SocketFile, bind_unix};
+pub use bind::{Reserved, SocketFile, bind_unix, reserve};
 
 /// A pause after a connection could not be accepted: mostly too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);

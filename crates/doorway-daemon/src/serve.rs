@@ -1,30 +1,29 @@
 //! The service as a process runs it, from its start to its end.
 
-use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
 use doorway_node::{StartError, TlsConfig};
 use doorway_protocol::Scope;
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::directory::{self, take_private};
 use crate::ledger::{Former, Ledger, LedgerError, seconds_since_2026};
-use crate::listen::{Doors, SocketFile, Speaks, accept_tcp, accept_unix, bind_unix};
+use crate::listen::{Doors, Reserved, Speaks, accept_tcp, accept_unix, bind_unix, reserve};
 use crate::service::{Service, TURNED};
 use crate::settings::{Settings, Socket};
 use crate::tls::ReloadError;
 
-/// How long a process that dies may keep the directory.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for a process that was killed to let go of the directory. A client that started
+/// this node waits five seconds for it, and is to learn the reason.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// How many files are needed besides those of connections: the directory, the doors, the links, and
 /// those who are turned away, with their processes.
@@ -59,11 +58,18 @@ pub enum ServeError {
     #[error(transparent)]
     Certificates(#[from] ReloadError),
     /// The node did not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
+    // Not a source: its text has its own cause in it, which would be printed twice.
+    #[error("{0}")]
+    Start(StartError),
     /// The node has ended by itself.
     #[error("the node has ended: another process with its name and directory has taken its place")]
     Ended,
+}
+
+impl From<StartError> for ServeError {
+    fn from(error: StartError) -> Self {
+        Self::Start(error)
+    }
 }
 
 /// Run a service until it is told to stop, or until nobody has used it for as long as the settings
@@ -73,14 +79,17 @@ pub async fn run(
     doors: Doors,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let abstract_first = match &settings.socket {
-        // Whoever has the name serves; another one that starts at the same moment finds that out
-        // before it touches anything. With a file it is the directory that decides.
-        Some(socket @ Socket::Abstract(_)) => Some(listen_unix(socket)?),
+    let reserved = match &settings.socket {
+        // The process that has the name serves. Another one that starts at the same moment finds
+        // that out before it changes anything. With a file, the directory decides.
+        Some(Socket::Abstract(name)) => Some(reserve_name(name, &settings)?),
         _ => None,
     };
     let _kept = match &settings.node.data {
-        Some(directory) if settings.scope == Scope::User => Some(private(directory)?),
+        Some(path) if settings.scope == Scope::User => {
+            let wrong = |reason| ServeError::Directory { path: path.clone(), reason };
+            Some(take_private(path).map_err(wrong)?)
+        }
         _ => None,
     };
     if settings.scope == Scope::User && settings.node.first_epoch == 0 {
@@ -88,13 +97,18 @@ pub async fn run(
         settings.node.first_epoch = seconds_since_2026() / 600;
     }
     let ledger = ledger(&settings).await?;
-    // What this says goes to a log that may be in the directory.
+    // The log of this may be in the directory, so the directory comes first.
     allow_files(&mut settings);
-    let unix = match &settings.socket {
-        Some(socket) => Some(abstract_first.map_or_else(|| listen_unix(socket), Ok)?),
-        None => None,
+    // From here on clients can connect. Before, a client is refused and tries again, so that it never
+    // takes a process that cannot start for a node.
+    let (unix, _file) = match (&settings.socket, reserved) {
+        (Some(socket), Some(name)) => (Some(name.listen().map_err(not_listening(socket))?), None),
+        (Some(socket), None) => {
+            let (listener, file) = bind_unix(socket).map_err(not_listening(socket))?;
+            (Some(listener), file)
+        }
+        (None, _) => (None, None),
     };
-    let (unix, _file) = unix.unzip();
     let mut listeners = Vec::new();
     for (address, speaks) in [(&settings.sessions, Speaks::Native), (&settings.http, Speaks::Http)]
     {
@@ -147,10 +161,15 @@ fn allow_files(settings: &mut Settings) {
     }
 }
 
-/// How many files so many connections may need: a session that others inherit, or that lives with a
-/// process, has a descriptor of that process too.
+/// How many files this number of connections may need: a session that other processes inherit, or
+/// that lives with a process, has a descriptor of that process too.
 pub(crate) fn files_for(connections: usize) -> usize {
-    connections * 2 + OTHER_FILES
+    connections.saturating_mul(2).saturating_add(OTHER_FILES)
+}
+
+/// How many connections this number of files is surely enough for.
+pub(crate) fn connections_for(files: usize) -> usize {
+    files.saturating_sub(OTHER_FILES) / 2
 }
 
 /// Open as many files as the system allows, for every connection is one; how many is that?
@@ -197,15 +216,26 @@ async fn idle(service: &Service, time: Option<Duration>) {
     }
 }
 
-fn listen_unix(socket: &Socket) -> Result<(UnixListener, Option<SocketFile>), ServeError> {
-    let address = match socket {
-        Socket::Abstract(name) => format!("@{name}"),
-        Socket::File(path, _) => path.display().to_string(),
-    };
-    bind_unix(socket).map_err(|error| match error.kind() {
+/// Take the name of an abstract socket. If another node has it, arguments that could not work are
+/// an error all the same.
+fn reserve_name(name: &str, settings: &Settings) -> Result<Reserved, ServeError> {
+    let reserved = reserve(name);
+    if reserved.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+        && let Some(path) = &settings.node.data
+        && let Err(error) = directory::examine(path, settings.scope == Scope::User)
+    {
+        return Err(ServeError::Directory { path: path.clone(), reason: error.to_string() });
+    }
+    reserved.map_err(not_listening(&Socket::Abstract(name.to_owned())))
+}
+
+/// Why nobody can listen at a socket.
+fn not_listening(socket: &Socket) -> impl FnOnce(io::Error) -> ServeError {
+    let address = socket.to_string();
+    |error| match error.kind() {
         ErrorKind::AddrInUse => ServeError::Served(address),
         _ => ServeError::Listen { address, error },
-    })
+    }
 }
 
 async fn listen_tcp(address: &str) -> Result<TcpListener, ServeError> {
@@ -220,7 +250,7 @@ async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeEr
     let mut waited = Duration::ZERO;
     loop {
         match Ledger::open(directory, tcp, settings.limits.ttl) {
-            // Two were started at once, and the other one has come further.
+            // Two nodes were started at once, and the other one was faster.
             Err(LedgerError::InUse(_)) if answers(settings.socket.as_ref()) => {
                 return Err(ServeError::Served(directory.display().to_string()));
             }
@@ -228,6 +258,20 @@ async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeEr
                 let pause = Duration::from_millis(20);
                 sleep(pause).await;
                 waited += pause;
+            }
+            Err(LedgerError::InUse(path)) => {
+                let reason = match &settings.socket {
+                    // We have the name, so the other node cannot be there.
+                    Some(socket @ Socket::Abstract(_)) => format!(
+                        "another node uses it, but does not serve at {socket} here: it runs in \
+                         another network namespace, as a container has, or at another socket; stop \
+                         it, or give this node a directory of its own with `--data`"
+                    ),
+                    _ => "another node uses it; stop that node, or name another directory with \
+                          `data` in the file or `--data`"
+                        .to_owned(),
+                };
+                return Err(ServeError::Directory { path, reason });
             }
             Err(LedgerError::Io { what, path, source }) => {
                 let remedy = match source.kind() {
@@ -257,32 +301,6 @@ fn answers(socket: Option<&Socket>) -> bool {
     }
 }
 
-/// The directory of one user, in a place where others may write too: it must be that user's own.
-/// While what is returned lives, those who clean up such places leave it alone.
-fn private(directory: &Path) -> Result<fs::File, ServeError> {
-    let wrong = |reason: String| ServeError::Directory { path: directory.to_owned(), reason };
-    let failed = |error: io::Error| wrong(error.to_string());
-    match fs::DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-        _ => {}
-    }
-    // Not followed if it is a link: what is looked at is what is used.
-    let flags =
-        rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-    let opened = rustix::fs::open(directory, flags, rustix::fs::Mode::empty());
-    let opened = fs::File::from(opened.map_err(|error| failed(error.into()))?);
-    let about = opened.metadata().map_err(failed)?;
-    let own = rustix::process::geteuid().as_raw();
-    if about.uid() != own {
-        return Err(wrong(format!("it belongs to uid {}, not to uid {own}", about.uid())));
-    }
-    if about.mode() & 0o077 != 0 {
-        opened.set_permissions(fs::Permissions::from_mode(0o700)).map_err(failed)?;
-    }
-    flock(&opened, FlockOperation::NonBlockingLockShared).map_err(|error| failed(error.into()))?;
-    Ok(opened)
-}
-
 /// Tell systemd about a change, if systemd started this process.
 fn tell_systemd(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
@@ -301,20 +319,62 @@ async fn watchdog() {
 
 #[cfg(test)]
 mod tests {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixListener as StdListener};
+    use std::path::Path;
+
     use super::*;
     use crate::settings::Overrides;
 
-    /// Nothing is served without a place for what must survive.
-    #[tokio::test]
-    async fn a_directory_that_cannot_be_made_is_said_with_what_to_do() {
+    fn settings(data: &str, socket: &str) -> Settings {
         let file = Path::new("/nowhere/doorway.toml");
-        let text = "data = \"/proc/no/such/place\"\nsocket = \"@doorway-never-served\"";
-        let settings = Settings::parse(text, file, &Overrides::default()).unwrap();
+        let text = format!("data = \"{data}\"\nsocket = \"@{socket}\"");
+        Settings::parse(&text, file, &Overrides::default()).unwrap()
+    }
+
+    /// A node that cannot start; the reason.
+    async fn reason(settings: Settings) -> String {
         let error = run(settings, Doors::default(), std::future::pending()).await.unwrap_err();
-        let said = error.to_string();
-        assert!(matches!(error, ServeError::Directory { .. }), "{said}");
-        for word in ["/proc/no/such/place", "cannot create", "install -d", "--data"] {
-            assert!(said.contains(word), "{said}");
+        assert!(matches!(error, ServeError::Directory { .. }), "{error:?}");
+        error.to_string()
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_cannot_be_made_is_an_error_with_its_remedy() {
+        let said = reason(settings("/proc/no/such/place", "doorway-never-served")).await;
+        for part in ["/proc/no/such/place", "cannot create", "install -d", "--data"] {
+            assert!(said.contains(part), "{said}");
         }
+    }
+
+    /// As in another network namespace, where the same name is another socket.
+    #[tokio::test(start_paused = true)]
+    async fn a_directory_of_a_node_elsewhere_is_an_error_with_its_cause() {
+        let data = std::env::temp_dir().join(format!("doorway-elsewhere-{}", std::process::id()));
+        let (_ledger, _) = Ledger::open(&data, false, PATIENCE).unwrap();
+        let name = format!("doorway-elsewhere-{}", std::process::id());
+        let ended = tokio::spawn(reason(settings(&data.display().to_string(), &name)));
+        sleep(PATIENCE / 2).await;
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let connected = UnixStream::connect_addr(&address);
+        assert_eq!(connected.unwrap_err().kind(), ErrorKind::ConnectionRefused, "it may not serve");
+        let said = ended.await.unwrap();
+        for part in [&data.display().to_string(), "another network namespace", "--data"] {
+            assert!(said.contains(part), "{said}");
+        }
+        std::fs::remove_dir_all(data).unwrap();
+    }
+
+    #[tokio::test]
+    async fn where_a_node_serves_already_impossible_arguments_are_still_errors() {
+        let name = format!("doorway-served-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let _listener = StdListener::bind_addr(&address).unwrap();
+        let said = reason(settings("/proc/no/such/place", &name)).await;
+        assert!(said.contains("/proc/no/such is not a directory"), "{said}");
+        let data = std::env::temp_dir().join("doorway-never-made").display().to_string();
+        let served = run(settings(&data, &name), Doors::default(), std::future::pending()).await;
+        assert!(matches!(served, Err(ServeError::Served(_))), "{served:?}");
+        assert!(!Path::new(&data).exists());
     }
 }

@@ -85,10 +85,10 @@ pub fn examine(file: Option<&Path>, overrides: &Overrides) -> Vec<Finding> {
             findings.extend(certificates(&settings, OffsetDateTime::now_utc()));
             findings.extend(machine::clocks());
             let running = running::ask(&settings);
-            let runs = running.verdict == Verdict::Ok;
-            findings.extend(machine::permissions(&settings, runs));
-            findings.extend(machine::limits(&settings));
-            findings.push(running);
+            findings.extend(machine::permissions(&settings, running.pid.is_some()));
+            findings.push(machine::limits(&settings, running.pid));
+            let runs = running.pid.is_some();
+            findings.push(running.finding);
             findings.extend(peers::reach(&settings, runs));
         }
     }

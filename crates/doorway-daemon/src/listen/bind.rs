@@ -2,15 +2,18 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd as _;
-use std::os::linux::net::SocketAddrExt as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use tokio::net::UnixListener;
 
 use crate::settings::Socket;
+
+/// How many connections may wait to be accepted; the system may allow fewer.
+const BACKLOG: i32 = 4096;
 
 /// The file of a socket. It is removed with this value, unless another one has taken its place.
 #[derive(Debug)]
@@ -31,21 +34,38 @@ impl Drop for SocketFile {
     }
 }
 
+/// An abstract Unix socket that has its name, and does not listen yet.
+#[derive(Debug)]
+pub struct Reserved(OwnedFd);
+
+/// Take the name of an abstract Unix socket.
+pub fn reserve(name: &str) -> io::Result<Reserved> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    Ok(Reserved(socket))
+}
+
+impl Reserved {
+    /// Listen from now on. To be called on a runtime.
+    pub fn listen(self) -> io::Result<UnixListener> {
+        rustix::net::listen(&self.0, BACKLOG)?;
+        UnixListener::from_std(self.0.into())
+    }
+}
+
 /// Listen on a Unix socket. A file that nobody listens on is replaced, so whoever calls this must
 /// have taken the directory of the service before.
 pub fn bind_unix(socket: &Socket) -> io::Result<(UnixListener, Option<SocketFile>)> {
     let (listener, file) = match socket {
-        Socket::Abstract(name) => {
-            let address = unix::SocketAddr::from_abstract_name(name.as_bytes())?;
-            (unix::UnixListener::bind_addr(&address)?, None)
-        }
+        Socket::Abstract(name) => (reserve(name)?.listen()?, None),
         Socket::File(path, mode) => {
             let (listener, file) = bind_file(path, *mode)?;
-            (listener, Some(file))
+            listener.set_nonblocking(true)?;
+            (UnixListener::from_std(listener)?, Some(file))
         }
     };
-    listener.set_nonblocking(true)?;
-    Ok((UnixListener::from_std(listener)?, file))
+    Ok((listener, file))
 }
 
 fn bind_file(path: &Path, mode: u32) -> io::Result<(unix::UnixListener, SocketFile)> {
