@@ -1,4 +1,4 @@
-//! The service as a process runs it, from its start to its end.
+//! Runs the service as a process, from its start to its end.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
@@ -25,17 +25,17 @@ use crate::tls::ReloadError;
 /// this node waits five seconds for it, and is to learn the reason.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// How many files are needed besides those of connections: the directory, the doors, the links, and
-/// those who are turned away, with their processes.
+/// How many descriptors are needed besides those of sessions: for the directory, listeners, links, and
+/// connections that are refused, with their processes.
 const OTHER_FILES: usize = 100 + 2 * TURNED;
 
 /// Why the service does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Another process serves there already.
+    /// Another node serves at this address.
     #[error("another node serves at {0} already")]
     Served(String),
-    /// Nobody can listen there.
+    /// The address cannot be used.
     #[error("cannot listen at {address}: {error}")]
     Listen {
         /// The address.
@@ -43,7 +43,7 @@ pub enum ServeError {
         /// What the system said.
         error: io::Error,
     },
-    /// The directory is not safe to use.
+    /// The directory cannot be used.
     #[error("the directory {} cannot be used: {reason}", path.display())]
     Directory {
         /// The directory.
@@ -51,7 +51,7 @@ pub enum ServeError {
         /// What is wrong with it, and what would be right.
         reason: String,
     },
-    /// There is no ledger.
+    /// The ledger cannot be opened.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The certificates cannot be used.
@@ -61,7 +61,7 @@ pub enum ServeError {
     // Not a source: its text has its own cause in it, which would be printed twice.
     #[error("{0}")]
     Start(StartError),
-    /// The node has ended by itself.
+    /// Another process has taken the place of the node.
     #[error("the node has ended: another process with its name and directory has taken its place")]
     Ended,
 }
@@ -72,8 +72,7 @@ impl From<StartError> for ServeError {
     }
 }
 
-/// Run a service until it is told to stop, or until nobody has used it for as long as the settings
-/// say. What it needs to know of TCP and HTTP is in `doors`.
+/// Run a service until `shutdown` is ready, or until it was idle for as long as the settings say.
 pub async fn run(
     mut settings: Settings,
     doors: Doors,
@@ -93,7 +92,7 @@ pub async fn run(
         _ => None,
     };
     if settings.scope == Scope::User && settings.node.first_epoch == 0 {
-        // The directory may be lost; the time is not, so fences grow all the same.
+        // If the directory was lost, fences grow all the same, because they begin with the time.
         settings.node.first_epoch = seconds_since_2026() / 600;
     }
     let ledger = ledger(&settings).await?;
@@ -116,7 +115,7 @@ pub async fn run(
             listeners.push((listen_tcp(address).await?, speaks));
         }
     }
-    // Nobody is let in anywhere before all doors are there.
+    // No connection is accepted before all listeners are there.
     let service = Service::start(&settings, ledger).await?;
     let http = doors.http.clone();
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
@@ -152,12 +151,16 @@ pub async fn run(
     ended
 }
 
-/// Have as many connections and processes as the system allows.
+/// Raise the limit of open files, and limit connections and processes to what the system allows.
 fn allow_files(settings: &mut Settings) {
     let (asked, most) = (settings.limits.connections, raise_files().saturating_sub(OTHER_FILES));
     settings.limits.files = most.max(1);
     if most < asked {
-        tracing::info!(asked, most, "so many connections at most: the system allows no more files");
+        tracing::info!(
+            asked,
+            most,
+            "the system allows fewer open files than `connections` under [limits] may need"
+        );
     }
 }
 
@@ -172,7 +175,7 @@ pub(crate) fn connections_for(files: usize) -> usize {
     files.saturating_sub(OTHER_FILES) / 2
 }
 
-/// Open as many files as the system allows, for every connection is one; how many is that?
+/// Raise the limit of open files as far as the system allows, and return it.
 fn raise_files() -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // If it is refused, the limit stays as it was.
@@ -181,7 +184,7 @@ fn raise_files() -> usize {
     usize::try_from(allowed).unwrap_or(usize::MAX)
 }
 
-/// Until there is a reason to stop.
+/// Wait until there is a reason to stop.
 async fn wait(
     service: &Service,
     settings: &Settings,
@@ -192,18 +195,19 @@ async fn wait(
         () = &mut shutdown => Ok(()),
         () = service.ended() => Err(ServeError::Ended),
         () = idle(service, settings.idle_stop) => {
-            tracing::info!("nobody has used this node for a while");
+            tracing::info!("the node stops because it was idle");
             Ok(())
         }
     }
 }
 
-/// How long those inside may take to leave. Where the node has ended by itself, nobody is inside.
+/// How long clients may take to release their locks. If another process has taken the place of the
+/// node, they hold nothing any more.
 fn patience(settings: &Settings, ended: &Result<(), ServeError>) -> Duration {
     if ended.is_ok() { settings.drain } else { Duration::ZERO }
 }
 
-/// Wait until nobody has had a session or a connection for so long.
+/// Wait until there was no session and no connection for this time.
 async fn idle(service: &Service, time: Option<Duration>) {
     let Some(time) = time else { return std::future::pending().await };
     loop {
@@ -243,7 +247,7 @@ async fn listen_tcp(address: &str) -> Result<TcpListener, ServeError> {
     listener.map_err(|error| ServeError::Listen { address: address.to_owned(), error })
 }
 
-/// The ledger of the directory. A process that was killed may take a moment to let go of it.
+/// Open the ledger of the directory. A process that was killed may take a moment to let go of it.
 async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeError> {
     let Some(directory) = &settings.node.data else { return Ok(None) };
     let tcp = settings.sessions.is_some() || settings.http.is_some();
@@ -293,7 +297,7 @@ async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeEr
     }
 }
 
-/// Does somebody serve at a file?
+/// Whether a node serves at a socket that is a file.
 fn answers(socket: Option<&Socket>) -> bool {
     match socket {
         Some(Socket::File(path, _)) => UnixStream::connect(path).is_ok(),

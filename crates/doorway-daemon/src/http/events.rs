@@ -1,4 +1,4 @@
-//! News of grants, as they happen.
+//! The stream of events about grants.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use super::words::{Heard, Missed, News};
 use crate::principal::{Principal, Right};
 use crate::service::{self, EventKind, Listener};
 
-/// How often a line is sent when nothing happens, so that a dead connection is noticed.
+/// How often a heartbeat is sent when nothing happens, so that a dead connection is noticed.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// Hear of grants, releases and losses at this node, for as long as one listens.
+/// Stream the grants, releases and losses at this node.
 ///
-/// Server-sent events: `granted`, `released` and `lost`, each with a `News` as JSON. Who reads too
-/// slowly misses some and gets `missed` with their number instead. Only locks that the client may
-/// inspect are told of.
+/// The response is a stream of server-sent events: `granted`, `released` and `lost`, each with a
+/// `GrantEvent` as JSON. If the client reads too slowly, some events are dropped, and the client gets
+/// `missed` with their number. Only locks that the client may inspect are reported.
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "events", tag = "locks",
     params(Heard),
     responses(
-        (status = 200, description = "Events.", content_type = "text/event-stream", body = String),
+        (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String),
         Problems,
     ),
 )]
@@ -49,7 +49,7 @@ pub(crate) async fn events(
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(QUIET)))
 }
 
-/// One who listens.
+/// One stream of events.
 struct Ear {
     listener: Listener,
     principal: Arc<Principal>,
@@ -57,7 +57,7 @@ struct Ear {
 }
 
 impl Ear {
-    /// The next event; none when there will be no more.
+    /// The next event; `None` if the service has stopped.
     async fn next(&mut self) -> Option<Event> {
         loop {
             match self.listener.events.recv().await {
@@ -97,6 +97,6 @@ fn told(event: &service::Event) -> Event {
 }
 
 fn line(kind: &str, data: &impl Serialize) -> Event {
-    let text = serde_json::to_string(data).expect("texts and numbers can be written as JSON");
+    let text = serde_json::to_string(data).expect("strings and numbers can be written as JSON");
     Event::default().event(kind).data(text)
 }

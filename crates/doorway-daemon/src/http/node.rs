@@ -10,13 +10,13 @@ use super::gate::Caller;
 use super::problem::{Kind, Problem};
 use super::words::Health;
 
-/// What Prometheus is told to expect.
+/// The content type of the metrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The node, as it is now.
+/// Get the status of the node.
 #[utoipa::path(
     get, path = "/v1/status", operation_id = "status", tag = "node",
-    responses((status = 200, description = "The node.", body = NodeStatus), Problems),
+    responses((status = 200, description = "The status of the node.", body = NodeStatus), Problems),
 )]
 pub(crate) async fn status(State(api): State<Api>) -> axum::Json<NodeStatus> {
     axum::Json(api.service.status())
@@ -62,11 +62,11 @@ fn serving(api: &Api) -> Result<u64, String> {
     })
 }
 
-/// Numbers for Prometheus.
+/// Get metrics for Prometheus.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "node",
     responses(
-        (status = 200, description = "The numbers, in the text format of OpenMetrics.",
+        (status = 200, description = "The metrics, in the OpenMetrics text format.",
          content_type = "application/openmetrics-text", body = String),
         Problems,
     ),

@@ -1,4 +1,4 @@
-//! The mistakes that the node finds, each at the line where it was made.
+//! Reports the mistakes that the node finds in its configuration, each with its line.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use doorway_node::{Config, ConfigError, Mistake};
 use super::document::Book;
 use super::table::nearest;
 
-/// Where the parts of a node's configuration stand.
+/// The lines of the parts of a node's configuration.
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) group: Option<usize>,
@@ -19,15 +19,15 @@ pub(super) struct Lines {
     pub(super) members: Vec<(String, usize)>,
     /// The rules for locks.
     pub(super) locks: Vec<LockLine>,
-    /// Was there a `[tls]`, good or not?
+    /// Whether the file has a `[tls]`, right or wrong.
     pub(super) tls: bool,
 }
 
-/// Where a rule for locks stands.
+/// A rule for locks, with its line.
 pub(super) struct LockLine {
     pub(super) pattern: String,
     pub(super) line: Option<usize>,
-    /// Is its algorithm the one of all other locks, whose mistakes are told where it stands?
+    /// Whether its algorithm is that of all other locks, whose mistakes are reported once.
     pub(super) inherited: bool,
 }
 
@@ -37,10 +37,10 @@ impl Lines {
     }
 }
 
-/// Check the node's part.
+/// Check the node's part of the settings.
 pub(super) fn node(book: &Book, config: &Config, lines: &Lines) {
     let Err(ConfigError(mistakes)) = config.validate() else { return };
-    // Two rules with the same pattern: the second mistake is of the second.
+    // If two rules have the same pattern, the second mistake is that of the second rule.
     let mut seen: Vec<&str> = Vec::new();
     for mistake in &mistakes {
         match mistake {
@@ -64,12 +64,12 @@ fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usiz
     match mistake {
         Mistake::BadLabel { what: "group", name } => {
             let remedy = "use 1 to 63 of a-z, 0-9 and, between others, `-`";
-            book.wrong(lines.group, format!("no group can be called `{name}`"), remedy);
+            book.wrong(lines.group, format!("`{name}` cannot be the name of a group"), remedy);
         }
         Mistake::BadLabel { name, .. } => {
             let remedy = "use 1 to 63 of a-z, 0-9 and, between others, `-`";
             let line = lines.member(name, 0).or(lines.node);
-            book.wrong(line, format!("no node can be called `{name}`"), remedy);
+            book.wrong(line, format!("`{name}` cannot be the name of a node"), remedy);
         }
         Mistake::Twice(name) => book.wrong(lines.member(name, 1), what, "remove one of the two"),
         Mistake::NotAMember(name) => {
@@ -80,7 +80,7 @@ fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usiz
                 None if lines.node.is_some() => {
                     format!("`node` has to be one of {}", Vec::from_iter(names).join(", "))
                 }
-                None => "say by `node = \"NAME\"` which of the members this is".to_owned(),
+                None => "add `node = \"NAME\"` with the name of this member".to_owned(),
             };
             let what = match lines.node {
                 Some(_) => format!("`{name}` is not among the members"),
@@ -89,8 +89,8 @@ fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usiz
             book.wrong(lines.node.or(first_member), what, remedy);
         }
         Mistake::BadPattern { pattern, reason } => {
-            let what = format!("no names fit `{pattern}`: {reason}");
-            let remedy = "write a whole name, or a beginning and `*`";
+            let what = format!("`{pattern}` matches no names: {reason}");
+            let remedy = "write a whole name, or a prefix followed by `*`";
             book.wrong(lock(lines, pattern, 0).and_then(|lock| lock.line), what, remedy);
         }
         Mistake::BadRule { pattern, error } => {
@@ -103,7 +103,7 @@ fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usiz
             let what = what.split_once("; ").map_or(what.as_str(), |(what, _)| what);
             book.wrong(line, what, rule_remedy(error, remedy));
         }
-        // A table that is there has its own mistakes.
+        // If there is a [tls], its own mistakes are reported.
         Mistake::NoCertificates if lines.tls => {}
         Mistake::NoCertificates => {
             let remedy = "add [tls] with `ca`, `certificate` and `key`; `doorway ca` makes them";
@@ -118,12 +118,12 @@ fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usiz
             let remedy = "make `silence` several times as long as `heartbeat`";
             book.wrong(lines.links, "a link would be given up before its first heartbeat", remedy);
         }
-        // A mistake that the node knows and this service does not.
+        // A kind of mistake that was added to the node later.
         _ => book.wrong(None, what, remedy),
     }
 }
 
-/// What to do about a rule that cannot be.
+/// The remedy for a rule that cannot be served.
 fn rule_remedy(error: &RuleError, otherwise: String) -> String {
     let near = match error {
         RuleError::Unknown(name) => nearest(name, served()),
@@ -131,7 +131,9 @@ fn rule_remedy(error: &RuleError, otherwise: String) -> String {
     };
     match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None if otherwise.is_empty() => "`doorway list` shows what each algorithm can".to_owned(),
+        None if otherwise.is_empty() => {
+            "`doorway list` shows what each algorithm can do".to_owned()
+        }
         None => otherwise,
     }
 }

@@ -1,4 +1,4 @@
-//! The files that a configuration names: read, and checked as far as they can be.
+//! Reads and checks the files that a configuration names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use super::document::{At, Book, Section};
 use crate::certificate::node_name;
 use crate::tls::{self, Which};
 
-/// A token with fewer characters could be guessed.
+/// The fewest characters of a token; a shorter one could be guessed.
 const TOKEN_MIN: usize = 16;
 
-/// A file, relative to the one that names it.
+/// The path of a file that another file names, relative to the directory of the latter.
 pub(super) fn beside(file: &Path, named: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(named)
 }
 
-/// The certificates, and their lines.
+/// The certificates, and the lines that name their files.
 pub(super) struct Tls {
     pub(super) files: TlsFiles,
     pub(super) config: TlsConfig,
     lines: [Option<usize>; 3],
 }
 
-/// Read what `[tls]` names.
+/// Read the files that `[tls]` names.
 pub(super) fn tls(file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
     let named = |key: &str| {
         let At { line, value } = section.text(key)?;
@@ -39,7 +39,7 @@ pub(super) fn tls(file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
         match fs::read(&path) {
             Ok(bytes) => Some((line, path, bytes)),
             Err(error) => {
-                let remedy = "it has to be readable for the user of this service";
+                let remedy = "make it readable for the user who runs the service";
                 let what = format!("cannot read {}: {error}", path.display());
                 section.book.wrong(line, what, remedy);
                 None
@@ -54,7 +54,7 @@ pub(super) fn tls(file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
     Some(Tls { files, config, lines })
 }
 
-/// Are they what this node needs?
+/// Check that the certificates are those that this node needs.
 pub(super) fn check_tls(book: &Book, tls: &Tls, node: &str, group: &str) {
     for trouble in tls::check(&tls.config, &node_name(node, group)) {
         let line = match trouble.which {
@@ -69,7 +69,7 @@ pub(super) fn check_tls(book: &Book, tls: &Tls, node: &str, group: &str) {
 
 /// The hash of the token in a file.
 pub(super) fn token(book: &Book, line: Option<usize>, path: &Path) -> Option<[u8; 32]> {
-    let remedy = "put a long random text into it, as from `openssl rand -hex 32`";
+    let remedy = "write a long random token into it, as `openssl rand -hex 32` prints";
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {
@@ -79,7 +79,8 @@ pub(super) fn token(book: &Book, line: Option<usize>, path: &Path) -> Option<[u8
     };
     let token = text.trim();
     if token.chars().count() < TOKEN_MIN || token.contains(char::is_whitespace) {
-        let what = format!("{} holds no token of {TOKEN_MIN} characters or more", path.display());
+        let what =
+            format!("{} does not hold a token of {TOKEN_MIN} characters or more", path.display());
         book.wrong(line, what, remedy);
         return None;
     }

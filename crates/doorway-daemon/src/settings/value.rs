@@ -1,4 +1,4 @@
-//! Single values: times, permissions, patterns and tokens.
+//! Reads single values: times, permissions, patterns, tokens and addresses.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ pub(super) fn right(text: &str) -> Option<Right> {
 pub(super) const RIGHTS: [(&str, Right); 3] =
     [("acquire", Right::Acquire), ("inspect", Right::Inspect), ("break", Right::Break)];
 
-/// 64 hexadecimal digits.
+/// Read a SHA-256: 64 hexadecimal digits.
 pub(super) fn sha256(text: &str) -> Option<[u8; 32]> {
     let mut hash = [0; 32];
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -98,20 +98,20 @@ pub(super) fn sha256(text: &str) -> Option<[u8; 32]> {
     Some(hash)
 }
 
-/// A place to listen at or to dial: `host:port`.
+/// Check an address to listen at or to connect to: `host:port`.
 pub(super) fn address(text: &str) -> Result<(), String> {
     let Some((host, port)) = text.rsplit_once(':') else {
-        return Err("it names no port".to_owned());
+        return Err("it has no port".to_owned());
     };
     if host.is_empty() || host.contains(char::is_whitespace) {
-        return Err("it names no host".to_owned());
+        return Err("it has no host".to_owned());
     }
     if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
-        return Err("an IPv6 address stands in brackets".to_owned());
+        return Err("an IPv6 address needs brackets".to_owned());
     }
     match port.parse::<u16>() {
         Ok(_) => Ok(()),
-        Err(_) => Err(format!("`{port}` is no port")),
+        Err(_) => Err(format!("`{port}` is not a port")),
     }
 }
 

@@ -21,9 +21,9 @@ fn a_request_that_was_granted_gets_the_same_grant_again() {
     server.post("a", "acquire", &json!({ "request_id": "r2" })).problem(409, "not-free", "`a`");
     assert_eq!((server.service.status().grants, server.service.sessions()), (1, 1));
     let other = server.post("b", "acquire", &body);
-    other.problem(422, "invalid", "something else");
+    other.problem(422, "invalid", "a different request");
     let other = server.post("a", "acquire", &json!({ "request_id": "r1", "shared": true }));
-    other.problem(422, "invalid", "something else");
+    other.problem(422, "invalid", "a different request");
     assert!(server.release("a", &fence));
     server.post("a", "acquire", &body).problem(404, "gone", "\"r1\" was granted");
     server.acquire("a", &json!({ "request_id": "r2" }));

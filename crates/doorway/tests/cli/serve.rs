@@ -74,7 +74,7 @@ fn certificates_are_made_shown_and_never_overwritten() {
     );
     let shown = json(&format!("ca show {ca}"));
     assert_eq!(shown.as_array().map(Vec::len), Some(3));
-    assert!(refusal(&format!("ca node A --dir {ca}")).contains("no node can be called `A`"));
+    assert!(refusal(&format!("ca node A --dir {ca}")).contains("`A` cannot be the name of a node"));
     assert!(refusal(&format!("ca node b --days 0 --dir {ca}")).contains("--days"));
     assert!(refusal("ca node b --dir no/such").contains("`doorway ca init` makes one"));
     assert!(failing("ca show no/such.crt", 1).1.contains("cannot read"));
