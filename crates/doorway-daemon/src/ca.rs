@@ -83,7 +83,7 @@ pub enum CaError {
 
 /// The files of a new certificate, and what to do with them.
 #[derive(Debug, Serialize)]
-pub struct Made {
+pub struct CertificateFiles {
     /// The certificate.
     pub certificate: PathBuf,
     /// Its key, which only its owner may read.
@@ -113,7 +113,7 @@ pub struct Leaf<'a> {
 }
 
 /// Make an authority in a directory.
-pub fn init(directory: &Path, group: &str, days: u32) -> Result<Made, CaError> {
+pub fn init(directory: &Path, group: &str, days: u32) -> Result<CertificateFiles, CaError> {
     label("group", group)?;
     let (certificate, key) = (directory.join("ca.crt"), directory.join("ca.key"));
     for path in [&certificate, &key] {
@@ -136,7 +136,7 @@ pub fn init(directory: &Path, group: &str, days: u32) -> Result<Made, CaError> {
     write_new(&key, pair.serialize_pem().as_bytes(), 0o600)?;
     write_new(&certificate, made.pem().as_bytes(), 0o644)?;
     let toml = format!("group = \"{group}\"\n");
-    Ok(Made { certificate, key, names: Vec::new(), until, toml })
+    Ok(CertificateFiles { certificate, key, names: Vec::new(), until, toml })
 }
 
 /// An authority that was made before.
@@ -179,7 +179,7 @@ impl Authority {
     }
 
     /// Make the certificate of a node.
-    pub fn node(&self, leaf: &Leaf<'_>) -> Result<Made, CaError> {
+    pub fn node(&self, leaf: &Leaf<'_>) -> Result<CertificateFiles, CaError> {
         label("node", leaf.name)?;
         let uses = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let mut made = self.issue(leaf, node_name(leaf.name, &self.group), &uses)?;
@@ -195,7 +195,7 @@ impl Authority {
     }
 
     /// Make the certificate of a client.
-    pub fn client(&self, leaf: &Leaf<'_>) -> Result<Made, CaError> {
+    pub fn client(&self, leaf: &Leaf<'_>) -> Result<CertificateFiles, CaError> {
         label("client", leaf.name)?;
         let uses = [ExtendedKeyUsagePurpose::ClientAuth];
         let mut made = self.issue(leaf, client_name(leaf.name, &self.group), &uses)?;
@@ -217,7 +217,7 @@ impl Authority {
         leaf: &Leaf<'_>,
         name: String,
         uses: &[ExtendedKeyUsagePurpose],
-    ) -> Result<Made, CaError> {
+    ) -> Result<CertificateFiles, CaError> {
         let certificate = leaf.to.join(format!("{}.crt", leaf.name));
         let key = leaf.to.join(format!("{}.key", leaf.name));
         let mut names = vec![name];
@@ -257,13 +257,13 @@ impl Authority {
             write_new(&key, pair.serialize_pem().as_bytes(), 0o600)?;
             write_new(&certificate, made.pem().as_bytes(), 0o644)?;
         }
-        Ok(Made { certificate, key, names, until, toml: String::new() })
+        Ok(CertificateFiles { certificate, key, names, until, toml: String::new() })
     }
 }
 
 /// A certificate, as `doorway ca show` shows it.
 #[derive(Debug, Serialize)]
-pub struct Shown {
+pub struct CertificateSummary {
     /// The file.
     pub file: PathBuf,
     /// `authority`, `node`, `client` or `other`.
@@ -277,7 +277,7 @@ pub struct Shown {
 }
 
 /// The certificates of a file, or of all files of a directory that end in `.crt` or `.pem`.
-pub fn show(path: &Path) -> Result<Vec<Shown>, CaError> {
+pub fn show(path: &Path) -> Result<Vec<CertificateSummary>, CaError> {
     let mut files = Vec::new();
     if path.is_dir() {
         for entry in fs::read_dir(path).map_err(failed("read", path))? {
@@ -298,7 +298,7 @@ pub fn show(path: &Path) -> Result<Vec<Shown>, CaError> {
             path: file.clone(),
             error: io::Error::other(why),
         })?;
-        shown.extend(all.into_iter().map(|facts| Shown {
+        shown.extend(all.into_iter().map(|facts| CertificateSummary {
             file: file.clone(),
             kind: kind(&facts),
             until: facts.last_day(),

@@ -50,7 +50,7 @@ pub enum LedgerError {
 
 /// The contents of the ledger that the former process left.
 #[derive(Debug, Default)]
-pub struct Former {
+pub struct LedgerContents {
     /// Whether the machine has not been restarted since.
     pub same_boot: bool,
     /// Whether some of it cannot be read.
@@ -138,7 +138,11 @@ impl Ledger {
     /// Open the ledger in a directory, and read what the former process left. The directory is made
     /// if it is missing, but not its parent. `tcp` says whether clients of other machines will be
     /// served, `ttl` is the longest time to live of sessions.
-    pub fn open(directory: &Path, tcp: bool, ttl: Duration) -> Result<(Self, Former), LedgerError> {
+    pub fn open(
+        directory: &Path,
+        tcp: bool,
+        ttl: Duration,
+    ) -> Result<(Self, LedgerContents), LedgerError> {
         match fs::DirBuilder::new().mode(0o700).create(directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(failed("create", directory)(error));
@@ -285,16 +289,16 @@ fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, step)
 }
 
-fn read(bytes: &[u8], boot: &str) -> Former {
+fn read(bytes: &[u8], boot: &str) -> LedgerContents {
     let mut records = bytes.chunks(RECORD).map(decode).zip(0..);
     if bytes.is_empty() {
-        return Former::default();
+        return LedgerContents::default();
     }
     let Some((Some(Record::Marker(marker)), _)) = records.next() else {
         // Nothing is known, so the worst is assumed. Session numbers begin where no former process
         // can have got since the first release.
         let last = seconds_since_2026() << 20;
-        return Former { damaged: true, lacking: true, last, ..Former::default() };
+        return LedgerContents { damaged: true, lacking: true, last, ..LedgerContents::default() };
     };
     let Marker { boot: of, clean, tcp, lacking, ttl_ms, last } = marker;
     let same_boot = of == boot;
@@ -303,7 +307,7 @@ fn read(bytes: &[u8], boot: &str) -> Former {
     let lacking = lacking || damaged || tcp && !same_boot && !clean;
     let ttl = Duration::from_millis(ttl_ms);
     let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
-    Former { same_boot, damaged, lacking, ttl, last, records }
+    LedgerContents { same_boot, damaged, lacking, ttl, last, records }
 }
 
 /// Whether there is a record that cannot be read. An erased record has the length 0.

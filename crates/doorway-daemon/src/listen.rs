@@ -22,9 +22,9 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
 use crate::certificate::node_name;
+use crate::log_limit::LogLimit;
 use crate::native;
 use crate::principal::{Principal, Rights};
-use crate::seldom::Seldom;
 use crate::service::{Entry, Peer, Process, Service};
 use crate::settings::Settings;
 use crate::socket::Socket;
@@ -36,8 +36,8 @@ pub use bind::{Reserved, SocketFile, bind_unix, reserve};
 /// The pause after a connection could not be accepted, mostly because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
-static ACCEPT: Seldom = Seldom::new();
-static HANDSHAKE: Seldom = Seldom::new();
+static ACCEPT: LogLimit = LogLimit::new();
+static HANDSHAKE: LogLimit = LogLimit::new();
 
 /// The TLS configuration of connections over TCP. A new one applies to the next connection.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ pub type Identify = Arc<dyn Fn(Proof<'_>) -> Option<Principal> + Send + Sync>;
 
 /// Serves an HTTP connection.
 pub type HttpDoor =
-    Arc<dyn Fn(Begun, Peer) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+    Arc<dyn Fn(BufferedStream, Peer) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// What is needed to let clients in.
 #[derive(Clone, Default)]
@@ -117,7 +117,7 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// A connection whose first bytes have been read already. Reading from it returns them first.
-pub struct Begun {
+pub struct BufferedStream {
     stream: Box<dyn Stream>,
     bytes: Vec<u8>,
     taken: usize,
@@ -125,14 +125,14 @@ pub struct Begun {
     entry: Option<Entry>,
 }
 
-impl Begun {
+impl BufferedStream {
     /// Take the decision whether the connection is admitted.
     pub(crate) fn entry(&mut self) -> Option<Entry> {
         self.entry.take()
     }
 }
 
-impl AsyncRead for Begun {
+impl AsyncRead for BufferedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -150,7 +150,7 @@ impl AsyncRead for Begun {
     }
 }
 
-impl AsyncWrite for Begun {
+impl AsyncWrite for BufferedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -168,9 +168,9 @@ impl AsyncWrite for Begun {
     }
 }
 
-impl fmt::Debug for Begun {
+impl fmt::Debug for BufferedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Begun").finish_non_exhaustive()
+        f.debug_struct("BufferedStream").finish_non_exhaustive()
     }
 }
 
@@ -189,7 +189,7 @@ pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors)
                         Ok(socket) => std::future::ready(Ok((socket, peer))),
                         Err(error) => return not_accepted(&error).await,
                     };
-                    let _ = begin(&service, entry, socket, &doors, Speaks::Both).await;
+                    let _ = begin(&service, entry, socket, &doors, Protocols::Both).await;
                 });
             }
             Err(error) => not_accepted(&error).await,
@@ -199,7 +199,7 @@ pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors)
 
 /// Which protocols a listener accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
+pub enum Protocols {
     /// The framed protocol of sessions.
     Native,
     /// HTTP.
@@ -209,7 +209,7 @@ pub enum Speaks {
 }
 
 /// Accept clients over TCP, forever. Without certificates every connection fails.
-pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, speaks: Speaks) {
+pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, speaks: Protocols) {
     let doors = Arc::new(doors);
     loop {
         match listener.accept().await {
@@ -274,7 +274,7 @@ async fn begin<S>(
     entry: Entry,
     opening: impl Future<Output = io::Result<(S, Peer)>>,
     doors: &Doors,
-    speaks: Speaks,
+    speaks: Protocols,
 ) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -298,13 +298,14 @@ where
     };
     let Some((stream, peer, bytes)) = first else { return Ok(()) };
     let framed = bytes[0] == MAGIC[0];
-    if framed && speaks != Speaks::Http {
+    if framed && speaks != Protocols::Http {
         native::serve(service, entry, stream, &bytes, peer, doors).await;
     } else if !framed
-        && speaks != Speaks::Native
+        && speaks != Protocols::Native
         && let Some(http) = &doors.http
     {
-        let begun = Begun { stream: Box::new(stream), bytes, taken: 0, entry: Some(entry) };
+        let begun =
+            BufferedStream { stream: Box::new(stream), bytes, taken: 0, entry: Some(entry) };
         http(begun, peer).await;
     }
     Ok(())

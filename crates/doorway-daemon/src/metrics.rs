@@ -18,7 +18,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::service::{Counts, Service, WAITS};
-use crate::tls::{Certificates, Which};
+use crate::tls::{Certificates, TlsFile};
 
 /// The metrics of a service.
 pub(crate) struct Metrics(Registry);
@@ -26,7 +26,10 @@ pub(crate) struct Metrics(Registry);
 impl Metrics {
     pub(crate) fn new(service: &Service, certificates: Option<Arc<Certificates>>) -> Self {
         let mut registry = Registry::with_prefix("doorway");
-        registry.register_collector(Box::new(Numbers { service: service.clone(), certificates }));
+        registry.register_collector(Box::new(ServiceCollector {
+            service: service.clone(),
+            certificates,
+        }));
         Self(registry)
     }
 
@@ -38,20 +41,20 @@ impl Metrics {
     }
 }
 
-struct Numbers {
+struct ServiceCollector {
     service: Service,
     certificates: Option<Arc<Certificates>>,
 }
 
-impl fmt::Debug for Numbers {
+impl fmt::Debug for ServiceCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Numbers").finish_non_exhaustive()
+        f.debug_struct("ServiceCollector").finish_non_exhaustive()
     }
 }
 
-impl Collector for Numbers {
+impl Collector for ServiceCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut page = Page(encoder);
+        let mut page = MetricsWriter(encoder);
         self.sessions(&mut page)?;
         let node = self.service.node().counters();
         algorithms(&mut page, &node)?;
@@ -60,8 +63,8 @@ impl Collector for Numbers {
     }
 }
 
-impl Numbers {
-    fn sessions(&self, page: &mut Page<'_>) -> fmt::Result {
+impl ServiceCollector {
+    fn sessions(&self, page: &mut MetricsWriter<'_>) -> fmt::Result {
         let status = self.service.status();
         let counts = &self.service.0.counts;
         let info = [
@@ -91,10 +94,10 @@ impl Numbers {
         waits(page, counts, status.grants)
     }
 
-    fn certificates(&self, page: &mut Page<'_>) -> fmt::Result {
+    fn certificates(&self, page: &mut MetricsWriter<'_>) -> fmt::Result {
         let ends = self.certificates.as_ref().map(|certificates| certificates.ends());
         let ends = ends.iter().flatten().map(|end| {
-            let which = if end.which == Which::Ca { "authority" } else { "node" };
+            let which = if end.which == TlsFile::Ca { "authority" } else { "node" };
             ([("certificate", which)], end.at.unix_timestamp().try_into().unwrap_or(0))
         });
         let name = "certificate_expiry_timestamp_seconds";
@@ -103,7 +106,7 @@ impl Numbers {
 }
 
 /// The histogram of waiting times. Grants without waiting count in the first bucket.
-fn waits(page: &mut Page<'_>, counts: &Counts, grants: u64) -> fmt::Result {
+fn waits(page: &mut MetricsWriter<'_>, counts: &Counts, grants: u64) -> fmt::Result {
     let mut spans: Vec<u64> = counts.waited.iter().map(read).collect();
     let waited: u64 = spans.iter().sum();
     spans[0] += grants.saturating_sub(waited);
@@ -117,7 +120,7 @@ fn waits(page: &mut Page<'_>, counts: &Counts, grants: u64) -> fmt::Result {
 }
 
 /// The messages of each algorithm, summed over all rules that use it.
-fn algorithms(page: &mut Page<'_>, node: &NodeCounters) -> fmt::Result {
+fn algorithms(page: &mut MetricsWriter<'_>, node: &NodeCounters) -> fmt::Result {
     let mut all: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
     for rule in &node.rules {
         let sums = all.entry(rule.algorithm).or_default();
@@ -134,7 +137,7 @@ fn algorithms(page: &mut Page<'_>, node: &NodeCounters) -> fmt::Result {
     page.counters("message_bytes_sent", "Bytes of the messages that the algorithm sent.", one(2))
 }
 
-fn links(page: &mut Page<'_>, node: &NodeCounters) -> fmt::Result {
+fn links(page: &mut MetricsWriter<'_>, node: &NodeCounters) -> fmt::Result {
     let all = |number: fn(&doorway_node::net::LinkReport) -> u64| {
         node.links.iter().map(move |(peer, link)| ([("peer", peer.as_str())], number(link)))
     };
@@ -163,9 +166,9 @@ fn links(page: &mut Page<'_>, node: &NodeCounters) -> fmt::Result {
 }
 
 /// Writes single metrics.
-struct Page<'a>(DescriptorEncoder<'a>);
+struct MetricsWriter<'a>(DescriptorEncoder<'a>);
 
-impl Page<'_> {
+impl MetricsWriter<'_> {
     fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         let gauge = ConstGauge::new(value);
         gauge.encode(self.0.encode_descriptor(name, help, None, MetricType::Gauge)?)

@@ -16,8 +16,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::listen::Doors;
+use crate::log_limit::LogLimit;
 use crate::principal::Principal;
-use crate::seldom::Seldom;
 use crate::service::outbox::{Found, Outbox};
 use crate::service::{Connected, Entry, Peer, Service, Session, refusal, stopping};
 use requests::Requests;
@@ -40,8 +40,8 @@ const TURN: usize = 128;
 const REPORT: usize = 16;
 
 /// Limits the lines in the log about misbehaving clients.
-static GARBAGE: Seldom = Seldom::new();
-static SLOW: Seldom = Seldom::new();
+static GARBAGE: LogLimit = LogLimit::new();
+static SLOW: LogLimit = LogLimit::new();
 
 /// A connection.
 struct Wire<S> {

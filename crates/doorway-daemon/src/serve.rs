@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::directory::{self, take_private};
-use crate::ledger::{Former, Ledger, LedgerError, seconds_since_2026};
-use crate::listen::{Doors, Reserved, Speaks, accept_tcp, accept_unix, bind_unix, reserve};
+use crate::ledger::{Ledger, LedgerContents, LedgerError, seconds_since_2026};
+use crate::listen::{Doors, Protocols, Reserved, accept_tcp, accept_unix, bind_unix, reserve};
 use crate::service::{Service, TURNED};
 use crate::settings::{Settings, Socket};
 use crate::tls::ReloadError;
@@ -109,7 +109,8 @@ pub async fn run(
         (None, _) => (None, None),
     };
     let mut listeners = Vec::new();
-    for (address, speaks) in [(&settings.sessions, Speaks::Native), (&settings.http, Speaks::Http)]
+    for (address, speaks) in
+        [(&settings.sessions, Protocols::Native), (&settings.http, Protocols::Http)]
     {
         if let Some(address) = address {
             listeners.push((listen_tcp(address).await?, speaks));
@@ -248,7 +249,7 @@ async fn listen_tcp(address: &str) -> Result<TcpListener, ServeError> {
 }
 
 /// Open the ledger of the directory. A process that was killed may take a moment to let go of it.
-async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeError> {
+async fn ledger(settings: &Settings) -> Result<Option<(Ledger, LedgerContents)>, ServeError> {
     let Some(directory) = &settings.node.data else { return Ok(None) };
     let tcp = settings.sessions.is_some() || settings.http.is_some();
     let mut waited = Duration::ZERO;

@@ -30,7 +30,7 @@ const REMIND: Duration = Duration::from_hours(24);
 
 /// One of the three files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum TlsFile {
     /// The authority.
     Ca,
     /// The certificate of this node.
@@ -42,9 +42,9 @@ pub enum Which {
 /// Something that is wrong with one of the files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {remedy}")]
-pub struct Trouble {
+pub struct TlsProblem {
     /// The file.
-    pub which: Which,
+    pub which: TlsFile,
     /// What is wrong.
     pub what: String,
     /// What to do.
@@ -53,39 +53,39 @@ pub struct Trouble {
 
 /// Check that a node can use these certificates under this name, and that other nodes accept them.
 /// Returns everything that is wrong.
-pub fn check(tls: &TlsConfig, name: &str) -> Vec<Trouble> {
+pub fn check(tls: &TlsConfig, name: &str) -> Vec<TlsProblem> {
     let mut troubles = Vec::new();
     let mut wrong = |which, what: String, remedy: &str| {
-        troubles.push(Trouble { which, what, remedy: remedy.to_owned() });
+        troubles.push(TlsProblem { which, what, remedy: remedy.to_owned() });
     };
     let roots = match roots(&tls.ca) {
         Ok(roots) => Some(roots),
         Err(what) => {
-            wrong(Which::Ca, what, "it has to be the ca.crt that `doorway ca init` made");
+            wrong(TlsFile::Ca, what, "it has to be the ca.crt that `doorway ca init` made");
             None
         }
     };
     let chain = certificates(&tls.certificate);
     if let Err(what) = &chain {
-        wrong(Which::Certificate, what.clone(), "`doorway ca node` makes one");
+        wrong(TlsFile::Certificate, what.clone(), "`doorway ca node` makes one");
     }
     if let (Some(roots), Ok(chain)) = (roots, &chain)
         && let Err(error) = verify(roots, chain, name)
     {
         let (what, remedy) = told(&error, chain, name);
-        wrong(Which::Certificate, what, &remedy);
+        wrong(TlsFile::Certificate, what, &remedy);
     }
     match PrivateKeyDer::from_pem_slice(&tls.key) {
         Err(error) => {
             let what = format!("it holds no key: {error}");
-            wrong(Which::Key, what, "`doorway ca node` makes one beside the certificate");
+            wrong(TlsFile::Key, what, "`doorway ca node` makes one beside the certificate");
         }
         Ok(key) => {
             if let Ok(chain) = chain
                 && let Err(error) = CertifiedKey::from_der(chain, key, &ring::default_provider())
             {
                 let what = format!("it is not the key of the certificate: {error}");
-                wrong(Which::Key, what, "use the two files that were made together");
+                wrong(TlsFile::Key, what, "use the two files that were made together");
             }
         }
     }
@@ -186,21 +186,21 @@ pub fn ending(tls: &TlsConfig, now: OffsetDateTime) -> Vec<String> {
 
 impl TlsFiles {
     /// Read the three files.
-    pub fn read(&self) -> Result<TlsConfig, (Which, io::Error)> {
+    pub fn read(&self) -> Result<TlsConfig, (TlsFile, io::Error)> {
         let read = |which, path: &Path| fs::read(path).map_err(|error| (which, error));
         Ok(TlsConfig {
-            ca: read(Which::Ca, &self.ca)?,
-            certificate: read(Which::Certificate, &self.certificate)?,
-            key: read(Which::Key, &self.key)?,
+            ca: read(TlsFile::Ca, &self.ca)?,
+            certificate: read(TlsFile::Certificate, &self.certificate)?,
+            key: read(TlsFile::Key, &self.key)?,
         })
     }
 
     /// The path of one of the files.
-    pub fn path(&self, which: Which) -> &PathBuf {
+    pub fn path(&self, which: TlsFile) -> &PathBuf {
         match which {
-            Which::Ca => &self.ca,
-            Which::Certificate => &self.certificate,
-            Which::Key => &self.key,
+            TlsFile::Ca => &self.ca,
+            TlsFile::Certificate => &self.certificate,
+            TlsFile::Key => &self.key,
         }
     }
 
@@ -229,7 +229,7 @@ pub struct Certificates {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// The file of the certificate.
-    pub which: Which,
+    pub which: TlsFile,
     /// The time at which it ends.
     pub at: OffsetDateTime,
 }
@@ -247,11 +247,11 @@ pub enum ReloadError {
     },
     /// The contents of a file cannot be used.
     #[error("{}: {trouble}", path.display())]
-    Trouble {
+    TlsProblem {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        trouble: Trouble,
+        trouble: TlsProblem,
     },
     /// The TLS library refuses them.
     #[error("cannot use the certificates: {0}")]
@@ -350,11 +350,12 @@ impl Certificates {
 }
 
 fn ends(tls: &TlsConfig) -> Vec<End> {
-    let end = |(which, pem): (Which, &[u8])| {
+    let end = |(which, pem): (TlsFile, &[u8])| {
         let all = Facts::all(pem).ok()?;
         all.iter().map(|facts| facts.until).min().map(|at| End { which, at })
     };
-    let files: [(Which, &[u8]); 2] = [(Which::Certificate, &tls.certificate), (Which::Ca, &tls.ca)];
+    let files: [(TlsFile, &[u8]); 2] =
+        [(TlsFile::Certificate, &tls.certificate), (TlsFile::Ca, &tls.ca)];
     files.into_iter().filter_map(end).collect()
 }
 
@@ -366,7 +367,7 @@ fn checked(files: &TlsFiles, name: &str) -> Result<TlsConfig, ReloadError> {
     match check(&tls, name).into_iter().next() {
         None => Ok(tls),
         Some(trouble) => {
-            Err(ReloadError::Trouble { path: files.path(trouble.which).clone(), trouble })
+            Err(ReloadError::TlsProblem { path: files.path(trouble.which).clone(), trouble })
         }
     }
 }

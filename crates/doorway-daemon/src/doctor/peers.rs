@@ -218,7 +218,7 @@ fn client(tls: &TlsConfig, seen: &Arc<Mutex<Option<Facts>>>) -> Result<Arc<Clien
     }
     let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
     let inner = inner.build().map_err(|error| told(&error))?;
-    let looking = Arc::new(Looking { inner, seen: Arc::clone(seen) });
+    let looking = Arc::new(RememberingVerifier { inner, seen: Arc::clone(seen) });
     let key = PrivateKeyDer::from_pem_slice(&tls.key).map_err(|error| told(&error))?;
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
@@ -232,12 +232,12 @@ fn client(tls: &TlsConfig, seen: &Arc<Mutex<Option<Facts>>>) -> Result<Arc<Clien
 
 /// A verifier that verifies as usual and remembers the certificate.
 #[derive(Debug)]
-struct Looking {
+struct RememberingVerifier {
     inner: Arc<WebPkiServerVerifier>,
     seen: Arc<Mutex<Option<Facts>>>,
 }
 
-impl ServerCertVerifier for Looking {
+impl ServerCertVerifier for RememberingVerifier {
     fn verify_server_cert(
         &self,
         own: &CertificateDer<'_>,

@@ -21,8 +21,8 @@ use utoipa_axum::routes;
 use super::gate::{self, Gate};
 use super::leases::Leases;
 use super::problem::{Kind, Problem};
-use super::words::{Missed, News};
-use super::{body, events, locks, node};
+use super::schemas::{GrantEvent, MissedEvents};
+use super::{events, extract, locks, node};
 use crate::listen::Doors;
 use crate::metrics::Metrics;
 use crate::service::Service;
@@ -66,7 +66,7 @@ pub(crate) fn router(service: &Service, settings: &Settings, doors: &Doors) -> R
         .route("/openapi.json", get(serve))
         .method_not_allowed_fallback(no_such_method)
         .fallback(no_such_path)
-        .layer(DefaultBodyLimit::max(body::MOST))
+        .layer(DefaultBodyLimit::max(extract::MOST))
         .layer(from_fn_with_state(api.clone(), gate::pass))
         .with_state(api)
 }
@@ -129,7 +129,7 @@ async fn no_such_method() -> Problem {
         description = "Locks for programs on one machine and on several. In a path the name of a \
                        lock is percent-encoded, a `/` in it as `%2F`."
     ),
-    components(schemas(Problem, News, Missed)),
+    components(schemas(Problem, GrantEvent, MissedEvents)),
     security((), ("token" = [])),
     modifiers(&Token),
 )]

@@ -12,10 +12,10 @@ use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::api::{Api, Problems};
-use super::body::Asked;
+use super::extract::UrlQuery;
 use super::gate::Caller;
 use super::problem::Problem;
-use super::words::{Heard, Missed, News};
+use super::schemas::{EventsQuery, GrantEvent, MissedEvents};
 use crate::principal::{Principal, Right};
 use crate::service::{self, EventKind, Listener};
 
@@ -29,7 +29,7 @@ const QUIET: Duration = Duration::from_secs(15);
 /// `missed` with their number. Only locks that the client may inspect are reported.
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "events", tag = "locks",
-    params(Heard),
+    params(EventsQuery),
     responses(
         (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String),
         Problems,
@@ -38,32 +38,34 @@ const QUIET: Duration = Duration::from_secs(15);
 pub(crate) async fn events(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
-    Asked(query): Asked<Heard>,
+    UrlQuery(query): UrlQuery<EventsQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let listener = api.service.listen(&caller.principal)?;
-    let ear = Ear { listener, principal: caller.principal, lock: query.lock };
-    let stream = unfold(ear, |mut ear| async {
-        let event = ear.next().await?;
-        Some((Ok(event), ear))
+    let events = EventStream { listener, principal: caller.principal, lock: query.lock };
+    let stream = unfold(events, |mut events| async {
+        let event = events.next().await?;
+        Some((Ok(event), events))
     });
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(QUIET)))
 }
 
 /// One stream of events.
-struct Ear {
+struct EventStream {
     listener: Listener,
     principal: Arc<Principal>,
     lock: Option<String>,
 }
 
-impl Ear {
+impl EventStream {
     /// The next event; `None` if the service has stopped.
     async fn next(&mut self) -> Option<Event> {
         loop {
             match self.listener.events.recv().await {
                 Ok(event) if self.wants(&event.lock) => return Some(told(&event)),
                 Ok(_) => {}
-                Err(RecvError::Lagged(missed)) => return Some(line("missed", &Missed { missed })),
+                Err(RecvError::Lagged(missed)) => {
+                    return Some(line("missed", &MissedEvents { missed }));
+                }
                 Err(RecvError::Closed) => return None,
             }
         }
@@ -81,7 +83,7 @@ impl Ear {
 
 fn told(event: &service::Event) -> Event {
     let at = event.at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let news = News {
+    let news = GrantEvent {
         lock: event.lock.to_string(),
         fence: event.fence,
         session: event.session.0,

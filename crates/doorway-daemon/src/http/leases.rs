@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::gate::Caller;
 use super::problem::{Kind, Problem};
-use super::words::Acquire;
+use super::schemas::AcquireRequest;
 use crate::clock::Moment;
 use crate::service::{Peer, Service, Session, Standing};
 
@@ -33,12 +33,12 @@ type Key = (String, String);
 /// All requests that have a `request_id`.
 pub(crate) struct Leases {
     service: Service,
-    known: Mutex<HashMap<Key, Known, std::hash::RandomState>>,
+    known: Mutex<HashMap<Key, RememberedRequest, std::hash::RandomState>>,
 }
 
 /// A request that may be repeated.
-struct Known {
-    made: Arc<Made>,
+struct RememberedRequest {
+    made: Arc<LeaseRequest>,
     /// Its client has withdrawn it.
     withdrawn: bool,
     /// When its lease was found to have ended.
@@ -46,7 +46,7 @@ struct Known {
 }
 
 /// A request with its lease.
-pub(crate) struct Made {
+pub(crate) struct LeaseRequest {
     pub(crate) session: Arc<Session>,
     /// Its number in that session.
     pub(crate) number: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Made {
     key: Option<Key>,
 }
 
-impl Made {
+impl LeaseRequest {
     /// The request as the service understands it.
     pub(crate) fn ask(&self, wait: Wait) -> Ask {
         Ask { lock: self.lock.clone(), mode: self.mode, permits: self.permits, wait }
@@ -77,7 +77,7 @@ impl Made {
         self.standing() == Standing::Waiting
     }
 
-    fn is_same(&self, lock: &Name, body: &Acquire) -> bool {
+    fn is_same(&self, lock: &Name, body: &AcquireRequest) -> bool {
         self.lock == *lock && self.mode == mode(body) && self.permits == body.permits
     }
 }
@@ -94,8 +94,8 @@ impl Leases {
         &self,
         caller: &Caller,
         lock: &Name,
-        body: &Acquire,
-    ) -> Result<Arc<Made>, Problem> {
+        body: &AcquireRequest,
+    ) -> Result<Arc<LeaseRequest>, Problem> {
         let Some(id) = &body.request_id else {
             return Ok(Arc::new(self.make(caller, lock, body, None)?));
         };
@@ -129,7 +129,7 @@ impl Leases {
             known.retain(|_, known| !known.made.session.is_over());
         }
         let made = match self.service.lease_of(&caller.principal, lock, number(&key, lock)) {
-            Some(session) => Arc::new(Made {
+            Some(session) => Arc::new(LeaseRequest {
                 session,
                 number: number(&key, lock),
                 lock: lock.clone(),
@@ -139,7 +139,10 @@ impl Leases {
             }),
             None => Arc::new(self.make(caller, lock, body, Some(key.clone()))?),
         };
-        known.insert(key, Known { made: Arc::clone(&made), withdrawn: false, ended: None });
+        known.insert(
+            key,
+            RememberedRequest { made: Arc::clone(&made), withdrawn: false, ended: None },
+        );
         Ok(made)
     }
 
@@ -147,24 +150,24 @@ impl Leases {
         &self,
         caller: &Caller,
         lock: &Name,
-        body: &Acquire,
+        body: &AcquireRequest,
         key: Option<Key>,
-    ) -> Result<Made, Refusal> {
+    ) -> Result<LeaseRequest, Refusal> {
         let mut peer = Peer { principal: None, process: None, remote: caller.remote };
         let who = WhoAmI { label: body.label.clone(), ..WhoAmI::default() };
         let session =
             self.service.open(&mut peer, &caller.principal, &who, body.ttl_ms, Life::Lease)?;
         let number = key.as_ref().map_or(1, |key| number(key, lock));
         let (lock, mode, permits) = (lock.clone(), mode(body), body.permits);
-        Ok(Made { session, number, lock, mode, permits, key })
+        Ok(LeaseRequest { session, number, lock, mode, permits, key })
     }
 
     /// End the lease of a request that was refused, unless it waits or holds something after all.
-    pub(crate) fn drop_idle(&self, made: &Made) {
+    pub(crate) fn drop_idle(&self, made: &LeaseRequest) {
         self.service.0.end_if_idle(&made.session);
         let Some(key) = &made.key else { return };
         let mut known = self.known.lock();
-        let same = |known: &Known| Arc::ptr_eq(&known.made.session, &made.session);
+        let same = |known: &RememberedRequest| Arc::ptr_eq(&known.made.session, &made.session);
         let granted = Service::was_granted(&made.session, made.number).is_some();
         if known.get(key).is_some_and(same) && made.session.is_over() && !granted {
             known.remove(key);
@@ -172,7 +175,7 @@ impl Leases {
     }
 
     /// End a request, whatever its state. True if it was still waiting or held the lock.
-    pub(crate) fn withdraw(&self, made: &Made) -> bool {
+    pub(crate) fn withdraw(&self, made: &LeaseRequest) -> bool {
         let waits = made.is_waiting();
         let held = self.service.withdraw(&made.session, made.number).is_ok();
         self.service.0.end_if_idle(&made.session);
@@ -230,13 +233,13 @@ async fn forget(leases: Weak<Leases>) {
 }
 
 /// Whether the lease of a request ended before it was granted anything, so that a new lease may help.
-pub(crate) fn is_worn_out(made: &Made, refusal: &Refusal) -> bool {
+pub(crate) fn ended_unused(made: &LeaseRequest, refusal: &Refusal) -> bool {
     refusal.code == Code::Gone
         && made.session.is_over()
         && Service::was_granted(&made.session, made.number).is_none()
 }
 
-fn mode(body: &Acquire) -> Mode {
+fn mode(body: &AcquireRequest) -> Mode {
     if body.shared { Mode::Shared } else { Mode::Exclusive }
 }
 

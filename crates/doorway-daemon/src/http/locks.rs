@@ -8,12 +8,13 @@ use doorway_protocol::{Fence, LockReport, Locks, Name, Refusal, Wait};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::api::{Api, Problems};
-use super::body::{Asked, Json, Lock};
+use super::extract::{Json, Lock, UrlQuery};
 use super::gate::Caller;
-use super::leases::{Made, is_worn_out};
+use super::leases::{LeaseRequest, ended_unused};
 use super::problem::{Kind, Problem};
-use super::words::{
-    Acquire, Broken, LONGEST_MS, Lease, Listed, Named, Released, Renew, Which, Withdraw, Withdrawn,
+use super::schemas::{
+    AcquireRequest, BreakResponse, FenceRequest, LONGEST_MS, Lease, ListQuery, LockPath,
+    ReleaseResponse, RenewRequest, WithdrawRequest, WithdrawResponse,
 };
 use crate::clock::ms;
 use crate::service::{Session, Standing};
@@ -33,15 +34,15 @@ type Answer<T> = Result<axum::Json<T>, Problem>;
 /// disconnects keeps its place in the queue for `ttl_ms` and finds it again by its `request_id`.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/acquire", operation_id = "acquire", tag = "locks",
-    params(Which),
-    request_body = Acquire,
+    params(LockPath),
+    request_body = AcquireRequest,
     responses((status = 200, description = "The lock is held.", body = Lease), Problems),
 )]
 pub(crate) async fn acquire(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Acquire>,
+    Json(body): Json<AcquireRequest>,
 ) -> Answer<Lease> {
     if body.wait_ms > LONGEST_MS {
         let text = format!(
@@ -62,7 +63,7 @@ pub(crate) async fn acquire(
                 leaving.done = true;
                 return Ok(lease(&lock, fence, &made.session));
             }
-            Some(Err(refusal)) if tries > 0 && is_worn_out(&made, &refusal) => {}
+            Some(Err(refusal)) if tries > 0 && ended_unused(&made, &refusal) => {}
             Some(Err(refusal)) => {
                 api.leases.drop_idle(&made);
                 return Err(refusal.into());
@@ -79,7 +80,7 @@ pub(crate) async fn acquire(
 /// Withdraws a request without a `request_id` when its client disconnects: nobody could find it again.
 struct Leaving<'a> {
     api: &'a Api,
-    made: &'a Made,
+    made: &'a LeaseRequest,
     done: bool,
 }
 
@@ -94,7 +95,7 @@ impl Drop for Leaving<'_> {
 /// Wait for the answer; `None` if it does not come in time.
 async fn wait(
     api: &Api,
-    made: &Made,
+    made: &LeaseRequest,
     patient: bool,
     until: Instant,
 ) -> Option<Result<Fence, Refusal>> {
@@ -116,7 +117,7 @@ async fn wait(
 
 /// The answer to a request that was not granted in time. One that can be repeated keeps its place in
 /// the queue for a while.
-fn not_in_time(api: &Api, made: &Made, patient: bool, standing: Standing) -> Problem {
+fn not_in_time(api: &Api, made: &LeaseRequest, patient: bool, standing: Standing) -> Problem {
     let lock = &made.lock;
     if !made.may_come_again() || standing != Standing::Waiting {
         // Only the lease of this request: a copy of it may arrive at this moment.
@@ -152,15 +153,15 @@ fn lease(lock: &Name, fence: Fence, session: &Session) -> axum::Json<Lease> {
 /// lock protects.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/renew", operation_id = "renew", tag = "locks",
-    params(Which),
-    request_body = Renew,
+    params(LockPath),
+    request_body = RenewRequest,
     responses((status = 200, description = "The lock is still held.", body = Lease), Problems),
 )]
 pub(crate) async fn renew(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Renew>,
+    Json(body): Json<RenewRequest>,
 ) -> Answer<Lease> {
     let ttl = body.ttl_ms.map(|ttl| Duration::from_millis(ttl.into()));
     let session = api.service.renew_for(&caller.principal, &lock, body.fence, ttl)?;
@@ -172,18 +173,21 @@ pub(crate) async fn renew(
 /// This may be repeated any number of times, and never releases a grant with another fence.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/release", operation_id = "release", tag = "locks",
-    params(Which),
-    request_body = Named,
-    responses((status = 200, description = "The grant is not held any more.", body = Released), Problems),
+    params(LockPath),
+    request_body = FenceRequest,
+    responses(
+        (status = 200, description = "The grant is not held any more.", body = ReleaseResponse),
+        Problems,
+    ),
 )]
 pub(crate) async fn release(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Named>,
-) -> Answer<Released> {
+    Json(body): Json<FenceRequest>,
+) -> Answer<ReleaseResponse> {
     let released = api.service.release_loose(&caller.principal, &lock, body.fence);
-    Ok(axum::Json(Released { released }))
+    Ok(axum::Json(ReleaseResponse { released }))
 }
 
 /// Withdraw a request.
@@ -191,18 +195,21 @@ pub(crate) async fn release(
 /// The request leaves the queue, or releases the lock if it was granted.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/withdraw", operation_id = "withdraw", tag = "locks",
-    params(Which),
-    request_body = Withdraw,
-    responses((status = 200, description = "The request does not wait and holds nothing.", body = Withdrawn), Problems),
+    params(LockPath),
+    request_body = WithdrawRequest,
+    responses(
+        (status = 200, description = "The request does not wait and holds nothing.", body = WithdrawResponse),
+        Problems,
+    ),
 )]
 pub(crate) async fn withdraw(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Withdraw>,
-) -> Answer<Withdrawn> {
+    Json(body): Json<WithdrawRequest>,
+) -> Answer<WithdrawResponse> {
     let withdrawn = api.leases.withdraw_id(&caller, &lock, &body.request_id)?;
-    Ok(axum::Json(Withdrawn { withdrawn }))
+    Ok(axum::Json(WithdrawResponse { withdrawn }))
 }
 
 /// Take a lock from its holder.
@@ -211,18 +218,21 @@ pub(crate) async fn withdraw(
 /// holds the lock now.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/break", operation_id = "break", tag = "locks",
-    params(Which),
-    request_body = Named,
-    responses((status = 200, description = "The lock was taken from its holder.", body = Broken), Problems),
+    params(LockPath),
+    request_body = FenceRequest,
+    responses(
+        (status = 200, description = "The lock was taken from its holder.", body = BreakResponse),
+        Problems,
+    ),
 )]
 pub(crate) async fn break_lock(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Named>,
-) -> Answer<Broken> {
+    Json(body): Json<FenceRequest>,
+) -> Answer<BreakResponse> {
     api.service.break_lock(&caller.principal, &lock, body.fence).await?;
-    Ok(axum::Json(Broken { broken: true }))
+    Ok(axum::Json(BreakResponse { broken: true }))
 }
 
 /// Get the state of one lock.
@@ -231,7 +241,7 @@ pub(crate) async fn break_lock(
 /// answer.
 #[utoipa::path(
     get, path = "/v1/locks/{name}", operation_id = "inspect", tag = "locks",
-    params(Which),
+    params(LockPath),
     responses((status = 200, description = "The state of the lock.", body = LockReport), Problems),
 )]
 pub(crate) async fn inspect(
@@ -248,13 +258,13 @@ pub(crate) async fn inspect(
 /// inspect.
 #[utoipa::path(
     get, path = "/v1/locks", operation_id = "list", tag = "locks",
-    params(Listed),
+    params(ListQuery),
     responses((status = 200, description = "A page of locks.", body = Locks), Problems),
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
-    Asked(query): Asked<Listed>,
+    UrlQuery(query): UrlQuery<ListQuery>,
 ) -> Answer<Locks> {
     let after = match query.after.as_str() {
         "" => None,

@@ -6,14 +6,14 @@
 //! no token. Over TCP every client needs a token or a certificate: see `gate`.
 
 mod api;
-mod body;
 mod events;
+mod extract;
 mod gate;
 mod leases;
 mod locks;
 mod node;
 mod problem;
-mod words;
+mod schemas;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
-use crate::listen::{Begun, Doors, HttpDoor};
+use crate::listen::{BufferedStream, Doors, HttpDoor};
+use crate::log_limit::LogLimit;
 use crate::principal::Principal;
-use crate::seldom::Seldom;
 use crate::service::{Connected, Peer, Service};
 use crate::settings::Settings;
 
@@ -44,7 +44,7 @@ const HEAD_BYTES: usize = 1 << 16;
 /// How long a connection may go on writing responses when the service stops.
 const LAST_WORDS: Duration = Duration::from_millis(400);
 
-static TROUBLE: Seldom = Seldom::new();
+static TROUBLE: LogLimit = LogLimit::new();
 
 /// A connection, and the client that it belongs to as far as the connection proves it.
 struct Connection {
@@ -65,7 +65,7 @@ pub fn document() -> String {
     api::document()
 }
 
-async fn serve(router: Router, mut stream: Begun, peer: Peer) {
+async fn serve(router: Router, mut stream: BufferedStream, peer: Peer) {
     let connected = match stream.entry() {
         Some(Ok(connected)) => connected,
         Some(Err(turned)) => return refuse(stream, turned.refusal.clone().into()).await,
@@ -100,7 +100,7 @@ async fn serve(router: Router, mut stream: Begun, peer: Peer) {
 }
 
 /// Refuse a whole connection.
-async fn refuse(mut stream: Begun, problem: problem::Problem) {
+async fn refuse(mut stream: BufferedStream, problem: problem::Problem) {
     let body = problem.body();
     let head = format!(
         "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\

@@ -8,7 +8,7 @@ use doorway_protocol::NodeStatus;
 use super::api::{Api, Problems};
 use super::gate::Caller;
 use super::problem::{Kind, Problem};
-use super::words::Health;
+use super::schemas::Health;
 
 /// The content type of the metrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use doorway_node::locks::{RuleError, served};
 use doorway_node::{Config, ConfigError, Mistake};
 
-use super::document::Book;
+use super::document::Diagnostics;
 use super::table::nearest;
 
 /// The lines of the parts of a node's configuration.
@@ -38,7 +38,7 @@ impl Lines {
 }
 
 /// Check the node's part of the settings.
-pub(super) fn node(book: &Book, config: &Config, lines: &Lines) {
+pub(super) fn node(diagnostics: &Diagnostics, config: &Config, lines: &Lines) {
     let Err(ConfigError(mistakes)) = config.validate() else { return };
     // If two rules have the same pattern, the second mistake is that of the second rule.
     let mut seen: Vec<&str> = Vec::new();
@@ -47,14 +47,14 @@ pub(super) fn node(book: &Book, config: &Config, lines: &Lines) {
             Mistake::BadRule { pattern, .. } => {
                 let nth = seen.iter().filter(|other| **other == pattern).count();
                 seen.push(pattern);
-                one(book, config, lines, mistake, nth);
+                one(diagnostics, config, lines, mistake, nth);
             }
-            _ => one(book, config, lines, mistake, 0),
+            _ => one(diagnostics, config, lines, mistake, 0),
         }
     }
 }
 
-fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usize) {
+fn one(diagnostics: &Diagnostics, config: &Config, lines: &Lines, mistake: &Mistake, nth: usize) {
     let what = mistake.to_string();
     let (what, remedy) = match what.split_once("; ") {
         Some((what, remedy)) => (what.to_owned(), remedy.to_owned()),
@@ -64,14 +64,20 @@ fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usiz
     match mistake {
         Mistake::BadLabel { what: "group", name } => {
             let remedy = "use 1 to 63 of a-z, 0-9 and, between others, `-`";
-            book.wrong(lines.group, format!("`{name}` cannot be the name of a group"), remedy);
+            diagnostics.wrong(
+                lines.group,
+                format!("`{name}` cannot be the name of a group"),
+                remedy,
+            );
         }
         Mistake::BadLabel { name, .. } => {
             let remedy = "use 1 to 63 of a-z, 0-9 and, between others, `-`";
             let line = lines.member(name, 0).or(lines.node);
-            book.wrong(line, format!("`{name}` cannot be the name of a node"), remedy);
+            diagnostics.wrong(line, format!("`{name}` cannot be the name of a node"), remedy);
         }
-        Mistake::Twice(name) => book.wrong(lines.member(name, 1), what, "remove one of the two"),
+        Mistake::Twice(name) => {
+            diagnostics.wrong(lines.member(name, 1), what, "remove one of the two")
+        }
         Mistake::NotAMember(name) => {
             let names: BTreeSet<&str> =
                 config.members.iter().map(|member| member.name.as_str()).collect();
@@ -86,12 +92,12 @@ fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usiz
                 Some(_) => format!("`{name}` is not among the members"),
                 None => "the file does not say which of the members this node is".to_owned(),
             };
-            book.wrong(lines.node.or(first_member), what, remedy);
+            diagnostics.wrong(lines.node.or(first_member), what, remedy);
         }
         Mistake::BadPattern { pattern, reason } => {
             let what = format!("`{pattern}` matches no names: {reason}");
             let remedy = "write a whole name, or a prefix followed by `*`";
-            book.wrong(lock(lines, pattern, 0).and_then(|lock| lock.line), what, remedy);
+            diagnostics.wrong(lock(lines, pattern, 0).and_then(|lock| lock.line), what, remedy);
         }
         Mistake::BadRule { pattern, error } => {
             let lock = lock(lines, pattern, nth);
@@ -101,25 +107,29 @@ fn one(book: &Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usiz
             let line = lock.map_or(lines.algorithm, |lock| lock.line);
             let what = lock.map_or_else(|| error.to_string(), |_| what);
             let what = what.split_once("; ").map_or(what.as_str(), |(what, _)| what);
-            book.wrong(line, what, rule_remedy(error, remedy));
+            diagnostics.wrong(line, what, rule_remedy(error, remedy));
         }
         // If there is a [tls], its own mistakes are reported.
         Mistake::NoCertificates if lines.tls => {}
         Mistake::NoCertificates => {
             let remedy = "add [tls] with `ca`, `certificate` and `key`; `doorway ca` makes them";
-            book.wrong(first_member, "a node with peers needs certificates", remedy);
+            diagnostics.wrong(first_member, "a node with peers needs certificates", remedy);
         }
         Mistake::NoData => {
             let what = "a node with peers needs a directory that survives restarts";
-            book.wrong(first_member, what, "add data = \"/var/lib/doorway\"");
+            diagnostics.wrong(first_member, what, "add data = \"/var/lib/doorway\"");
         }
-        Mistake::Zero(_) => book.wrong(None, what, "write a number from 1"),
+        Mistake::Zero(_) => diagnostics.wrong(None, what, "write a number from 1"),
         Mistake::Impatient => {
             let remedy = "make `silence` several times as long as `heartbeat`";
-            book.wrong(lines.links, "a link would be given up before its first heartbeat", remedy);
+            diagnostics.wrong(
+                lines.links,
+                "a link would be given up before its first heartbeat",
+                remedy,
+            );
         }
         // A kind of mistake that was added to the node later.
-        _ => book.wrong(None, what, remedy),
+        _ => diagnostics.wrong(None, what, remedy),
     }
 }
 

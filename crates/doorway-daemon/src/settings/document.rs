@@ -13,7 +13,7 @@ use super::value;
 
 /// Collects the mistakes of a text.
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct Diagnostics {
     /// Where each line begins.
     begins: Vec<usize>,
     mistakes: RefCell<Vec<Mistake>>,
@@ -21,12 +21,12 @@ pub(super) struct Book {
 
 /// A value and its line; a default has none.
 #[derive(Clone, Debug)]
-pub(super) struct At<T> {
+pub(super) struct Located<T> {
     pub(super) line: Option<usize>,
     pub(super) value: T,
 }
 
-impl Book {
+impl Diagnostics {
     pub(super) fn new(text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let begins = [0].into_iter().chain(ends.map(|(at, _)| at + 1)).collect();
@@ -71,7 +71,7 @@ impl Book {
 /// A table of the text, or one that the text does not have. Each value is read as the table of
 /// settings says: by its type, within its range, and with its default.
 pub(super) struct Section<'a, 't> {
-    pub(super) book: &'a Book,
+    pub(super) diagnostics: &'a Diagnostics,
     found: Option<&'a DeTable<'t>>,
     table: &'static Table,
     /// The line of its heading, if the text has it.
@@ -81,7 +81,7 @@ pub(super) struct Section<'a, 't> {
 impl<'a, 't> Section<'a, 't> {
     /// A table of the text. A key that it should not have is a mistake.
     pub(super) fn new(
-        book: &'a Book,
+        diagnostics: &'a Diagnostics,
         found: &'a DeTable<'t>,
         span: &Range<usize>,
         table: &'static Table,
@@ -90,15 +90,15 @@ impl<'a, 't> Section<'a, 't> {
             let name = key.get_ref();
             if table.key(name).is_none() {
                 let what = format!("{} has no key `{}`", table.title, shown(name));
-                book.wrong(Some(book.line(&key.span())), what, table.remedy(name));
+                diagnostics.wrong(Some(diagnostics.line(&key.span())), what, table.remedy(name));
             }
         }
-        Self { book, found: Some(found), table, line: Some(book.line(span)) }
+        Self { diagnostics, found: Some(found), table, line: Some(diagnostics.line(span)) }
     }
 
     /// A table that the text does not have.
-    pub(super) fn absent(book: &'a Book, table: &'static Table) -> Self {
-        Self { book, found: None, table, line: None }
+    pub(super) fn absent(diagnostics: &'a Diagnostics, table: &'static Table) -> Self {
+        Self { diagnostics, found: None, table, line: None }
     }
 
     /// Does the text have this table?
@@ -123,9 +123,9 @@ impl<'a, 't> Section<'a, 't> {
         wanted: &str,
         read: impl FnOnce(&'a DeValue<'t>) -> Option<T>,
         default: impl FnOnce(&'static str) -> Option<T>,
-    ) -> Option<At<T>> {
+    ) -> Option<Located<T>> {
         let default = || match self.key(name).value {
-            Value::Default(text) => default(text).map(|value| At { line: None, value }),
+            Value::Default(text) => default(text).map(|value| Located { line: None, value }),
             _ => None,
         };
         let found = self.found.and_then(|found| found.get_key_value(name));
@@ -135,11 +135,11 @@ impl<'a, 't> Section<'a, 't> {
             }
             return default();
         };
-        let (line, value) = (Some(self.book.line(&key.span())), value.get_ref());
-        let read = read(value).map(|value| At { line, value });
+        let (line, value) = (Some(self.diagnostics.line(&key.span())), value.get_ref());
+        let read = read(value).map(|value| Located { line, value });
         read.or_else(|| {
             let what = format!("`{name}` is {}", described(value));
-            self.book.wrong(line, what, format!("it has to be {wanted}"));
+            self.diagnostics.wrong(line, what, format!("it has to be {wanted}"));
             default()
         })
     }
@@ -148,12 +148,12 @@ impl<'a, 't> Section<'a, 't> {
     fn require(&self, name: &str, wanted: &str) {
         if self.found.is_some_and(|found| !found.contains_key(name)) {
             let what = format!("{} has no `{name}`", self.table.title);
-            self.book.wrong(self.line, what, format!("add `{name}`: {wanted}"));
+            self.diagnostics.wrong(self.line, what, format!("add `{name}`: {wanted}"));
         }
     }
 
     /// A text.
-    pub(super) fn text(&self, name: &str) -> Option<At<String>> {
+    pub(super) fn text(&self, name: &str) -> Option<Located<String>> {
         let Kind::Text(wanted) = self.key(name).kind else { panic!("`{name}` is not a text") };
         let read =
             |value: &DeValue<'_>| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -161,7 +161,7 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// A text that is required here, though not everywhere.
-    pub(super) fn required_text(&self, name: &str) -> Option<At<String>> {
+    pub(super) fn required_text(&self, name: &str) -> Option<Located<String>> {
         if let Kind::Text(wanted) = self.key(name).kind {
             self.require(name, wanted);
         }
@@ -198,15 +198,15 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// A list of texts, each with the line of the list.
-    pub(super) fn texts(&self, name: &str) -> Vec<At<String>> {
+    pub(super) fn texts(&self, name: &str) -> Vec<Located<String>> {
         let Kind::Texts(wanted) = self.key(name).kind else { panic!("`{name}` is not a list") };
         let read = |value: &DeValue<'_>| {
             let texts = value.as_array()?.iter();
             texts.map(|text| text.get_ref().as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
         };
         let list = self.value(name, wanted, read, |_| None);
-        let Some(At { line, value }) = list else { return Vec::new() };
-        value.into_iter().map(|value| At { line, value }).collect()
+        let Some(Located { line, value }) = list else { return Vec::new() };
+        value.into_iter().map(|value| Located { line, value }).collect()
     }
 
     /// A table below this one.
@@ -216,8 +216,8 @@ impl<'a, 't> Section<'a, 't> {
         let found = self.value(name, &wanted, DeValue::as_table, |_| None);
         let span = self.found.and_then(|found| found.get(name)).map(Spanned::span);
         match found.zip(span) {
-            Some((at, span)) => Section::new(self.book, at.value, &span, table),
-            None => Section::absent(self.book, table),
+            Some((at, span)) => Section::new(self.diagnostics, at.value, &span, table),
+            None => Section::absent(self.diagnostics, table),
         }
     }
 
@@ -229,9 +229,11 @@ impl<'a, 't> Section<'a, 't> {
             let tables = value.as_array()?.iter();
             tables.map(|each| Some((each.get_ref().as_table()?, each.span()))).collect()
         };
-        let all: Option<At<Vec<_>>> = self.value(name, &wanted, read, |_| None);
+        let all: Option<Located<Vec<_>>> = self.value(name, &wanted, read, |_| None);
         let all = all.map(|all| all.value).unwrap_or_default();
-        all.into_iter().map(|(found, span)| Section::new(self.book, found, &span, table)).collect()
+        all.into_iter()
+            .map(|(found, span)| Section::new(self.diagnostics, found, &span, table))
+            .collect()
     }
 }
 

@@ -7,9 +7,9 @@ use doorway_node::TlsConfig;
 use ring::digest::{SHA256, digest};
 
 use super::TlsFiles;
-use super::document::{At, Book, Section};
+use super::document::{Diagnostics, Located, Section};
 use crate::certificate::node_name;
-use crate::tls::{self, Which};
+use crate::tls::{self, TlsFile};
 
 /// The fewest characters of a token; a shorter one could be guessed.
 const TOKEN_MIN: usize = 16;
@@ -29,7 +29,7 @@ pub(super) struct Tls {
 /// Read the files that `[tls]` names.
 pub(super) fn tls(file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
     let named = |key: &str| {
-        let At { line, value } = section.text(key)?;
+        let Located { line, value } = section.text(key)?;
         Some((line, beside(file, &value)))
     };
     let (ca, certificate, key) = (named("ca"), named("certificate"), named("key"));
@@ -41,7 +41,7 @@ pub(super) fn tls(file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
             Err(error) => {
                 let remedy = "make it readable for the user who runs the service";
                 let what = format!("cannot read {}: {error}", path.display());
-                section.book.wrong(line, what, remedy);
+                section.diagnostics.wrong(line, what, remedy);
                 None
             }
         }
@@ -55,25 +55,29 @@ pub(super) fn tls(file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
 }
 
 /// Check that the certificates are those that this node needs.
-pub(super) fn check_tls(book: &Book, tls: &Tls, node: &str, group: &str) {
+pub(super) fn check_tls(diagnostics: &Diagnostics, tls: &Tls, node: &str, group: &str) {
     for trouble in tls::check(&tls.config, &node_name(node, group)) {
         let line = match trouble.which {
-            Which::Ca => tls.lines[0],
-            Which::Certificate => tls.lines[1],
-            Which::Key => tls.lines[2],
+            TlsFile::Ca => tls.lines[0],
+            TlsFile::Certificate => tls.lines[1],
+            TlsFile::Key => tls.lines[2],
         };
         let path = tls.files.path(trouble.which).display();
-        book.wrong(line, format!("{path}: {}", trouble.what), trouble.remedy);
+        diagnostics.wrong(line, format!("{path}: {}", trouble.what), trouble.remedy);
     }
 }
 
 /// The hash of the token in a file.
-pub(super) fn token(book: &Book, line: Option<usize>, path: &Path) -> Option<[u8; 32]> {
+pub(super) fn token(
+    diagnostics: &Diagnostics,
+    line: Option<usize>,
+    path: &Path,
+) -> Option<[u8; 32]> {
     let remedy = "write a long random token into it, as `openssl rand -hex 32` prints";
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {
-            book.wrong(line, format!("cannot read {}: {error}", path.display()), remedy);
+            diagnostics.wrong(line, format!("cannot read {}: {error}", path.display()), remedy);
             return None;
         }
     };
@@ -81,7 +85,7 @@ pub(super) fn token(book: &Book, line: Option<usize>, path: &Path) -> Option<[u8
     if token.chars().count() < TOKEN_MIN || token.contains(char::is_whitespace) {
         let what =
             format!("{} does not hold a token of {TOKEN_MIN} characters or more", path.display());
-        book.wrong(line, what, remedy);
+        diagnostics.wrong(line, what, remedy);
         return None;
     }
     digest(&SHA256, token.as_bytes()).as_ref().try_into().ok()

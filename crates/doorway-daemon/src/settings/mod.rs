@@ -51,7 +51,7 @@ pub struct Settings {
     /// The names by which HTTP clients may address this host, besides its IP addresses.
     pub hosts: Vec<String>,
     /// The clients that may connect over TCP.
-    pub clients: Vec<Known>,
+    pub clients: Vec<ClientSettings>,
     /// The files from which `node.tls` was read. They are read again when they change.
     pub tls: Option<TlsFiles>,
     /// The limits of clients.
@@ -119,7 +119,7 @@ impl Settings {
         let known = match proof {
             Proof::Certificate(certificate) => {
                 let own = webpki::EndEntityCert::try_from(certificate).ok()?;
-                let is = |known: &&Known| {
+                let is = |known: &&ClientSettings| {
                     let name = ServerName::try_from(client_name(&known.name, &self.node.group));
                     name.is_ok_and(|name| own.verify_is_valid_for_subject_name(&name).is_ok())
                 };
@@ -134,7 +134,7 @@ impl Settings {
                 })
             }
         }?;
-        let Known { name, rights, .. } = known;
+        let ClientSettings { name, rights, .. } = known;
         Some(Principal { name: format!("client {name}"), uid: None, rights: rights.clone() })
     }
 }
@@ -159,7 +159,7 @@ impl fmt::Display for Socket {
 
 /// A client that may connect over TCP.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct ClientSettings {
     /// Its name. Its certificate is issued for `NAME.client.GROUP.doorway`.
     pub name: String,
     /// The SHA-256 of its token, if it has one.

@@ -6,12 +6,12 @@ use doorway_node::{Config, MemberConfig, RuleConfig};
 use doorway_protocol::Scope;
 
 use super::check::{self, Lines, LockLine};
-use super::document::{At, Book, Section, shown};
+use super::document::{Diagnostics, Located, Section, shown};
 use super::files::{self, Tls, beside};
 use super::mistake::Mistakes;
 use super::table::{LIMITS, TOP, nearest};
 use super::value;
-use super::{DATA, Known, Limits, Overrides, Settings, Socket};
+use super::{ClientSettings, DATA, Limits, Overrides, Settings, Socket};
 use crate::certificate::{LABEL, is_label};
 use crate::principal::{Right, Rights};
 
@@ -20,11 +20,11 @@ pub(super) fn settings(
     file: &Path,
     overrides: &Overrides,
 ) -> Result<Settings, Mistakes> {
-    let book = Book::new(text);
-    let table = book.parse(text);
-    let top = Section::new(&book, table.get_ref(), &table.span(), &TOP);
+    let diagnostics = Diagnostics::new(text);
+    let table = diagnostics.parse(text);
+    let top = Section::new(&diagnostics, table.get_ref(), &table.span(), &TOP);
     let made = all(&top, file, overrides);
-    let all = book.into_mistakes();
+    let all = diagnostics.into_mistakes();
     if all.is_empty() {
         return Ok(made);
     }
@@ -39,12 +39,12 @@ fn all(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Settings {
     let (mut node, lines) = node(top, file, overrides, tls.as_ref(), has_tls);
     node.outstanding = limits_table.count("outstanding") as usize;
     node.keep_idle = limits_table.count("idle_locks") as usize;
-    check::node(top.book, &node, &lines);
+    check::node(top.diagnostics, &node, &lines);
     if let Some(tls) = &tls
         && is_label(&node.me)
         && is_label(&node.group)
     {
-        files::check_tls(top.book, tls, &node.me, &node.group);
+        files::check_tls(top.diagnostics, tls, &node.me, &node.group);
     }
     let clients = clients(top, file);
     let http = top.table("http");
@@ -73,7 +73,7 @@ fn node(
     let mut config = Config::default();
     let mut lines = Lines { tls: has_tls, ..Lines::default() };
     let text = |key: &str, line: &mut Option<usize>| {
-        let At { line: at, value } = top.text(key)?;
+        let Located { line: at, value } = top.text(key)?;
         *line = at;
         Some(value)
     };
@@ -118,11 +118,11 @@ fn members(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
         let name = section.text("name");
         let address =
             if several { section.required_text("address") } else { section.text("address") };
-        if let Some(At { line, value }) = &address
+        if let Some(Located { line, value }) = &address
             && let Err(why) = value::address(value)
         {
             let what = format!("`address` is \"{}\": {why}", shown(value));
-            top.book.wrong(*line, what, "write host:port, as \"a.example:7001\"");
+            top.diagnostics.wrong(*line, what, "write host:port, as \"a.example:7001\"");
         }
         let Some(name) = name else { continue };
         lines.members.extend(name.line.map(|line| (name.value.clone(), line)));
@@ -143,10 +143,10 @@ fn rules(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
         // Only one algorithm serves permits, so it need not be named.
         let default = if permits > 1 { "raymond-k" } else { &config.algorithm };
         let algorithm = algorithm.map_or_else(|| default.to_owned(), |at| at.value);
-        let Some(At { line, value: pattern }) = names else { continue };
+        let Some(Located { line, value: pattern }) = names else { continue };
         if pattern.starts_with('%') {
             let what = format!("names that begin with `%` belong to the node: `{pattern}`");
-            top.book.wrong(line, what, "begin the name with another character");
+            top.diagnostics.wrong(line, what, "begin the name with another character");
         }
         lines.locks.push(LockLine { pattern: pattern.clone(), line, inherited });
         config.rules.push(RuleConfig { pattern, algorithm, permits });
@@ -155,8 +155,8 @@ fn rules(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
 
 fn unix(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Option<Socket> {
     let mode = top.mode("socket_mode");
-    let At { line, value: name } = match (&overrides.socket, top.text("socket")) {
-        (Some(name), _) => At { line: None, value: name.clone() },
+    let Located { line, value: name } = match (&overrides.socket, top.text("socket")) {
+        (Some(name), _) => Located { line: None, value: name.clone() },
         (None, named) => named?,
     };
     let relative = line.is_some() && !name.starts_with('@') && !name.contains("://");
@@ -165,7 +165,7 @@ fn unix(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Option<Soc
         Ok(socket) => Some(socket),
         Err((what, remedy)) => {
             let what = format!("\"{}\" cannot be a socket: {what}", shown(&name));
-            top.book.wrong(line, what, remedy);
+            top.diagnostics.wrong(line, what, remedy);
             None
         }
     }
@@ -193,56 +193,60 @@ pub(super) fn socket(name: &str, mode: u32) -> Result<Socket, (String, &'static 
 }
 
 /// The address at which to listen on TCP. That needs certificates, and clients that may connect.
-fn door(section: &Section<'_, '_>, tls: bool, clients: &[Known]) -> Option<String> {
-    let At { line, value } = section.text("listen")?;
+fn door(section: &Section<'_, '_>, tls: bool, clients: &[ClientSettings]) -> Option<String> {
+    let Located { line, value } = section.text("listen")?;
     if let Err(why) = value::address(&value) {
         let what = format!("`listen` is \"{}\": {why}", shown(&value));
-        section.book.wrong(line, what, "write host:port, as \"0.0.0.0:7002\"");
+        section.diagnostics.wrong(line, what, "write host:port, as \"0.0.0.0:7002\"");
     }
     if !tls {
         let remedy = "add [tls] with `ca`, `certificate` and `key`; `doorway ca` makes them";
-        section.book.wrong(line, "listening on TCP needs certificates", remedy);
+        section.diagnostics.wrong(line, "listening on TCP needs certificates", remedy);
     }
     if clients.is_empty() {
         let remedy = "add [[client]] with `name` and `rights` for each client";
-        section.book.wrong(line, "no client may connect over TCP", remedy);
+        section.diagnostics.wrong(line, "no client may connect over TCP", remedy);
     }
     Some(value)
 }
 
 fn hosts(section: &Section<'_, '_>) -> Vec<String> {
     let mut hosts = Vec::new();
-    for At { line, value } in section.texts("hosts") {
+    for Located { line, value } in section.texts("hosts") {
         let odd = |c: char| !(c.is_ascii_alphanumeric() || "-.".contains(c));
         if value.is_empty() || value.contains(odd) {
             let what = format!("\"{}\" is not the name of a host", shown(&value));
-            section.book.wrong(line, what, "write names without a port, as \"locks.example\"");
+            section.diagnostics.wrong(
+                line,
+                what,
+                "write names without a port, as \"locks.example\"",
+            );
         }
         hosts.push(value.to_ascii_lowercase());
     }
     hosts
 }
 
-fn clients(top: &Section<'_, '_>, file: &Path) -> Vec<Known> {
-    let mut clients: Vec<Known> = Vec::new();
+fn clients(top: &Section<'_, '_>, file: &Path) -> Vec<ClientSettings> {
+    let mut clients: Vec<ClientSettings> = Vec::new();
     for section in top.tables("client") {
         let name = section.text("name");
         let token = token(&section, file);
         let rights = rights(&section);
-        let Some(At { line, value: name }) = name else { continue };
+        let Some(Located { line, value: name }) = name else { continue };
         if !is_label(&name) {
             let what = format!("`{}` cannot be the name of a client", shown(&name));
-            top.book.wrong(line, what, format!("use {LABEL}"));
+            top.diagnostics.wrong(line, what, format!("use {LABEL}"));
         }
         if clients.iter().any(|other| other.name == name) {
             let what = format!("client `{name}` is listed twice");
-            top.book.wrong(line, what, "put all its rights into one of the two");
+            top.diagnostics.wrong(line, what, "put all its rights into one of the two");
         }
         if token.is_some() && clients.iter().any(|other| other.token == token) {
             let what = format!("client `{name}` has the token of another client");
-            top.book.wrong(line, what, "give each client a token of its own");
+            top.diagnostics.wrong(line, what, "give each client a token of its own");
         }
-        clients.push(Known { name, token, rights });
+        clients.push(ClientSettings { name, token, rights });
     }
     clients
 }
@@ -251,17 +255,17 @@ fn token(section: &Section<'_, '_>, file: &Path) -> Option<[u8; 32]> {
     let (named, hash) = (section.text("token_file"), section.text("token_sha256"));
     if let (Some(_), Some(hash)) = (&named, &hash) {
         let what = "a client has one token, in `token_file` or as `token_sha256`";
-        section.book.wrong(hash.line, what, "remove one of the two");
+        section.diagnostics.wrong(hash.line, what, "remove one of the two");
     }
-    if let Some(At { line, value }) = named {
-        return files::token(section.book, line, &beside(file, &value));
+    if let Some(Located { line, value }) = named {
+        return files::token(section.diagnostics, line, &beside(file, &value));
     }
-    let At { line, value } = hash?;
+    let Located { line, value } = hash?;
     let hash = value::sha256(&value);
     if hash.is_none() {
         let what = format!("`token_sha256` is \"{}\"", shown(&value));
         let remedy = "it has to be 64 hexadecimal digits, as sha256sum prints them";
-        section.book.wrong(line, what, remedy);
+        section.diagnostics.wrong(line, what, remedy);
     }
     hash
 }
@@ -271,12 +275,12 @@ fn rights(section: &Section<'_, '_>) -> Rights {
     let sections = section.tables("rights");
     if sections.is_empty() && section.has("rights") {
         let remedy = "add { names = \"deploy/*\", may = [\"acquire\", \"inspect\"] } to `rights`";
-        section.book.wrong(section.line, "a client without rights may do nothing", remedy);
+        section.diagnostics.wrong(section.line, "a client without rights may do nothing", remedy);
     }
     for each in sections {
         let names = each.text("names");
         let mut may: Vec<Right> = Vec::new();
-        for At { line, value } in each.texts("may") {
+        for Located { line, value } in each.texts("may") {
             if let Some(right) = value::right(&value) {
                 may.push(right);
                 continue;
@@ -286,14 +290,22 @@ fn rights(section: &Section<'_, '_>) -> Rights {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the rights are {}", names.join(", ")),
             };
-            section.book.wrong(line, format!("there is no right `{}`", shown(&value)), remedy);
+            section.diagnostics.wrong(
+                line,
+                format!("there is no right `{}`", shown(&value)),
+                remedy,
+            );
         }
-        let Some(At { line, value }) = names else { continue };
+        let Some(Located { line, value }) = names else { continue };
         match value::allowed(&value, may) {
             Ok(allowed) => rights.0.push(allowed),
             Err(why) => {
                 let what = format!("`{}` matches no names: {why}", shown(&value));
-                section.book.wrong(line, what, "write a whole name, or a prefix followed by `*`");
+                section.diagnostics.wrong(
+                    line,
+                    what,
+                    "write a whole name, or a prefix followed by `*`",
+                );
             }
         }
     }
@@ -315,6 +327,6 @@ fn limits(section: &Section<'_, '_>) -> Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        limits(&Section::absent(&Book::default(), &LIMITS))
+        limits(&Section::absent(&Diagnostics::default(), &LIMITS))
     }
 }

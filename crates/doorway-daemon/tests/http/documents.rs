@@ -46,7 +46,7 @@ fn the_document_describes_every_route() {
         ]
     );
     let schemas = document["components"]["schemas"].as_object().unwrap();
-    for name in ["Lease", "LockReport", "Locks", "NodeStatus", "Problem", "News"] {
+    for name in ["Lease", "LockReport", "Locks", "NodeStatus", "Problem", "GrantEvent"] {
         assert!(schemas.contains_key(name), "{name}");
     }
     assert_eq!(schemas["Lease"]["properties"]["fence"]["type"], json!("string"));

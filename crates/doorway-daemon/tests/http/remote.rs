@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use doorway_daemon::ca::{self, Authority, Leaf};
 use doorway_daemon::certificate::certificates;
-use doorway_daemon::listen::{Doors, Speaks, accept_tcp};
+use doorway_daemon::listen::{Doors, Protocols, accept_tcp};
 use doorway_daemon::service::Service;
 use doorway_daemon::settings::{Overrides, Settings};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ impl Remote {
             let doors = with_http(&service, &settings, doors);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = listener.local_addr().expect("an address");
-            tokio::spawn(accept_tcp(service.clone(), listener, doors, Speaks::Http));
+            tokio::spawn(accept_tcp(service.clone(), listener, doors, Protocols::Http));
             (service, address)
         });
         Self { place, address, service, _runtime: runtime }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doorway_daemon::listen::{Doors, Proof, SharedTls, Speaks, accept_tcp};
+use doorway_daemon::listen::{Doors, Proof, Protocols, SharedTls, accept_tcp};
 use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::Service;
 use doorway_daemon::settings::{Limits, Settings};
@@ -64,7 +64,7 @@ fn start_with(settings: &Settings) -> Server {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
         let service = client::start(settings).await;
-        tokio::spawn(accept_tcp(service.clone(), listener, doors, Speaks::Native));
+        tokio::spawn(accept_tcp(service.clone(), listener, doors, Protocols::Native));
         (service, address)
     });
     Server { service, runtime, address, trusted: Arc::new(trusted) }

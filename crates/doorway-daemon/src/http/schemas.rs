@@ -15,7 +15,7 @@ pub(crate) const LONGEST_MS: u32 = 600_000;
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 #[expect(dead_code, reason = "it only describes the path, which is taken apart elsewhere")]
-pub(crate) struct Which {
+pub(crate) struct LockPath {
     /// The name of the lock: 1 to 200 bytes of UTF-8, percent-encoded.
     #[param(
         min_length = 1,
@@ -28,7 +28,7 @@ pub(crate) struct Which {
 /// A request for a lock.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Acquire {
+pub(crate) struct AcquireRequest {
     /// An idempotency key that the client chooses for this request. A client that repeats a request
     /// with the same `request_id` gets the same grant, or keeps its place in the queue. Without one,
     /// each request is a new one.
@@ -55,7 +55,7 @@ pub(crate) struct Acquire {
     pub(crate) label: String,
 }
 
-impl Default for Acquire {
+impl Default for AcquireRequest {
     fn default() -> Self {
         Self {
             request_id: None,
@@ -90,7 +90,7 @@ pub(crate) struct Lease {
 /// A request to renew the lease of a grant.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Renew {
+pub(crate) struct RenewRequest {
     /// The fence of the grant.
     #[schema(value_type = String, pattern = "^[1-9][0-9]{0,17}$")]
     pub(crate) fence: Fence,
@@ -103,7 +103,7 @@ pub(crate) struct Renew {
 /// A grant, named by its fence.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Named {
+pub(crate) struct FenceRequest {
     /// The fence of the grant.
     #[schema(value_type = String, pattern = "^[1-9][0-9]{0,17}$")]
     pub(crate) fence: Fence,
@@ -112,7 +112,7 @@ pub(crate) struct Named {
 /// A request, named by its `request_id`.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Withdraw {
+pub(crate) struct WithdrawRequest {
     /// The `request_id` that the client chose for the request.
     #[schema(min_length = 1, max_length = 200)]
     pub(crate) request_id: String,
@@ -120,21 +120,21 @@ pub(crate) struct Withdraw {
 
 /// The grant with that fence is not held any more.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Released {
+pub(crate) struct ReleaseResponse {
     /// True if the lock was still held with this fence.
     pub(crate) released: bool,
 }
 
 /// The request does not wait and holds nothing any more.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Withdrawn {
+pub(crate) struct WithdrawResponse {
     /// True if the request was still waiting or held the lock.
     pub(crate) withdrawn: bool,
 }
 
 /// The lock was taken from the client that held it with that fence.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Broken {
+pub(crate) struct BreakResponse {
     /// Always true.
     pub(crate) broken: bool,
 }
@@ -153,7 +153,7 @@ pub(crate) struct Health {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Listed {
+pub(crate) struct ListQuery {
     /// Only locks whose names begin with this.
     pub(crate) prefix: String,
     /// Only locks after this name: the last name of the previous page.
@@ -165,14 +165,14 @@ pub(crate) struct Listed {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Heard {
+pub(crate) struct EventsQuery {
     /// The name of a lock, or a prefix followed by `*`. Without it, events of all locks are sent.
     pub(crate) lock: Option<String>,
 }
 
 /// An event about a grant of this node.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct News {
+pub(crate) struct GrantEvent {
     /// The name of the lock.
     pub(crate) lock: String,
     /// The fence of the grant, as a string of digits.
@@ -188,7 +188,7 @@ pub(crate) struct News {
 
 /// Some events were dropped because the client read too slowly.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Missed {
+pub(crate) struct MissedEvents {
     /// The number of dropped events.
     pub(crate) missed: u64,
 }

@@ -6,9 +6,9 @@ use crate::clock::Moment;
 
 /// Does something at most once a second.
 #[derive(Debug)]
-pub(crate) struct Seldom(AtomicU64);
+pub(crate) struct LogLimit(AtomicU64);
 
-impl Seldom {
+impl LogLimit {
     pub(crate) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
