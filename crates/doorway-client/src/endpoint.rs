@@ -99,11 +99,12 @@ impl Endpoint {
         }
     }
 
-    /// The socket that the configuration of a machine's node names, or [`Self::MACHINE`] if it names
-    /// none. A relative path is relative to `directory`, which holds the configuration.
+    /// The socket that the configuration of a machine's node names, or [`Self::MACHINE`] if it
+    /// names none. A relative path is relative to `directory`, which holds the configuration.
     ///
     /// The configuration is TOML, of which only the line `socket = "..."` before the first table is
-    /// read: clients do without a parser. A socket whose name needs escapes must be given to clients.
+    /// read: clients do without a parser. A socket whose name needs escapes must be given to
+    /// clients.
     pub fn configured(text: &str, directory: &Path) -> Self {
         let top = text.lines().map(str::trim).take_while(|line| !line.starts_with('['));
         let named = top.filter_map(|line| {

@@ -51,8 +51,8 @@ pub enum CaError {
     },
     /// A certificate cannot be for this address.
     #[error(
-        "a certificate cannot be for `{0}`; give a host name that does not end in .doorway, or an IP \
-             address"
+        "a certificate cannot be for `{0}`; give a host name that does not end in .doorway, or an \
+         IP address"
     )]
     Address(String),
     /// The directory does not hold an authority that `doorway ca init` made.
@@ -107,8 +107,8 @@ pub struct Leaf<'a> {
     pub days: u32,
     /// The directory for the two files.
     pub to: &'a Path,
-    /// Whether to replace an existing certificate. Its key stays, and so do its addresses if none are
-    /// given.
+    /// Whether to replace an existing certificate. Its key stays, and so do its addresses if none
+    /// are given.
     pub renew: bool,
 }
 

@@ -1,11 +1,13 @@
-//! The ledger: a file of all sessions that hold something, for the process that starts after a crash.
+//! The ledger: a file of all sessions that hold something, for the process that starts after a
+//! crash.
 //!
-//! The file has records of equal size. A record is written when a session first holds something, and
-//! erased when the session ends. The ledger survives a crash of the process, not of the machine: only
-//! the marker at the beginning is synced to disk. The marker says in which boot of the machine the
-//! service ran, whether it served clients of other machines, the longest time to live of sessions,
-//! whether it stopped gracefully, and which session numbers may have been used. After a graceful stop
-//! the ledger holds the sessions whose clients could not be notified; they keep their locks.
+//! The file has records of equal size. A record is written when a session first holds something,
+//! and erased when the session ends. The ledger survives a crash of the process, not of the
+//! machine: only the marker at the beginning is synced to disk. The marker says in which boot of
+//! the machine the service ran, whether it served clients of other machines, the longest time to
+//! live of sessions, whether it stopped gracefully, and which session numbers may have been used.
+//! After a graceful stop the ledger holds the sessions whose clients could not be notified; they
+//! keep their locks.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -55,8 +57,8 @@ pub struct LedgerContents {
     pub same_boot: bool,
     /// Whether some of it cannot be read.
     pub damaged: bool,
-    /// Whether sessions that held something may be missing: the ledger is damaged, or the machine was
-    /// restarted before the sessions of other machines were on disk.
+    /// Whether sessions that held something may be missing: the ledger is damaged, or the machine
+    /// was restarted before the sessions of other machines were on disk.
     pub lacking: bool,
     /// The longest time to live of a session that may be missing.
     pub ttl: Duration,
@@ -235,7 +237,8 @@ impl Ledger {
             Ok(()) => self.places.lock().free.push(place),
             // The place stays taken. After a crash the node waits for a session that is not there.
             Err(error) => {
-                tracing::error!(path = %self.path.display(), "cannot erase a record of the ledger: {error}")
+                let path = self.path.display();
+                tracing::error!(%path, "cannot erase a record of the ledger: {error}");
             }
         }
     }

@@ -31,8 +31,8 @@ pub fn to_stderr(format: Format, level: Level) {
     begin(io::stderr, format, level, !journal);
 }
 
-/// Send what is logged to a file from now on. The file is made with the first line, so a service that
-/// logs nothing leaves no file. Only the first call counts.
+/// Send what is logged to a file from now on. The file is made with the first line, so a service
+/// that logs nothing leaves no file. Only the first call counts.
 pub fn to_file(path: PathBuf, format: Format, level: Level) {
     begin(Mutex::new(LogFile { path, file: None, length: 0 }), format, level, true);
 }

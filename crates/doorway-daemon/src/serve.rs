@@ -25,8 +25,8 @@ use crate::tls::ReloadError;
 /// this node waits five seconds for it, and is to learn the reason.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// How many descriptors are needed besides those of sessions: for the directory, listeners, links, and
-/// connections that are refused, with their processes.
+/// How many descriptors are needed besides those of sessions: for the directory, listeners, links,
+/// and connections that are refused, with their processes.
 const OTHER_FILES: usize = 100 + 2 * TURNED;
 
 /// Why the service does not run.
@@ -98,8 +98,8 @@ pub async fn run(
     let ledger = ledger(&settings).await?;
     // The log of this may be in the directory, so the directory comes first.
     allow_files(&mut settings);
-    // From here on clients can connect. Before, a client is refused and tries again, so that it never
-    // takes a process that cannot start for a node.
+    // From here on clients can connect. Before, a client is refused and tries again, so that it
+    // never takes a process that cannot start for a node.
     let (unix, _file) = match (&settings.socket, reserved) {
         (Some(socket), Some(name)) => (Some(name.listen().map_err(not_listening(socket))?), None),
         (Some(socket), None) => {

@@ -1,8 +1,9 @@
 //! A Unix socket that wakes its task only for reading, unless a write is blocked.
 //!
-//! A Unix socket becomes writable whenever the other side reads. If the reactor watched for both, it
-//! would wake its thread each time a client reads a reply, with nothing to do: one more wake-up for
-//! each request. So the socket is watched for writing only while a write is blocked, which is rare.
+//! A Unix socket becomes writable whenever the other side reads. If the reactor watched for both,
+//! it would wake its thread each time a client reads a reply, with nothing to do: one more wake-up
+//! for each request. So the socket is watched for writing only while a write is blocked, which is
+//! rare.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd;
@@ -70,7 +71,8 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         loop {
-            // Readiness is asked for before the write; otherwise a wake-up in between would be lost.
+            // Readiness is asked for before the write; otherwise a wake-up in between would be
+            // lost.
             let ready = match &this.blocked {
                 Some(blocked) => Some(ready!(blocked.poll_write_ready(context))?),
                 None => None,

@@ -271,8 +271,8 @@ impl Certificates {
         Arc::clone(&self.current.read())
     }
 
-    /// Read the files again. The next connection gets the new certificates; if anything is wrong with
-    /// them, the old ones stay in use.
+    /// Read the files again. The next connection gets the new certificates; if anything is wrong
+    /// with them, the old ones stay in use.
     pub fn reload(&self) -> Result<TlsConfig, ReloadError> {
         let tls = checked(&self.files, &self.name)?;
         *self.current.write() = server(&tls)?;
@@ -280,7 +280,8 @@ impl Certificates {
         Ok(tls)
     }
 
-    /// When the current certificates end. Of several certificates in one file, the first end counts.
+    /// When the current certificates end. Of several certificates in one file, the first end
+    /// counts.
     pub fn ends(&self) -> Vec<End> {
         self.ends.read().clone()
     }
@@ -296,7 +297,7 @@ impl Certificates {
             .inspect_err(|error| {
                 tracing::warn!(
                     "SIGHUP will not reload the certificates, only a change of their files: {error}"
-                )
+                );
             })
             .ok();
         let mut stamp = self.files.stamp();

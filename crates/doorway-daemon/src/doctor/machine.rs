@@ -123,18 +123,16 @@ fn secret(what: &str, path: &Path) -> Finding {
     }
 }
 
-/// Whether as many files may be open as connections need. That is judged by the limit of the node if
-/// it runs, and otherwise by the limit up to which a node started from here would raise its own.
+/// Whether as many files may be open as connections need. That is judged by the limit of the node
+/// if it runs, and otherwise by the limit up to which a node started from here would raise its own.
 pub(super) fn limits(settings: &Settings, pid: Option<u32>) -> Finding {
     let connections = settings.limits.connections;
     let needed = files_for(connections) as u64;
-    let (allowed, whose) = match pid.and_then(|pid| Some((pid, files_of(pid)?))) {
-        Some((pid, allowed)) => (allowed, format!("by process {pid}")),
-        None => {
-            let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-            (hard, "by a node that is started from here".to_owned())
-        }
-    };
+    let running = pid.and_then(|pid| Some((files_of(pid)?, format!("by process {pid}"))));
+    let (allowed, whose) = running.unwrap_or_else(|| {
+        let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        (hard, "by a node that is started from here".to_owned())
+    });
     if allowed >= needed {
         return Finding::ok("limits", format!("{needed} files may be open {whose}: enough"));
     }

@@ -73,7 +73,8 @@ fn listens(member: &MemberConfig, group: &str, tls: &TlsConfig) -> Finding {
         Ok(_) => Finding::ok(AREA, format!("{name} (this node) can listen at {address}")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_node(member, group, tls) => {
             let what = format!(
-                "{name} (this node) runs and listens at {address}, but does not answer at its socket"
+                "{name} (this node) runs and listens at {address}, but does not answer at its \
+                 socket"
             );
             Finding::warning(AREA, what, "restart it: it makes its socket when it starts")
         }
@@ -223,7 +224,8 @@ fn client(tls: &TlsConfig, seen: &Arc<Mutex<Option<Facts>>>) -> Result<Arc<Clien
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| told(&error))?
-        .dangerous() // Only by name: the verifier verifies everything, and remembers the certificate.
+        // Only by name: the verifier verifies everything, and remembers the certificate.
+        .dangerous()
         .with_custom_certificate_verifier(looking)
         .with_client_auth_cert(certificates(&tls.certificate)?, key)
         .map_err(|error| told(&error))?;

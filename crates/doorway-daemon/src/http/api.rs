@@ -1,4 +1,4 @@
-//! All routes, and the OpenAPI document that describes them.
+//! All routes, and the `OpenAPI` document that describes them.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -71,7 +71,7 @@ pub(crate) fn router(service: &Service, settings: &Settings, doors: &Doors) -> R
         .with_state(api)
 }
 
-/// The OpenAPI document of the routes, as JSON.
+/// The `OpenAPI` document of the routes, as JSON.
 pub(crate) fn document() -> String {
     written(described().split_for_parts().1)
 }
@@ -142,8 +142,10 @@ impl Modify for Token {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let http = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("Required over TCP, unless the client shows a certificate. Not required on a Unix socket, \
-                 or for /health."))
+            .description(Some(
+                "Required over TCP, unless the client shows a certificate. Not required on a Unix \
+                 socket, or for /health.",
+            ))
             .build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(http));
@@ -167,8 +169,8 @@ impl IntoResponses for Problems {
             ("415", "The content type is not application/json."),
             (
                 "422",
-                "The lock does not support this mode or number of permits, or the request_id was used for \
-              a different request.",
+                "The lock does not support this mode or number of permits, or the request_id was \
+                 used for a different request.",
             ),
             ("429", "A limit of the node is reached."),
             ("503", "The node does not serve at the moment."),

@@ -25,13 +25,14 @@ const QUIET: Duration = Duration::from_secs(15);
 /// Stream the grants, releases and losses at this node.
 ///
 /// The response is a stream of server-sent events: `granted`, `released` and `lost`, each with a
-/// `GrantEvent` as JSON. If the client reads too slowly, some events are dropped, and the client gets
-/// `missed` with their number. Only locks that the client may inspect are reported.
+/// `GrantEvent` as JSON. If the client reads too slowly, some events are dropped, and the client
+/// gets `missed` with their number. Only locks that the client may inspect are reported.
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "events", tag = "locks",
     params(EventsQuery),
     responses(
-        (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String),
+        (status = 200, description = "The stream of events.",
+         content_type = "text/event-stream", body = String),
         Problems,
     ),
 )]

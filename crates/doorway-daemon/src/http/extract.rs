@@ -26,7 +26,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        // A page of another site can make a browser send any request but one with this content type.
+        // A page of another site can make a browser send any request but one with this content
+        // type.
         if !is_json(request.headers()) {
             let text = "the body has to be JSON, with `content-type: application/json`";
             return Err(Problem::invalid(text).with(StatusCode::UNSUPPORTED_MEDIA_TYPE));

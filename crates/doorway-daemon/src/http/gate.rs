@@ -63,8 +63,9 @@ impl Gate {
         Ok(Caller { principal: Arc::new(principal), remote: true })
     }
 
-    /// Check that the request is for a name of this host. A page of another site can make its own name
-    /// point to this address (DNS rebinding), but the browser then sends that name as the host.
+    /// Check that the request is for a name of this host. A page of another site can make its own
+    /// name point to this address (DNS rebinding), but the browser then sends that name as the
+    /// host.
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {

@@ -1,7 +1,8 @@
 //! Requests by their `request_id`, so that a repeated request finds the lease of the first one.
 //!
-//! Every request has a lease of its own. Its number in that lease is computed from its `request_id`,
-//! so a repeated request finds its lease even after a crash: the ledger holds that number.
+//! Every request has a lease of its own. Its number in that lease is computed from its
+//! `request_id`, so a repeated request finds its lease even after a crash: the ledger holds that
+//! number.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -232,7 +233,8 @@ async fn forget(leases: Weak<Leases>) {
     }
 }
 
-/// Whether the lease of a request ended before it was granted anything, so that a new lease may help.
+/// Whether the lease of a request ended before it was granted anything, so that a new lease may
+/// help.
 pub(crate) fn ended_unused(made: &LeaseRequest, refusal: &Refusal) -> bool {
     refusal.code == Code::Gone
         && made.session.is_over()

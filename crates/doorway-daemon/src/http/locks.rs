@@ -46,7 +46,8 @@ pub(crate) async fn acquire(
 ) -> Answer<Lease> {
     if body.wait_ms > LONGEST_MS {
         let text = format!(
-            "wait_ms may be {LONGEST_MS} at most; to wait longer, repeat the request with its request_id"
+            "wait_ms may be {LONGEST_MS} at most; to wait longer, repeat the request with its \
+             request_id"
         );
         return Err(Problem::invalid(text));
     }
@@ -77,7 +78,8 @@ pub(crate) async fn acquire(
     }
 }
 
-/// Withdraws a request without a `request_id` when its client disconnects: nobody could find it again.
+/// Withdraws a request without a `request_id` when its client disconnects: nobody could find it
+/// again.
 struct Leaving<'a> {
     api: &'a Api,
     made: &'a LeaseRequest,
@@ -115,8 +117,8 @@ async fn wait(
     }
 }
 
-/// The answer to a request that was not granted in time. One that can be repeated keeps its place in
-/// the queue for a while.
+/// The answer to a request that was not granted in time. One that can be repeated keeps its place
+/// in the queue for a while.
 fn not_in_time(api: &Api, made: &LeaseRequest, patient: bool, standing: Standing) -> Problem {
     let lock = &made.lock;
     if !made.may_come_again() || standing != Standing::Waiting {
@@ -198,7 +200,8 @@ pub(crate) async fn release(
     params(LockPath),
     request_body = WithdrawRequest,
     responses(
-        (status = 200, description = "The request does not wait and holds nothing.", body = WithdrawResponse),
+        (status = 200, description = "The request does not wait and holds nothing.",
+         body = WithdrawResponse),
         Problems,
     ),
 )]

@@ -30,12 +30,12 @@ pub(crate) struct LockPath {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AcquireRequest {
     /// An idempotency key that the client chooses for this request. A client that repeats a request
-    /// with the same `request_id` gets the same grant, or keeps its place in the queue. Without one,
-    /// each request is a new one.
+    /// with the same `request_id` gets the same grant, or keeps its place in the queue. Without
+    /// one, each request is a new one.
     #[schema(min_length = 1, max_length = 200)]
     pub(crate) request_id: Option<String>,
-    /// The time to live of the lease, in milliseconds: it ends unless it is renewed within this time.
-    /// The node may shorten it, and raises it to 500 if it is less.
+    /// The time to live of the lease, in milliseconds: it ends unless it is renewed within this
+    /// time. The node may shorten it, and raises it to 500 if it is less.
     #[schema(minimum = 0, maximum = 4_294_967_295_u64)]
     #[serde(deserialize_with = "whole")]
     pub(crate) ttl_ms: u32,
@@ -46,8 +46,8 @@ pub(crate) struct AcquireRequest {
     pub(crate) wait_ms: u32,
     /// True to hold the lock in shared mode, together with other holders in shared mode.
     pub(crate) shared: bool,
-    /// The number of holders that the lock allows at once (a counting semaphore). All requests for a
-    /// lock must give the same number. It cannot be combined with `shared`.
+    /// The number of holders that the lock allows at once (a counting semaphore). All requests for
+    /// a lock must give the same number. It cannot be combined with `shared`.
     #[schema(minimum = 1, maximum = 64)]
     #[serde(deserialize_with = "whole_or_none")]
     pub(crate) permits: Option<u32>,
@@ -73,8 +73,8 @@ impl Default for AcquireRequest {
 pub(crate) struct Lease {
     /// The name of the lock.
     pub(crate) lock: String,
-    /// The fence of the grant: a number of up to 63 bits. It is a string of digits because many JSON
-    /// readers keep only 53 bits of a number.
+    /// The fence of the grant: a number of up to 63 bits. It is a string of digits because many
+    /// JSON readers keep only 53 bits of a number.
     #[schema(value_type = String, pattern = "^[0-9]{1,19}$")]
     pub(crate) fence: Fence,
     /// The number of the view in which the grant was made.
@@ -94,7 +94,8 @@ pub(crate) struct RenewRequest {
     /// The fence of the grant.
     #[schema(value_type = String, pattern = "^[1-9][0-9]{0,17}$")]
     pub(crate) fence: Fence,
-    /// A new time to live for the lease, in milliseconds. Without it the time to live stays the same.
+    /// A new time to live for the lease, in milliseconds. Without it the time to live stays the
+    /// same.
     #[serde(default, deserialize_with = "whole_or_none")]
     #[schema(minimum = 0, maximum = 4_294_967_295_u64)]
     pub(crate) ttl_ms: Option<u32>,

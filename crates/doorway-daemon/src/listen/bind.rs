@@ -29,7 +29,8 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let there = fs::symlink_metadata(&self.path);
         if there.is_ok_and(|there| (there.dev(), there.ino()) == (self.device, self.inode)) {
-            let _ = fs::remove_file(&self.path); // If that fails, the next service replaces the file.
+            // If that fails, the next service replaces the file.
+            let _ = fs::remove_file(&self.path);
         }
     }
 }

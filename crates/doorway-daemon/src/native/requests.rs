@@ -122,7 +122,7 @@ impl Requests {
         }
         if self.asked.len() >= QUESTIONS {
             let text = format!(
-                "the connection has {QUESTIONS} open questions, which is the limit; wait for an answer"
+                "the connection has {QUESTIONS} open questions, the limit; wait for answers"
             );
             return self.refuse(number, refusal(Code::Busy, text));
         }

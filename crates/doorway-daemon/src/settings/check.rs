@@ -76,7 +76,7 @@ fn one(diagnostics: &Diagnostics, config: &Config, lines: &Lines, mistake: &Mist
             diagnostics.wrong(line, format!("`{name}` cannot be the name of a node"), remedy);
         }
         Mistake::Twice(name) => {
-            diagnostics.wrong(lines.member(name, 1), what, "remove one of the two")
+            diagnostics.wrong(lines.member(name, 1), what, "remove one of the two");
         }
         Mistake::NotAMember(name) => {
             let names: BTreeSet<&str> =

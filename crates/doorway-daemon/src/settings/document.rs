@@ -183,8 +183,8 @@ impl<'a, 't> Section<'a, 't> {
     /// A time, if the file or the table of settings has one.
     pub(super) fn time(&self, name: &str) -> Option<Duration> {
         let Kind::Time(least, most) = self.key(name).kind else { panic!("`{name}` is not a time") };
-        let (first, last) = (value::written(least), value::written(most));
-        let wanted = format!("a time from {first} to {last}, such as \"10s\"");
+        let (from, to) = (value::written(least), value::written(most));
+        let wanted = format!("a time from {from} to {to}, such as \"10s\"");
         let read = |value: &DeValue<'_>| {
             value::duration(value).filter(|time| (least..=most).contains(time))
         };

@@ -168,8 +168,9 @@ pub struct ClientSettings {
     pub rights: Rights,
 }
 
-/// The limits of clients. A client that exceeds a limit gets an error; other clients are not affected.
-/// Of sessions, connections and waiting requests, one client of another machine gets half at most.
+/// The limits of clients. A client that exceeds a limit gets an error; other clients are not
+/// affected. Of sessions, connections and waiting requests, one client of another machine gets half
+/// at most.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Open sessions.

@@ -103,10 +103,10 @@ fn node(
     }
     config.record = path("record");
     config.tls = tls.map(|tls| tls.config.clone());
-    let links = top.table("links");
-    lines.links = links.line;
-    config.heartbeat = links.time("heartbeat").unwrap_or(config.heartbeat);
-    config.silence = links.time("silence").unwrap_or(config.silence);
+    let table = top.table("links");
+    lines.links = table.line;
+    config.heartbeat = table.time("heartbeat").unwrap_or(config.heartbeat);
+    config.silence = table.time("silence").unwrap_or(config.silence);
     (config, lines)
 }
 

@@ -117,8 +117,8 @@ pub(super) static TOP: Table = Table {
             "socket_mode",
             Mode,
             Default("0660"),
-            "The permissions of the socket. Who may open it may use every lock. \"0660\" is for the \
-             user and the group of the service, \"0666\" for everyone on the machine.",
+            "The permissions of the socket. Who may open it may use every lock. \"0660\" is for \
+             the user and the group of the service, \"0666\" for everyone on the machine.",
         ),
         key(
             "algorithm",
@@ -264,8 +264,8 @@ static LOCK: Table = Table {
 static SESSIONS: Table = Table {
     title: "[sessions]",
     place: "under [sessions]",
-    about: "Sessions over TCP with TLS, for `doorway --socket tcp://host:port` and the Rust client. \
-            They need [tls] and a [[client]].",
+    about: "Sessions over TCP with TLS, for `doorway --socket tcp://host:port` and the Rust \
+            client. They need [tls] and a [[client]].",
     keys: &[key(
         "listen",
         Text("host:port, as \"0.0.0.0:7002\""),
@@ -298,8 +298,8 @@ static HTTP: Table = Table {
 static CLIENT: Table = Table {
     title: "[[client]]",
     place: "under [[client]]",
-    about: "A client that may connect over TCP. It proves who it is by a certificate of `doorway ca \
-            client NAME`, or by a token. `openssl rand -hex 32 > ci.token` makes a token.",
+    about: "A client that may connect over TCP. It proves who it is by a certificate of `doorway \
+            ca client NAME`, or by a token. `openssl rand -hex 32 > ci.token` makes a token.",
     keys: &[
         key("name", Text("the name of the client, as \"ci\""), Required("ci"), "Its name."),
         key(

@@ -57,13 +57,13 @@ impl Drop for Daemon {
 }
 
 fn spawn(name: &str, directory: &Path) -> Child {
-    Command::new(std::env::current_exe().expect("processes and services do as they are told"))
+    Command::new(std::env::current_exe().expect("the path of this test program"))
         .args(["crash::a_daemon", "--exact", "--ignored", "--nocapture"])
         .env(DAEMON, format!("{name}={}", directory.display()))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
-        .expect("processes and services do as they are told")
+        .expect("cannot start the daemon process")
 }
 
 impl Daemon {
@@ -94,15 +94,16 @@ impl Daemon {
 
     /// Kill it, and start another one.
     fn crash(&mut self) {
-        self.process.kill().expect("processes and services do as they are told");
-        self.process.wait().expect("processes and services do as they are told");
+        self.process.kill().expect("cannot kill the daemon process");
+        self.process.wait().expect("cannot wait for the killed daemon");
         self.process = spawn(&self.name, &self.directory);
     }
 
     /// Stop it as it should, and start another one.
     fn restart(&mut self) {
         drop(self.process.stdin.take());
-        assert!(self.process.wait().expect("processes and services do as they are told").success());
+        let ended = self.process.wait().expect("cannot wait for the stopped daemon");
+        assert!(ended.success(), "the daemon did not stop gracefully: {ended}");
         self.process = spawn(&self.name, &self.directory);
     }
 
@@ -128,10 +129,8 @@ struct Remembered {
 impl Remembered {
     fn open(daemon: &Daemon, ttl_ms: u32) -> Self {
         let mut client = daemon.client();
-        let (session, secret) = client
-            .open(ttl_ms, CONNECTION)
-            .session
-            .expect("processes and services do as they are told");
+        let (session, secret) =
+            client.open(ttl_ms, CONNECTION).session.expect("the welcome to a new session names it");
         Self { client, session, secret, ttl_ms }
     }
 

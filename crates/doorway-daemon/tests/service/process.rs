@@ -81,18 +81,19 @@ impl Drop for Holding {
 
 /// A process that holds a lock.
 pub(crate) fn holding(name: &str, lock: &str, ttl_ms: u32, inherited: bool) -> Holding {
-    let mut process =
-        Command::new(std::env::current_exe().expect("processes and services do as they are told"))
-            .args(["process::a_client", "--exact", "--ignored", "--nocapture"])
-            .env(CLIENT, format!("{name}={lock}={ttl_ms}={inherited}"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("processes and services do as they are told");
+    let mut process = Command::new(std::env::current_exe().expect("the path of this test program"))
+        .args(["process::a_client", "--exact", "--ignored", "--nocapture"])
+        .env(CLIENT, format!("{name}={lock}={ttl_ms}={inherited}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("cannot start the client process");
     let lines =
-        BufReader::new(process.stdout.take().expect("processes and services do as they are told"))
-            .lines();
+        BufReader::new(process.stdout.take().expect("its standard output is a pipe")).lines();
     let child =
         lines.map(Result::unwrap).find_map(|line| line.strip_prefix("child ")?.parse().ok());
-    Holding { process, child: child.expect("processes and services do as they are told") }
+    Holding {
+        process,
+        child: child.expect("the client process ended before it named its child: see its output"),
+    }
 }
