@@ -1,4 +1,4 @@
-//! Over TCP: tokens, certificates, rights, and the host that is asked for.
+//! HTTP over TCP: tokens, certificates, rights, and the `host` header.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -81,7 +81,7 @@ impl Remote {
         Self { place, address, service, _runtime: runtime }
     }
 
-    /// A connection, with a certificate to show.
+    /// Open a connection that shows this certificate.
     fn connect(&self, certificate: Option<&str>) -> Stream {
         let read = |name: String| fs::read(self.place.join(name)).expect("a file");
         let chain = |name: &str| certificates(&read(format!("{name}.crt"))).expect("certificates");
@@ -159,7 +159,7 @@ fn nobody_comes_in_without_a_token_or_a_certificate() {
     };
     shown("ci", &[]).expect(200);
     shown("stranger", &[]).problem(401, "unauthorized", "certificate");
-    // A token that is shown has to be right.
+    // If a token is shown, it has to be right.
     shown("ci", &[("authorization", "Bearer nobody")]).problem(401, "unauthorized", "");
 }
 
@@ -212,7 +212,7 @@ fn clients_do_what_they_may_and_no_more() {
     assert_eq!(locks["locks"].as_array().map(Vec::len), Some(1), "{locks}");
     let fence = json!({ "fence": lease["fence"] });
     ci(("POST", "/v1/locks/deploy%2Fa/break"), Some(&fence)).problem(403, "forbidden", "break");
-    // What another client holds is neither renewed nor released.
+    // A client can neither renew nor release what another client holds.
     let fence = json!({ "fence": theirs["fence"] });
     let released = ci(("POST", "/v1/locks/secret/release"), Some(&fence)).expect(200);
     assert_eq!(released, json!({ "released": false }));

@@ -8,11 +8,11 @@ use doorway_protocol::Life;
 
 use crate::client::Client;
 
-/// What a process of these tests is to do.
+/// The variable that says what a process of these tests does.
 const CLIENT: &str = "DOORWAY_TEST_CLIENT";
 
-/// Not a test: what runs in the process that is killed. It holds a lock, and if it is to hand its
-/// connection on, a child of it has that too.
+/// Not a test: this runs in the process that is killed. It holds a lock, and may start a child that
+/// inherits its connection.
 #[test]
 #[ignore = "it is a client, which other tests start as a process"]
 fn a_client() {
@@ -30,7 +30,7 @@ fn a_client() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-/// A process that does nothing, and is gone when this is.
+/// A process that does nothing, and is killed when this value is dropped.
 pub(crate) struct Sleeper(pub(crate) Child);
 
 impl Sleeper {
@@ -50,7 +50,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// A client in a process, and the process to which it handed its connection on.
+/// A client in a process, and the child that inherited its connection.
 pub(crate) struct Holding {
     process: Child,
     child: u32,

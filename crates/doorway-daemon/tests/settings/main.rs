@@ -1,4 +1,4 @@
-//! The file of a service: what it says, and all that can be wrong with it at once.
+//! The configuration file: what each key does, and that all mistakes are reported at once.
 
 mod certificates;
 mod members;
@@ -13,7 +13,7 @@ use doorway_node::Config;
 use doorway_protocol::{Name, Scope};
 use proptest::prelude::*;
 
-/// What a text means that stands in a file of this directory.
+/// Parse the text of a configuration in the directory /nowhere.
 fn parse(text: &str) -> Result<Settings, String> {
     let file = Path::new("/nowhere/doorway.toml");
     Settings::parse(text, file, &Overrides::default()).map_err(|mistakes| mistakes.to_string())
@@ -187,7 +187,7 @@ fn what_is_no_toml_is_said_with_its_line() {
     assert!(said.contains("/nowhere/doorway.toml:4: this is not TOML"), "{said}");
 }
 
-/// Relative to the file it may be longer than the system can name.
+/// With the directory of the file, a relative path may be too long.
 #[test]
 fn a_socket_whose_whole_path_is_too_long_is_refused() {
     let name = "s".repeat(107 - "/nowhere/".len());
@@ -245,7 +245,7 @@ fn the_node_of_a_user_needs_nothing() {
     assert!(Settings::local(&overrides).unwrap_err().to_string().contains("--socket"));
 }
 
-/// Something like a line of such a file.
+/// A random line, similar to one of a configuration.
 fn line() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "group",
