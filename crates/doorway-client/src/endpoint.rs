@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fmt;
+use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -80,7 +81,7 @@ impl Endpoint {
     /// The environment variable that names the endpoint, if no option does.
     pub const VARIABLE: &str = "DOORWAY_SOCKET";
 
-    /// The socket of the machine's own node, if [`Self::MACHINE_CONFIG`] exists.
+    /// The socket of the machine's node, unless its configuration names another one.
     pub const MACHINE: &str = "/run/doorway/socket";
 
     /// The directory that exists if this machine has a node of its own.
@@ -99,9 +100,32 @@ impl Endpoint {
                 Err(EndpointError { from: FROM, text, why })
             }
             Err(env::VarError::NotPresent) if Path::new(Self::MACHINE_CONFIG).is_dir() => {
-                Ok(Self::Path(Self::MACHINE.into()))
+                let directory = Path::new(Self::MACHINE_CONFIG);
+                let text = fs::read_to_string(directory.join("doorway.toml")).unwrap_or_default();
+                Ok(Self::configured(&text, directory))
             }
             Err(env::VarError::NotPresent) => Ok(Self::own()),
+        }
+    }
+
+    /// The socket that the configuration of a machine's node names, or [`Self::MACHINE`] if it
+    /// names none. A relative path is relative to `directory`, which holds the configuration.
+    ///
+    /// The configuration is TOML, of which only the line `socket = "..."` before the first table is
+    /// read: clients do without a parser. A socket whose name needs escapes must be given to
+    /// clients.
+    pub fn configured(text: &str, directory: &Path) -> Self {
+        let top = text.lines().map(str::trim).take_while(|line| !line.starts_with('['));
+        let named = top.filter_map(|line| {
+            let value = line.strip_prefix("socket")?.trim_start().strip_prefix('=')?.trim_start();
+            let quote = value.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
+            let (name, _) = value[1..].split_once(quote)?;
+            (!name.contains('\\')).then_some(name)
+        });
+        match named.last().map(Self::parse) {
+            Some(Ok(Self::Path(path))) => Self::Path(directory.join(path)),
+            Some(Ok(Self::Abstract(name))) => Self::Abstract(name),
+            _ => Self::Path(Self::MACHINE.into()),
         }
     }
 
@@ -150,6 +174,25 @@ impl Endpoint {
         if text.len() > 107 { Err(wrong("it is longer than 107 bytes")) } else { Ok(address) }
     }
 
+    /// Say who may open a socket, where the system only says that this user may not.
+    fn explain(&self, error: io::Error) -> io::Error {
+        let Self::Path(path) = self else { return error };
+        if error.kind() != io::ErrorKind::PermissionDenied {
+            return error;
+        }
+        let remedy = if path == Path::new(Self::MACHINE) {
+            "its users have to be in the group `doorway`: as root, `usermod -aG doorway USER`, and \
+             log in again"
+                .to_owned()
+        } else {
+            format!(
+                "its users have to be in the group of the socket: see `ls -l {}`",
+                path.display()
+            )
+        };
+        io::Error::new(error.kind(), format!("{error}; {remedy}"))
+    }
+
     /// Connect to the node.
     ///
     /// If this is the node of this user, connecting fails unless the process that listens runs as
@@ -167,7 +210,7 @@ impl Endpoint {
                 return Stream::dial(&addresses, limit);
             }
         };
-        let stream = connect_unix(&address, limit)?;
+        let stream = connect_unix(&address, limit).map_err(|error| self.explain(error))?;
         if self.is_own() {
             check_peer(&stream)?;
         }
@@ -311,6 +354,16 @@ mod tests {
         let error = Endpoint::variable("tcp://north").unwrap_err().to_string();
         assert!(error.starts_with("DOORWAY_SOCKET is set: \"tcp://north\""), "{error}");
         assert!(FROM.starts_with(Endpoint::VARIABLE));
+    }
+
+    #[test]
+    fn a_user_who_may_not_open_the_socket_is_told_who_may() {
+        let denied = || io::Error::from_raw_os_error(13);
+        let told = Endpoint::Path(Endpoint::MACHINE.into()).explain(denied());
+        assert_eq!(told.kind(), io::ErrorKind::PermissionDenied);
+        assert!(told.to_string().contains("usermod -aG doorway"), "{told}");
+        let told = Endpoint::Path("/srv/s".into()).explain(denied()).to_string();
+        assert!(told.contains("Permission denied") && told.contains("ls -l /srv/s"), "{told}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A private authority in a directory: it issues the certificates of a group's nodes and clients.
+//! A private certificate authority in a directory, which issues the certificates of a group's nodes
+//! and clients.
 
 mod files;
 
@@ -18,22 +19,22 @@ use time::{Duration, OffsetDateTime};
 use self::files::{make_directory, replace, write_new};
 use crate::certificate::{Facts, client_name, node_name};
 
-/// For how many days an authority is made: ten years.
+/// The default lifetime of an authority in days: ten years.
 pub const AUTHORITY_DAYS: u32 = 3650;
 
-/// For how many days a certificate of a node or client is made.
+/// The default lifetime of a node's or client's certificate in days.
 pub const LEAF_DAYS: u32 = 365;
 
-/// The most days that can be asked for.
+/// The longest lifetime in days.
 pub const MOST_DAYS: u32 = 36_500;
 
-/// A clock that is slow by less than this does not matter.
+/// Certificates are valid from this long ago, for machines whose clock is slow.
 const SLACK: Duration = Duration::hours(1);
 
-/// Why no certificate was made. No file that was there has changed.
+/// Why no certificate was made. Files that existed before have not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum CaError {
-    /// Nothing is overwritten.
+    /// The file exists already, and files are never overwritten.
     #[error("{} exists already; {remedy}", path.display())]
     Exists {
         /// The file.
@@ -41,18 +42,21 @@ pub enum CaError {
         /// What to do.
         remedy: &'static str,
     },
-    /// A name that no group, node or client can have.
-    #[error("no {what} can be called `{name}`: use {LABEL}")]
+    /// A group, node or client cannot have this name.
+    #[error("`{name}` cannot be the name of a {what}; use {LABEL}")]
     Label {
-        /// What was to be called so.
+        /// What the name is for: a group, a node or a client.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// An address for which no certificate is made.
-    #[error("`{0}` is no host name or IP address that a certificate can be for")]
+    /// A certificate cannot be for this address.
+    #[error(
+        "a certificate cannot be for `{0}`; give a host name that does not end in .doorway, or an \
+         IP address"
+    )]
     Address(String),
-    /// A directory without an authority of ours.
+    /// The directory does not hold an authority that `doorway ca init` made.
     #[error("{} holds no authority of a group: {why}; `doorway ca init` makes one", path.display())]
     NoAuthority {
         /// The directory.
@@ -60,15 +64,15 @@ pub enum CaError {
         /// What is missing.
         why: String,
     },
-    /// An authority that has ended.
-    #[error("the authority has ended on {0}; make another one with `doorway ca init`")]
+    /// The authority has ended.
+    #[error("the authority ended on {0}; make another one with `doorway ca init`")]
     Ended(String),
-    /// The disk refused.
+    /// The system refused to read or write a file.
     #[error("cannot {what} {}: {error}", path.display())]
     Io {
         /// What was tried.
         what: &'static str,
-        /// With which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// What the system said.
         error: io::Error,
@@ -78,14 +82,14 @@ pub enum CaError {
     Make(String),
 }
 
-/// What was made.
+/// The files of a new certificate, and what to do with them.
 #[derive(Debug, Serialize)]
-pub struct Made {
+pub struct CertificateFiles {
     /// The certificate.
     pub certificate: PathBuf,
     /// Its key, which only its owner may read.
     pub key: PathBuf,
-    /// For whom it is.
+    /// The names and addresses it is for.
     pub names: Vec<String>,
     /// Its last day, as 2027-01-31.
     pub until: String,
@@ -96,26 +100,27 @@ pub struct Made {
 /// A certificate to be made.
 #[derive(Clone, Debug)]
 pub struct Leaf<'a> {
-    /// Of which node or client.
+    /// The name of the node or client.
     pub name: &'a str,
-    /// Under which names and addresses it is reached besides.
+    /// Other host names and addresses under which it is reached.
     pub addresses: &'a [String],
-    /// For how many days.
+    /// Its lifetime in days.
     pub days: u32,
     /// The directory for the two files.
     pub to: &'a Path,
-    /// Is the certificate that is there to be replaced? Its key stays, and so do its addresses if
-    /// none are given.
+    /// Whether to replace an existing certificate. Its key stays, and so do its addresses if none
+    /// are given.
     pub renew: bool,
 }
 
 /// Make an authority in a directory.
-pub fn init(directory: &Path, group: &str, days: u32) -> Result<Made, CaError> {
+pub fn init(directory: &Path, group: &str, days: u32) -> Result<CertificateFiles, CaError> {
     label("group", group)?;
     let (certificate, key) = (directory.join("ca.crt"), directory.join("ca.key"));
     for path in [&certificate, &key] {
         if path.exists() {
-            let remedy = "name another directory: what this authority issued needs it";
+            let remedy =
+                "name another directory: the certificates that this authority issued depend on it";
             return Err(CaError::Exists { path: path.clone(), remedy });
         }
     }
@@ -123,7 +128,7 @@ pub fn init(directory: &Path, group: &str, days: u32) -> Result<Made, CaError> {
     let pair = KeyPair::generate().map_err(unmade)?;
     let mut params = params(days, None)?;
     params.distinguished_name.push(DnType::CommonName, format!("{group} doorway authority"));
-    // Here the group is found again when a certificate is to be issued.
+    // From here the group is read when the authority issues a certificate.
     params.distinguished_name.push(DnType::OrganizationName, group);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -132,7 +137,7 @@ pub fn init(directory: &Path, group: &str, days: u32) -> Result<Made, CaError> {
     write_new(&key, pair.serialize_pem().as_bytes(), 0o600)?;
     write_new(&certificate, made.pem().as_bytes(), 0o644)?;
     let toml = format!("group = \"{group}\"\n");
-    Ok(Made { certificate, key, names: Vec::new(), until, toml })
+    Ok(CertificateFiles { certificate, key, names: Vec::new(), until, toml })
 }
 
 /// An authority that was made before.
@@ -145,7 +150,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// The authority in a directory.
+    /// Open the authority in a directory.
     pub fn open(directory: &Path) -> Result<Self, CaError> {
         let path = directory.to_owned();
         let none = |why: String| CaError::NoAuthority { path: path.clone(), why };
@@ -169,13 +174,13 @@ impl Authority {
         Ok(Self { directory: path, group, until: facts.until, issuer })
     }
 
-    /// The group whose authority it is.
+    /// The group of the authority.
     pub fn group(&self) -> &str {
         &self.group
     }
 
     /// Make the certificate of a node.
-    pub fn node(&self, leaf: &Leaf<'_>) -> Result<Made, CaError> {
+    pub fn node(&self, leaf: &Leaf<'_>) -> Result<CertificateFiles, CaError> {
         label("node", leaf.name)?;
         let uses = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let mut made = self.issue(leaf, node_name(leaf.name, &self.group), &uses)?;
@@ -191,7 +196,7 @@ impl Authority {
     }
 
     /// Make the certificate of a client.
-    pub fn client(&self, leaf: &Leaf<'_>) -> Result<Made, CaError> {
+    pub fn client(&self, leaf: &Leaf<'_>) -> Result<CertificateFiles, CaError> {
         label("client", leaf.name)?;
         let uses = [ExtendedKeyUsagePurpose::ClientAuth];
         let mut made = self.issue(leaf, client_name(leaf.name, &self.group), &uses)?;
@@ -203,7 +208,7 @@ impl Authority {
         Ok(made)
     }
 
-    /// The certificate of the authority, which everyone needs.
+    /// The file of the authority's certificate, which every node and client needs.
     pub fn certificate(&self) -> PathBuf {
         self.directory.join("ca.crt")
     }
@@ -213,7 +218,7 @@ impl Authority {
         leaf: &Leaf<'_>,
         name: String,
         uses: &[ExtendedKeyUsagePurpose],
-    ) -> Result<Made, CaError> {
+    ) -> Result<CertificateFiles, CaError> {
         let certificate = leaf.to.join(format!("{}.crt", leaf.name));
         let key = leaf.to.join(format!("{}.key", leaf.name));
         let mut names = vec![name];
@@ -253,27 +258,27 @@ impl Authority {
             write_new(&key, pair.serialize_pem().as_bytes(), 0o600)?;
             write_new(&certificate, made.pem().as_bytes(), 0o644)?;
         }
-        Ok(Made { certificate, key, names, until, toml: String::new() })
+        Ok(CertificateFiles { certificate, key, names, until, toml: String::new() })
     }
 }
 
-/// What `doorway ca show` tells of a certificate.
+/// A certificate, as `doorway ca show` shows it.
 #[derive(Debug, Serialize)]
-pub struct Shown {
+pub struct CertificateSummary {
     /// The file.
     pub file: PathBuf,
     /// `authority`, `node`, `client` or `other`.
     pub kind: &'static str,
-    /// For whom it is.
+    /// The names and addresses it is for.
     pub names: Vec<String>,
     /// Its last day, as 2027-01-31.
     pub until: String,
-    /// How many days are left; negative if it has ended.
+    /// The number of days left; negative if it has ended.
     pub days_left: i64,
 }
 
 /// The certificates of a file, or of all files of a directory that end in `.crt` or `.pem`.
-pub fn show(path: &Path) -> Result<Vec<Shown>, CaError> {
+pub fn show(path: &Path) -> Result<Vec<CertificateSummary>, CaError> {
     let mut files = Vec::new();
     if path.is_dir() {
         for entry in fs::read_dir(path).map_err(failed("read", path))? {
@@ -294,7 +299,7 @@ pub fn show(path: &Path) -> Result<Vec<Shown>, CaError> {
             path: file.clone(),
             error: io::Error::other(why),
         })?;
-        shown.extend(all.into_iter().map(|facts| Shown {
+        shown.extend(all.into_iter().map(|facts| CertificateSummary {
             file: file.clone(),
             kind: kind(&facts),
             until: facts.last_day(),
@@ -323,7 +328,7 @@ fn named(facts: &Facts) -> Vec<String> {
     facts.names.iter().cloned().chain(addresses).collect()
 }
 
-/// The names of an older certificate, but for its own.
+/// The names and addresses of an older certificate, without the name of its node or client.
 fn besides(pem: &[u8], own: &str) -> Vec<String> {
     let facts = Facts::all(pem).ok().and_then(|all| all.into_iter().next());
     let names = facts.map(|facts| named(&facts)).unwrap_or_default();
@@ -334,7 +339,8 @@ fn label(what: &'static str, name: &str) -> Result<(), CaError> {
     if is_label(name) { Ok(()) } else { Err(CaError::Label { what, name: name.to_owned() }) }
 }
 
-/// A host name or an IP address. Names that end in `.doorway` are the authority's to give.
+/// Check that an address is a host name or an IP address. Names that end in `.doorway` are reserved
+/// for the names of nodes and clients.
 fn check_address(address: &str) -> Result<(), CaError> {
     if address.parse::<IpAddr>().is_ok() {
         return Ok(());
@@ -353,8 +359,8 @@ fn alternative(name: &str) -> Result<SanType, CaError> {
     }
 }
 
-/// What all certificates have: a serial number that nobody can guess, and a span of days that does
-/// not go beyond its authority's.
+/// What all certificates have: a serial number that cannot be guessed, and a lifetime that does not
+/// go beyond its authority's.
 fn params(days: u32, end: Option<OffsetDateTime>) -> Result<CertificateParams, CaError> {
     let mut params = CertificateParams::default();
     let mut serial = [0; 16];

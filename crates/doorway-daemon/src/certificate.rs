@@ -1,4 +1,4 @@
-//! What stands in a certificate: for whom it is, and until when.
+//! The contents of a certificate: the names it is for, and when it ends.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
 
-/// From so many days before its end a certificate is spoken of.
+/// A certificate that ends within this number of days causes warnings.
 pub const SOON_DAYS: i64 = 30;
 
 /// The name for which the certificate of a node is issued.
@@ -22,7 +22,7 @@ pub fn client_name(client: &str, group: &str) -> String {
     format!("{client}.client.{group}.doorway")
 }
 
-/// What stands in a certificate.
+/// The contents of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The names it is for.
@@ -33,9 +33,9 @@ pub struct Facts {
     pub organization: Option<String>,
     /// From when it is valid.
     pub from: OffsetDateTime,
-    /// Until when.
+    /// Until when it is valid.
     pub until: OffsetDateTime,
-    /// May it issue others?
+    /// Whether it may issue other certificates.
     pub authority: bool,
 }
 
@@ -43,7 +43,7 @@ impl Facts {
     /// Read one certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, String> {
         let parsed = X509Certificate::from_der(certificate.as_ref());
-        let (_, parsed) = parsed.map_err(|error| format!("it is no certificate: {error}"))?;
+        let (_, parsed) = parsed.map_err(|error| format!("it is not a certificate: {error}"))?;
         let mut facts = Self {
             names: Vec::new(),
             addresses: Vec::new(),
@@ -72,12 +72,12 @@ impl Facts {
         certificates(pem)?.iter().map(Self::of).collect()
     }
 
-    /// How many whole days it is still valid; negative if it is not any more.
+    /// The number of whole days for which it is still valid; negative if it has ended.
     pub fn days_left(&self, now: OffsetDateTime) -> i64 {
         (self.until - now).whole_days() - i64::from(self.until < now)
     }
 
-    /// The day of its end, as 2027-01-31.
+    /// Its last day, as 2027-01-31.
     pub fn last_day(&self) -> String {
         self.until.date().to_string()
     }
@@ -86,7 +86,7 @@ impl Facts {
 /// All certificates of a PEM text, of which there must be one at least.
 pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let found = found.map_err(|error| format!("it is no PEM: {error}"))?;
+    let found = found.map_err(|error| format!("it is not PEM: {error}"))?;
     if found.is_empty() { Err("it holds no certificate".to_owned()) } else { Ok(found) }
 }
 

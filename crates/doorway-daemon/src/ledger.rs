@@ -1,11 +1,13 @@
-//! The ledger: which sessions there are, for the process that comes after a crash of this one.
+//! The ledger: a file of all sessions that hold something, for the process that starts after a
+//! crash.
 //!
-//! A file of records of equal size, each written at its place when a session first holds something
-//! and erased when it ends. It survives the process, not the machine: nothing waits for the disk
-//! but the marker at the beginning, which says when the machine was started, whether clients of
-//! other machines were served, for how long sessions could live, whether the service stopped as it
-//! should, and which numbers sessions have had. One that stopped as it should has left the records
-//! of those who could not be told, and go on.
+//! The file has records of equal size. A record is written when a session first holds something,
+//! and erased when the session ends. The ledger survives a crash of the process, not of the
+//! machine: only the marker at the beginning is synced to disk. The marker says in which boot of
+//! the machine the service ran, whether it served clients of other machines, the longest time to
+//! live of sessions, whether it stopped gracefully, and which session numbers may have been used.
+//! After a graceful stop the ledger holds the sessions whose clients could not be notified; they
+//! keep their locks.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -20,49 +22,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::ms;
 
-/// How long a record is, with what surrounds it. So many divide a page, so that none is ever torn.
+/// The size of a record with its head, in bytes. It divides a page, so that no record is ever torn.
 const RECORD: usize = 512;
 
-/// So many numbers of sessions belong to one start.
+/// Marks a record, in its length, whose checksum is a CRC-32. Records of version 0.1.0 have an
+/// FNV-1a and no mark. That version takes a marked record for damaged, which is safe.
+const CRC: u16 = 1 << 15;
+
+/// How many numbers of sessions belong to one start.
 const NUMBERS: u64 = 1 << 32;
 
-/// Why there is no ledger.
+/// Why the ledger cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// Another service has the directory.
+    /// Another service uses the directory.
     #[error("another service uses {}; stop it, or use a directory of your own", .0.display())]
     InUse(PathBuf),
-    /// The disk refused.
+    /// The system refused to read or write a file.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {
         /// What was tried.
         what: &'static str,
-        /// With which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
 }
 
-/// What was found in the ledger.
+/// The contents of the ledger that the former process left.
 #[derive(Debug, Default)]
-pub struct Former {
-    /// The machine has run since.
+pub struct LedgerContents {
+    /// Whether the machine has not been restarted since.
     pub same_boot: bool,
-    /// Some of it cannot be read.
+    /// Whether some of it cannot be read.
     pub damaged: bool,
-    /// It may lack sessions that held something: it is damaged, or the machine was started anew
-    /// before the disk knew of sessions of other machines.
+    /// Whether sessions that held something may be missing: the ledger is damaged, or the machine
+    /// was restarted before the sessions of other machines were on disk.
     pub lacking: bool,
-    /// Sessions that it may lack lived no longer than this without being heard of.
+    /// The longest time to live of a session that may be missing.
     pub ttl: Duration,
-    /// No session before this start had a higher number.
+    /// The highest number that a former session can have.
     pub last: u64,
-    /// The records that were there, with their places.
+    /// The records, with their places.
     pub(crate) records: Vec<(u32, Record)>,
 }
 
-/// A record.
+/// A record of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Record {
     Marker(Marker),
@@ -70,7 +76,7 @@ pub(crate) enum Record {
     Grant(GrantRecord),
 }
 
-/// What is known of a session.
+/// A session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionRecord {
     pub(crate) number: u64,
@@ -78,16 +84,16 @@ pub(crate) struct SessionRecord {
     pub(crate) ttl_ms: u32,
     pub(crate) life: Life,
     pub(crate) remote: bool,
-    /// The process that it lives with, or that opened its connection.
+    /// The process that the session lives with, or that opened its connection.
     pub(crate) pid: Option<u32>,
-    /// When that was started.
+    /// When that process was started.
     pub(crate) started: Option<u64>,
     pub(crate) uid: Option<u32>,
     pub(crate) principal: String,
     pub(crate) client: String,
 }
 
-/// What a session without a connection holds.
+/// A grant of a session that has no connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GrantRecord {
     pub(crate) session: u64,
@@ -98,22 +104,22 @@ pub(crate) struct GrantRecord {
     pub(crate) request: u64,
 }
 
-/// The first record.
+/// The first record of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Marker {
     boot: String,
-    /// The process has stopped, and all who may hold something are in the ledger.
+    /// The process has stopped gracefully: every session that may hold something is in the ledger.
     clean: bool,
     tcp: bool,
-    /// It lacked sessions when this process started, which has not waited for all of them yet.
+    /// Sessions were missing when this process started, and it has not waited for all of them yet.
     lacking: bool,
-    /// The longest that a session could live without being heard of.
+    /// The longest time to live of a session.
     ttl_ms: u64,
-    /// Sessions up to this number may have been.
+    /// The highest number that a session may have.
     last: u64,
 }
 
-/// The ledger of a service. The directory is this process' while it lives.
+/// The open ledger of a service. While it is open, no other process can open it.
 #[derive(Debug)]
 pub struct Ledger {
     file: File,
@@ -125,15 +131,20 @@ pub struct Ledger {
 
 #[derive(Debug)]
 struct Places {
-    /// All from this one on are free.
+    /// All places from this one on are free.
     end: u32,
     free: Vec<u32>,
 }
 
 impl Ledger {
-    /// Take a directory, which is made if only it is missing, and find what was left in it. `tcp`:
-    /// will clients of other machines be served? `ttl`: how long may sessions live unheard?
-    pub fn open(directory: &Path, tcp: bool, ttl: Duration) -> Result<(Self, Former), LedgerError> {
+    /// Open the ledger in a directory, and read what the former process left. The directory is made
+    /// if it is missing, but not its parent. `tcp` says whether clients of other machines will be
+    /// served, `ttl` is the longest time to live of sessions.
+    pub fn open(
+        directory: &Path,
+        tcp: bool,
+        ttl: Duration,
+    ) -> Result<(Self, LedgerContents), LedgerError> {
         match fs::DirBuilder::new().mode(0o700).create(directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(failed("create", directory)(error));
@@ -156,21 +167,21 @@ impl Ledger {
         if former.damaged {
             tracing::error!(
                 path = %path.display(),
-                "the ledger of sessions is damaged: whoever held a lock may be unknown, so nothing \
-                 is granted before the longest time to live is over"
+                "the ledger of sessions is damaged: holders of locks may be missing, so nothing is \
+                 granted until the longest time to live is over"
             );
         }
         let used: BTreeSet<u32> = former.records.iter().map(|(place, _)| *place).collect();
         let end = used.last().map_or(1, |last| last + 1);
         let free: Vec<u32> = (1..end).filter(|place| !used.contains(place)).collect();
         let (first, last, lacking) = (former.last, former.last + NUMBERS, former.lacking);
-        // While some are waited for whom nobody knows, another crash must not shorten their time.
+        // While missing sessions are waited for, another crash must not shorten that time.
         let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
         let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
         let places = Mutex::new(Places { end, free: Vec::new() });
         let ledger = Self { file, path, marker, first, places };
         ledger.mark(false, lacking)?;
-        // What lies behind nobody needs, or nobody can read.
+        // Cut off erased and unreadable records at the end.
         let length = u64::from(end) * RECORD as u64;
         ledger.file.set_len(length).map_err(failed("shorten", &ledger.path))?;
         if former.damaged {
@@ -183,21 +194,22 @@ impl Ledger {
         Ok((ledger, former))
     }
 
-    /// Nobody is waited for any more, and all who hold something are in the ledger.
+    /// Note that missing sessions are not waited for any more: all that hold something are in the
+    /// ledger.
     pub(crate) fn settled(&self) {
         if self.marker.lacking
             && let Err(error) = self.mark(false, false)
         {
-            tracing::error!("{error}"); // The next start waits for longer than it need.
+            tracing::error!("{error}"); // The next start waits longer than necessary.
         }
     }
 
-    /// Sessions of this start have higher numbers.
+    /// The highest number of a former session: those of this process have higher numbers.
     pub(crate) fn first_session(&self) -> u64 {
         self.first
     }
 
-    /// Write a record; where?
+    /// Write a record at a free place, and return the place.
     pub(crate) fn write(&self, record: &Record) -> io::Result<u32> {
         let place = {
             let mut places = self.places.lock();
@@ -213,23 +225,26 @@ impl Ledger {
         written.map(|()| place)
     }
 
-    /// Write another record at a place.
+    /// Overwrite the record at a place.
     pub(crate) fn rewrite(&self, place: u32, record: &Record) -> io::Result<()> {
         self.put(place, record)
     }
 
-    /// Erase a record.
+    /// Erase the record at a place.
     pub(crate) fn erase(&self, place: u32) {
         let at = u64::from(place) * RECORD as u64;
         match self.file.write_all_at(&[0; 2], at) {
             Ok(()) => self.places.lock().free.push(place),
-            // The place stays taken: after a crash somebody is waited for who does not come.
-            Err(error) => tracing::error!(path = %self.path.display(), "cannot write: {error}"),
+            // The place stays taken. After a crash the node waits for a session that is not there.
+            Err(error) => {
+                let path = self.path.display();
+                tracing::error!(%path, "cannot erase a record of the ledger: {error}");
+            }
         }
     }
 
-    /// The service has stopped as it should: nobody holds anything but those whose records are
-    /// left, and, unless it is `settled`, those whom the ledger lacked from the beginning.
+    /// Note that the service has stopped gracefully: only sessions with a record hold anything and,
+    /// unless `settled`, those that were missing from the beginning.
     pub fn close(&self, settled: bool) {
         if let Err(error) = self.mark(true, self.marker.lacking && !settled) {
             tracing::error!("{error}");
@@ -248,59 +263,62 @@ impl Ledger {
     }
 }
 
-/// A length, a check and the value.
+/// A record as it stands in the file: its length with the mark of the checksum, the checksum, and
+/// the value.
 fn encode(record: &Record) -> [u8; RECORD] {
     let mut bytes = [0; RECORD];
     let length = postcard::to_slice(record, &mut bytes[6..])
-        .expect("limits on all that goes into a record keep it short")
+        .expect("limits on everything that goes into a record keep it short")
         .len();
-    let check = check(&bytes[6..6 + length]);
-    bytes[..2].copy_from_slice(&(length as u16).to_le_bytes());
-    bytes[2..6].copy_from_slice(&check.to_le_bytes());
+    let sum = crc32fast::hash(&bytes[6..6 + length]);
+    bytes[..2].copy_from_slice(&(length as u16 | CRC).to_le_bytes());
+    bytes[2..6].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
-/// What stands at a place, if it is whole.
+/// The record in these bytes, if its checksum is right.
 fn decode(bytes: &[u8]) -> Option<Record> {
-    let length = usize::from(u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?));
+    let head = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?);
     let told = u32::from_le_bytes(bytes.get(2..6)?.try_into().ok()?);
+    let length = usize::from(head & !CRC);
     let value = bytes.get(6..6 + length)?;
-    (length > 0 && check(value) == told).then(|| postcard::from_bytes(value).ok())?
+    let sum = if head & CRC != 0 { crc32fast::hash(value) } else { fnv1a(value) };
+    (length > 0 && sum == told).then(|| postcard::from_bytes(value).ok())?
 }
 
-/// FNV-1a: nobody means harm here, only disks forget.
-fn check(bytes: &[u8]) -> u32 {
+/// The checksum of version 0.1.0.
+fn fnv1a(bytes: &[u8]) -> u32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     bytes.iter().fold(0x811c_9dc5, step)
 }
 
-fn read(bytes: &[u8], boot: &str) -> Former {
+fn read(bytes: &[u8], boot: &str) -> LedgerContents {
     let mut records = bytes.chunks(RECORD).map(decode).zip(0..);
     if bytes.is_empty() {
-        return Former::default();
+        return LedgerContents::default();
     }
     let Some((Some(Record::Marker(marker)), _)) = records.next() else {
-        // Nobody knows what was before, so it is taken to be the worst. The numbers of sessions
-        // begin where none can have got in the time since the first start that could have been.
+        // Nothing is known, so the worst is assumed. Session numbers begin where no former process
+        // can have got since the first release.
         let last = seconds_since_2026() << 20;
-        return Former { damaged: true, lacking: true, last, ..Former::default() };
+        return LedgerContents { damaged: true, lacking: true, last, ..LedgerContents::default() };
     };
     let Marker { boot: of, clean, tcp, lacking, ttl_ms, last } = marker;
     let same_boot = of == boot;
-    // Another start of the machine may have come before the disk knew: that is no damage.
+    // After a restart of the machine, records that were not on disk yet are not damage.
     let damaged = same_boot && bytes.chunks(RECORD).any(is_damaged);
     let lacking = lacking || damaged || tcp && !same_boot && !clean;
     let ttl = Duration::from_millis(ttl_ms);
     let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
-    Former { same_boot, damaged, lacking, ttl, last, records }
+    LedgerContents { same_boot, damaged, lacking, ttl, last, records }
 }
 
-/// Was there a record that cannot be read any more? What was erased has no length.
+/// Whether there is a record that cannot be read. An erased record has the length 0.
 fn is_damaged(bytes: &[u8]) -> bool {
     bytes.iter().take(2).any(|byte| *byte != 0) && decode(bytes).is_none()
 }
 
-/// The marker as it would be if the machine had been started since.
+/// Change the marker as if the machine had been restarted since.
 #[cfg(test)]
 pub(crate) fn of_another_boot(bytes: &mut [u8]) {
     if let Some(Record::Marker(marker)) = bytes.get(..RECORD).and_then(decode) {
@@ -309,13 +327,13 @@ pub(crate) fn of_another_boot(bytes: &mut [u8]) {
     }
 }
 
-/// Another one at every start of the machine.
+/// The id of this boot of the machine.
 fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
 
-/// Never less than before, unless somebody sets the clock back.
+/// The seconds since the beginning of 2026. They grow, unless the clock is set back.
 pub(crate) fn seconds_since_2026() -> u64 {
     const BEGINNING: u64 = 1_767_225_600; // 2026-01-01T00:00:00Z
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -325,4 +343,40 @@ pub(crate) fn seconds_since_2026() -> u64 {
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
     let path = path.to_owned();
     move |source| LedgerError::Io { what, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that version 0.1.0 wrote: a marker, a lease, an erased record and its grant.
+    const OLD: &[u8] = include_bytes!("../tests/data/sessions-0.1.0");
+
+    #[test]
+    fn a_ledger_of_version_0_1_0_is_read() {
+        let former = read(OLD, "9b0f8a52-0000-4000-8000-000000000001");
+        assert!(former.same_boot && !former.damaged && !former.lacking, "{former:?}");
+        assert_eq!((former.ttl, former.last), (Duration::from_mins(1), 2 << 32));
+        let [(1, Record::Session(session)), (3, Record::Grant(grant))] = &former.records[..] else {
+            panic!("{former:?}");
+        };
+        assert_eq!((session.number, session.client.as_str()), ((1 << 32) + 7, "nightly backup"));
+        assert_eq!((session.secret, session.life), (Secret([7; 16]), Life::Lease));
+        assert_eq!((grant.session, grant.lock.as_str()), (session.number, "deploy/web"));
+        assert_eq!(grant.fence.to_string(), "3298534883333");
+        assert!(read(OLD, "another boot").lacking, "clients of other machines were served");
+    }
+
+    #[test]
+    fn damage_is_noticed_in_records_of_both_versions() {
+        let record = decode(&OLD[RECORD..2 * RECORD]).unwrap();
+        for bytes in [OLD[RECORD..2 * RECORD].to_vec(), encode(&record).to_vec()] {
+            assert_eq!(decode(&bytes), Some(record.clone()));
+            for byte in [0, 1, 3, 6, 20] {
+                let mut damaged = bytes.clone();
+                damaged[byte] ^= 4;
+                assert!(is_damaged(&damaged), "byte {byte}");
+            }
+        }
+    }
 }

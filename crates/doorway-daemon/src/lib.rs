@@ -1,21 +1,23 @@
 //! The Doorway service: a node with sessions for its clients.
 //!
-//! One [`Service`](service::Service) stands behind every door: the framed protocol of
-//! `doorway-client` and HTTP, on a Unix socket or on TCP with TLS. A door finds out who its client
-//! is and what it may do, and then only translates.
+//! One [`Service`](service::Service) serves the framed protocol of `doorway-client` and HTTP, each
+//! on a Unix socket or on TCP with TLS. The code of a protocol identifies the client and its
+//! rights, and translates requests and replies; the service does the rest.
 
 pub mod ca;
 pub mod certificate;
 pub mod clock;
+mod directory;
 pub mod doctor;
 pub mod http;
 pub mod ledger;
 pub mod listen;
 pub mod log;
+mod log_limit;
 mod metrics;
 mod native;
 pub mod principal;
-mod seldom;
+mod secret;
 pub mod serve;
 pub mod service;
 pub mod settings;

@@ -1,6 +1,7 @@
-//! Where clients come in: a Unix socket, and TCP with TLS.
+//! Accepts clients on a Unix socket, and on TCP with TLS.
 //!
-//! The first byte of a connection tells the framed protocol, which begins with a zero, from HTTP.
+//! The first byte of a connection tells its protocol: the framed protocol begins with a zero, HTTP
+//! does not.
 
 mod bind;
 
@@ -21,34 +22,34 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
 use crate::certificate::node_name;
+use crate::log_limit::LogLimit;
 use crate::native;
 use crate::principal::{Principal, Rights};
-use crate::seldom::Seldom;
 use crate::service::{Entry, Peer, Process, Service};
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::tls::{Certificates, ReloadError};
 
 pub use crate::settings::Proof;
-pub use bind::{SocketFile, bind_unix};
+pub use bind::{Reserved, SocketFile, bind_unix, reserve};
 
-/// A pause after a connection could not be accepted: mostly too many files are open.
+/// The pause after a connection could not be accepted, mostly because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
-static ACCEPT: Seldom = Seldom::new();
-static HANDSHAKE: Seldom = Seldom::new();
+static ACCEPT: LogLimit = LogLimit::new();
+static HANDSHAKE: LogLimit = LogLimit::new();
 
-/// The certificates that TCP connections are shown; new ones hold from the next connection on.
+/// The TLS configuration of connections over TCP. A new one applies to the next connection.
 #[derive(Clone)]
 pub struct SharedTls(Arc<RwLock<Arc<ServerConfig>>>);
 
 impl SharedTls {
-    /// These certificates.
+    /// Share a TLS configuration.
     pub fn new(config: Arc<ServerConfig>) -> Self {
         Self(Arc::new(RwLock::new(config)))
     }
 
-    /// Others from now on.
+    /// Use another configuration from now on.
     pub fn set(&self, config: Arc<ServerConfig>) {
         *self.0.write() = config;
     }
@@ -60,32 +61,32 @@ impl SharedTls {
 
 impl fmt::Debug for SharedTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedTls(..)") // Keys belong in no log.
+        f.write_str("SharedTls(..)") // Keys do not belong in a log.
     }
 }
 
-/// Who shows that? `None`: nobody known.
+/// Finds the client that a proof belongs to; `None` if there is none.
 pub type Identify = Arc<dyn Fn(Proof<'_>) -> Option<Principal> + Send + Sync>;
 
-/// Serves a connection of HTTP.
+/// Serves an HTTP connection.
 pub type HttpDoor =
-    Arc<dyn Fn(Begun, Peer) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+    Arc<dyn Fn(BufferedStream, Peer) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// What the doors need to know.
+/// What is needed to let clients in.
 #[derive(Clone, Default)]
 pub struct Doors {
-    /// The certificates of the doors over TCP, without which there are none.
+    /// The TLS configuration for TCP. Without one nobody connects over TCP.
     pub tls: Option<SharedTls>,
     /// The files of those certificates, which are read again when they change.
     pub certificates: Option<Arc<Certificates>>,
-    /// Who comes in over TCP.
+    /// Identifies clients over TCP.
     pub identify: Option<Identify>,
-    /// Who serves HTTP; nobody closes such connections.
+    /// Serves HTTP. Without it HTTP connections are closed.
     pub http: Option<HttpDoor>,
 }
 
 impl Doors {
-    /// What the settings say of the doors; HTTP is added by whoever serves it.
+    /// Make this from the settings, without HTTP, which the caller adds.
     pub fn of(settings: &Settings) -> Result<Self, ReloadError> {
         let certificates = match &settings.tls {
             None => None,
@@ -111,27 +112,27 @@ impl fmt::Debug for Doors {
     }
 }
 
-/// Bytes in both directions.
+/// A stream of bytes in both directions.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A connection of which some bytes have been read already; whoever reads gets them first.
-pub struct Begun {
+/// A connection whose first bytes have been read already. Reading from it returns them first.
+pub struct BufferedStream {
     stream: Box<dyn Stream>,
     bytes: Vec<u8>,
     taken: usize,
-    /// Whether it may come in, until somebody has asked.
+    /// Whether the connection is admitted, until that was asked for.
     entry: Option<Entry>,
 }
 
-impl Begun {
-    /// May it come in?
+impl BufferedStream {
+    /// Take the decision whether the connection is admitted.
     pub(crate) fn entry(&mut self) -> Option<Entry> {
         self.entry.take()
     }
 }
 
-impl AsyncRead for Begun {
+impl AsyncRead for BufferedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -149,7 +150,7 @@ impl AsyncRead for Begun {
     }
 }
 
-impl AsyncWrite for Begun {
+impl AsyncWrite for BufferedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -167,19 +168,19 @@ impl AsyncWrite for Begun {
     }
 }
 
-impl fmt::Debug for Begun {
+impl fmt::Debug for BufferedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Begun").finish_non_exhaustive()
+        f.debug_struct("BufferedStream").finish_non_exhaustive()
     }
 }
 
-/// Accept clients on a Unix socket, for ever.
+/// Accept clients on a Unix socket, forever.
 pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors) {
     let doors = Arc::new(doors);
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // One too many is let go at once.
+                // A connection beyond the limit is closed at once.
                 let Some(entry) = service.connect(false) else { continue };
                 let (service, doors) = (service.clone(), Arc::clone(&doors));
                 tokio::spawn(async move {
@@ -188,7 +189,7 @@ pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors)
                         Ok(socket) => std::future::ready(Ok((socket, peer))),
                         Err(error) => return not_accepted(&error).await,
                     };
-                    let _ = begin(&service, entry, socket, &doors, Speaks::Both).await;
+                    let _ = begin(&service, entry, socket, &doors, Protocols::Both).await;
                 });
             }
             Err(error) => not_accepted(&error).await,
@@ -196,9 +197,9 @@ pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors)
     }
 }
 
-/// Which protocols a door speaks.
+/// Which protocols a listener accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
+pub enum Protocols {
     /// The framed protocol of sessions.
     Native,
     /// HTTP.
@@ -207,8 +208,8 @@ pub enum Speaks {
     Both,
 }
 
-/// Accept clients over TCP, for ever. Without certificates nobody comes in.
-pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, speaks: Speaks) {
+/// Accept clients over TCP, forever. Without certificates every connection fails.
+pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, speaks: Protocols) {
     let doors = Arc::new(doors);
     loop {
         match listener.accept().await {
@@ -218,7 +219,8 @@ pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, s
                 tokio::spawn(async move {
                     let shaken = tls(stream, &doors);
                     if let Err(error) = begin(&service, entry, shaken, &doors, speaks).await {
-                        HANDSHAKE.then(|| tracing::debug!(%from, "no handshake: {error}"));
+                        HANDSHAKE
+                            .then(|| tracing::debug!(%from, "a TLS handshake failed: {error}"));
                     }
                 });
             }
@@ -227,18 +229,18 @@ pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, s
     }
 }
 
-/// Neither spin nor fill the log.
+/// Pause after a failure to accept, so that the loop neither spins nor floods the log.
 async fn not_accepted(error: &io::Error) {
     ACCEPT.then(|| tracing::warn!("a connection could not be accepted: {error}"));
     sleep(PAUSE).await;
 }
 
-/// Shake hands, and see who it is.
+/// Complete the TLS handshake, and identify the client by its certificate.
 async fn tls(stream: TcpStream, doors: &Doors) -> io::Result<(TlsStream<TcpStream>, Peer)> {
     let config = doors.tls.as_ref().map(SharedTls::get);
     let config = config.ok_or_else(|| io::Error::other("there are no certificates"))?;
     stream.set_nodelay(true)?;
-    // A visitor whose machine is gone is noticed, some time.
+    // With keepalive a client whose machine is gone is noticed after some time.
     rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
     let stream = timeout(native::HELLO, TlsAcceptor::from(config).accept(stream)).await??;
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
@@ -249,7 +251,8 @@ async fn tls(stream: TcpStream, doors: &Doors) -> io::Result<(TlsStream<TcpStrea
     Ok((stream, peer))
 }
 
-/// Who opened a Unix socket. The node of one user serves that user and root alone.
+/// Identify the process that opened a Unix socket. The node of one user serves only that user and
+/// root.
 fn unix_peer(service: &Service, stream: &UnixStream) -> Peer {
     let Ok(shown) = stream.peer_cred() else { return Peer::default() };
     let own = rustix::process::geteuid().as_raw();
@@ -264,14 +267,14 @@ fn unix_peer(service: &Service, stream: &UnixStream) -> Peer {
     Peer { principal, process, remote: false }
 }
 
-/// Read the first bytes, and go on with the protocol that they are of. Who has said nothing yet is
-/// let go when the service stops.
+/// Read the first bytes, and serve the protocol that they belong to. A connection that has sent
+/// nothing yet is closed when the service stops.
 async fn begin<S>(
     service: &Service,
     entry: Entry,
     opening: impl Future<Output = io::Result<(S, Peer)>>,
     doors: &Doors,
-    speaks: Speaks,
+    speaks: Protocols,
 ) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -295,13 +298,14 @@ where
     };
     let Some((stream, peer, bytes)) = first else { return Ok(()) };
     let framed = bytes[0] == MAGIC[0];
-    if framed && speaks != Speaks::Http {
+    if framed && speaks != Protocols::Http {
         native::serve(service, entry, stream, &bytes, peer, doors).await;
     } else if !framed
-        && speaks != Speaks::Native
+        && speaks != Protocols::Native
         && let Some(http) = &doors.http
     {
-        let begun = Begun { stream: Box::new(stream), bytes, taken: 0, entry: Some(entry) };
+        let begun =
+            BufferedStream { stream: Box::new(stream), bytes, taken: 0, entry: Some(entry) };
         http(begun, peer).await;
     }
     Ok(())

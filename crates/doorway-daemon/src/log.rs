@@ -1,7 +1,7 @@
-//! What the service tells whoever keeps its log: one line for each event.
+//! The log of the service: one line for each event.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use tracing::Level;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// A log file that would become longer than this is begun anew.
+/// The longest log file, in bytes. One that would become longer is emptied first.
 const LONGEST: u64 = 4 << 20;
 
 /// How the lines look.
@@ -28,24 +28,24 @@ pub enum Format {
 /// Under systemd the journal notes the time of each line, so text has none.
 pub fn to_stderr(format: Format, level: Level) {
     let journal = kept_by_systemd();
-    begin(io::stderr, format, level, !journal, !journal && io::stderr().is_terminal());
+    begin(io::stderr, format, level, !journal);
 }
 
-/// Send what is logged to a file from now on, which is opened when the first line comes: whoever
-/// has nothing to say leaves nothing behind. Only the first call counts.
+/// Send what is logged to a file from now on. The file is made with the first line, so a service
+/// that logs nothing leaves no file. Only the first call counts.
 pub fn to_file(path: PathBuf, format: Format, level: Level) {
-    begin(Mutex::new(Late { path, file: None, length: 0 }), format, level, true, false);
+    begin(Mutex::new(LogFile { path, file: None, length: 0 }), format, level, true);
 }
 
-fn begin<W>(writer: W, format: Format, level: Level, timed: bool, coloured: bool)
+fn begin<W>(writer: W, format: Format, level: Level, timed: bool)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let builder = tracing_subscriber::fmt()
         .with_writer(writer)
         .with_max_level(LevelFilter::from_level(level))
-        .with_ansi(coloured);
-    // A second call finds the first one's log in place, which is as good.
+        .with_ansi(false);
+    // After a second call the log of the first one stays in place.
     let _ = match format {
         Format::Json => builder.json().flatten_event(true).try_init(),
         Format::Text if timed => builder.with_target(false).try_init(),
@@ -53,22 +53,22 @@ where
     };
 }
 
-/// Does what we write to standard error go to the journal?
+/// Whether standard error goes to the journal of systemd.
 fn kept_by_systemd() -> bool {
     let set = |name| std::env::var_os(name).is_some();
     set("JOURNAL_STREAM") && set("INVOCATION_ID")
 }
 
-/// A file that is opened when something is written.
-struct Late {
+/// A log file that is opened when something is first written.
+struct LogFile {
     path: PathBuf,
     file: Option<File>,
-    /// How many bytes it has, as far as this process knows.
+    /// Its length in bytes, as far as this process knows.
     length: u64,
 }
 
-impl Late {
-    /// The file, with room for so many bytes.
+impl LogFile {
+    /// The file, with room for this many more bytes.
     fn with_room(&mut self, bytes: usize) -> io::Result<&mut File> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -87,7 +87,7 @@ impl Late {
     }
 }
 
-impl Write for Late {
+impl Write for LogFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.with_room(bytes.len())?.write(bytes)?;
         self.length += written as u64;
@@ -104,11 +104,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_file_stays_short_while_it_is_written() {
+    fn a_log_file_stays_short() {
         let path = std::env::temp_dir().join(format!("doorway-log-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        let late = || Late { path: path.clone(), file: None, length: 0 };
-        let (mut log, line) = (late(), vec![b'x'; 1 << 20]);
+        let log_file = || LogFile { path: path.clone(), file: None, length: 0 };
+        let (mut log, line) = (log_file(), vec![b'x'; 1 << 20]);
         let mut lengths = Vec::new();
         for _ in 0..6 {
             log.write_all(&line).unwrap();
@@ -116,7 +116,7 @@ mod tests {
         }
         assert_eq!(lengths, [1, 2, 3, 4, 1, 2]);
         // The next process goes on with what is there.
-        late().write_all(&line).unwrap();
+        log_file().write_all(&line).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 3 << 20);
         std::fs::remove_file(&path).unwrap();
     }

@@ -1,6 +1,6 @@
-//! The numbers of a service, in the text format of `OpenMetrics`.
+//! The metrics of a service, in the text format of `OpenMetrics`.
 //!
-//! Nothing is counted for this alone: whenever it is asked for, what is known anyway is written.
+//! Nothing is counted for the metrics alone: a request for them reads counters that exist anyway.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,40 +18,43 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::service::{Counts, Service, WAITS};
-use crate::tls::{Certificates, Which};
+use crate::tls::{Certificates, TlsFile};
 
-/// Writes the numbers of a service.
+/// The metrics of a service.
 pub(crate) struct Metrics(Registry);
 
 impl Metrics {
     pub(crate) fn new(service: &Service, certificates: Option<Arc<Certificates>>) -> Self {
         let mut registry = Registry::with_prefix("doorway");
-        registry.register_collector(Box::new(Numbers { service: service.clone(), certificates }));
+        registry.register_collector(Box::new(ServiceCollector {
+            service: service.clone(),
+            certificates,
+        }));
         Self(registry)
     }
 
-    /// All numbers, as they are now.
+    /// All metrics, as they are now.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        text::encode(&mut text, &self.0).expect("memory takes all");
+        text::encode(&mut text, &self.0).expect("writing to a string cannot fail");
         text
     }
 }
 
-struct Numbers {
+struct ServiceCollector {
     service: Service,
     certificates: Option<Arc<Certificates>>,
 }
 
-impl fmt::Debug for Numbers {
+impl fmt::Debug for ServiceCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Numbers").finish_non_exhaustive()
+        f.debug_struct("ServiceCollector").finish_non_exhaustive()
     }
 }
 
-impl Collector for Numbers {
+impl Collector for ServiceCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut page = Page(encoder);
+        let mut page = MetricsWriter(encoder);
         self.sessions(&mut page)?;
         let node = self.service.node().counters();
         algorithms(&mut page, &node)?;
@@ -60,8 +63,8 @@ impl Collector for Numbers {
     }
 }
 
-impl Numbers {
-    fn sessions(&self, page: &mut Page<'_>) -> fmt::Result {
+impl ServiceCollector {
+    fn sessions(&self, page: &mut MetricsWriter<'_>) -> fmt::Result {
         let status = self.service.status();
         let counts = &self.service.0.counts;
         let info = [
@@ -69,28 +72,32 @@ impl Numbers {
             ("group", &status.group),
             ("version", &status.version),
         ];
-        page.gauges("node_info", "The node.", [(info, 1)])?;
+        page.gauges("node_info", "The name, group and version of the node.", [(info, 1)])?;
         let serving =
             status.view.is_some() && status.reclaiming_ms.is_none() && !self.service.is_stopping();
-        page.gauge("serving", "1 if the node serves.", u64::from(serving))?;
-        page.gauge("view", "The view that runs, 0 if none does.", status.view.unwrap_or(0))?;
-        page.gauge("up_seconds", "For how long the node has run.", status.up_ms / 1000)?;
+        page.gauge("serving", "1 if the node serves, otherwise 0.", u64::from(serving))?;
+        page.gauge(
+            "view",
+            "The number of the current view, 0 if there is none.",
+            status.view.unwrap_or(0),
+        )?;
+        page.gauge("up_seconds", "Seconds since the node started.", status.up_ms / 1000)?;
         page.gauge("members_away", "Members that cannot be reached.", status.away.len() as u64)?;
         page.gauge("sessions", "Open sessions.", status.sessions)?;
         let connections = self.service.connections() as u64;
         page.gauge("connections", "Open connections.", connections)?;
-        page.gauge("held", "Grants that are held.", status.held)?;
-        page.gauge("waiting", "Requests that wait.", status.waiting)?;
+        page.gauge("held", "Grants held by clients of this node.", status.held)?;
+        page.gauge("waiting", "Requests that wait for a lock.", status.waiting)?;
         page.counter("grants", "Grants made.", status.grants)?;
-        page.counter("releases", "Grants given back.", read(&counts.released))?;
+        page.counter("releases", "Grants released by their clients.", read(&counts.released))?;
         page.counter("losses", "Grants taken from their clients.", read(&counts.lost))?;
         waits(page, counts, status.grants)
     }
 
-    fn certificates(&self, page: &mut Page<'_>) -> fmt::Result {
+    fn certificates(&self, page: &mut MetricsWriter<'_>) -> fmt::Result {
         let ends = self.certificates.as_ref().map(|certificates| certificates.ends());
         let ends = ends.iter().flatten().map(|end| {
-            let which = if end.which == Which::Ca { "authority" } else { "node" };
+            let which = if end.which == TlsFile::Ca { "authority" } else { "node" };
             ([("certificate", which)], end.at.unix_timestamp().try_into().unwrap_or(0))
         });
         let name = "certificate_expiry_timestamp_seconds";
@@ -98,22 +105,22 @@ impl Numbers {
     }
 }
 
-/// How long grants were waited for. Those made at once are in the first span.
-fn waits(page: &mut Page<'_>, counts: &Counts, grants: u64) -> fmt::Result {
+/// The histogram of waiting times. Grants without waiting count in the first bucket.
+fn waits(page: &mut MetricsWriter<'_>, counts: &Counts, grants: u64) -> fmt::Result {
     let mut spans: Vec<u64> = counts.waited.iter().map(read).collect();
     let waited: u64 = spans.iter().sum();
     spans[0] += grants.saturating_sub(waited);
     let ends = WAITS.iter().copied().chain([f64::INFINITY]);
     let spans: Vec<(f64, u64)> = ends.zip(spans).collect();
     let sum = read(&counts.waited_us) as f64 / 1e6;
-    let help = "How long grants were waited for.";
+    let help = "Time from request to grant.";
     let unit = Unit::Seconds;
     let mut encoder = page.0.encode_descriptor("wait", help, Some(&unit), MetricType::Histogram)?;
     encoder.encode_histogram::<NoLabelSet>(sum, waited.max(grants), &spans, None)
 }
 
-/// What the algorithms have sent and received. Rules with the same algorithm are one.
-fn algorithms(page: &mut Page<'_>, node: &NodeCounters) -> fmt::Result {
+/// The messages of each algorithm, summed over all rules that use it.
+fn algorithms(page: &mut MetricsWriter<'_>, node: &NodeCounters) -> fmt::Result {
     let mut all: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
     for rule in &node.rules {
         let sums = all.entry(rule.algorithm).or_default();
@@ -125,35 +132,43 @@ fn algorithms(page: &mut Page<'_>, node: &NodeCounters) -> fmt::Result {
     }
     let one =
         |which: usize| all.iter().map(move |(name, sums)| ([("algorithm", *name)], sums[which]));
-    page.counters("messages_sent", "Messages of algorithms that were sent.", one(0))?;
-    page.counters("messages_received", "Messages of algorithms that were received.", one(1))?;
-    page.counters("message_bytes_sent", "Bytes of the messages that were sent.", one(2))
+    page.counters("messages_sent", "Messages that the algorithm sent.", one(0))?;
+    page.counters("messages_received", "Messages that the algorithm received.", one(1))?;
+    page.counters("message_bytes_sent", "Bytes of the messages that the algorithm sent.", one(2))
 }
 
-fn links(page: &mut Page<'_>, node: &NodeCounters) -> fmt::Result {
+fn links(page: &mut MetricsWriter<'_>, node: &NodeCounters) -> fmt::Result {
     let all = |number: fn(&doorway_node::net::LinkReport) -> u64| {
         node.links.iter().map(move |(peer, link)| ([("peer", peer.as_str())], number(link)))
     };
-    page.gauges("link_up", "1 if a member is connected.", all(|link| u64::from(link.up)))?;
-    let help = "Messages that a member has not acknowledged.";
+    page.gauges(
+        "link_up",
+        "1 if the member is connected, otherwise 0.",
+        all(|link| u64::from(link.up)),
+    )?;
+    let help = "Messages that the member has not acknowledged.";
     page.gauges("link_unacknowledged", help, all(|link| link.unacknowledged as u64))?;
     page.counters(
         "link_connections",
-        "Connections that came up.",
+        "Connections made to the member or accepted from it.",
         all(|link| link.traffic.connections),
     )?;
     page.counters(
         "link_bytes_sent",
-        "Bytes sent to a member.",
+        "Bytes sent to the member.",
         all(|link| link.traffic.bytes_out),
     )?;
-    page.counters("link_bytes_received", "Bytes of a member.", all(|link| link.traffic.bytes_in))
+    page.counters(
+        "link_bytes_received",
+        "Bytes received from the member.",
+        all(|link| link.traffic.bytes_in),
+    )
 }
 
-/// Where numbers are written.
-struct Page<'a>(DescriptorEncoder<'a>);
+/// Writes single metrics.
+struct MetricsWriter<'a>(DescriptorEncoder<'a>);
 
-impl Page<'_> {
+impl MetricsWriter<'_> {
     fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         let gauge = ConstGauge::new(value);
         gauge.encode(self.0.encode_descriptor(name, help, None, MetricType::Gauge)?)

@@ -1,7 +1,7 @@
 //! One connection of the framed protocol.
 //!
-//! It reads what is there, handles all whole frames, and writes all answers at once. While a client
-//! does not read its answers, nothing more is read from it.
+//! It reads the available bytes, handles all whole frames, and writes all replies at once. While a
+//! client does not read its replies, nothing more is read from that client.
 
 mod requests;
 
@@ -16,32 +16,32 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::listen::Doors;
+use crate::log_limit::LogLimit;
 use crate::principal::Principal;
-use crate::seldom::Seldom;
 use crate::service::outbox::{Found, Outbox};
 use crate::service::{Connected, Entry, Peer, Service, Session, refusal, stopping};
 use requests::Requests;
 
-/// How long a client may take to say who it is.
+/// How long a client may take to send its hello.
 pub(crate) const HELLO: Duration = Duration::from_secs(5);
 
-/// How long a connection that ends may take to write its last words.
+/// How long a connection that ends may take to write its last replies.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How much is read at a time.
+/// How many bytes are read at a time.
 const CHUNK: usize = 2048;
 
-/// Beyond so many bytes of answers nothing more is handled before they are written.
+/// With more bytes of replies than this, they are written before more requests are handled.
 const ENOUGH: usize = 1 << 16;
 
-/// So many frames are handled before others have a turn, and of those that ask for a report the
-/// fewer: they take that much longer.
+/// How many frames are handled before other connections get a turn. A frame that asks for a report
+/// takes longer, and counts as `REPORT` frames.
 const TURN: usize = 128;
 const REPORT: usize = 16;
 
-/// Lines about clients that make no sense come once in a while.
-static GARBAGE: Seldom = Seldom::new();
-static SLOW: Seldom = Seldom::new();
+/// Limits the lines in the log about misbehaving clients.
+static GARBAGE: LogLimit = LogLimit::new();
+static SLOW: LogLimit = LogLimit::new();
 
 /// A connection.
 struct Wire<S> {
@@ -49,24 +49,24 @@ struct Wire<S> {
     frames: Frames,
     outbox: Arc<Outbox>,
     writing: Vec<u8>,
-    /// So many of these bytes are written.
+    /// How many of these bytes have been written.
     written: usize,
     unflushed: bool,
     last_words: Option<Pin<Box<Sleep>>>,
 }
 
-/// What comes next.
+/// What happened next on a connection.
 #[derive(Debug)]
 enum Next {
-    /// Bytes have come.
+    /// Bytes have arrived.
     Read,
-    /// All is written, and there is more to handle.
+    /// All replies are written, and there are more frames to handle.
     Written,
-    /// The client has closed the connection, or it is broken.
+    /// The client has closed the connection, or the connection is broken.
     Gone,
-    /// The client does not read.
+    /// The client does not read its replies.
     Slow,
-    /// This side has said all it had to say.
+    /// All replies are written, and the connection is to be closed.
     Done,
 }
 
@@ -101,11 +101,12 @@ pub(crate) async fn serve<S>(
         Ok(Ok(greeted)) => wire.converse(service, greeted).await,
         Ok(Err(Some(refusal))) => wire.refuse(refusal).await,
         Ok(Err(None)) => {}
-        Err(_) => GARBAGE.then(|| tracing::debug!("a client did not say in time who it is")),
+        Err(_) => GARBAGE.then(|| tracing::debug!("a client did not send its hello in time")),
     }
 }
 
-/// Hear who it is, and answer. No refusal: it has gone, or makes no sense.
+/// Read the hello of a client and answer it. An error without a refusal means that the client has
+/// gone, or does not speak the protocol.
 async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     service: &Service,
     connected: &Connected,
@@ -120,10 +121,13 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     let token = hello.token.as_deref().and_then(|token| doors.by_token(token));
     let principal = token.or_else(|| peer.principal.take()).ok_or_else(|| {
         let text = match hello.token {
-            Some(_) => "the token is not known here",
-            None => "this node does not know you: show a client certificate or a token",
+            Some(_) => "the node does not know this token",
+            None => "the node does not know this client: show a client certificate or a token",
         };
-        refusal(Code::Forbidden, if peer.remote { text } else { "this node serves its own user" })
+        refusal(
+            Code::Forbidden,
+            if peer.remote { text } else { "this node serves only the user who runs it" },
+        )
     })?;
     connected.belongs(&principal)?;
     let (mut claims, mut count, mut more) = (Vec::new(), 0, false);
@@ -142,7 +146,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     Ok((principal, greeted.session))
 }
 
-/// Refuse a frame that claims more than fits, and more than anyone may have together.
+/// Refuse a frame with too many claims, and more claims in all than a session may have.
 fn count_claims(
     service: &Service,
     held: usize,
@@ -150,20 +154,20 @@ fn count_claims(
     count: &mut usize,
 ) -> Result<(), Refusal> {
     let (limits, fits) = (service.limits(), Claims::MAX);
-    // Besides what a session may have there are requests that were on their way.
+    // In addition to what a session may hold, requests may have been on their way.
     let most = limits.grants.saturating_add(limits.waiting).saturating_add(fits);
-    // A frame without any counts too, or they could come for ever.
+    // A frame without claims counts as one, or a client could send such frames forever.
     *count += (held + waiting).max(1);
     if held <= fits && waiting <= fits && *count <= most {
         return Ok(());
     }
-    let text = format!("more claims than anyone can have: {fits} in a frame, {most} in all");
+    let text = format!("too many claims: {fits} are allowed in a frame, {most} in all");
     Err(refusal(Code::Invalid, text))
 }
 
-/// It is logged, once in a while.
+/// Log that a connection does not follow the protocol, at most once a second.
 fn garbled(error: &FrameError) -> Option<Refusal> {
-    GARBAGE.then(|| tracing::debug!("a connection makes no sense: {error}"));
+    GARBAGE.then(|| tracing::debug!("a connection does not follow the protocol: {error}"));
     None
 }
 
@@ -173,7 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Self { stream, frames, outbox, writing, written: 0, unflushed: false, last_words }
     }
 
-    /// Read some bytes; none if the connection has ended.
+    /// Read some bytes; `None` if the connection has ended.
     async fn read(&mut self) -> Option<()> {
         let space = self.frames.space();
         space.reserve(CHUNK);
@@ -190,14 +194,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Say why not, and end.
+    /// Send a refusal, and close the connection.
     async fn refuse(&mut self, refusal: Refusal) {
         self.outbox.greet(&Err(refusal), &[]);
         self.outbox.close();
         while !matches!(self.next(true).await, Next::Done | Next::Gone | Next::Slow) {}
     }
 
-    /// Talk until one of both has had enough.
+    /// Handle requests until one side closes the connection.
     async fn converse(&mut self, service: &Service, greeted: (Principal, Option<Arc<Session>>)) {
         let (principal, session) = greeted;
         let outbox = Arc::clone(&self.outbox);
@@ -215,8 +219,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             };
             match self.next(more).await {
                 Next::Read => {
-                    // An answer would tell the client that it was heard in time. Of one whose time
-                    // was over just before only the last words remain to be written.
+                    // A reply would tell the client that its heartbeat came in time. If its session
+                    // has just ended, only the last replies remain to be written.
                     over = session.as_ref().is_some_and(|session| service.alive(session).is_err());
                     if over {
                         self.outbox.close();
@@ -228,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                     closed = false;
                     SLOW.then(|| {
                         let client = session.as_ref().map_or("", |session| session.client());
-                        tracing::warn!(client, "a client does not read what it is told");
+                        tracing::warn!(client, "a client does not read its replies");
                     });
                     break;
                 }
@@ -239,7 +243,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Handle whole frames: are there more?
+    /// Handle whole frames. True if there may be more of them.
     fn handle(&mut self, requests: &mut Requests) -> Result<bool, FrameError> {
         let mut left = TURN;
         while left > 0 {
@@ -255,7 +259,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Ok(true)
     }
 
-    /// Write all that there is to say; then read, unless there is more to handle.
+    /// Write all replies; then read, unless there are more frames to handle.
     async fn next(&mut self, more: bool) -> Next {
         std::future::poll_fn(|context| self.poll_next(more, context)).await
     }

@@ -1,30 +1,30 @@
-//! Who a client is and what it may do.
+//! The identity and the rights of a client.
 
 use doorway_protocol::{Name, NamePattern};
 
-/// A client, as its connection proves it.
+/// The identity of a client, as its connection proves it.
 #[derive(Clone, Debug)]
 pub struct Principal {
-    /// For logs and people: `uid 1000`, `client ci`.
+    /// Its name for logs and messages: `uid 1000`, `client ci`.
     pub name: String,
-    /// The user, if it came through a Unix socket.
+    /// The user, if the client uses a Unix socket.
     pub uid: Option<u32>,
     /// What it may do.
     pub rights: Rights,
 }
 
-/// Something that a client may be allowed to do with a lock.
+/// A right to do something with a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
     /// Acquire, renew and release it.
     Acquire,
-    /// See who holds it and who waits.
+    /// See its holders and waiting requests.
     Inspect,
-    /// Take it from whoever holds it.
+    /// Take it from its holder.
     Break,
 }
 
-/// What a client may do with which locks.
+/// The rights of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights(pub Vec<Allowed>);
 
@@ -33,18 +33,18 @@ pub struct Rights(pub Vec<Allowed>);
 pub struct Allowed {
     /// Which locks.
     pub pattern: NamePattern,
-    /// What may be done.
+    /// The rights to these locks.
     pub may: Vec<Right>,
 }
 
 impl Rights {
-    /// Everything.
+    /// All rights to all locks.
     pub fn all() -> Self {
         let may = vec![Right::Acquire, Right::Inspect, Right::Break];
         Self(vec![Allowed { pattern: NamePattern::new("*"), may }])
     }
 
-    /// May it do that with this lock?
+    /// Whether the client has a right to a lock.
     pub fn may(&self, right: Right, lock: &Name) -> bool {
         let matching = |allowed: &&Allowed| allowed.pattern.matches(lock);
         self.0.iter().filter(matching).any(|allowed| allowed.may.contains(&right))

@@ -1,41 +1,41 @@
-//! The service as a process runs it, from its start to its end.
+//! Runs the service as a process, from its start to its end.
 
-use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
 use doorway_node::{StartError, TlsConfig};
 use doorway_protocol::Scope;
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::{TcpListener, UnixListener};
+use sd_notify::NotifyState;
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::ledger::{Former, Ledger, LedgerError, seconds_since_2026};
-use crate::listen::{Doors, SocketFile, Speaks, accept_tcp, accept_unix, bind_unix};
+use crate::directory::{self, take_private};
+use crate::ledger::{Ledger, LedgerContents, LedgerError, seconds_since_2026};
+use crate::listen::{Doors, Protocols, Reserved, accept_tcp, accept_unix, bind_unix, reserve};
 use crate::service::{Service, TURNED};
 use crate::settings::{Settings, Socket};
 use crate::tls::ReloadError;
 
-/// How long a process that dies may keep the directory.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for a process that was killed to let go of the directory. A client that started
+/// this node waits five seconds for it, and is to learn the reason.
+const PATIENCE: Duration = Duration::from_secs(4);
 
-/// How many files are needed besides those of connections: the directory, the doors, the links, and
-/// those who are turned away, with their processes.
+/// How many descriptors are needed besides those of sessions: for the directory, listeners, links,
+/// and connections that are refused, with their processes.
 const OTHER_FILES: usize = 100 + 2 * TURNED;
 
 /// Why the service does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Another process serves there already.
+    /// Another node serves at this address.
     #[error("another node serves at {0} already")]
     Served(String),
-    /// Nobody can listen there.
+    /// The address cannot be used.
     #[error("cannot listen at {address}: {error}")]
     Listen {
         /// The address.
@@ -43,7 +43,7 @@ pub enum ServeError {
         /// What the system said.
         error: io::Error,
     },
-    /// The directory is not safe to use.
+    /// The directory cannot be used.
     #[error("the directory {} cannot be used: {reason}", path.display())]
     Directory {
         /// The directory.
@@ -51,57 +51,72 @@ pub enum ServeError {
         /// What is wrong with it, and what would be right.
         reason: String,
     },
-    /// There is no ledger.
+    /// The ledger cannot be opened.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The certificates cannot be used.
     #[error(transparent)]
     Certificates(#[from] ReloadError),
     /// The node did not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// The node has ended by itself.
+    // Not a source: its text has its own cause in it, which would be printed twice.
+    #[error("{0}")]
+    Start(StartError),
+    /// Another process has taken the place of the node.
     #[error("the node has ended: another process with its name and directory has taken its place")]
     Ended,
 }
 
-/// Run a service until it is told to stop, or until nobody has used it for as long as the settings
-/// say. What it needs to know of TCP and HTTP is in `doors`.
+impl From<StartError> for ServeError {
+    fn from(error: StartError) -> Self {
+        Self::Start(error)
+    }
+}
+
+/// Run a service until `shutdown` is ready, or until it was idle for as long as the settings say.
 pub async fn run(
     mut settings: Settings,
     doors: Doors,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let abstract_first = match &settings.socket {
-        // Whoever has the name serves; another one that starts at the same moment finds that out
-        // before it touches anything. With a file it is the directory that decides.
-        Some(socket @ Socket::Abstract(_)) => Some(listen_unix(socket)?),
+    let reserved = match &settings.socket {
+        // The process that has the name serves. Another one that starts at the same moment finds
+        // that out before it changes anything. With a file, the directory decides.
+        Some(Socket::Abstract(name)) => Some(reserve_name(name, &settings)?),
         _ => None,
     };
     let _kept = match &settings.node.data {
-        Some(directory) if settings.scope == Scope::User => Some(private(directory)?),
+        Some(path) if settings.scope == Scope::User => {
+            let wrong = |reason| ServeError::Directory { path: path.clone(), reason };
+            Some(take_private(path).map_err(wrong)?)
+        }
         _ => None,
     };
     if settings.scope == Scope::User && settings.node.first_epoch == 0 {
-        // The directory may be lost; the time is not, so fences grow all the same.
+        // If the directory was lost, fences grow all the same, because they begin with the time.
         settings.node.first_epoch = seconds_since_2026() / 600;
     }
     let ledger = ledger(&settings).await?;
-    // What this says goes to a log that may be in the directory.
+    // The log of this may be in the directory, so the directory comes first.
     allow_files(&mut settings);
-    let unix = match &settings.socket {
-        Some(socket) => Some(abstract_first.map_or_else(|| listen_unix(socket), Ok)?),
-        None => None,
+    // From here on clients can connect. Before, a client is refused and tries again, so that it
+    // never takes a process that cannot start for a node.
+    let (unix, _file) = match (&settings.socket, reserved) {
+        (Some(socket), Some(name)) => (Some(name.listen().map_err(not_listening(socket))?), None),
+        (Some(socket), None) => {
+            let (listener, file) = bind_unix(socket).map_err(not_listening(socket))?;
+            (Some(listener), file)
+        }
+        (None, _) => (None, None),
     };
-    let (unix, _file) = unix.unzip();
     let mut listeners = Vec::new();
-    for (address, speaks) in [(&settings.sessions, Speaks::Native), (&settings.http, Speaks::Http)]
+    for (address, speaks) in
+        [(&settings.sessions, Protocols::Native), (&settings.http, Protocols::Http)]
     {
         if let Some(address) = address {
             listeners.push((listen_tcp(address).await?, speaks));
         }
     }
-    // Nobody is let in anywhere before all doors are there.
+    // No connection is accepted before all listeners are there.
     let service = Service::start(&settings, ledger).await?;
     let http = doors.http.clone();
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
@@ -126,33 +141,42 @@ pub async fn run(
             certificates.watch(renewed).await;
         });
     }
-    tell_system("READY=1");
+    tell_systemd(NotifyState::Ready);
     tasks.spawn(watchdog());
     tracing::info!(node = service.node().name(), "serving");
     let ended = wait(&service, &settings, shutdown).await;
-    tell_system("STOPPING=1");
+    tell_systemd(NotifyState::Stopping);
     tracing::info!("stopping");
     service.stop(patience(&settings, &ended)).await;
     tasks.shutdown().await;
     ended
 }
 
-/// Have as many connections and processes as the system allows.
+/// Raise the limit of open files, and limit connections and processes to what the system allows.
 fn allow_files(settings: &mut Settings) {
     let (asked, most) = (settings.limits.connections, raise_files().saturating_sub(OTHER_FILES));
     settings.limits.files = most.max(1);
     if most < asked {
-        tracing::info!(asked, most, "so many connections at most: the system allows no more files");
+        tracing::info!(
+            asked,
+            most,
+            "the system allows fewer open files than `connections` under [limits] may need"
+        );
     }
 }
 
-/// How many files so many connections may need: a session that others inherit, or that lives with a
-/// process, has a descriptor of that process too.
+/// How many files this number of connections may need: a session that other processes inherit, or
+/// that lives with a process, has a descriptor of that process too.
 pub(crate) fn files_for(connections: usize) -> usize {
-    connections * 2 + OTHER_FILES
+    connections.saturating_mul(2).saturating_add(OTHER_FILES)
 }
 
-/// Open as many files as the system allows, for every connection is one; how many is that?
+/// How many connections this number of files is surely enough for.
+pub(crate) fn connections_for(files: usize) -> usize {
+    files.saturating_sub(OTHER_FILES) / 2
+}
+
+/// Raise the limit of open files as far as the system allows, and return it.
 fn raise_files() -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // If it is refused, the limit stays as it was.
@@ -161,7 +185,7 @@ fn raise_files() -> usize {
     usize::try_from(allowed).unwrap_or(usize::MAX)
 }
 
-/// Until there is a reason to stop.
+/// Wait until there is a reason to stop.
 async fn wait(
     service: &Service,
     settings: &Settings,
@@ -172,18 +196,19 @@ async fn wait(
         () = &mut shutdown => Ok(()),
         () = service.ended() => Err(ServeError::Ended),
         () = idle(service, settings.idle_stop) => {
-            tracing::info!("nobody has used this node for a while");
+            tracing::info!("the node stops because it was idle");
             Ok(())
         }
     }
 }
 
-/// How long those inside may take to leave. Where the node has ended by itself, nobody is inside.
+/// How long clients may take to release their locks. If another process has taken the place of the
+/// node, they hold nothing any more.
 fn patience(settings: &Settings, ended: &Result<(), ServeError>) -> Duration {
     if ended.is_ok() { settings.drain } else { Duration::ZERO }
 }
 
-/// Wait until nobody has had a session or a connection for so long.
+/// Wait until there was no session and no connection for this time.
 async fn idle(service: &Service, time: Option<Duration>) {
     let Some(time) = time else { return std::future::pending().await };
     loop {
@@ -196,15 +221,26 @@ async fn idle(service: &Service, time: Option<Duration>) {
     }
 }
 
-fn listen_unix(socket: &Socket) -> Result<(UnixListener, Option<SocketFile>), ServeError> {
-    let address = match socket {
-        Socket::Abstract(name) => format!("@{name}"),
-        Socket::File(path, _) => path.display().to_string(),
-    };
-    bind_unix(socket).map_err(|error| match error.kind() {
+/// Take the name of an abstract socket. If another node has it, arguments that could not work are
+/// an error all the same.
+fn reserve_name(name: &str, settings: &Settings) -> Result<Reserved, ServeError> {
+    let reserved = reserve(name);
+    if reserved.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+        && let Some(path) = &settings.node.data
+        && let Err(error) = directory::examine(path, settings.scope == Scope::User)
+    {
+        return Err(ServeError::Directory { path: path.clone(), reason: error.to_string() });
+    }
+    reserved.map_err(not_listening(&Socket::Abstract(name.to_owned())))
+}
+
+/// Why nobody can listen at a socket.
+fn not_listening(socket: &Socket) -> impl FnOnce(io::Error) -> ServeError {
+    let address = socket.to_string();
+    |error| match error.kind() {
         ErrorKind::AddrInUse => ServeError::Served(address),
         _ => ServeError::Listen { address, error },
-    })
+    }
 }
 
 async fn listen_tcp(address: &str) -> Result<TcpListener, ServeError> {
@@ -212,14 +248,14 @@ async fn listen_tcp(address: &str) -> Result<TcpListener, ServeError> {
     listener.map_err(|error| ServeError::Listen { address: address.to_owned(), error })
 }
 
-/// The ledger of the directory. A process that was killed may take a moment to let go of it.
-async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeError> {
+/// Open the ledger of the directory. A process that was killed may take a moment to let go of it.
+async fn ledger(settings: &Settings) -> Result<Option<(Ledger, LedgerContents)>, ServeError> {
     let Some(directory) = &settings.node.data else { return Ok(None) };
     let tcp = settings.sessions.is_some() || settings.http.is_some();
     let mut waited = Duration::ZERO;
     loop {
         match Ledger::open(directory, tcp, settings.limits.ttl) {
-            // Two were started at once, and the other one has come further.
+            // Two nodes were started at once, and the other one was faster.
             Err(LedgerError::InUse(_)) if answers(settings.socket.as_ref()) => {
                 return Err(ServeError::Served(directory.display().to_string()));
             }
@@ -227,6 +263,20 @@ async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeEr
                 let pause = Duration::from_millis(20);
                 sleep(pause).await;
                 waited += pause;
+            }
+            Err(LedgerError::InUse(path)) => {
+                let reason = match &settings.socket {
+                    // We have the name, so the other node cannot be there.
+                    Some(socket @ Socket::Abstract(_)) => format!(
+                        "another node uses it, but does not serve at {socket} here: it runs in \
+                         another network namespace, as a container has, or at another socket; stop \
+                         it, or give this node a directory of its own with `--data`"
+                    ),
+                    _ => "another node uses it; stop that node, or name another directory with \
+                          `data` in the file or `--data`"
+                        .to_owned(),
+                };
+                return Err(ServeError::Directory { path, reason });
             }
             Err(LedgerError::Io { what, path, source }) => {
                 let remedy = match source.kind() {
@@ -248,7 +298,7 @@ async fn ledger(settings: &Settings) -> Result<Option<(Ledger, Former)>, ServeEr
     }
 }
 
-/// Does somebody serve at a file?
+/// Whether a node serves at a socket that is a file.
 fn answers(socket: Option<&Socket>) -> bool {
     match socket {
         Some(Socket::File(path, _)) => UnixStream::connect(path).is_ok(),
@@ -256,76 +306,80 @@ fn answers(socket: Option<&Socket>) -> bool {
     }
 }
 
-/// The directory of one user, in a place where others may write too: it must be that user's own.
-/// While what is returned lives, those who clean up such places leave it alone.
-fn private(directory: &Path) -> Result<fs::File, ServeError> {
-    let wrong = |reason: String| ServeError::Directory { path: directory.to_owned(), reason };
-    let failed = |error: io::Error| wrong(error.to_string());
-    match fs::DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-        _ => {}
-    }
-    // Not followed if it is a link: what is looked at is what is used.
-    let flags =
-        rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-    let opened = rustix::fs::open(directory, flags, rustix::fs::Mode::empty());
-    let opened = fs::File::from(opened.map_err(|error| failed(error.into()))?);
-    let about = opened.metadata().map_err(failed)?;
-    let own = rustix::process::geteuid().as_raw();
-    if about.uid() != own {
-        return Err(wrong(format!("it belongs to uid {}, not to uid {own}", about.uid())));
-    }
-    if about.mode() & 0o077 != 0 {
-        opened.set_permissions(fs::Permissions::from_mode(0o700)).map_err(failed)?;
-    }
-    flock(&opened, FlockOperation::NonBlockingLockShared).map_err(|error| failed(error.into()))?;
-    Ok(opened)
-}
-
-/// Tell systemd, if it wants to know.
-fn tell_system(state: &str) {
-    use std::os::linux::net::SocketAddrExt as _;
-    use std::os::unix::net::{SocketAddr, UnixDatagram};
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let name = path.as_encoded_bytes();
-    let address = match name.strip_prefix(b"@") {
-        Some(name) => SocketAddr::from_abstract_name(name),
-        None => SocketAddr::from_pathname(&path),
-    };
-    let told = address.and_then(|address| {
-        UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
-    });
-    if let Err(error) = told {
-        tracing::warn!("cannot tell systemd {state}: {error}");
+/// Tell systemd about a change, if systemd started this process.
+fn tell_systemd(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!("cannot notify systemd: {error}");
     }
 }
 
-/// Tell systemd now and then that this runtime still runs, if it wants to know.
+/// Send systemd a heartbeat three times in each interval of its watchdog, if it has one.
 async fn watchdog() {
-    let time = std::env::var("WATCHDOG_USEC").ok().and_then(|time| time.parse().ok());
-    let Some(time) = time.map(Duration::from_micros).filter(|time| !time.is_zero()) else { return };
+    let Some(interval) = sd_notify::watchdog_enabled() else { return };
     loop {
-        tell_system("WATCHDOG=1");
-        sleep(time / 3).await;
+        tell_systemd(NotifyState::Watchdog);
+        sleep(interval / 3).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixListener as StdListener};
+    use std::path::Path;
+
     use super::*;
     use crate::settings::Overrides;
 
-    /// Nothing is served without a place for what must survive.
-    #[tokio::test]
-    async fn a_directory_that_cannot_be_made_is_said_with_what_to_do() {
+    fn settings(data: &str, socket: &str) -> Settings {
         let file = Path::new("/nowhere/doorway.toml");
-        let text = "data = \"/proc/no/such/place\"\nsocket = \"@doorway-never-served\"";
-        let settings = Settings::parse(text, file, &Overrides::default()).unwrap();
+        let text = format!("data = \"{data}\"\nsocket = \"@{socket}\"");
+        Settings::parse(&text, file, &Overrides::default()).unwrap()
+    }
+
+    /// A node that cannot start; the reason.
+    async fn reason(settings: Settings) -> String {
         let error = run(settings, Doors::default(), std::future::pending()).await.unwrap_err();
-        let said = error.to_string();
-        assert!(matches!(error, ServeError::Directory { .. }), "{said}");
-        for word in ["/proc/no/such/place", "cannot create", "install -d", "--data"] {
-            assert!(said.contains(word), "{said}");
+        assert!(matches!(error, ServeError::Directory { .. }), "{error:?}");
+        error.to_string()
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_cannot_be_made_is_an_error_with_its_remedy() {
+        let said = reason(settings("/proc/no/such/place", "doorway-never-served")).await;
+        for part in ["/proc/no/such/place", "cannot create", "install -d", "--data"] {
+            assert!(said.contains(part), "{said}");
         }
+    }
+
+    /// As in another network namespace, where the same name is another socket.
+    #[tokio::test(start_paused = true)]
+    async fn a_directory_of_a_node_elsewhere_is_an_error_with_its_cause() {
+        let data = std::env::temp_dir().join(format!("doorway-elsewhere-{}", std::process::id()));
+        let (_ledger, _) = Ledger::open(&data, false, PATIENCE).unwrap();
+        let name = format!("doorway-elsewhere-{}", std::process::id());
+        let ended = tokio::spawn(reason(settings(&data.display().to_string(), &name)));
+        sleep(PATIENCE / 2).await;
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let connected = UnixStream::connect_addr(&address);
+        assert_eq!(connected.unwrap_err().kind(), ErrorKind::ConnectionRefused, "it may not serve");
+        let said = ended.await.unwrap();
+        for part in [&data.display().to_string(), "another network namespace", "--data"] {
+            assert!(said.contains(part), "{said}");
+        }
+        std::fs::remove_dir_all(data).unwrap();
+    }
+
+    #[tokio::test]
+    async fn where_a_node_serves_already_impossible_arguments_are_still_errors() {
+        let name = format!("doorway-served-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let _listener = StdListener::bind_addr(&address).unwrap();
+        let said = reason(settings("/proc/no/such/place", &name)).await;
+        assert!(said.contains("/proc/no/such is not a directory"), "{said}");
+        let data = std::env::temp_dir().join("doorway-never-made").display().to_string();
+        let served = run(settings(&data, &name), Doors::default(), std::future::pending()).await;
+        assert!(matches!(served, Err(ServeError::Served(_))), "{served:?}");
+        assert!(!Path::new(&data).exists());
     }
 }

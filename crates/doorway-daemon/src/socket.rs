@@ -1,9 +1,9 @@
-//! A Unix socket whose reactor tells of what can be read, and of nothing else.
+//! A Unix socket that wakes its task only for reading, unless a write is blocked.
 //!
-//! Such a socket becomes writable whenever the other side reads. A reactor that watches for both
-//! wakes its thread for each answer that a client takes, only to find that there is nothing to do;
-//! that is one wake-up more for each request. So it is watched for writing only while something
-//! could not be written, which hardly ever happens.
+//! A Unix socket becomes writable whenever the other side reads. If the reactor watched for both,
+//! it would wake its thread each time a client reads a reply, with nothing to do: one more wake-up
+//! for each request. So the socket is watched for writing only while a write is blocked, which is
+//! rare.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd;
@@ -23,7 +23,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// This connection from now on.
+    /// Wrap a connection.
     pub(crate) fn new(stream: tokio::net::UnixStream) -> io::Result<Self> {
         let stream = watch(stream.into_std()?, Interest::READABLE)?;
         Ok(Self { stream, blocked: None })
@@ -71,7 +71,8 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         loop {
-            // Whether it is ready is asked first, or what makes it ready meanwhile would be lost.
+            // Readiness is asked for before the write; otherwise a wake-up in between would be
+            // lost.
             let ready = match &this.blocked {
                 Some(blocked) => Some(ready!(blocked.poll_write_ready(context))?),
                 None => None,

@@ -1,4 +1,4 @@
-//! Certificates of this node: checked, shown at the doors, and read again when their files change.
+//! The certificates of this node: checks them, and reads them again when their files change.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ use crate::settings::TlsFiles;
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How often the end of a certificate is spoken of.
+/// How often the log warns about a certificate that ends soon.
 const REMIND: Duration = Duration::from_hours(24);
 
-/// Which of the files.
+/// One of the three files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum TlsFile {
     /// The authority.
     Ca,
     /// The certificate of this node.
@@ -39,52 +39,53 @@ pub enum Which {
     Key,
 }
 
-/// Something wrong with the files.
+/// Something that is wrong with one of the files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {remedy}")]
-pub struct Trouble {
-    /// With which of them.
-    pub which: Which,
-    /// What.
+pub struct TlsProblem {
+    /// The file.
+    pub which: TlsFile,
+    /// What is wrong.
     pub what: String,
     /// What to do.
     pub remedy: String,
 }
 
-/// Is this what a node called `name` can show and others accept? All that is wrong.
-pub fn check(tls: &TlsConfig, name: &str) -> Vec<Trouble> {
+/// Check that a node can use these certificates under this name, and that other nodes accept them.
+/// Returns everything that is wrong.
+pub fn check(tls: &TlsConfig, name: &str) -> Vec<TlsProblem> {
     let mut troubles = Vec::new();
     let mut wrong = |which, what: String, remedy: &str| {
-        troubles.push(Trouble { which, what, remedy: remedy.to_owned() });
+        troubles.push(TlsProblem { which, what, remedy: remedy.to_owned() });
     };
     let roots = match roots(&tls.ca) {
         Ok(roots) => Some(roots),
         Err(what) => {
-            wrong(Which::Ca, what, "it has to be the ca.crt that `doorway ca init` made");
+            wrong(TlsFile::Ca, what, "it has to be the ca.crt that `doorway ca init` made");
             None
         }
     };
     let chain = certificates(&tls.certificate);
     if let Err(what) = &chain {
-        wrong(Which::Certificate, what.clone(), "`doorway ca node` makes one");
+        wrong(TlsFile::Certificate, what.clone(), "`doorway ca node` makes one");
     }
     if let (Some(roots), Ok(chain)) = (roots, &chain)
         && let Err(error) = verify(roots, chain, name)
     {
         let (what, remedy) = told(&error, chain, name);
-        wrong(Which::Certificate, what, &remedy);
+        wrong(TlsFile::Certificate, what, &remedy);
     }
     match PrivateKeyDer::from_pem_slice(&tls.key) {
         Err(error) => {
             let what = format!("it holds no key: {error}");
-            wrong(Which::Key, what, "`doorway ca node` makes one beside the certificate");
+            wrong(TlsFile::Key, what, "`doorway ca node` makes one beside the certificate");
         }
         Ok(key) => {
             if let Ok(chain) = chain
                 && let Err(error) = CertifiedKey::from_der(chain, key, &ring::default_provider())
             {
                 let what = format!("it is not the key of the certificate: {error}");
-                wrong(Which::Key, what, "use the two files that were made together");
+                wrong(TlsFile::Key, what, "use the two files that were made together");
             }
         }
     }
@@ -96,17 +97,17 @@ fn roots(pem: &[u8]) -> Result<Arc<RootCertStore>, String> {
     for certificate in certificates(pem)? {
         let facts = Facts::of(&certificate)?;
         if !facts.authority {
-            return Err("it is the certificate of no authority".to_owned());
+            return Err("it is not the certificate of an authority".to_owned());
         }
         if facts.until < OffsetDateTime::now_utc() {
-            return Err(format!("it has ended on {}", facts.last_day()));
+            return Err(format!("it ended on {}", facts.last_day()));
         }
         roots.add(certificate).map_err(|error| error.to_string())?;
     }
     Ok(Arc::new(roots))
 }
 
-/// Both sides of a link look at it: as the one that dials and as the one that is dialled.
+/// Verify a certificate as both sides of a link do: as that of a server and as that of a client.
 fn verify(
     roots: Arc<RootCertStore>,
     chain: &[tokio_rustls::rustls::pki_types::CertificateDer<'static>],
@@ -125,7 +126,7 @@ fn verify(
     client.verify_client_cert(own, between, now).map(drop)
 }
 
-/// What is wrong with a certificate, and what to do.
+/// Describe what is wrong with a certificate, and what to do.
 fn told(
     error: &Error,
     chain: &[tokio_rustls::rustls::pki_types::CertificateDer<'static>],
@@ -140,14 +141,14 @@ fn told(
     };
     match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => (
-            format!("it has ended on {ended}"),
+            format!("it ended on {ended}"),
             "`doorway ca node --renew` makes the next one".to_owned(),
         ),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => (
-            format!("it begins on {begins}"),
+            format!("it is valid only from {begins}"),
             "set the clock of this machine, or of the one that made it".to_owned(),
         ),
-        // The certificates of clients may not be used by nodes.
+        // A node may not use the certificate of a client.
         CertificateError::NotValidForName
         | CertificateError::NotValidForNameContext { .. }
         | CertificateError::InvalidPurpose
@@ -158,13 +159,14 @@ fn told(
             "it was not issued by the authority in `ca`".to_owned(),
             "all members need certificates of one authority".to_owned(),
         ),
-        other => {
-            (format!("others will not accept it: {other:?}"), "use `doorway ca node`".to_owned())
-        }
+        other => (
+            format!("other nodes will not accept it: {other:?}"),
+            "use `doorway ca node`".to_owned(),
+        ),
     }
 }
 
-/// Which of the certificates end soon, for people.
+/// Messages about the certificates that end soon.
 pub fn ending(tls: &TlsConfig, now: OffsetDateTime) -> Vec<String> {
     let mut soon = Vec::new();
     for (what, remedy, pem) in [
@@ -184,25 +186,25 @@ pub fn ending(tls: &TlsConfig, now: OffsetDateTime) -> Vec<String> {
 
 impl TlsFiles {
     /// Read the three files.
-    pub fn read(&self) -> Result<TlsConfig, (Which, io::Error)> {
+    pub fn read(&self) -> Result<TlsConfig, (TlsFile, io::Error)> {
         let read = |which, path: &Path| fs::read(path).map_err(|error| (which, error));
         Ok(TlsConfig {
-            ca: read(Which::Ca, &self.ca)?,
-            certificate: read(Which::Certificate, &self.certificate)?,
-            key: read(Which::Key, &self.key)?,
+            ca: read(TlsFile::Ca, &self.ca)?,
+            certificate: read(TlsFile::Certificate, &self.certificate)?,
+            key: read(TlsFile::Key, &self.key)?,
         })
     }
 
-    /// One of them.
-    pub fn path(&self, which: Which) -> &PathBuf {
+    /// The path of one of the files.
+    pub fn path(&self, which: TlsFile) -> &PathBuf {
         match which {
-            Which::Ca => &self.ca,
-            Which::Certificate => &self.certificate,
-            Which::Key => &self.key,
+            TlsFile::Ca => &self.ca,
+            TlsFile::Certificate => &self.certificate,
+            TlsFile::Key => &self.key,
         }
     }
 
-    /// What changes when one of them does.
+    /// A value that changes when one of the files does.
     fn stamp(&self) -> Vec<Option<(u64, i64, i64, u64)>> {
         let stamp = |path: &PathBuf| {
             let meta = fs::metadata(path).ok()?;
@@ -212,44 +214,44 @@ impl TlsFiles {
     }
 }
 
-/// The certificates of the doors, which can change while they are open.
+/// The certificates that the service shows to clients. They can change while it runs.
 #[derive(Debug)]
 pub struct Certificates {
     files: TlsFiles,
-    /// The name that they must be for.
+    /// The name that the certificate must be for.
     name: String,
     current: RwLock<Arc<ServerConfig>>,
-    /// When the certificates end that are shown.
+    /// When the current certificates end.
     ends: RwLock<Vec<End>>,
 }
 
 /// When a certificate ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Of which file.
-    pub which: Which,
-    /// When.
+    /// The file of the certificate.
+    pub which: TlsFile,
+    /// The time at which it ends.
     pub at: OffsetDateTime,
 }
 
-/// Why certificates are not taken. Those from before stay.
+/// Why new certificates are not used. The former ones stay in use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What the system said.
         error: io::Error,
     },
-    /// A file whose contents cannot be used.
+    /// The contents of a file cannot be used.
     #[error("{}: {trouble}", path.display())]
-    Trouble {
-        /// Which file.
+    TlsProblem {
+        /// The file.
         path: PathBuf,
         /// What is wrong.
-        trouble: Trouble,
+        trouble: TlsProblem,
     },
     /// The TLS library refuses them.
     #[error("cannot use the certificates: {0}")]
@@ -257,20 +259,20 @@ pub enum ReloadError {
 }
 
 impl Certificates {
-    /// The certificates of the node of this name, as its files are now.
+    /// Read the certificates of the node of this name.
     pub fn open(files: TlsFiles, name: String) -> Result<Arc<Self>, ReloadError> {
         let tls = checked(&files, &name)?;
         let (current, ends) = (RwLock::new(server(&tls)?), RwLock::new(ends(&tls)));
         Ok(Arc::new(Self { files, name, current, ends }))
     }
 
-    /// How a door greets whoever comes next.
+    /// The TLS configuration for the next connection.
     pub fn server(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.read())
     }
 
-    /// Read the files again. Whoever comes next is shown the new certificates; if anything is wrong
-    /// with them, the old ones.
+    /// Read the files again. The next connection gets the new certificates; if anything is wrong
+    /// with them, the old ones stay in use.
     pub fn reload(&self) -> Result<TlsConfig, ReloadError> {
         let tls = checked(&self.files, &self.name)?;
         *self.current.write() = server(&tls)?;
@@ -278,20 +280,25 @@ impl Certificates {
         Ok(tls)
     }
 
-    /// When the certificates end that are shown: of several of one file, the first.
+    /// When the current certificates end. Of several certificates in one file, the first end
+    /// counts.
     pub fn ends(&self) -> Vec<End> {
         self.ends.read().clone()
     }
 
-    /// Reload for ever: when a file changes and at every hang-up signal. `renewed` takes the new
-    /// certificates further: to the doors, and to the links between nodes.
+    /// Reload forever: whenever a file changes, and at every SIGHUP. `renewed` gets the new
+    /// certificates and passes them on to listeners and to the links between nodes.
     pub async fn watch(
         &self,
         mut renewed: impl FnMut(&TlsConfig, Arc<ServerConfig>) -> Result<(), String> + Send,
     ) {
         use tokio::signal::unix::{SignalKind, signal};
         let mut hangup = signal(SignalKind::hangup())
-            .inspect_err(|error| tracing::warn!("certificates reload only by their dates: {error}"))
+            .inspect_err(|error| {
+                tracing::warn!(
+                    "SIGHUP will not reload the certificates, only a change of their files: {error}"
+                );
+            })
             .ok();
         let mut stamp = self.files.stamp();
         let mut reminded = tokio::time::Instant::now();
@@ -316,7 +323,9 @@ impl Certificates {
         let tls = match self.reload() {
             Ok(tls) => tls,
             Err(error) => {
-                tracing::error!("the new certificates are refused and the old ones stay: {error}");
+                tracing::error!(
+                    "the new certificates cannot be used, the old ones stay in use: {error}"
+                );
                 return;
             }
         };
@@ -324,7 +333,7 @@ impl Certificates {
             Ok(()) => {
                 let day = Facts::all(&tls.certificate).ok();
                 let day = day.and_then(|all| all.first().map(Facts::last_day)).unwrap_or_default();
-                tracing::info!(until = day, "certificates are read again");
+                tracing::info!(until = day, "the certificates were read again");
             }
             Err(error) => {
                 tracing::error!("links to other nodes keep their old certificates: {error}");
@@ -332,7 +341,7 @@ impl Certificates {
         }
     }
 
-    /// Say in the log which certificates end soon.
+    /// Log a warning for each certificate that ends soon.
     pub fn remind(&self) {
         let Ok(tls) = self.files.read() else { return };
         for soon in ending(&tls, OffsetDateTime::now_utc()) {
@@ -342,11 +351,12 @@ impl Certificates {
 }
 
 fn ends(tls: &TlsConfig) -> Vec<End> {
-    let end = |(which, pem): (Which, &[u8])| {
+    let end = |(which, pem): (TlsFile, &[u8])| {
         let all = Facts::all(pem).ok()?;
         all.iter().map(|facts| facts.until).min().map(|at| End { which, at })
     };
-    let files: [(Which, &[u8]); 2] = [(Which::Certificate, &tls.certificate), (Which::Ca, &tls.ca)];
+    let files: [(TlsFile, &[u8]); 2] =
+        [(TlsFile::Certificate, &tls.certificate), (TlsFile::Ca, &tls.ca)];
     files.into_iter().filter_map(end).collect()
 }
 
@@ -358,13 +368,13 @@ fn checked(files: &TlsFiles, name: &str) -> Result<TlsConfig, ReloadError> {
     match check(&tls, name).into_iter().next() {
         None => Ok(tls),
         Some(trouble) => {
-            Err(ReloadError::Trouble { path: files.path(trouble.which).clone(), trouble })
+            Err(ReloadError::TlsProblem { path: files.path(trouble.which).clone(), trouble })
         }
     }
 }
 
-/// How a door greets: with our certificate, and glad of one of theirs, which has to be of our
-/// authority.
+/// The TLS configuration of a server: it shows our certificate, and accepts a client certificate of
+/// our authority without requiring one.
 fn server(tls: &TlsConfig) -> Result<Arc<ServerConfig>, ReloadError> {
     let unusable = |error: &dyn std::fmt::Display| ReloadError::Unusable(error.to_string());
     let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());

@@ -1,7 +1,7 @@
-//! How far the date of another member is from ours.
+//! Compares the date of another member with ours.
 //!
-//! Only certificates depend on dates, and only by the day. The answers of HTTP have a date, so a
-//! member whose door for HTTP is at the same port as ours is asked there.
+//! Only certificates depend on dates, and only by the day. Responses of HTTP have a date, so the
+//! member is asked over HTTP, on the port on which this node serves HTTP.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::Finding;
 use super::peers::{begin, connect};
 use crate::certificate::node_name;
 
-/// Dates that differ by more than this many seconds are worth a word.
+/// Dates that differ by more than this many seconds are worth a warning.
 const APART: i64 = 30;
 
-/// The head of an answer is not longer than this.
+/// How many bytes of a response are read at most.
 const HEAD: usize = 8192;
 
-/// Compare dates with a member; nothing if its door for HTTP is elsewhere or closed.
+/// Compare dates with a member; `None` if it does not serve HTTP on the same port as we do.
 pub(super) fn compare(
     member: &MemberConfig,
     door: &str,
@@ -54,7 +54,7 @@ fn ask(address: &str, name: &str, tls: &TlsConfig) -> io::Result<Option<OffsetDa
     date(&mut stream)
 }
 
-/// The date in the head of an answer.
+/// The date in the head of a response.
 fn date(stream: &mut impl Read) -> io::Result<Option<OffsetDateTime>> {
     let mut head = Vec::new();
     let mut bytes = [0; 1024];
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_date_of_an_answer_is_read() {
+    fn the_date_of_a_response_is_read() {
         let answer =
             "HTTP/1.1 404 Not Found\r\nServer: x\r\ndate: Sun, 15 Nov 2026 16:00:00 GMT\r\n\r\n";
         let read = date(&mut answer.as_bytes()).unwrap().unwrap();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_that_are_far_apart_are_told() {
+    fn dates_that_are_far_apart_are_a_warning() {
         assert_eq!(judge("b", 2).verdict, Verdict::Ok);
         let far = judge("b", -90);
         assert_eq!(far.verdict, Verdict::Warning);

@@ -1,21 +1,27 @@
-//! What the machine gives: clocks, permissions and room.
+//! What the node needs of the machine: clocks, permissions and limits.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::SystemTime;
 
+use doorway_protocol::Scope;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Finding;
-use crate::serve::files_for;
+use crate::directory::{Unusable, examine};
+use crate::serve::{connections_for, files_for};
 use crate::settings::{Settings, Socket};
 
-/// 2026-01-01 UTC, in seconds since 1970: no clock that is right is before.
+/// 2026-01-01 UTC, in seconds since 1970. An earlier date is surely wrong.
 const TOO_EARLY: u64 = 1_767_225_600;
 
-/// Deadlines need a clock that runs while the machine sleeps; certificates need the right date.
+/// More connections than the node of one user has, as a rule.
+const USUAL: usize = 100;
+
+/// Whether the clocks are right. Deadlines need a clock that runs while the machine sleeps;
+/// certificates need the right date.
 pub(super) fn clocks() -> Vec<Finding> {
     let (boot, steady) = (clock_gettime(ClockId::Boottime), clock_gettime(ClockId::Monotonic));
     let asleep = boot.tv_sec.saturating_sub(steady.tv_sec);
@@ -36,24 +42,24 @@ pub(super) fn clocks() -> Vec<Finding> {
             let remedy = "see `timedatectl`: certificates depend on the date, locks do not";
             Finding::warning("clocks", "the date has not been set by NTP since boot", remedy)
         } else {
-            Finding::ok("clocks", "the date is believable")
+            Finding::ok("clocks", "the date is plausible")
         });
     }
     findings
 }
 
-/// May this user do what the node has to?
+/// Whether this user may do what the node has to do.
 pub(super) fn permissions(settings: &Settings, runs: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(data) = &settings.node.data {
-        findings.push(directory("data", data));
+        findings.push(directory("data", data, settings.scope));
     }
     if let Some(files) = &settings.tls {
         findings.push(secret("the key", &files.key));
     }
     if let Some(Socket::File(path, mode)) = &settings.socket {
         let parent = path.parent().unwrap_or(Path::new("/"));
-        findings.push(directory("socket", parent));
+        findings.push(directory("socket", parent, settings.scope));
         if let Ok(meta) = fs::metadata(path)
             && runs
             && meta.mode() & 0o777 != *mode
@@ -67,30 +73,33 @@ pub(super) fn permissions(settings: &Settings, runs: bool) -> Vec<Finding> {
     findings
 }
 
-/// A directory in which files can be made, if it exists; or that can be made itself.
-fn directory(what: &str, path: &Path) -> Finding {
-    let shown = path.display();
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    let (place, missing) = if path.exists() { (path, false) } else { (parent, true) };
-    let remedy = format!(
-        "as its owner: `install -d -o {} {shown}`, or let systemd do it (StateDirectory=, \
-         RuntimeDirectory=)",
-        user()
-    );
-    if !place.is_dir() {
-        let what =
-            format!("the directory for `{what}`, {shown}, cannot be: {} is none", place.display());
-        return Finding::wrong("permissions", what, remedy);
-    }
-    match rustix::fs::access(place, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
-        Ok(()) if missing => {
-            Finding::ok("permissions", format!("the directory for `{what}`, {shown}, can be made"))
+/// Whether files can be made in the directory of a key, or the directory itself can be made.
+fn directory(key: &str, path: &Path, scope: Scope) -> Finding {
+    let name = format!("the directory for `{key}`, {}", path.display());
+    let own = scope == Scope::User;
+    let error = match examine(path, own) {
+        Ok(true) => return Finding::ok("permissions", format!("{name}, can be written to")),
+        Ok(false) => return Finding::ok("permissions", format!("{name}, can be made")),
+        Err(error) => error,
+    };
+    let what = format!("{name}, cannot be used: {error}");
+    let other = if own { "`doorway serve --local --data DIR`" } else { "`data` in the file" };
+    match error {
+        // The node of a machine mostly runs as a user of its own, who can do more than this one.
+        Unusable::Denied { user, .. } if !own && user != 0 => {
+            let what = format!("{name}, cannot be examined: {error}");
+            Finding::warning("permissions", what, "examine it as root: `sudo doorway doctor`")
         }
-        Ok(()) => {
-            Finding::ok("permissions", format!("the directory for `{what}`, {shown}, is ours"))
+        Unusable::Foreign { .. } => {
+            let remedy = format!("let root remove it, or name another with {other}");
+            Finding::wrong("permissions", what, remedy)
         }
-        Err(error) => {
-            let what = format!("user {} may not write to {}: {error}", user(), place.display());
+        Unusable::Full(_) => {
+            let remedy = format!("make room, or name another directory with {other}");
+            Finding::wrong("permissions", what, remedy)
+        }
+        Unusable::NotADirectory(_) | Unusable::Denied { .. } => {
+            let remedy = format!("name another directory with {other}");
             Finding::wrong("permissions", what, remedy)
         }
     }
@@ -102,8 +111,8 @@ fn secret(what: &str, path: &Path) -> Finding {
     match fs::metadata(path) {
         Err(error) => Finding::wrong(
             "permissions",
-            format!("cannot look at {shown}: {error}"),
-            "see its path",
+            format!("cannot read {shown}: {error}"),
+            "correct `key` under [tls]",
         ),
         Ok(meta) if meta.permissions().mode() & 0o007 != 0 => {
             let mode = meta.permissions().mode() & 0o777;
@@ -114,32 +123,82 @@ fn secret(what: &str, path: &Path) -> Finding {
     }
 }
 
-fn user() -> u32 {
-    rustix::process::geteuid().as_raw()
+/// Whether as many files may be open as connections need. That is judged by the limit of the node
+/// if it runs, and otherwise by the limit up to which a node started from here would raise its own.
+pub(super) fn limits(settings: &Settings, pid: Option<u32>) -> Finding {
+    let connections = settings.limits.connections;
+    let needed = files_for(connections) as u64;
+    let running = pid.and_then(|pid| Some((files_of(pid)?, format!("by process {pid}"))));
+    let (allowed, whose) = running.unwrap_or_else(|| {
+        let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        (hard, "by a node that is started from here".to_owned())
+    });
+    if allowed >= needed {
+        return Finding::ok("limits", format!("{needed} files may be open {whose}: enough"));
+    }
+    let room = connections_for(allowed as usize);
+    let what = format!(
+        "{allowed} files may be open {whose}: enough for {room} of {connections} connections"
+    );
+    // A user has few connections, and no unit of systemd to change.
+    if settings.scope == Scope::User {
+        let remedy = "raise the limit of this user in /etc/security/limits.conf";
+        return if room >= USUAL {
+            Finding::ok("limits", what)
+        } else {
+            Finding::warning("limits", what, remedy)
+        };
+    }
+    let remedy = format!(
+        "set LimitNOFILE={needed} in the unit of systemd, or lower `connections` under [limits]"
+    );
+    Finding::warning("limits", what, remedy)
 }
 
-/// Is there room for as many connections as are allowed?
-pub(super) fn limits(settings: &Settings) -> Vec<Finding> {
-    let needed = files_for(settings.limits.connections) as u64;
-    let own = getrlimit(Resource::Nofile);
-    let hard = own.maximum.unwrap_or(u64::MAX);
-    let finding = if own.current.unwrap_or(u64::MAX) >= needed {
-        Finding::ok("limits", format!("{needed} files may be open, which is enough"))
-    } else {
-        let soft = own.current.unwrap_or(u64::MAX);
-        let what = format!(
-            "{soft} files may be open, and {} connections may need {needed}",
-            settings.limits.connections
-        );
-        let remedy = if hard >= needed {
-            format!("`ulimit -n {needed}`, or LimitNOFILE={needed} in the unit of systemd")
-        } else {
-            format!(
-                "LimitNOFILE={needed} in the unit of systemd, or a lower `connections` under \
-                 [limits]"
-            )
-        };
-        Finding::warning("limits", what, remedy)
-    };
-    vec![finding]
+/// How many files a process may have open, if this user may know.
+fn files_of(pid: u32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+    use crate::settings::Overrides;
+
+    fn local(data: &Path) -> Settings {
+        let overrides = Overrides { data: Some(data.to_owned()), ..Overrides::default() };
+        Settings::local(&overrides).unwrap()
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_wrong_for_the_node_of_a_user() {
+        let data = std::env::temp_dir().join(format!("doorway-foreign-{}", std::process::id()));
+        fs::create_dir_all(&data).unwrap();
+        assert_eq!(permissions(&local(&data), false)[0].verdict, Verdict::Ok);
+        // Only root can give a directory away; `/` is root's for everybody else.
+        let given = std::os::unix::fs::chown(&data, Some(12_345), None);
+        let foreign = if given.is_ok() { data.as_path() } else { Path::new("/") };
+        let found = &permissions(&local(foreign), false)[0];
+        assert_eq!(found.verdict, Verdict::Wrong, "{found:?}");
+        assert!(found.what.contains("belongs to uid"), "{found:?}");
+        fs::remove_dir_all(data).unwrap();
+    }
+
+    #[test]
+    fn the_soft_limit_of_a_shell_is_no_reason_for_a_warning() {
+        let mut settings = local(Path::new("/tmp"));
+        settings.limits.connections = 1;
+        assert_eq!(limits(&settings, None).verdict, Verdict::Ok);
+        assert_eq!(limits(&settings, Some(std::process::id())).verdict, Verdict::Ok);
+        settings.limits.connections = 1 << 40;
+        let found = limits(&settings, None);
+        assert!(!found.what.contains("systemd") && found.verdict != Verdict::Wrong, "{found:?}");
+        settings.scope = Scope::Machine;
+        let found = limits(&settings, Some(std::process::id()));
+        assert!(found.what.contains("by process"), "{found:?}");
+        assert!(found.remedy.unwrap().contains("LimitNOFILE"));
+    }
 }

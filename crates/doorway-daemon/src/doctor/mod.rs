@@ -1,4 +1,4 @@
-//! Looks at everything that a node needs and says what to do about what is wrong.
+//! Examines everything that a node needs, and says what to do about what is wrong.
 
 mod dates;
 mod machine;
@@ -13,28 +13,28 @@ use time::OffsetDateTime;
 use crate::certificate::{Facts, SOON_DAYS};
 use crate::settings::{FILE, Overrides, Settings};
 
-/// How good something is.
+/// The verdict on one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As it should be.
+    /// It is right.
     Ok,
-    /// It works, and should be seen to.
+    /// It works, but somebody should take care of it.
     Warning,
     /// It does not work.
     Wrong,
 }
 
-/// What was found about one thing.
+/// The result of examining one thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at, in one word.
+    /// What was examined, in one word.
     pub area: &'static str,
-    /// How good it is.
+    /// The verdict.
     pub verdict: Verdict,
     /// What was found.
     pub what: String,
-    /// What to do, unless it is good.
+    /// What to do, unless it is right.
     pub remedy: Option<String>,
 }
 
@@ -53,14 +53,14 @@ impl Finding {
     }
 }
 
-/// The file of this machine's node, if it has one.
+/// The configuration of this machine's node, if the machine has one.
 pub fn usual_file() -> Option<PathBuf> {
-    // The directory alone says that there is to be one: without the file that is a mistake.
+    // If the directory exists, there should be a node; a missing file is then reported.
     let file = Path::new(FILE);
     file.parent().is_some_and(Path::exists).then(|| file.to_owned())
 }
 
-/// Examine the node of this file, or the one of this user if there is none.
+/// Examine the node of a configuration, or without one the node of this user.
 pub fn examine(file: Option<&Path>, overrides: &Overrides) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (read, shown) = match file {
@@ -85,17 +85,17 @@ pub fn examine(file: Option<&Path>, overrides: &Overrides) -> Vec<Finding> {
             findings.extend(certificates(&settings, OffsetDateTime::now_utc()));
             findings.extend(machine::clocks());
             let running = running::ask(&settings);
-            let runs = running.verdict == Verdict::Ok;
-            findings.extend(machine::permissions(&settings, runs));
-            findings.extend(machine::limits(&settings));
-            findings.push(running);
+            findings.extend(machine::permissions(&settings, running.pid.is_some()));
+            findings.push(machine::limits(&settings, running.pid));
+            let runs = running.pid.is_some();
+            findings.push(running.finding);
             findings.extend(peers::reach(&settings, runs));
         }
     }
     findings
 }
 
-/// Chain, names and keys were found good when the file was read; what is left is how long.
+/// Check how long the certificates are valid. The settings were read only if all else is right.
 fn certificates(settings: &Settings, now: OffsetDateTime) -> Vec<Finding> {
     let Some(tls) = &settings.node.tls else { return Vec::new() };
     let mut findings = Vec::new();

@@ -1,4 +1,4 @@
-//! Can every member be reached, and is it who it should be?
+//! Dials every member, and checks who answers.
 
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
@@ -24,26 +24,26 @@ use super::{Finding, Verdict, dates};
 use crate::certificate::{Facts, certificates, node_name};
 use crate::settings::Settings;
 
-/// How long a member may take for each step.
+/// How long to wait for each step of a member.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Within this time a member that does not accept our certificate says so.
+/// How long to wait for a member to object to our certificate.
 const OBJECTION: Duration = Duration::from_millis(500);
 
-/// Nodes give up a greeting after five seconds; one that takes this long is near it.
+/// A greeting that takes longer is worth a warning: nodes give up after five seconds.
 const SLOW: Duration = Duration::from_secs(1);
 
 const AREA: &str = "members";
 
-/// Dial every other member at the same time, and see whether this one can listen.
+/// Dial all other members at the same time, and check whether this one can listen.
 pub(super) fn reach(settings: &Settings, runs: bool) -> Vec<Finding> {
     let config = &settings.node;
     let Some(tls) = config.tls.as_ref().filter(|_| config.members.len() > 1) else {
-        return vec![Finding::ok(AREA, "this node has no others")];
+        return vec![Finding::ok(AREA, "this node is alone")];
     };
     let mut findings = Vec::new();
     for member in config.members.iter().filter(|member| member.name == config.me && !runs) {
-        findings.push(listens(member));
+        findings.push(listens(member, &config.group, tls));
     }
     let others = config.members.iter().filter(|member| member.name != config.me);
     let others: Vec<&MemberConfig> = others.collect();
@@ -66,16 +66,35 @@ pub(super) fn reach(settings: &Settings, runs: bool) -> Vec<Finding> {
     findings
 }
 
-/// Could the node listen, were it started?
-fn listens(member: &MemberConfig) -> Finding {
+/// Whether the node could listen if it were started.
+fn listens(member: &MemberConfig, group: &str, tls: &TlsConfig) -> Finding {
     let MemberConfig { name, address } = member;
     match TcpListener::bind(address) {
         Ok(_) => Finding::ok(AREA, format!("{name} (this node) can listen at {address}")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_node(member, group, tls) => {
+            let what = format!(
+                "{name} (this node) runs and listens at {address}, but does not answer at its \
+                 socket"
+            );
+            Finding::warning(AREA, what, "restart it: it makes its socket when it starts")
+        }
         Err(error) => {
             let what = format!("{name} (this node) cannot listen at {address}: {error}");
-            let remedy = "the address has to be one of this machine, and its port free";
+            let remedy = "use an address of this machine and a port that is free";
             Finding::wrong(AREA, what, remedy)
         }
+    }
+}
+
+/// Whether the member itself answers at its address.
+fn is_node(member: &MemberConfig, group: &str, tls: &TlsConfig) -> bool {
+    let seen = Arc::new(Mutex::new(None));
+    let greeted = connect(&member.address)
+        .and_then(|stream| greet(stream, &node_name(&member.name, group), tls, &seen));
+    match greeted {
+        Ok(()) => true,
+        // It has shown the right certificate; that it hangs up on its own does not matter.
+        Err(error) => error.kind() == io::ErrorKind::UnexpectedEof && seen.lock().is_some(),
     }
 }
 
@@ -85,7 +104,7 @@ fn dial(member: &MemberConfig, group: &str, tls: &TlsConfig) -> Finding {
         Ok(stream) => stream,
         Err(error) => {
             let what = format!("{name} cannot be reached at {address}: {error}");
-            let remedy = format!("see whether `{name}` runs, its `address`, and the firewall");
+            let remedy = format!("check that `{name}` runs, its `address`, and the firewall");
             return Finding::wrong(AREA, what, remedy);
         }
     };
@@ -100,7 +119,7 @@ fn dial(member: &MemberConfig, group: &str, tls: &TlsConfig) -> Finding {
                  certificate is good until {until})"
             );
             if u128::from(SLOW.as_millis() as u64) < took {
-                let remedy = "see to the network: a greeting that takes five seconds is given up";
+                let remedy = "check the network: nodes give up a greeting after five seconds";
                 return Finding::warning(AREA, what, remedy);
             }
             Finding::ok(AREA, what)
@@ -109,7 +128,7 @@ fn dial(member: &MemberConfig, group: &str, tls: &TlsConfig) -> Finding {
     }
 }
 
-/// What a handshake that failed tells.
+/// What a failed handshake says about a member.
 fn refused(member: &MemberConfig, group: &str, error: &io::Error, seen: Option<&Facts>) -> Finding {
     let MemberConfig { name, address } = member;
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
@@ -117,7 +136,7 @@ fn refused(member: &MemberConfig, group: &str, error: &io::Error, seen: Option<&
     match tls {
         Some(Error::AlertReceived(alert)) => {
             let what = format!("{name} at {address} does not accept our certificate: {alert:?}");
-            let remedy = format!("see whether both have the same `ca`, and the clock of `{name}`");
+            let remedy = format!("check that both have the same `ca`, and the clock of `{name}`");
             Finding::wrong(AREA, what, remedy)
         }
         Some(error) if seen.is_some() => {
@@ -129,8 +148,8 @@ fn refused(member: &MemberConfig, group: &str, error: &io::Error, seen: Option<&
             Finding::wrong(AREA, what, remedy)
         }
         _ => {
-            let what = format!("what answers at {address} is no node: {error}");
-            Finding::wrong(AREA, what, format!("see what listens there instead of `{name}`"))
+            let what = format!("what answers at {address} is not a node: {error}");
+            Finding::wrong(AREA, what, format!("find out what listens there instead of `{name}`"))
         }
     }
 }
@@ -150,7 +169,7 @@ pub(super) fn connect(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Shake hands with our certificate, and wait for an objection.
+/// Complete a TLS handshake with our certificate, and wait for an objection to it.
 fn greet(
     mut stream: TcpStream,
     name: &str,
@@ -159,12 +178,12 @@ fn greet(
 ) -> io::Result<()> {
     let mut connection = begin(name, tls, seen)?;
     while connection.is_handshaking() {
-        // Whoever says nothing runs into the time-out of the stream.
+        // A peer that says nothing runs into the timeout of the stream.
         if connection.complete_io(&mut stream)? == (0, 0) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    // To us the handshake is over before the other side has looked at our certificate.
+    // On our side the handshake is over before the other side has checked our certificate.
     stream.set_read_timeout(Some(OBJECTION))?;
     let end = Instant::now() + OBJECTION;
     while Instant::now() < end {
@@ -180,7 +199,7 @@ fn greet(
     Ok(())
 }
 
-/// A connection with our certificate to whoever has one for this name.
+/// A connection that shows our certificate, and demands one for this name.
 pub(super) fn begin(
     name: &str,
     tls: &TlsConfig,
@@ -200,26 +219,27 @@ fn client(tls: &TlsConfig, seen: &Arc<Mutex<Option<Facts>>>) -> Result<Arc<Clien
     }
     let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
     let inner = inner.build().map_err(|error| told(&error))?;
-    let looking = Arc::new(Looking { inner, seen: Arc::clone(seen) });
+    let looking = Arc::new(RememberingVerifier { inner, seen: Arc::clone(seen) });
     let key = PrivateKeyDer::from_pem_slice(&tls.key).map_err(|error| told(&error))?;
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| told(&error))?
-        .dangerous() // Only in name: all is verified as ever, and looked at besides.
+        // Only by name: the verifier verifies everything, and remembers the certificate.
+        .dangerous()
         .with_custom_certificate_verifier(looking)
         .with_client_auth_cert(certificates(&tls.certificate)?, key)
         .map_err(|error| told(&error))?;
     Ok(Arc::new(config))
 }
 
-/// Verifies as ever, and remembers whose certificate it was.
+/// A verifier that verifies as usual and remembers the certificate.
 #[derive(Debug)]
-struct Looking {
+struct RememberingVerifier {
     inner: Arc<WebPkiServerVerifier>,
     seen: Arc<Mutex<Option<Facts>>>,
 }
 
-impl ServerCertVerifier for Looking {
+impl ServerCertVerifier for RememberingVerifier {
     fn verify_server_cert(
         &self,
         own: &CertificateDer<'_>,

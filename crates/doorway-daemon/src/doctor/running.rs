@@ -1,4 +1,4 @@
-//! Does a node run, and does it answer?
+//! Asks the node that should run whether it does.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::linux::net::SocketAddrExt as _;
@@ -6,7 +6,8 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
 use doorway_protocol::{
-    ClientInfo, Frames, Greeting, Hello, MAGIC, NodeStatus, Opening, Reply, Request, VERSIONS, put,
+    ClientInfo, Frames, Greeting, Hello, MAGIC, NodeStatus, Opening, Reply, Request, Scope,
+    VERSIONS, put,
 };
 
 use super::Finding;
@@ -15,59 +16,67 @@ use crate::settings::{Settings, Socket};
 /// How long a node may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Ask the node at the socket of these settings.
-pub(super) fn ask(settings: &Settings) -> Finding {
-    let Some(socket) = &settings.socket else {
-        return Finding::ok("node", "it has no Unix socket, so it was not asked");
-    };
-    let shown = match socket {
-        Socket::Abstract(name) => format!("@{name}"),
-        Socket::File(path, _) => path.display().to_string(),
-    };
-    let stream = match connect(socket) {
-        Ok(stream) => stream,
-        Err(error) => {
-            let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
-            return if absent.contains(&error.kind()) {
-                let remedy = "start one with `doorway serve`, or `systemctl start doorway`";
-                Finding::warning("node", format!("no node runs at {shown}"), remedy)
-            } else {
-                let what = format!("cannot reach a node at {shown}: {error}");
-                Finding::wrong("node", what, "see `socket_mode`, and the groups of this user")
-            };
-        }
-    };
-    match status(stream) {
-        Ok(Ok(status)) => answered(&shown, &status),
-        Ok(Err(refusal)) => {
-            let what = format!("the node at {shown} refuses us: {refusal}");
-            Finding::wrong("node", what, "see the log of the node")
-        }
-        Err(error) => {
-            let what = format!("what listens at {shown} does not answer as a node would: {error}");
-            Finding::wrong("node", what, "see its log, or restart it")
-        }
-    }
+/// What is known of the node of some settings.
+pub(super) struct Running {
+    pub(super) finding: Finding,
+    /// The process of the node, if it answers.
+    pub(super) pid: Option<u32>,
 }
 
-fn answered(shown: &str, status: &NodeStatus) -> Finding {
+/// Ask the node at the socket of these settings.
+pub(super) fn ask(settings: &Settings) -> Running {
+    let Some(socket) = &settings.socket else {
+        let finding = Finding::ok("node", "it has no Unix socket, so it was not asked");
+        return Running { finding, pid: None };
+    };
+    let asked = connect(socket).map(status);
+    let finding = match &asked {
+        Ok(Ok(Ok(status))) => answered(socket, status),
+        Ok(Ok(Err(refusal))) => {
+            let what = format!("the node at {socket} refuses us: {refusal}");
+            Finding::wrong("node", what, "see the log of the node")
+        }
+        Ok(Err(error)) => {
+            let what = format!("what listens at {socket} does not answer as a node would: {error}");
+            Finding::wrong("node", what, "see its log, or restart it")
+        }
+        Err(error) => unreachable_at(settings, socket, error),
+    };
+    let pid = asked.ok().and_then(|asked| asked.ok()?.ok()).map(|status| status.pid);
+    Running { finding, pid }
+}
+
+fn unreachable_at(settings: &Settings, socket: &Socket, error: &io::Error) -> Finding {
+    let absent = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
+    if !absent.contains(&error.kind()) {
+        let what = format!("cannot reach a node at {socket}: {error}");
+        let remedy = "add this user to the group of the socket, `doorway` unless it was set up \
+                      otherwise, or change `socket_mode`";
+        return Finding::wrong("node", what, remedy);
+    }
+    if settings.scope == Scope::User {
+        let what = format!("no node runs at {socket}; `doorway run` starts one when it is needed");
+        return Finding::ok("node", what);
+    }
+    let remedy = "start it with `systemctl start doorway`, or with `doorway serve --config FILE`";
+    Finding::warning("node", format!("no node runs at {socket}"), remedy)
+}
+
+fn answered(socket: &Socket, status: &NodeStatus) -> Finding {
     let NodeStatus { node, group, pid, version, sessions, held, waiting, .. } = status;
     let what = format!(
-        "node {node} of group {group} (version {version}, process {pid}) answers at {shown}: \
+        "node {node} of group {group} (version {version}, process {pid}) answers at {socket}: \
          {sessions} sessions, {held} grants held, {waiting} requests waiting"
     );
     if let Some(ms) = status.reclaiming_ms {
-        let remedy = format!("it grants again in {ms} ms at most");
-        return Finding::warning(
-            "node",
-            format!("{what}; former holders may still come back"),
-            remedy,
-        );
+        let remedy = format!("wait: it grants locks again in {ms} ms at most");
+        let what = format!("{what}; it waits for clients that held locks before it crashed");
+        return Finding::warning("node", what, remedy);
     }
     if status.view.is_none() {
         let away: Vec<&str> = status.away.iter().map(|away| away.node.as_str()).collect();
-        let what = format!("{what}; it does not serve, for the members have not met");
-        return Finding::warning("node", what, format!("see to {}", away.join(", ")));
+        let what = format!("{what}; it does not serve yet, because the members have not met");
+        return Finding::warning("node", what, format!("start or connect {}", away.join(", ")));
     }
     Finding::ok("node", what)
 }
@@ -84,7 +93,7 @@ fn connect(socket: &Socket) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Visit the node and ask how it is.
+/// Ask the node for its status, without a session. The inner error is its refusal.
 fn status(mut stream: UnixStream) -> io::Result<Result<NodeStatus, String>> {
     let mut bytes = MAGIC.to_vec();
     let who =

@@ -1,4 +1,4 @@
-//! All routes, and the document that describes them.
+//! All routes, and the `OpenAPI` document that describes them.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -21,14 +21,14 @@ use utoipa_axum::routes;
 use super::gate::{self, Gate};
 use super::leases::Leases;
 use super::problem::{Kind, Problem};
-use super::words::{Missed, News};
-use super::{body, events, locks, node};
+use super::schemas::{GrantEvent, MissedEvents};
+use super::{events, extract, locks, node};
 use crate::listen::Doors;
 use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::settings::Settings;
 
-/// What every route can get at.
+/// The state that all routes share.
 #[derive(Clone)]
 pub(crate) struct Api(Arc<Shared>);
 
@@ -64,24 +64,24 @@ pub(crate) fn router(service: &Service, settings: &Settings, doors: &Doors) -> R
     };
     router
         .route("/openapi.json", get(serve))
-        .method_not_allowed_fallback(not_so)
-        .fallback(nothing)
-        .layer(DefaultBodyLimit::max(body::MOST))
+        .method_not_allowed_fallback(no_such_method)
+        .fallback(no_such_path)
+        .layer(DefaultBodyLimit::max(extract::MOST))
         .layer(from_fn_with_state(api.clone(), gate::pass))
         .with_state(api)
 }
 
-/// The document of the routes, in JSON.
+/// The `OpenAPI` document of the routes, as JSON.
 pub(crate) fn document() -> String {
     written(described().split_for_parts().1)
 }
 
 fn written(mut document: utoipa::openapi::OpenApi) -> String {
     link(&mut document);
-    document.to_pretty_json().expect("a document of texts can be written as JSON")
+    document.to_pretty_json().expect("an OpenAPI document can be written as JSON")
 }
 
-/// What can be done with what was acquired.
+/// Link the response of `acquire` to the operations on the grant.
 fn link(document: &mut utoipa::openapi::OpenApi) {
     let acquire = document.paths.paths.get_mut("/v1/locks/{name}/acquire");
     let post = acquire.and_then(|path| path.post.as_mut());
@@ -111,12 +111,15 @@ fn described() -> OpenApiRouter<Api> {
         .routes(routes!(node::metrics))
 }
 
-async fn nothing() -> Problem {
-    Problem::new(Kind::NotFound, "there is nothing at this path; /openapi.json lists what is")
+async fn no_such_path() -> Problem {
+    Problem::new(Kind::NotFound, "there is nothing at this path; /openapi.json lists all paths")
 }
 
-async fn not_so() -> Problem {
-    Problem::invalid("not with this method").with(StatusCode::METHOD_NOT_ALLOWED)
+async fn no_such_method() -> Problem {
+    Problem::invalid(
+        "this path does not have this method; /openapi.json lists all paths with their methods",
+    )
+    .with(StatusCode::METHOD_NOT_ALLOWED)
 }
 
 #[derive(OpenApi)]
@@ -126,44 +129,51 @@ async fn not_so() -> Problem {
         description = "Locks for programs on one machine and on several. In a path the name of a \
                        lock is percent-encoded, a `/` in it as `%2F`."
     ),
-    components(schemas(Problem, News, Missed)),
+    components(schemas(Problem, GrantEvent, MissedEvents)),
     security((), ("token" = [])),
     modifiers(&Token),
 )]
 struct Document;
 
-/// How clients over TCP prove who they are, unless by a certificate.
+/// Adds the bearer token by which clients over TCP prove who they are.
 struct Token;
 
 impl Modify for Token {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let http = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("Over TCP, unless a client certificate is shown."))
+            .description(Some(
+                "Required over TCP, unless the client shows a certificate. Not required on a Unix \
+                 socket, or for /health.",
+            ))
             .build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(http));
     }
 }
 
-/// What may be answered to any request instead.
+/// The error responses that every route may give.
 pub(crate) struct Problems;
 
 impl IntoResponses for Problems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let all = [
-            ("400", "The request makes no sense."),
+            ("400", "The request is malformed."),
             ("401", "A token or a client certificate is missing."),
-            ("403", "The client may not do that."),
-            ("404", "The grant is no more, or there is nothing of that kind."),
-            ("405", "Not with this method."),
-            ("408", "The body took too long."),
-            ("409", "The lock is not free."),
+            ("403", "The client does not have the right to do this."),
+            ("404", "The grant does not exist any more, or there is nothing at this path."),
+            ("405", "The path does not have this method."),
+            ("408", "The body took too long to arrive."),
+            ("409", "The lock was not free in time."),
             ("413", "The body is too long."),
-            ("415", "The body is not said to be JSON."),
-            ("422", "The lock is not served that way, or the request_id is of another request."),
+            ("415", "The content type is not application/json."),
+            (
+                "422",
+                "The lock does not support this mode or number of permits, or the request_id was \
+                 used for a different request.",
+            ),
             ("429", "A limit of the node is reached."),
-            ("503", "The node does not serve now."),
+            ("503", "The node does not serve at the moment."),
         ];
         let response = |text| {
             let content = Content::new(Some(Ref::from_schema_name("Problem")));

@@ -1,4 +1,4 @@
-//! News of grants, as they happen.
+//! The stream of events about grants.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,60 +12,63 @@ use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::api::{Api, Problems};
-use super::body::Asked;
+use super::extract::UrlQuery;
 use super::gate::Caller;
 use super::problem::Problem;
-use super::words::{Heard, Missed, News};
+use super::schemas::{EventsQuery, GrantEvent, MissedEvents};
 use crate::principal::{Principal, Right};
 use crate::service::{self, EventKind, Listener};
 
-/// How often a line is sent when nothing happens, so that a dead connection is noticed.
+/// How often a heartbeat is sent when nothing happens, so that a dead connection is noticed.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// Hear of grants, releases and losses at this node, for as long as one listens.
+/// Stream the grants, releases and losses at this node.
 ///
-/// Server-sent events: `granted`, `released` and `lost`, each with a `News` as JSON. Who reads too
-/// slowly misses some and gets `missed` with their number instead. Only locks that the client may
-/// inspect are told of.
+/// The response is a stream of server-sent events: `granted`, `released` and `lost`, each with a
+/// `GrantEvent` as JSON. If the client reads too slowly, some events are dropped, and the client
+/// gets `missed` with their number. Only locks that the client may inspect are reported.
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "events", tag = "locks",
-    params(Heard),
+    params(EventsQuery),
     responses(
-        (status = 200, description = "Events.", content_type = "text/event-stream", body = String),
+        (status = 200, description = "The stream of events.",
+         content_type = "text/event-stream", body = String),
         Problems,
     ),
 )]
 pub(crate) async fn events(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
-    Asked(query): Asked<Heard>,
+    UrlQuery(query): UrlQuery<EventsQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let listener = api.service.listen(&caller.principal)?;
     let locks = query.lock.as_deref().map(NamePattern::new);
-    let ear = Ear { listener, principal: caller.principal, locks };
-    let stream = unfold(ear, |mut ear| async {
-        let event = ear.next().await?;
-        Some((Ok(event), ear))
+    let events = EventStream { listener, principal: caller.principal, locks };
+    let stream = unfold(events, |mut events| async {
+        let event = events.next().await?;
+        Some((Ok(event), events))
     });
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(QUIET)))
 }
 
-/// One who listens.
-struct Ear {
+/// One stream of events.
+struct EventStream {
     listener: Listener,
     principal: Arc<Principal>,
     /// Which locks; all of them without a pattern.
     locks: Option<NamePattern>,
 }
 
-impl Ear {
-    /// The next event; none when there will be no more.
+impl EventStream {
+    /// The next event; `None` if the service has stopped.
     async fn next(&mut self) -> Option<Event> {
         loop {
             match self.listener.events.recv().await {
                 Ok(event) if self.wants(&event.lock) => return Some(told(&event)),
                 Ok(_) => {}
-                Err(RecvError::Lagged(missed)) => return Some(line("missed", &Missed { missed })),
+                Err(RecvError::Lagged(missed)) => {
+                    return Some(line("missed", &MissedEvents { missed }));
+                }
                 Err(RecvError::Closed) => return None,
             }
         }
@@ -79,7 +82,7 @@ impl Ear {
 
 fn told(event: &service::Event) -> Event {
     let at = event.at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let news = News {
+    let news = GrantEvent {
         lock: event.lock.to_string(),
         fence: event.fence,
         session: event.session.0,
@@ -95,6 +98,6 @@ fn told(event: &service::Event) -> Event {
 }
 
 fn line(kind: &str, data: &impl Serialize) -> Event {
-    let text = serde_json::to_string(data).expect("texts and numbers can be written as JSON");
+    let text = serde_json::to_string(data).expect("strings and numbers can be written as JSON");
     Event::default().event(kind).data(text)
 }

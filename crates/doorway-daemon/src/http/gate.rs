@@ -1,11 +1,11 @@
-//! Who asks, and for which host: answered before anything else is looked at.
+//! Authenticates each request and checks its host, before any route sees it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HOST};
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -16,18 +16,18 @@ use crate::listen::Doors;
 use crate::principal::Principal;
 use crate::settings::Settings;
 
-/// Who asks.
+/// The client that sent a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) principal: Arc<Principal>,
-    /// From another machine, maybe.
+    /// Whether it may be on another machine: it came over TCP.
     pub(crate) remote: bool,
 }
 
-/// What a request has to prove.
+/// Decides which requests are let in.
 pub(crate) struct Gate {
     doors: Doors,
-    /// The names of this host, in small letters.
+    /// The names of this host, in lower case.
     hosts: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Gate {
     fn caller(&self, end: &Connection, headers: &HeaderMap) -> Result<Caller, Problem> {
         if !end.remote {
             let principal = end.principal.clone().ok_or_else(|| {
-                Problem::new(Kind::Forbidden, "this node serves its own user alone")
+                Problem::new(Kind::Forbidden, "this node serves only the user who runs it")
             })?;
             return Ok(Caller { principal: Arc::new(principal), remote: false });
         }
@@ -63,8 +63,9 @@ impl Gate {
         Ok(Caller { principal: Arc::new(principal), remote: true })
     }
 
-    /// A page of another site can have its own name point to this address; it cannot have the
-    /// browser ask for another name than its own, or for an address.
+    /// Check that the request is for a name of this host. A page of another site can make its own
+    /// name point to this address (DNS rebinding), but the browser then sends that name as the
+    /// host.
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -84,26 +85,35 @@ impl Gate {
     }
 }
 
-/// Let a request in, with what is known of its client.
+/// Let a request in, with its client as an extension.
 pub(crate) async fn pass(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let end = request.extensions().get::<Arc<Connection>>().cloned();
     let caller = match &end {
         Some(end) => api.gate.caller(end, request.headers()),
-        None => Err(Problem::new(Kind::Unauthorized, "nothing is known of this connection")),
+        None => Err(Problem::new(Kind::Unauthorized, "the connection is not known")),
     };
-    match caller {
+    let response = match caller {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            return next.run(request).await;
         }
-        Err(problem) => {
-            // Or whoever is refused could keep others out for as long as it goes on asking.
-            if let Some(end) = end.filter(|end| end.remote) {
-                end.connected.outbox.close();
-            }
-            problem.into_response()
-        }
+        // A probe of a load balancer has no identity; it learns only whether the node serves.
+        Err(problem) if is_probe(&request, &problem) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    // Otherwise a client without identity could occupy a connection for as long as it likes.
+    if let Some(end) = end.filter(|end| end.remote) {
+        end.connected.outbox.close();
     }
+    response
+}
+
+/// Whether a request without any identity only asks whether the node serves. A wrong token is still
+/// refused.
+fn is_probe(request: &Request, problem: &Problem) -> bool {
+    request.uri().path() == "/health"
+        && problem.status() == StatusCode::UNAUTHORIZED
+        && !request.headers().contains_key(AUTHORIZATION)
 }
 
 /// A host without its port.

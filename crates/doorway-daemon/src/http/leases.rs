@@ -1,7 +1,8 @@
-//! Requests by the texts that clients made up for them, so that one that comes again is the same.
+//! Requests by their `request_id`, so that a repeated request finds the lease of the first one.
 //!
-//! Every request has a lease of its own, and its number in that lease is made of its text: so it is
-//! found again even by the process that comes after a crash, in whose ledger only the number is.
+//! Every request has a lease of its own. Its number in that lease is computed from its
+//! `request_id`, so a repeated request finds its lease even after a crash: the ledger holds that
+//! number.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,39 +15,39 @@ use tokio::time::sleep;
 
 use super::gate::Caller;
 use super::problem::{Kind, Problem};
-use super::words::Acquire;
+use super::schemas::AcquireRequest;
 use crate::clock::Moment;
 use crate::service::{Peer, Service, Session, Standing};
 
 /// How long a request is remembered after its lease has ended.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// How often it is looked which ones have.
+/// How often requests whose lease has ended are looked for.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// So many that have ended are remembered at most, whatever their time.
+/// How many requests whose lease has ended are remembered at most.
 const ENDED: usize = 10_000;
 
-/// Whose request, and which.
+/// The client of a request, and its `request_id`.
 type Key = (String, String);
 
-/// All requests with texts.
+/// All requests that have a `request_id`.
 pub(crate) struct Leases {
     service: Service,
-    known: Mutex<HashMap<Key, Known, std::hash::RandomState>>,
+    known: Mutex<HashMap<Key, RememberedRequest, std::hash::RandomState>>,
 }
 
-/// A request that may come again.
-struct Known {
-    made: Arc<Made>,
-    /// Its client does not want it any more.
+/// A request that may be repeated.
+struct RememberedRequest {
+    made: Arc<LeaseRequest>,
+    /// Its client has withdrawn it.
     withdrawn: bool,
-    /// When it was seen that its lease has ended.
+    /// When its lease was found to have ended.
     ended: Option<Moment>,
 }
 
 /// A request with its lease.
-pub(crate) struct Made {
+pub(crate) struct LeaseRequest {
     pub(crate) session: Arc<Session>,
     /// Its number in that session.
     pub(crate) number: u64,
@@ -56,28 +57,28 @@ pub(crate) struct Made {
     key: Option<Key>,
 }
 
-impl Made {
-    /// What is asked of the service.
+impl LeaseRequest {
+    /// The request as the service understands it.
     pub(crate) fn ask(&self, wait: Wait) -> Ask {
         Ask { lock: self.lock.clone(), mode: self.mode, permits: self.permits, wait }
     }
 
-    /// Can it come again?
+    /// Whether the request may be repeated: it has a `request_id`.
     pub(crate) fn may_come_again(&self) -> bool {
         self.key.is_some()
     }
 
-    /// What has become of it?
+    /// The state of the request.
     pub(crate) fn standing(&self) -> Standing {
         Service::standing(&self.session, self.number)
     }
 
-    /// Does it have a place in the queue?
+    /// Whether the request is in the queue.
     pub(crate) fn is_waiting(&self) -> bool {
         self.standing() == Standing::Waiting
     }
 
-    fn is_same(&self, lock: &Name, body: &Acquire) -> bool {
+    fn is_same(&self, lock: &Name, body: &AcquireRequest) -> bool {
         self.lock == *lock && self.mode == mode(body) && self.permits == body.permits
     }
 }
@@ -89,13 +90,13 @@ impl Leases {
         leases
     }
 
-    /// The request that came before, or a new one with a lease.
+    /// Find the request that this one repeats, or make a new one with a lease.
     pub(crate) fn request(
         &self,
         caller: &Caller,
         lock: &Name,
-        body: &Acquire,
-    ) -> Result<Arc<Made>, Problem> {
+        body: &AcquireRequest,
+    ) -> Result<Arc<LeaseRequest>, Problem> {
         let Some(id) = &body.request_id else {
             return Ok(Arc::new(self.make(caller, lock, body, None)?));
         };
@@ -105,7 +106,9 @@ impl Leases {
         if let Some(before) = known.get(&key) {
             let made = &before.made;
             if !made.is_same(lock, body) {
-                let text = format!("the request_id {id:?} was used to ask for something else");
+                let text = format!(
+                    "the request_id {id:?} was used for a different request; choose another one"
+                );
                 return Err(Problem::invalid(text).with(StatusCode::UNPROCESSABLE_ENTITY));
             }
             let granted = Service::was_granted(&made.session, made.number);
@@ -113,8 +116,12 @@ impl Leases {
                 return Ok(Arc::clone(made));
             }
             if before.withdrawn || granted.is_some() {
-                let what = if before.withdrawn { "withdrawn" } else { "granted, and that is over" };
-                let text = format!("the request {id:?} was {what}: make up another request_id");
+                let what = if before.withdrawn {
+                    "withdrawn"
+                } else {
+                    "granted, and that grant has ended"
+                };
+                let text = format!("the request {id:?} was {what}; choose another request_id");
                 return Err(Problem::new(Kind::Gone, text));
             }
         }
@@ -123,7 +130,7 @@ impl Leases {
             known.retain(|_, known| !known.made.session.is_over());
         }
         let made = match self.service.lease_of(&caller.principal, lock, number(&key, lock)) {
-            Some(session) => Arc::new(Made {
+            Some(session) => Arc::new(LeaseRequest {
                 session,
                 number: number(&key, lock),
                 lock: lock.clone(),
@@ -133,7 +140,10 @@ impl Leases {
             }),
             None => Arc::new(self.make(caller, lock, body, Some(key.clone()))?),
         };
-        known.insert(key, Known { made: Arc::clone(&made), withdrawn: false, ended: None });
+        known.insert(
+            key,
+            RememberedRequest { made: Arc::clone(&made), withdrawn: false, ended: None },
+        );
         Ok(made)
     }
 
@@ -141,39 +151,39 @@ impl Leases {
         &self,
         caller: &Caller,
         lock: &Name,
-        body: &Acquire,
+        body: &AcquireRequest,
         key: Option<Key>,
-    ) -> Result<Made, Refusal> {
+    ) -> Result<LeaseRequest, Refusal> {
         let mut peer = Peer { principal: None, process: None, remote: caller.remote };
         let who = ClientInfo { label: body.label.clone(), ..ClientInfo::default() };
         let session =
             self.service.open(&mut peer, &caller.principal, &who, body.ttl_ms, Life::Lease)?;
         let number = key.as_ref().map_or(1, |key| number(key, lock));
         let (lock, mode, permits) = (lock.clone(), mode(body), body.permits);
-        Ok(Made { session, number, lock, mode, permits, key })
+        Ok(LeaseRequest { session, number, lock, mode, permits, key })
     }
 
-    /// A request was refused: unless something else has come of it, its lease has no use.
-    pub(crate) fn drop_idle(&self, made: &Made) {
+    /// End the lease of a request that was refused, unless it waits or holds something after all.
+    pub(crate) fn drop_idle(&self, made: &LeaseRequest) {
         self.service.0.end_if_idle(&made.session);
         let Some(key) = &made.key else { return };
         let mut known = self.known.lock();
-        let same = |known: &Known| Arc::ptr_eq(&known.made.session, &made.session);
+        let same = |known: &RememberedRequest| Arc::ptr_eq(&known.made.session, &made.session);
         let granted = Service::was_granted(&made.session, made.number).is_some();
         if known.get(key).is_some_and(same) && made.session.is_over() && !granted {
             known.remove(key);
         }
     }
 
-    /// End a request, whatever has come of it. Had it waited or held the lock until now?
-    pub(crate) fn withdraw(&self, made: &Made) -> bool {
+    /// End a request, whatever its state. True if it was still waiting or held the lock.
+    pub(crate) fn withdraw(&self, made: &LeaseRequest) -> bool {
         let waits = made.is_waiting();
         let held = self.service.withdraw(&made.session, made.number).is_ok();
         self.service.0.end_if_idle(&made.session);
         waits || held
     }
 
-    /// The same for the one that is called so.
+    /// End the request with this `request_id`. True if it was still waiting or held the lock.
     pub(crate) fn withdraw_id(
         &self,
         caller: &Caller,
@@ -214,7 +224,7 @@ impl Leases {
     }
 }
 
-/// Forget requests that nobody asks for any more.
+/// Forget ended requests from time to time, for as long as the service lives.
 async fn forget(leases: Weak<Leases>) {
     loop {
         sleep(LOOK).await;
@@ -223,14 +233,15 @@ async fn forget(leases: Weak<Leases>) {
     }
 }
 
-/// A lease that has ended meanwhile, without having been of any use: a new one may be.
-pub(crate) fn is_worn_out(made: &Made, refusal: &Refusal) -> bool {
+/// Whether the lease of a request ended before it was granted anything, so that a new lease may
+/// help.
+pub(crate) fn ended_unused(made: &LeaseRequest, refusal: &Refusal) -> bool {
     refusal.code == Code::Gone
         && made.session.is_over()
         && Service::was_granted(&made.session, made.number).is_none()
 }
 
-fn mode(body: &Acquire) -> Mode {
+fn mode(body: &AcquireRequest) -> Mode {
     if body.shared { Mode::Shared } else { Mode::Exclusive }
 }
 
@@ -241,8 +252,9 @@ fn check_id(id: &str) -> Result<(), Problem> {
     Err(Problem::invalid("a request_id has 1 to 200 characters"))
 }
 
-/// FNV-1a, which every process computes alike. Nobody gets at requests of others by what it makes
-/// up: a lease belongs to its client.
+/// The number of a request in its lease: an FNV-1a of client, lock and `request_id`, which is the
+/// same in every process. A client cannot reach the requests of another one by its choice of a
+/// `request_id`, because a lease belongs to its client.
 fn number((principal, id): &Key, lock: &Name) -> u64 {
     let parts = [principal.as_bytes(), &[0xff], lock.as_str().as_bytes(), &[0xff], id.as_bytes()];
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

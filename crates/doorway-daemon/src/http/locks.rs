@@ -8,43 +8,47 @@ use doorway_protocol::{Fence, LockReport, Locks, Name, Refusal, Wait};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::api::{Api, Problems};
-use super::body::{Asked, Json, Lock};
+use super::extract::{Json, Lock, UrlQuery};
 use super::gate::Caller;
-use super::leases::{Made, is_worn_out};
+use super::leases::{LeaseRequest, ended_unused};
 use super::problem::{Kind, Problem};
-use super::words::{
-    Acquire, Broken, LONGEST_MS, Lease, Listed, Named, Released, Renew, Which, Withdraw, Withdrawn,
+use super::schemas::{
+    AcquireRequest, BreakResponse, FenceRequest, LONGEST_MS, Lease, ListQuery, LockPath,
+    ReleaseResponse, RenewRequest, WithdrawRequest, WithdrawResponse,
 };
 use crate::clock::ms;
 use crate::service::{Session, Standing};
 
-/// How long one who does not want to wait may be kept waiting for what other nodes say.
+/// How long a request that does not wait for the lock may wait for the answers of other nodes.
 const ASKING: Duration = Duration::from_secs(5);
 
-/// How often a lease may end at the very moment at which its request comes again.
+/// How often a request is tried again whose lease ends just when the request is repeated.
 const TRIES: u32 = 3;
 
 type Answer<T> = Result<axum::Json<T>, Problem>;
 
 /// Acquire a lock.
 ///
-/// Answered when the lock is held, or with 409 after `wait_ms`. While the request waits its lease
-/// does not end; from then on it has to be renewed within `ttl_ms`. A client that goes away keeps
-/// its place for `ttl_ms`, and finds it again by its `request_id`.
+/// The response comes when the lock is granted, or with 409 after `wait_ms`. The lease does not end
+/// while the request waits; after the grant it has to be renewed within `ttl_ms`. A client that
+/// disconnects keeps its place in the queue for `ttl_ms` and finds it again by its `request_id`.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/acquire", operation_id = "acquire", tag = "locks",
-    params(Which),
-    request_body = Acquire,
+    params(LockPath),
+    request_body = AcquireRequest,
     responses((status = 200, description = "The lock is held.", body = Lease), Problems),
 )]
 pub(crate) async fn acquire(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Acquire>,
+    Json(body): Json<AcquireRequest>,
 ) -> Answer<Lease> {
     if body.wait_ms > LONGEST_MS {
-        let text = format!("wait_ms is {LONGEST_MS} at most; whoever waits longer asks again");
+        let text = format!(
+            "wait_ms may be {LONGEST_MS} at most; to wait longer, repeat the request with its \
+             request_id"
+        );
         return Err(Problem::invalid(text));
     }
     let until = Instant::now() + Duration::from_millis(body.wait_ms.into());
@@ -55,17 +59,17 @@ pub(crate) async fn acquire(
         tries -= 1;
         match wait(&api, &made, body.wait_ms > 0, until).await {
             Some(Ok(fence)) => {
-                // The client is there: its time begins now.
+                // The client is connected, so the time to live begins now.
                 api.service.alive(&made.session)?;
                 leaving.done = true;
                 return Ok(lease(&lock, fence, &made.session));
             }
-            Some(Err(refusal)) if tries > 0 && is_worn_out(&made, &refusal) => {}
+            Some(Err(refusal)) if tries > 0 && ended_unused(&made, &refusal) => {}
             Some(Err(refusal)) => {
                 api.leases.drop_idle(&made);
                 return Err(refusal.into());
             }
-            // What came at the last moment is answered, also if a copy of this asked for it.
+            // A grant of the last moment is returned, also if a copy of this request was granted.
             None => match made.standing() {
                 Standing::Granted if made.may_come_again() => {}
                 standing => return Err(not_in_time(&api, &made, body.wait_ms > 0, standing)),
@@ -74,10 +78,11 @@ pub(crate) async fn acquire(
     }
 }
 
-/// Nobody can come back for a request without a text: when its client goes away, it ends.
+/// Withdraws a request without a `request_id` when its client disconnects: nobody could find it
+/// again.
 struct Leaving<'a> {
     api: &'a Api,
-    made: &'a Made,
+    made: &'a LeaseRequest,
     done: bool,
 }
 
@@ -89,10 +94,10 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Wait for the answer; none if it does not come in time.
+/// Wait for the answer; `None` if it does not come in time.
 async fn wait(
     api: &Api,
-    made: &Made,
+    made: &LeaseRequest,
     patient: bool,
     until: Instant,
 ) -> Option<Result<Fence, Refusal>> {
@@ -106,22 +111,23 @@ async fn wait(
             biased;
             answer = &mut answer => return Some(answer),
             () = sleep_until(until) => return None,
-            // Whoever waits here is there; whoever goes away lets the lease run out.
+            // A client that waits here is alive; if it disconnects, the lease runs out.
             () = sleep(pause) => drop(api.service.alive(&made.session)),
         }
     }
 }
 
-/// Nothing came in time: who can come again keeps its place for a while.
-fn not_in_time(api: &Api, made: &Made, patient: bool, standing: Standing) -> Problem {
+/// The answer to a request that was not granted in time. One that can be repeated keeps its place
+/// in the queue for a while.
+fn not_in_time(api: &Api, made: &LeaseRequest, patient: bool, standing: Standing) -> Problem {
     let lock = &made.lock;
     if !made.may_come_again() || standing != Standing::Waiting {
-        // Only its own: a copy may be asking again at this very moment.
+        // Only the lease of this request: a copy of it may arrive at this moment.
         api.leases.drop_idle(made);
         let when = if patient { "was not free in time" } else { "is not free" };
         return Problem::new(Kind::NotFree, format!("`{lock}` {when}"));
     }
-    let _ = api.service.alive(&made.session); // Its time begins now.
+    let _ = api.service.alive(&made.session); // Its time to live begins now.
     let text = format!(
         "`{lock}` was not free in time; the request keeps its place for {} ms: ask again with the \
          same request_id, or withdraw it",
@@ -142,21 +148,22 @@ fn lease(lock: &Name, fence: Fence, session: &Session) -> axum::Json<Lease> {
     })
 }
 
-/// Keep a grant for longer.
+/// Renew the lease of a grant.
 ///
-/// The lease ends `ttl_ms` after this, unless it is renewed again. It works as well after a crash
-/// of the node. 404: the grant is no more, and whatever it protected must not be touched.
+/// The lease then ends after `ttl_ms`, unless it is renewed again. This also works after a crash of
+/// the node. 404 means that the grant does not exist any more: the client must stop using what the
+/// lock protects.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/renew", operation_id = "renew", tag = "locks",
-    params(Which),
-    request_body = Renew,
+    params(LockPath),
+    request_body = RenewRequest,
     responses((status = 200, description = "The lock is still held.", body = Lease), Problems),
 )]
 pub(crate) async fn renew(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Renew>,
+    Json(body): Json<RenewRequest>,
 ) -> Answer<Lease> {
     let ttl = body.ttl_ms.map(|ttl| Duration::from_millis(ttl.into()));
     let session = api.service.renew_for(&caller.principal, &lock, body.fence, ttl)?;
@@ -165,69 +172,80 @@ pub(crate) async fn renew(
 
 /// Release a grant.
 ///
-/// It may be asked as often as one likes, and never frees a grant with another fence.
+/// This may be repeated any number of times, and never releases a grant with another fence.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/release", operation_id = "release", tag = "locks",
-    params(Which),
-    request_body = Named,
-    responses((status = 200, description = "It is not held any more.", body = Released), Problems),
+    params(LockPath),
+    request_body = FenceRequest,
+    responses(
+        (status = 200, description = "The grant is not held any more.", body = ReleaseResponse),
+        Problems,
+    ),
 )]
 pub(crate) async fn release(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Named>,
-) -> Answer<Released> {
+    Json(body): Json<FenceRequest>,
+) -> Answer<ReleaseResponse> {
     let released = api.service.release_loose(&caller.principal, &lock, body.fence);
-    Ok(axum::Json(Released { released }))
+    Ok(axum::Json(ReleaseResponse { released }))
 }
 
 /// Withdraw a request.
 ///
-/// It gives its place in the queue back, or releases what it was granted.
+/// The request leaves the queue, or releases the lock if it was granted.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/withdraw", operation_id = "withdraw", tag = "locks",
-    params(Which),
-    request_body = Withdraw,
-    responses((status = 200, description = "It is no more.", body = Withdrawn), Problems),
+    params(LockPath),
+    request_body = WithdrawRequest,
+    responses(
+        (status = 200, description = "The request does not wait and holds nothing.",
+         body = WithdrawResponse),
+        Problems,
+    ),
 )]
 pub(crate) async fn withdraw(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Withdraw>,
-) -> Answer<Withdrawn> {
+    Json(body): Json<WithdrawRequest>,
+) -> Answer<WithdrawResponse> {
     let withdrawn = api.leases.withdraw_id(&caller, &lock, &body.request_id)?;
-    Ok(axum::Json(Withdrawn { withdrawn }))
+    Ok(axum::Json(WithdrawResponse { withdrawn }))
 }
 
-/// Take a lock from whoever holds it.
+/// Take a lock from its holder.
 ///
-/// The fence is the confirmation: it has to be the one with which the lock is held now, at this
-/// node.
+/// The fence confirms which grant is meant: it has to be the one with which a client of this node
+/// holds the lock now.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/break", operation_id = "break", tag = "locks",
-    params(Which),
-    request_body = Named,
-    responses((status = 200, description = "It was taken.", body = Broken), Problems),
+    params(LockPath),
+    request_body = FenceRequest,
+    responses(
+        (status = 200, description = "The lock was taken from its holder.", body = BreakResponse),
+        Problems,
+    ),
 )]
 pub(crate) async fn break_lock(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Lock(lock): Lock,
-    Json(body): Json<Named>,
-) -> Answer<Broken> {
+    Json(body): Json<FenceRequest>,
+) -> Answer<BreakResponse> {
     api.service.break_lock(&caller.principal, &lock, body.fence).await?;
-    Ok(axum::Json(Broken { broken: true }))
+    Ok(axum::Json(BreakResponse { broken: true }))
 }
 
-/// All about one lock.
+/// Get the state of one lock.
 ///
-/// Who holds it and since when, who waits and for what, at all nodes that answer.
+/// The response lists who holds the lock and since when, and who waits for it, at all nodes that
+/// answer.
 #[utoipa::path(
     get, path = "/v1/locks/{name}", operation_id = "inspect", tag = "locks",
-    params(Which),
-    responses((status = 200, description = "The lock.", body = LockReport), Problems),
+    params(LockPath),
+    responses((status = 200, description = "The state of the lock.", body = LockReport), Problems),
 )]
 pub(crate) async fn inspect(
     State(api): State<Api>,
@@ -237,23 +255,24 @@ pub(crate) async fn inspect(
     Ok(axum::Json(api.service.inspect(&caller.principal, &lock).await?))
 }
 
-/// The locks that clients of this node hold or wait for.
+/// List the locks that clients of this node hold or wait for.
 ///
-/// In the order of their names, a page at a time; only those that the client may inspect.
+/// The list is in the order of names, one page at a time, and has only locks that the client may
+/// inspect.
 #[utoipa::path(
     get, path = "/v1/locks", operation_id = "list", tag = "locks",
-    params(Listed),
+    params(ListQuery),
     responses((status = 200, description = "A page of locks.", body = Locks), Problems),
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
-    Asked(query): Asked<Listed>,
+    UrlQuery(query): UrlQuery<ListQuery>,
 ) -> Answer<Locks> {
     let after = match query.after.as_str() {
         "" => None,
         text => Some(Name::new(text).map_err(|error| {
-            Problem::invalid(format!("`after` has to be a name of the page before: {error}"))
+            Problem::invalid(format!("`after` has to be a name of the previous page: {error}"))
         })?),
     };
     Ok(axum::Json(api.service.list(&caller.principal, &query.prefix, after.as_ref())))

@@ -1,19 +1,19 @@
-//! HTTP: the same service for whoever has no client of ours.
+//! HTTP, for programs that do not use `doorway-client`.
 //!
-//! A connection is served by hyper, and its requests by the routes of `api`. A lock that is
-//! acquired here is held by a lease, a session that lives by its time alone; `leases` finds the
-//! one that belongs to a request that comes again. Nobody needs a token on the Unix socket, where
-//! the system says who it is; over TCP everyone needs one, or a certificate: see `gate`.
+//! hyper serves each connection, and the routes of `api` its requests. A lock that is acquired over
+//! HTTP is held by a lease, which is a session with a time to live and no connection; `leases`
+//! finds the lease of a repeated request. On the Unix socket the system says who the client is, so
+//! it needs no token. Over TCP every client needs a token or a certificate: see `gate`.
 
 mod api;
-mod body;
 mod events;
+mod extract;
 mod gate;
 mod leases;
 mod locks;
 mod node;
 mod problem;
-mod words;
+mod schemas;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,43 +29,43 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
-use crate::listen::{Begun, Doors, HttpDoor};
+use crate::listen::{BufferedStream, Doors, HttpDoor};
+use crate::log_limit::LogLimit;
 use crate::principal::Principal;
-use crate::seldom::Seldom;
 use crate::service::{Connected, Peer, Service};
 use crate::settings::Settings;
 
-/// How long a client may take for the head of a request, and be idle between two.
+/// How long a client may take to send the head of a request, or stay idle between two requests.
 const HEAD: Duration = Duration::from_secs(30);
 
 /// How many bytes the head of a request may have.
 const HEAD_BYTES: usize = 1 << 16;
 
-/// How long a connection may go on with its answers when the service stops.
+/// How long a connection may go on writing responses when the service stops.
 const LAST_WORDS: Duration = Duration::from_millis(400);
 
-static TROUBLE: Seldom = Seldom::new();
+static TROUBLE: LogLimit = LogLimit::new();
 
-/// Who is at the other end, as far as the connection proves it.
+/// A connection, and the client that it belongs to as far as the connection proves it.
 struct Connection {
     principal: Option<Principal>,
     remote: bool,
     connected: Connected,
 }
 
-/// Serve HTTP for a service. What the doors know of tokens and certificates holds here too. To be
-/// called on a runtime.
+/// Make the function that serves HTTP connections of a service, with the tokens and certificates of
+/// `doors`. To be called on a runtime.
 pub fn door(service: &Service, settings: &Settings, doors: &Doors) -> HttpDoor {
     let router = api::router(service, settings, doors);
     Arc::new(move |stream, peer| Box::pin(serve(router.clone(), stream, peer)))
 }
 
-/// The document of all routes, in JSON.
+/// The `OpenAPI` document of all routes, as JSON.
 pub fn document() -> String {
     api::document()
 }
 
-async fn serve(router: Router, mut stream: Begun, peer: Peer) {
+async fn serve(router: Router, mut stream: BufferedStream, peer: Peer) {
     let connected = match stream.entry() {
         Some(Ok(connected)) => connected,
         Some(Err(turned)) => return refuse(stream, turned.refusal.clone().into()).await,
@@ -73,7 +73,7 @@ async fn serve(router: Router, mut stream: Begun, peer: Peer) {
     };
     let outbox = Arc::clone(&connected.outbox);
     let Peer { principal, remote, process } = peer;
-    drop(process); // Nobody asks for it here, and it is a file.
+    drop(process); // It is not needed here, and holds a descriptor.
     let end = Arc::new(Connection { principal, remote, connected });
     let answering = TowerToHyperService::new(router);
     let requests = service_fn(move |mut request: Request<Incoming>| {
@@ -90,17 +90,17 @@ async fn serve(router: Router, mut stream: Begun, peer: Peer) {
         served = &mut connection => served,
         () = outbox.closed() => {
             connection.as_mut().graceful_shutdown();
-            // Events go on for ever, and some clients do not read.
+            // A stream of events never ends, and some clients do not read.
             timeout(LAST_WORDS, connection).await.unwrap_or(Ok(()))
         }
     };
     if let Err(error) = served {
-        TROUBLE.then(|| tracing::debug!("a connection of HTTP ended: {error}"));
+        TROUBLE.then(|| tracing::debug!("an HTTP connection ended: {error}"));
     }
 }
 
-/// Say no to a whole connection.
-async fn refuse(mut stream: Begun, problem: problem::Problem) {
+/// Refuse a whole connection.
+async fn refuse(mut stream: BufferedStream, problem: problem::Problem) {
     let body = problem.body();
     let head = format!(
         "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
@@ -108,7 +108,7 @@ async fn refuse(mut stream: Begun, problem: problem::Problem) {
         problem.status(),
         body.len()
     );
-    // Whoever does not read it learns it from the end of the connection.
+    // A client that does not read the response sees the end of the connection.
     let told = async {
         stream.write_all(head.as_bytes()).await?;
         stream.write_all(body.as_bytes()).await?;

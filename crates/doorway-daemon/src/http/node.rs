@@ -1,58 +1,72 @@
 //! The routes of the node itself.
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use doorway_protocol::NodeStatus;
 
 use super::api::{Api, Problems};
+use super::gate::Caller;
 use super::problem::{Kind, Problem};
-use super::words::Health;
+use super::schemas::Health;
 
-/// What Prometheus is told to expect.
+/// The content type of the metrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The node, as it is now.
+/// Get the status of the node.
 #[utoipa::path(
     get, path = "/v1/status", operation_id = "status", tag = "node",
-    responses((status = 200, description = "The node.", body = NodeStatus), Problems),
+    responses((status = 200, description = "The status of the node.", body = NodeStatus), Problems),
 )]
 pub(crate) async fn status(State(api): State<Api>) -> axum::Json<NodeStatus> {
     axum::Json(api.service.status())
 }
 
-/// Does the node serve?
+/// Tell whether the node serves.
 ///
-/// 503 says why not: it stops, or waits for those who held locks before it crashed, or cannot agree
-/// with enough other members.
+/// 503 means that it does not. Over TCP this needs no token and no certificate, so that a load
+/// balancer can ask. A client that proves who it is also gets the view, and with 503 the reason:
+/// the node is stopping, or waits for clients that held locks before it crashed, or cannot reach
+/// enough other members.
 #[utoipa::path(
     get, path = "/health", operation_id = "health", tag = "node",
-    responses((status = 200, description = "It serves.", body = Health), Problems),
+    responses((status = 200, description = "The node serves.", body = Health), Problems),
 )]
-pub(crate) async fn health(State(api): State<Api>) -> Result<axum::Json<Health>, Problem> {
-    let status = api.service.status();
-    let unavailable = |text: String| Err(Problem::new(Kind::Unavailable, text));
-    if api.service.is_stopping() {
-        return unavailable("the node stops".to_owned());
+pub(crate) async fn health(
+    State(api): State<Api>,
+    caller: Option<Extension<Caller>>,
+) -> Result<axum::Json<Health>, Problem> {
+    match (serving(&api), caller) {
+        (Ok(view), Some(_)) => Ok(axum::Json(Health { serving: true, view: Some(view) })),
+        (Ok(_), None) => Ok(axum::Json(Health { serving: true, view: None })),
+        (Err(reason), Some(_)) => Err(Problem::new(Kind::Unavailable, reason)),
+        (Err(_), None) => Err(Problem::new(Kind::Unavailable, "the node does not serve now")),
     }
-    if let Some(time) = status.reclaiming_ms {
-        return unavailable(format!(
-            "the node waits, for {time} ms at most, for those who held locks before it crashed"
-        ));
-    }
-    let Some(view) = status.view else {
-        let away: Vec<&str> = status.away.iter().map(|member| member.node.as_str()).collect();
-        let away = if away.is_empty() { "nobody".to_owned() } else { away.join(", ") };
-        return unavailable(format!("no view runs; away: {away}"));
-    };
-    Ok(axum::Json(Health { serving: true, view }))
 }
 
-/// Numbers for Prometheus.
+/// The view in which the node serves, or the reason why it does not.
+fn serving(api: &Api) -> Result<u64, String> {
+    let status = api.service.status();
+    if api.service.is_stopping() {
+        return Err("the node is stopping".to_owned());
+    }
+    if let Some(time) = status.reclaiming_ms {
+        return Err(format!(
+            "the node waits, for {time} ms at most, for clients that held locks before it crashed"
+        ));
+    }
+    status.view.ok_or_else(|| {
+        let away: Vec<&str> = status.away.iter().map(|member| member.node.as_str()).collect();
+        let away = if away.is_empty() { "none".to_owned() } else { away.join(", ") };
+        format!("the members have not agreed on a view; members away: {away}")
+    })
+}
+
+/// Get metrics for Prometheus.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "node",
     responses(
-        (status = 200, description = "The numbers, in the text format of OpenMetrics.",
+        (status = 200, description = "The metrics, in the OpenMetrics text format.",
          content_type = "application/openmetrics-text", body = String),
         Problems,
     ),

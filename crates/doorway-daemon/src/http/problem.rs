@@ -1,4 +1,4 @@
-//! What is answered instead, and with which status.
+//! Error responses, and the status of each kind.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -7,41 +7,41 @@ use doorway_protocol::{Code, Refusal};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// How many bytes of a reason are told: it may repeat what was sent.
+/// How many bytes of a reason are sent at most: it may repeat what the client sent.
 const TOLD: usize = 1000;
 
-/// Kinds of reasons.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// The request makes no sense: a name that is none, a body that is no JSON.
+    /// The request is malformed: the name is not valid, or the body is not JSON.
     Invalid,
-    /// Nobody knows who asks: a token or a client certificate is missing.
+    /// The client did not prove who it is: a token or a client certificate is missing or unknown.
     Unauthorized,
-    /// The client may not do that.
+    /// The client does not have the right to do this.
     Forbidden,
-    /// There is nothing of that kind here.
+    /// There is nothing at this path.
     NotFound,
     /// The lock was not free at once, or not in time.
     NotFree,
-    /// The lock is not served that way: not shared, or not with so many permits.
+    /// The lock does not support shared mode, or not this number of permits.
     NotServed,
-    /// The lease or the grant is no more.
+    /// The lease or the grant does not exist any more.
     Gone,
     /// A limit of the node is reached.
     Busy,
-    /// The node stops, or does not serve yet.
+    /// The node is stopping, or does not serve yet.
     Unavailable,
-    /// The lock is out of order until the next view.
+    /// The lock is unusable until the next view.
     Broken,
 }
 
-/// Something the node does not do, and why. Nothing has changed.
+/// Why the node refused a request. The request changed nothing.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// What kind of reason.
+    /// The kind of the error.
     code: Kind,
-    /// The reason and, if there is one, the remedy.
+    /// The reason, and what to do if something can be done.
     text: String,
     #[serde(skip)]
     status: StatusCode,
@@ -68,7 +68,7 @@ impl Problem {
         Self::new(Kind::Invalid, text)
     }
 
-    /// The same with a status that says more.
+    /// This problem with another HTTP status.
     pub(crate) fn with(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
@@ -78,7 +78,7 @@ impl Problem {
     }
 
     pub(crate) fn body(&self) -> String {
-        serde_json::to_string(self).expect("two texts can be written as JSON")
+        serde_json::to_string(self).expect("two strings can be written as JSON")
     }
 }
 

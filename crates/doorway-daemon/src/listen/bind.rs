@@ -1,24 +1,27 @@
-//! The Unix socket of a service, and the file that it may be.
+//! Binds the Unix socket of a service.
 
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd as _;
-use std::os::linux::net::SocketAddrExt as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use tokio::net::UnixListener;
 
 use crate::settings::Socket;
 
-/// The file of a socket. It is removed with this value, unless another one has taken its place.
+/// How many connections may wait to be accepted; the system may allow fewer.
+const BACKLOG: i32 = 4096;
+
+/// The file of a socket. Dropping this value removes the file, unless another file has replaced it.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
     device: u64,
     inode: u64,
-    /// While it is there, no other file gets its number.
+    /// While the socket is open, no other file gets its inode number.
     _socket: unix::UnixListener,
 }
 
@@ -26,26 +29,44 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let there = fs::symlink_metadata(&self.path);
         if there.is_ok_and(|there| (there.dev(), there.ino()) == (self.device, self.inode)) {
-            let _ = fs::remove_file(&self.path); // Whatever comes next replaces it anyway.
+            // If that fails, the next service replaces the file.
+            let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Listen on a Unix socket. A file that nobody listens on is replaced, so whoever calls this must
-/// have taken the directory of the service before.
+/// An abstract Unix socket that has its name, and does not listen yet.
+#[derive(Debug)]
+pub struct Reserved(OwnedFd);
+
+/// Take the name of an abstract Unix socket.
+pub fn reserve(name: &str) -> io::Result<Reserved> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    Ok(Reserved(socket))
+}
+
+impl Reserved {
+    /// Listen from now on. To be called on a runtime.
+    pub fn listen(self) -> io::Result<UnixListener> {
+        rustix::net::listen(&self.0, BACKLOG)?;
+        UnixListener::from_std(self.0.into())
+    }
+}
+
+/// Listen on a Unix socket. A file on which nobody listens is replaced, so the caller must hold the
+/// ledger of the service before. To be called on a runtime.
 pub fn bind_unix(socket: &Socket) -> io::Result<(UnixListener, Option<SocketFile>)> {
     let (listener, file) = match socket {
-        Socket::Abstract(name) => {
-            let address = unix::SocketAddr::from_abstract_name(name.as_bytes())?;
-            (unix::UnixListener::bind_addr(&address)?, None)
-        }
+        Socket::Abstract(name) => (reserve(name)?.listen()?, None),
         Socket::File(path, mode) => {
             let (listener, file) = bind_file(path, *mode)?;
-            (listener, Some(file))
+            listener.set_nonblocking(true)?;
+            (UnixListener::from_std(listener)?, Some(file))
         }
     };
-    listener.set_nonblocking(true)?;
-    Ok((UnixListener::from_std(listener)?, file))
+    Ok((listener, file))
 }
 
 fn bind_file(path: &Path, mode: u32) -> io::Result<(unix::UnixListener, SocketFile)> {
@@ -56,16 +77,16 @@ fn bind_file(path: &Path, mode: u32) -> io::Result<(unix::UnixListener, SocketFi
             }
             fs::remove_file(path)?;
         }
-        Ok(_) => return Err(io::Error::other("there is a file that is no socket")),
+        Ok(_) => return Err(io::Error::other("a file that is not a socket is in its place")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = fs::File::open(parent.unwrap_or(Path::new(".")))?;
-    // Under another name until its permissions are right, so that nobody comes in before. The name
-    // of a socket is short, so the directory is not named but stands for itself.
+    // The socket has another name until its permissions are right, so that nobody connects before.
+    // The name of a socket must be short, so the directory is named by its descriptor.
     let new = format!("/proc/self/fd/{}/.new{}", directory.as_raw_fd(), std::process::id());
-    let _ = fs::remove_file(&new); // Of a process with our number that is no more.
+    let _ = fs::remove_file(&new); // Left over from a dead process with the same id.
     let listener = unix::UnixListener::bind(&new)?;
     fs::set_permissions(&new, fs::Permissions::from_mode(mode))?;
     let about = fs::symlink_metadata(&new)?;
@@ -79,7 +100,7 @@ fn bind_file(path: &Path, mode: u32) -> io::Result<(unix::UnixListener, SocketFi
 mod tests {
     use super::*;
 
-    /// A path of exactly so many bytes in a directory that is empty.
+    /// A path of exactly this many bytes, in an empty directory.
     fn path(bytes: usize, name: &str) -> PathBuf {
         let directory = std::env::temp_dir().join(format!("doorway-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&directory);

@@ -1,4 +1,4 @@
-//! What each request of a connection leads to.
+//! Carries out the requests of a connection.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -12,16 +12,16 @@ use crate::principal::Principal;
 use crate::service::outbox::Outbox;
 use crate::service::{Service, Session, refusal};
 
-/// How many questions of one connection may wait for their answers.
+/// How many questions of one connection may be open at once.
 const QUESTIONS: usize = 256;
 
-/// The requests of a connection, and those of them that are questions which take their time.
+/// The requests of a connection, with the questions that could not be answered at once.
 pub(super) struct Requests {
     service: Service,
     principal: Arc<Principal>,
     session: Option<Arc<Session>>,
     outbox: Arc<Outbox>,
-    /// They end with the connection.
+    /// The open questions; they end with the connection.
     questions: JoinSet<()>,
     asked: BTreeMap<u64, AbortHandle>,
 }
@@ -43,7 +43,7 @@ impl Requests {
         }
     }
 
-    /// Do what is asked for; the answer is in the outbox, now or later.
+    /// Carry out a request. Its reply goes to the outbox, at once or later.
     pub(super) fn handle(&mut self, request: Request) {
         let service = &self.service;
         let reply = match request {
@@ -83,7 +83,7 @@ impl Requests {
         self.outbox.tell(&Reply::Refused(number, refusal));
     }
 
-    /// What may have to ask other nodes, or wait.
+    /// Answer a question that may have to ask other nodes, or wait.
     fn ask(&mut self, request: Request) {
         let (service, principal) = (self.service.clone(), Arc::clone(&self.principal));
         match request {
@@ -101,7 +101,7 @@ impl Requests {
         }
     }
 
-    /// Answer now if that is possible, otherwise when it is.
+    /// Answer a question at once if that is possible, otherwise when the answer is known.
     fn answer<F>(&mut self, number: u64, answer: F)
     where
         F: Future<Output = Result<Reply, Refusal>> + Send + 'static,
@@ -117,11 +117,13 @@ impl Requests {
         while self.questions.try_join_next().is_some() {}
         self.asked.retain(|_, task| !task.is_finished());
         if self.asked.contains_key(&number) {
-            let text = format!("another question with the number {number} waits");
+            let text = format!("another question with the number {number} is open");
             return self.refuse(number, refusal(Code::Invalid, text));
         }
         if self.asked.len() >= QUESTIONS {
-            let text = format!("{QUESTIONS} questions of the connection wait, which is the limit");
+            let text = format!(
+                "the connection has {QUESTIONS} open questions, the limit; wait for answers"
+            );
             return self.refuse(number, refusal(Code::Busy, text));
         }
         let outbox = Arc::clone(&self.outbox);

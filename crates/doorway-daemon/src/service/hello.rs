@@ -13,13 +13,14 @@ use doorway_protocol::{
 use super::acquire::answered;
 use super::connected::Peer;
 use super::events::EventKind;
-use super::open::{SHORTEST, same_secret};
+use super::open::SHORTEST;
 use super::outbox::Outbox;
 use super::refusals::{gone, refusal, stopping, withdrawn};
 use super::release::same_client;
 use super::session::{Grant, Session};
 use super::{Inner, Service};
 use crate::principal::Principal;
+use crate::secret;
 
 /// How many lost claims fit into a welcome.
 const TOLD: usize = Claims::MAX;
@@ -181,7 +182,7 @@ impl Inner {
         secret: &Secret,
         by: &Principal,
     ) -> bool {
-        same_client(&self.known(record), by) && same_secret(&record.secret, secret)
+        same_client(&self.known(record), by) && secret::same(&record.secret.0, &secret.0)
     }
 }
 

@@ -42,9 +42,9 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
 use crate::clock::Moment;
-use crate::ledger::{Former, Ledger};
+use crate::ledger::{Ledger, LedgerContents};
 use crate::principal::Principal;
-use crate::settings::{Known, Limits, Settings};
+use crate::settings::{ClientSettings, Limits, Settings};
 use outbox::Outbox;
 use permits::Permits;
 use shares::Shares;
@@ -72,7 +72,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     /// The patterns of the configuration, each with the number of permits of its locks.
     pub(crate) rules: Vec<(NamePattern, u32)>,
-    pub(crate) clients: Vec<Known>,
+    pub(crate) clients: Vec<ClientSettings>,
     pub(crate) began: Moment,
     pub(crate) sessions: Arc<Sessions>,
     /// The number of the last session.
@@ -112,7 +112,7 @@ impl Service {
     /// whoever calls this. `ledger` is what the process before this one left in the directory.
     pub async fn start(
         settings: &Settings,
-        ledger: Option<(Ledger, Former)>,
+        ledger: Option<(Ledger, LedgerContents)>,
     ) -> Result<Self, StartError> {
         let sessions: Arc<Sessions> = Arc::default();
         let mut config = settings.node.clone();

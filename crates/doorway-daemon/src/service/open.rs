@@ -19,6 +19,7 @@ use super::{Inner, Service};
 use crate::clock::Moment;
 use crate::ledger::SessionRecord;
 use crate::principal::Principal;
+use crate::secret;
 
 /// The shortest time that a session may live without being heard of.
 pub(crate) const SHORTEST: Duration = Duration::from_millis(500);
@@ -105,7 +106,9 @@ impl Service {
         secret: &Secret,
     ) -> Result<Arc<Session>, Refusal> {
         let session = self.0.session(id.0).ok_or_else(gone)?;
-        if !same_client(&session.principal, principal) || !same_secret(&session.secret, secret) {
+        if !same_client(&session.principal, principal)
+            || !secret::same(&session.secret.0, &secret.0)
+        {
             return Err(gone());
         }
         session.heard(Moment::now());
@@ -293,11 +296,6 @@ fn describe(who: &ClientInfo, principal: &Principal) -> String {
 /// As much of a text as fits, in whole characters.
 fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
-}
-
-/// In the same time, whether they differ early or late.
-pub(crate) fn same_secret(one: &Secret, other: &Secret) -> bool {
-    one.0.iter().zip(other.0).fold(0, |differ, (one, other)| differ | (one ^ other)) == 0
 }
 
 fn secret() -> Secret {

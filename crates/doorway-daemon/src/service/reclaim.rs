@@ -15,13 +15,13 @@ use super::process::Process;
 use super::session::{Begin, Grant, Session};
 use super::{Inner, Service, allowed};
 use crate::clock::{Moment, ms};
-use crate::ledger::{Former, GrantRecord, Record, SessionRecord};
+use crate::ledger::{GrantRecord, LedgerContents, Record, SessionRecord};
+use crate::log_limit::LogLimit;
 use crate::principal::{Principal, Right, Rights};
-use crate::seldom::Seldom;
 use crate::settings::Limits;
 
 /// Lines about claims that come to nothing come once in a while.
-static UNCLAIMED: Seldom = Seldom::new();
+static UNCLAIMED: LogLimit = LogLimit::new();
 
 /// Former sessions for which the node waits.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub(crate) struct Awaited {
 
 impl Awaited {
     /// Who may still hold something?
-    pub(crate) fn new(former: &Former, limits: &Limits) -> Self {
+    pub(crate) fn new(former: &LedgerContents, limits: &Limits) -> Self {
         let believed = former.lacking;
         let mut awaited = Self { believed, last: former.last, ..Self::default() };
         // Those whom the ledger lacks live as long as they could then, whatever is allowed now.
@@ -112,7 +112,7 @@ pub(crate) async fn run(service: Service) {
 
 impl Service {
     /// Sessions that need no connection go on by themselves, with what they held.
-    pub(crate) fn restore(&self, former: Former) {
+    pub(crate) fn restore(&self, former: LedgerContents) {
         let inner = &*self.0;
         let Some(ledger) = &inner.ledger else { return };
         let mut grants: BTreeMap<u64, Vec<(u32, GrantRecord)>> = BTreeMap::new();

@@ -16,7 +16,7 @@ use super::outbox::Outbox;
 use super::reclaim::Awaited;
 use super::{Peer, Service, Session};
 use crate::clock::Moment;
-use crate::ledger::{Former, Ledger, Record, SessionRecord};
+use crate::ledger::{Ledger, LedgerContents, Record, SessionRecord};
 use crate::principal::{Principal, Rights};
 use crate::settings::{Limits, Overrides, Settings};
 
@@ -39,7 +39,7 @@ impl Drop for Place {
     }
 }
 
-async fn service(ledger: Option<(Ledger, Former)>) -> Service {
+async fn service(ledger: Option<(Ledger, LedgerContents)>) -> Service {
     let settings = Settings {
         node: Config::default(),
         socket: None,
@@ -214,7 +214,7 @@ fn only_those_who_are_known_to_be_gone_are_not_waited_for() {
     child.wait().unwrap();
     let waited = |pid| {
         let records = vec![record(1, 10_000, pid)];
-        let former = Former { same_boot: true, records, ..Former::default() };
+        let former = LedgerContents { same_boot: true, records, ..LedgerContents::default() };
         !Awaited::new(&former, &Limits::default()).is_empty()
     };
     assert!(!waited(Some(child.id())));
@@ -227,15 +227,18 @@ fn only_those_who_are_known_to_be_gone_are_not_waited_for() {
 fn sessions_are_waited_for_as_long_as_they_could_live_when_they_were_opened() {
     let limits = Limits { ttl: Duration::from_secs(1), ..Limits::default() };
     let minute = Duration::from_mins(1);
-    let left = |former: &Former| {
+    let left = |former: &LedgerContents| {
         let until = Awaited::new(former, &limits).until();
         until.map_or(Duration::ZERO, |until| until.since(Moment::now()))
     };
     let records = vec![record(1, 60_000, Some(std::process::id()))];
-    let known = Former { same_boot: true, records, ..Former::default() };
+    let known = LedgerContents { same_boot: true, records, ..LedgerContents::default() };
     assert!(left(&known) > minute / 2);
-    assert!(left(&Former { lacking: true, ttl: minute, ..Former::default() }) > minute / 2);
-    assert!(left(&Former { lacking: true, ..Former::default() }) > minute / 120);
+    assert!(
+        left(&LedgerContents { lacking: true, ttl: minute, ..LedgerContents::default() })
+            > minute / 2
+    );
+    assert!(left(&LedgerContents { lacking: true, ..LedgerContents::default() }) > minute / 120);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The mistakes that the node finds, each at the line where it was made.
+//! Reports the mistakes that the node finds in its configuration, each with its line.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use doorway_node::locks::{RuleError, served};
 use doorway_node::{Config, ConfigError, Mistake};
 use doorway_protocol::LABEL;
 
-use super::document::Book;
-use super::keys::nearest;
+use super::document::Diagnostics;
+use super::table::nearest;
 
-/// Where the parts of a node's configuration stand.
+/// The lines of the parts of a node's configuration.
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) group: Option<usize>,
@@ -20,15 +20,15 @@ pub(super) struct Lines {
     pub(super) members: Vec<(String, usize)>,
     /// The rules for locks.
     pub(super) locks: Vec<LockLine>,
-    /// Was there a `[tls]`, good or not?
+    /// Whether the file has a `[tls]`, right or wrong.
     pub(super) tls: bool,
 }
 
-/// Where a rule for locks stands.
+/// A rule for locks, with its line.
 pub(super) struct LockLine {
     pub(super) pattern: String,
-    pub(super) line: usize,
-    /// Is its algorithm the one of all other locks, whose mistakes are told where it stands?
+    pub(super) line: Option<usize>,
+    /// Whether its algorithm is that of all other locks, whose mistakes are reported once.
     pub(super) inherited: bool,
 }
 
@@ -38,24 +38,24 @@ impl Lines {
     }
 }
 
-/// Check the node's part.
-pub(super) fn node(book: &mut Book, config: &Config, lines: &Lines) {
+/// Check the node's part of the settings.
+pub(super) fn node(diagnostics: &Diagnostics, config: &Config, lines: &Lines) {
     let Err(ConfigError(mistakes)) = config.validate() else { return };
-    // Two rules with the same pattern: the second mistake is of the second.
+    // If two rules have the same pattern, the second mistake is that of the second rule.
     let mut seen: Vec<&str> = Vec::new();
     for mistake in &mistakes {
         match mistake {
             Mistake::BadRule { pattern, .. } => {
                 let nth = seen.iter().filter(|other| **other == pattern).count();
                 seen.push(pattern);
-                one(book, config, lines, mistake, nth);
+                one(diagnostics, config, lines, mistake, nth);
             }
-            _ => one(book, config, lines, mistake, 0),
+            _ => one(diagnostics, config, lines, mistake, 0),
         }
     }
 }
 
-fn one(book: &mut Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: usize) {
+fn one(diagnostics: &Diagnostics, config: &Config, lines: &Lines, mistake: &Mistake, nth: usize) {
     let what = mistake.to_string();
     let (what, remedy) = match what.split_once("; ") {
         Some((what, remedy)) => (what.to_owned(), remedy.to_owned()),
@@ -65,14 +65,17 @@ fn one(book: &mut Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: 
     match mistake {
         Mistake::BadLabel { what: "group", name } => {
             let remedy = format!("use {LABEL}");
-            book.wrong(lines.group, format!("no group can be called `{name}`"), remedy);
+            let what = format!("`{name}` cannot be the name of a group");
+            diagnostics.wrong(lines.group, what, remedy);
         }
         Mistake::BadLabel { name, .. } => {
             let remedy = format!("use {LABEL}");
             let line = lines.member(name, 0).or(lines.node);
-            book.wrong(line, format!("no node can be called `{name}`"), remedy);
+            diagnostics.wrong(line, format!("`{name}` cannot be the name of a node"), remedy);
         }
-        Mistake::Twice(name) => book.wrong(lines.member(name, 1), what, "remove one of the two"),
+        Mistake::Twice(name) => {
+            diagnostics.wrong(lines.member(name, 1), what, "remove one of the two");
+        }
         Mistake::NotAMember(name) => {
             let names: BTreeSet<&str> =
                 config.members.iter().map(|member| member.name.as_str()).collect();
@@ -81,50 +84,54 @@ fn one(book: &mut Book, config: &Config, lines: &Lines, mistake: &Mistake, nth: 
                 None if lines.node.is_some() => {
                     format!("`node` has to be one of {}", Vec::from_iter(names).join(", "))
                 }
-                None => "say by `node = \"NAME\"` which of the members this is".to_owned(),
+                None => "add `node = \"NAME\"` with the name of this member".to_owned(),
             };
             let what = match lines.node {
                 Some(_) => format!("`{name}` is not among the members"),
                 None => "the file does not say which of the members this node is".to_owned(),
             };
-            book.wrong(lines.node.or(first_member), what, remedy);
+            diagnostics.wrong(lines.node.or(first_member), what, remedy);
         }
         Mistake::BadPattern { pattern, reason } => {
-            let what = format!("no names fit `{pattern}`: {reason}");
-            let remedy = "write a whole name, or a beginning and `*`";
-            book.wrong(lock(lines, pattern, 0).map(|lock| lock.line), what, remedy);
+            let what = format!("`{pattern}` matches no names: {reason}");
+            let remedy = "write a whole name, or a prefix followed by `*`";
+            diagnostics.wrong(lock(lines, pattern, 0).and_then(|lock| lock.line), what, remedy);
         }
         Mistake::BadRule { pattern, error } => {
             let lock = lock(lines, pattern, nth);
             if lock.is_some_and(|lock| lock.inherited) {
                 return;
             }
-            let line = lock.map(|lock| lock.line).or(lines.algorithm);
+            let line = lock.map_or(lines.algorithm, |lock| lock.line);
             let what = lock.map_or_else(|| error.to_string(), |_| what);
             let what = what.split_once("; ").map_or(what.as_str(), |(what, _)| what);
-            book.wrong(line, what, rule_remedy(error, remedy));
+            diagnostics.wrong(line, what, rule_remedy(error, remedy));
         }
-        // A table that is there has its own mistakes.
+        // If there is a [tls], its own mistakes are reported.
         Mistake::NoCertificates if lines.tls => {}
         Mistake::NoCertificates => {
             let remedy = "add [tls] with `ca`, `certificate` and `key`; `doorway ca` makes them";
-            book.wrong(first_member, "a node with peers needs certificates", remedy);
+            diagnostics.wrong(first_member, "a node with peers needs certificates", remedy);
         }
         Mistake::NoData => {
             let what = "a node with peers needs a directory that survives restarts";
-            book.wrong(first_member, what, "add data = \"/var/lib/doorway\"");
+            diagnostics.wrong(first_member, what, "add data = \"/var/lib/doorway\"");
         }
-        Mistake::Zero(_) => book.wrong(None, what, "write a number from 1"),
+        Mistake::Zero(_) => diagnostics.wrong(None, what, "write a number from 1"),
         Mistake::Impatient => {
             let remedy = "make `silence` several times as long as `heartbeat`";
-            book.wrong(lines.links, "a link would be given up before its first heartbeat", remedy);
+            diagnostics.wrong(
+                lines.links,
+                "a link would be given up before its first heartbeat",
+                remedy,
+            );
         }
-        // A mistake that the node knows and this service does not.
-        _ => book.wrong(None, what, remedy),
+        // A kind of mistake that was added to the node later.
+        _ => diagnostics.wrong(None, what, remedy),
     }
 }
 
-/// What to do about a rule that cannot be.
+/// The remedy for a rule that cannot be served.
 fn rule_remedy(error: &RuleError, otherwise: String) -> String {
     let near = match error {
         RuleError::Unknown(name) => nearest(name, served()),
@@ -132,7 +139,9 @@ fn rule_remedy(error: &RuleError, otherwise: String) -> String {
     };
     match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None if otherwise.is_empty() => "`doorway list` shows what each algorithm can".to_owned(),
+        None if otherwise.is_empty() => {
+            "`doorway list` shows what each algorithm can do".to_owned()
+        }
         None => otherwise,
     }
 }

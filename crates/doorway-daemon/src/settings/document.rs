@@ -1,34 +1,36 @@
 //! A TOML text whose values know their lines, and whose mistakes are all collected.
 
-use std::ops::{Range, RangeInclusive};
+use std::cell::RefCell;
+use std::ops::Range;
 use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{self, Table};
 use super::mistake::Mistake;
+use super::table::{Key, Kind, Table, Value};
 use super::value;
 
 /// Collects the mistakes of a text.
-pub(super) struct Book {
+#[derive(Default)]
+pub(super) struct Diagnostics {
     /// Where each line begins.
     begins: Vec<usize>,
-    pub(super) mistakes: Vec<Mistake>,
+    mistakes: RefCell<Vec<Mistake>>,
 }
 
-/// A value and its line.
+/// A value and its line; a default has none.
 #[derive(Clone, Debug)]
-pub(super) struct At<T> {
-    pub(super) line: usize,
+pub(super) struct Located<T> {
+    pub(super) line: Option<usize>,
     pub(super) value: T,
 }
 
-impl Book {
+impl Diagnostics {
     pub(super) fn new(text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let begins = [0].into_iter().chain(ends.map(|(at, _)| at + 1)).collect();
-        Self { begins, mistakes: Vec::new() }
+        Self { begins, ..Self::default() }
     }
 
     /// The line, from 1, on which something begins.
@@ -36,153 +38,206 @@ impl Book {
         self.begins.partition_point(|begin| *begin <= span.start).max(1)
     }
 
+    /// Note a mistake, with its remedy.
     pub(super) fn wrong(
-        &mut self,
-        line: impl Into<Option<usize>>,
+        &self,
+        line: Option<usize>,
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) {
         let (what, remedy) = (what.into(), remedy.into());
-        self.mistakes.push(Mistake { line: line.into(), what, remedy });
+        self.mistakes.borrow_mut().push(Mistake { line, what, remedy });
     }
 
-    /// Take the text apart. What is no TOML is a mistake; the rest is read all the same.
-    pub(super) fn parse<'t>(&mut self, text: &'t str) -> Spanned<DeTable<'t>> {
+    /// All mistakes, in the order of their lines.
+    pub(super) fn into_mistakes(self) -> Vec<Mistake> {
+        let mut all = self.mistakes.into_inner();
+        all.sort_by_key(|mistake| mistake.line.unwrap_or(usize::MAX));
+        all
+    }
+
+    /// Parse the text. What is not TOML is a mistake; the rest is read all the same.
+    pub(super) fn parse<'t>(&self, text: &'t str) -> Spanned<DeTable<'t>> {
         let (table, errors) = DeTable::parse_recoverable(text);
         for error in errors {
             let line = error.span().map(|span| self.line(&span));
             let said = error.message().replace('\n', ", ");
-            self.wrong(line, format!("this is no TOML: {said}"), "see https://toml.io");
+            self.wrong(line, format!("this is not TOML: {said}"), "see https://toml.io");
         }
         table
     }
 }
 
-/// A table of the text.
+/// A table of the text, or one that the text does not have. Each value is read as the table of
+/// settings says: by its type, within its range, and with its default.
 pub(super) struct Section<'a, 't> {
-    table: &'a DeTable<'t>,
-    kind: &'static Table,
-    /// The line of its heading.
-    pub(super) line: usize,
+    pub(super) diagnostics: &'a Diagnostics,
+    found: Option<&'a DeTable<'t>>,
+    table: &'static Table,
+    /// The line of its heading, if the text has it.
+    pub(super) line: Option<usize>,
 }
 
 impl<'a, 't> Section<'a, 't> {
-    /// A table of which these keys are known; others are mistakes.
+    /// A table of the text. A key that it should not have is a mistake.
     pub(super) fn new(
-        book: &mut Book,
-        table: &'a DeTable<'t>,
+        diagnostics: &'a Diagnostics,
+        found: &'a DeTable<'t>,
         span: &Range<usize>,
-        kind: &'static Table,
+        table: &'static Table,
     ) -> Self {
-        for key in table.keys() {
+        for key in found.keys() {
             let name = key.get_ref();
-            if !kind.keys.contains(&name.as_ref()) {
-                let line = book.line(&key.span());
-                let remedy = keys::remedy(kind, name);
-                book.wrong(line, format!("{} has no key `{}`", kind.title, shown(name)), remedy);
+            if table.key(name).is_none() {
+                let what = format!("{} has no key `{}`", table.title, shown(name));
+                diagnostics.wrong(Some(diagnostics.line(&key.span())), what, table.remedy(name));
             }
         }
-        Self { table, kind, line: book.line(span) }
+        Self { diagnostics, found: Some(found), table, line: Some(diagnostics.line(span)) }
     }
 
-    fn find(&self, book: &Book, key: &str) -> Option<(usize, &'a DeValue<'t>, Range<usize>)> {
-        let (name, value) = self.table.get_key_value(key)?;
-        Some((book.line(&name.span()), value.get_ref(), value.span()))
+    /// A table that the text does not have.
+    pub(super) fn absent(diagnostics: &'a Diagnostics, table: &'static Table) -> Self {
+        Self { diagnostics, found: None, table, line: None }
     }
 
-    /// A value that `read` understands; what else it should be is said by `wanted`.
+    /// Does the text have this table?
+    pub(super) fn is_there(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// Does the text have this key?
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.found.is_some_and(|found| found.contains_key(name))
+    }
+
+    fn key(&self, name: &str) -> &'static Key {
+        self.table.key(name).expect("every key that is read is in the table of settings")
+    }
+
+    /// The value of a key as `read` understands it, or else its default. If `read` does not
+    /// understand it, the mistake says what is `wanted`.
     fn value<T>(
         &self,
-        book: &mut Book,
-        key: &str,
+        name: &str,
         wanted: &str,
         read: impl FnOnce(&'a DeValue<'t>) -> Option<T>,
-    ) -> Option<At<T>> {
-        let (line, value, _) = self.find(book, key)?;
-        let read = read(value).map(|value| At { line, value });
-        if read.is_none() {
-            let found = described(value);
-            book.wrong(line, format!("`{key}` is {found}"), format!("it has to be {wanted}"));
-        }
-        read
-    }
-
-    pub(super) fn text(&self, book: &mut Book, key: &str, wanted: &str) -> Option<At<String>> {
-        self.value(book, key, wanted, |value| {
-            value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+        default: impl FnOnce(&'static str) -> Option<T>,
+    ) -> Option<Located<T>> {
+        let default = || match self.key(name).value {
+            Value::Default(text) => default(text).map(|value| Located { line: None, value }),
+            _ => None,
+        };
+        let found = self.found.and_then(|found| found.get_key_value(name));
+        let Some((key, value)) = found else {
+            if matches!(self.key(name).value, Value::Required(_)) {
+                self.require(name, wanted);
+            }
+            return default();
+        };
+        let (line, value) = (Some(self.diagnostics.line(&key.span())), value.get_ref());
+        let read = read(value).map(|value| Located { line, value });
+        read.or_else(|| {
+            let what = format!("`{name}` is {}", described(value));
+            self.diagnostics.wrong(line, what, format!("it has to be {wanted}"));
+            default()
         })
     }
 
-    /// A text without which the table means nothing.
-    pub(super) fn needed(&self, book: &mut Book, key: &str, wanted: &str) -> Option<At<String>> {
-        if !self.table.contains_key(key) {
-            let what = format!("{} has no `{key}`", self.kind.title);
-            book.wrong(self.line, what, format!("add `{key}`: {wanted}"));
-            return None;
+    /// If the table is there and has no such key, that is a mistake.
+    fn require(&self, name: &str, wanted: &str) {
+        if self.found.is_some_and(|found| !found.contains_key(name)) {
+            let what = format!("{} has no `{name}`", self.table.title);
+            self.diagnostics.wrong(self.line, what, format!("add `{name}`: {wanted}"));
         }
-        self.text(book, key, wanted)
     }
 
-    pub(super) fn count(
-        &self,
-        book: &mut Book,
-        key: &str,
-        range: RangeInclusive<u64>,
-    ) -> Option<At<u64>> {
-        let wanted = format!("a number from {} to {}", range.start(), range.end());
-        let read = |value: &DeValue<'_>| value::integer(value).filter(|n| range.contains(n));
-        self.value(book, key, &wanted, read)
+    /// A text.
+    pub(super) fn text(&self, name: &str) -> Option<Located<String>> {
+        let Kind::Text(wanted) = self.key(name).kind else { panic!("`{name}` is not a text") };
+        let read =
+            |value: &DeValue<'_>| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        self.value(name, wanted, read, |default| Some(default.to_owned()))
     }
 
-    pub(super) fn time(
-        &self,
-        book: &mut Book,
-        key: &str,
-        range: RangeInclusive<Duration>,
-    ) -> Option<At<Duration>> {
-        let (least, most) = (value::written(*range.start()), value::written(*range.end()));
-        let wanted = format!("a time from {least} to {most}, such as \"10s\"");
-        let read = |value: &DeValue<'_>| value::duration(value).filter(|time| range.contains(time));
-        self.value(book, key, &wanted, read)
+    /// A text that is required here, though not everywhere.
+    pub(super) fn required_text(&self, name: &str) -> Option<Located<String>> {
+        if let Kind::Text(wanted) = self.key(name).kind {
+            self.require(name, wanted);
+        }
+        self.text(name)
     }
 
-    pub(super) fn mode(&self, book: &mut Book, key: &str) -> Option<At<u32>> {
+    /// A whole number; 0 if the table of settings has no default.
+    pub(super) fn count(&self, name: &str) -> u64 {
+        let Kind::Count(least, most) = self.key(name).kind else {
+            panic!("`{name}` is not a number")
+        };
+        let wanted = format!("a number from {least} to {most}");
+        let read = |value: &DeValue<'_>| {
+            value::integer(value).filter(|number| (least..=most).contains(number))
+        };
+        self.value(name, &wanted, read, |text| text.parse().ok()).map_or(0, |at| at.value)
+    }
+
+    /// A time, if the file or the table of settings has one.
+    pub(super) fn time(&self, name: &str) -> Option<Duration> {
+        let Kind::Time(least, most) = self.key(name).kind else { panic!("`{name}` is not a time") };
+        let (from, to) = (value::written(least), value::written(most));
+        let wanted = format!("a time from {from} to {to}, such as \"10s\"");
+        let read = |value: &DeValue<'_>| {
+            value::duration(value).filter(|time| (least..=most).contains(time))
+        };
+        self.value(name, &wanted, read, value::span).map(|at| at.value)
+    }
+
+    /// Permissions of a file; none if the table of settings has no default.
+    pub(super) fn mode(&self, name: &str) -> u32 {
         let wanted = "permissions in octal, such as \"0660\"";
-        self.value(book, key, wanted, value::mode)
+        self.value(name, wanted, value::mode, value::octal).map_or(0, |at| at.value)
     }
 
-    pub(super) fn texts(&self, book: &mut Book, key: &str, wanted: &str) -> Vec<At<String>> {
-        let list = self.value(book, key, wanted, |value| {
+    /// A list of texts, each with the line of the list.
+    pub(super) fn texts(&self, name: &str) -> Vec<Located<String>> {
+        let Kind::Texts(wanted) = self.key(name).kind else { panic!("`{name}` is not a list") };
+        let read = |value: &DeValue<'_>| {
             let texts = value.as_array()?.iter();
             texts.map(|text| text.get_ref().as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
-        });
-        let Some(At { line, value }) = list else { return Vec::new() };
-        value.into_iter().map(|value| At { line, value }).collect()
+        };
+        let list = self.value(name, wanted, read, |_| None);
+        let Some(Located { line, value }) = list else { return Vec::new() };
+        value.into_iter().map(|value| Located { line, value }).collect()
     }
 
     /// A table below this one.
-    pub(super) fn table(&self, book: &mut Book, key: &str, kind: &'static Table) -> Option<Self> {
-        let (_, _, span) = self.find(book, key)?;
-        let wanted = format!("a table, which begins with [{key}]");
-        let table = self.value(book, key, &wanted, DeValue::as_table)?;
-        Some(Section::new(book, table.value, &span, kind))
+    pub(super) fn table(&self, name: &str) -> Self {
+        let Kind::Table(table) = self.key(name).kind else { panic!("`{name}` is not a table") };
+        let wanted = format!("a table, which begins with {}", table.title);
+        let found = self.value(name, &wanted, DeValue::as_table, |_| None);
+        let span = self.found.and_then(|found| found.get(name)).map(Spanned::span);
+        match found.zip(span) {
+            Some((at, span)) => Section::new(self.diagnostics, at.value, &span, table),
+            None => Section::absent(self.diagnostics, table),
+        }
     }
 
-    /// The tables of a list.
-    pub(super) fn tables(&self, book: &mut Book, key: &str, kind: &'static Table) -> Vec<Self> {
-        let wanted = format!("a list of tables, each {}", kind.written);
-        let all = self.value(book, key, &wanted, |value| {
+    /// The tables of a list below this one.
+    pub(super) fn tables(&self, name: &str) -> Vec<Self> {
+        let Kind::Tables(table) = self.key(name).kind else { panic!("`{name}` is not a list") };
+        let wanted = format!("a list of tables, each {}", table.place);
+        let read = |value: &'a DeValue<'t>| {
             let tables = value.as_array()?.iter();
-            let table =
-                |each: &'a Spanned<DeValue<'t>>| Some((each.get_ref().as_table()?, each.span()));
-            tables.map(table).collect::<Option<Vec<_>>>()
-        });
+            tables.map(|each| Some((each.get_ref().as_table()?, each.span()))).collect()
+        };
+        let all: Option<Located<Vec<_>>> = self.value(name, &wanted, read, |_| None);
         let all = all.map(|all| all.value).unwrap_or_default();
-        all.into_iter().map(|(table, span)| Section::new(book, table, &span, kind)).collect()
+        all.into_iter()
+            .map(|(found, span)| Section::new(self.diagnostics, found, &span, table))
+            .collect()
     }
 }
 
-/// A value as a person may recognise it.
+/// A value as a message shows it.
 fn described(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) if text.is_empty() => "empty".to_owned(),
@@ -196,7 +251,7 @@ fn described(value: &DeValue<'_>) -> String {
     }
 }
 
-/// So much of what someone wrote that it can be found again, on one line.
+/// The beginning of a text, on one line, long enough to be recognised.
 pub(super) fn shown(text: &str) -> String {
     let clean = |c: char| if c.is_control() { ' ' } else { c };
     let mut shown: String = text.chars().take(60).map(clean).collect();

@@ -1,4 +1,4 @@
-//! The files that a configuration names: read, and checked as far as they can be.
+//! Reads and checks the files that a configuration names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,44 +7,41 @@ use doorway_node::TlsConfig;
 use ring::digest::{SHA256, digest};
 
 use super::TlsFiles;
-use super::document::{At, Book, Section};
+use super::document::{Diagnostics, Located, Section};
 use crate::certificate::node_name;
-use crate::tls::{self, Which};
+use crate::tls::{self, TlsFile};
 
-/// A token with fewer characters could be guessed.
+/// The fewest characters of a token; a shorter one could be guessed.
 const TOKEN_MIN: usize = 16;
 
-/// A file, relative to the one that names it.
+/// The path of a file that another file names, relative to the directory of the latter.
 pub(super) fn beside(file: &Path, named: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(named)
 }
 
-/// The certificates, and their lines.
+/// The certificates, and the lines that name their files.
 pub(super) struct Tls {
     pub(super) files: TlsFiles,
     pub(super) config: TlsConfig,
-    lines: [usize; 3],
+    lines: [Option<usize>; 3],
 }
 
-/// Read what `[tls]` names.
-pub(super) fn tls(book: &mut Book, file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
-    let mut named = |key: &str, wanted: &str| {
-        let At { line, value } = section.needed(book, key, wanted)?;
+/// Read the files that `[tls]` names.
+pub(super) fn tls(file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
+    let named = |key: &str| {
+        let Located { line, value } = section.text(key)?;
         Some((line, beside(file, &value)))
     };
-    let (ca, certificate, key) = (
-        named("ca", "the file ca.crt of `doorway ca init`"),
-        named("certificate", "the certificate that `doorway ca node` made"),
-        named("key", "the key that `doorway ca node` made"),
-    );
-    // All three are read before any of them may be missing.
-    let mut read = |named: Option<(usize, PathBuf)>| {
+    let (ca, certificate, key) = (named("ca"), named("certificate"), named("key"));
+    // All three are read, so that all mistakes are found at once.
+    let read = |named: Option<(Option<usize>, PathBuf)>| {
         let (line, path) = named?;
         match fs::read(&path) {
             Ok(bytes) => Some((line, path, bytes)),
             Err(error) => {
-                let remedy = "it has to be readable for the user of this service";
-                book.wrong(line, format!("cannot read {}: {error}", path.display()), remedy);
+                let remedy = "make it readable for the user who runs the service";
+                let what = format!("cannot read {}: {error}", path.display());
+                section.diagnostics.wrong(line, what, remedy);
                 None
             }
         }
@@ -57,33 +54,38 @@ pub(super) fn tls(book: &mut Book, file: &Path, section: &Section<'_, '_>) -> Op
     Some(Tls { files, config, lines })
 }
 
-/// Are they what this node needs?
-pub(super) fn check_tls(book: &mut Book, tls: &Tls, node: &str, group: &str) {
+/// Check that the certificates are those that this node needs.
+pub(super) fn check_tls(diagnostics: &Diagnostics, tls: &Tls, node: &str, group: &str) {
     for trouble in tls::check(&tls.config, &node_name(node, group)) {
         let line = match trouble.which {
-            Which::Ca => tls.lines[0],
-            Which::Certificate => tls.lines[1],
-            Which::Key => tls.lines[2],
+            TlsFile::Ca => tls.lines[0],
+            TlsFile::Certificate => tls.lines[1],
+            TlsFile::Key => tls.lines[2],
         };
         let path = tls.files.path(trouble.which).display();
-        book.wrong(line, format!("{path}: {}", trouble.what), trouble.remedy);
+        diagnostics.wrong(line, format!("{path}: {}", trouble.what), trouble.remedy);
     }
 }
 
 /// The hash of the token in a file.
-pub(super) fn token(book: &mut Book, line: usize, path: &Path) -> Option<[u8; 32]> {
-    let remedy = "put a long random text into it, as from `openssl rand -hex 32`";
+pub(super) fn token(
+    diagnostics: &Diagnostics,
+    line: Option<usize>,
+    path: &Path,
+) -> Option<[u8; 32]> {
+    let remedy = "write a long random token into it, as `openssl rand -hex 32` prints";
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {
-            book.wrong(line, format!("cannot read {}: {error}", path.display()), remedy);
+            diagnostics.wrong(line, format!("cannot read {}: {error}", path.display()), remedy);
             return None;
         }
     };
     let token = text.trim();
     if token.chars().count() < TOKEN_MIN || token.contains(char::is_whitespace) {
-        let what = format!("{} holds no token of {TOKEN_MIN} characters or more", path.display());
-        book.wrong(line, what, remedy);
+        let what =
+            format!("{} does not hold a token of {TOKEN_MIN} characters or more", path.display());
+        diagnostics.wrong(line, what, remedy);
         return None;
     }
     digest(&SHA256, token.as_bytes()).as_ref().try_into().ok()

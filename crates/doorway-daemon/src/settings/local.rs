@@ -1,4 +1,4 @@
-//! The node of one user: no file, no port, nothing to set up.
+//! The settings of the node of one user, which needs no file and listens on no port.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use doorway_protocol::Scope;
 
 use super::{Limits, Mistakes, Overrides, Settings, read};
 
-/// After how long without sessions such a node ends.
+/// The node of a user stops after this time without sessions.
 pub const IDLE_STOP: Duration = Duration::from_mins(10);
 
-/// The user whose node it is. It is never taken from the environment.
+/// The user who runs this process, by the effective uid and never by the environment.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Where the node of a user keeps what must survive it.
+/// The directory of the node of a user, for what must survive a restart.
 pub fn data(user: u32) -> PathBuf {
     PathBuf::from(format!("/var/tmp/doorway-{user}"))
 }
@@ -27,7 +27,7 @@ pub fn socket(user: u32) -> String {
 }
 
 impl Settings {
-    /// The node of this user.
+    /// The settings of the node of this user.
     pub fn local(overrides: &Overrides) -> Result<Self, Mistakes> {
         let user = user();
         let own = socket(user);
@@ -36,7 +36,7 @@ impl Settings {
             Mistakes::one(format!("`--socket {name}`: {what}"), remedy)
         })?;
         let data = overrides.data.clone().unwrap_or_else(|| data(user));
-        // Both modes work, and a node alone sends no message whichever it is.
+        // It supports both modes, and a node without members sends no messages with any algorithm.
         let algorithm = "readers-writers".to_owned();
         Ok(Self {
             node: Config { data: Some(data), algorithm, ..Config::default() },

@@ -1,29 +1,29 @@
-//! What is wrong with a configuration: where, what, and what would be right.
+//! The mistakes of a configuration, each with its line and remedy.
 
 use std::fmt;
 
-/// One thing that is wrong.
+/// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The line of the file, from 1, if it stands in one.
+    /// The line of the file, from 1, if the mistake belongs to one.
     pub line: Option<usize>,
     /// What is wrong.
     pub what: String,
-    /// What would be right.
+    /// What to do about it.
     pub remedy: String,
 }
 
-/// All that is wrong, at once.
+/// All mistakes of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     /// The file, as it was named, if there is one.
     pub file: Option<String>,
-    /// Each of them, in the order of their lines.
+    /// The mistakes, in the order of their lines.
     pub all: Vec<Mistake>,
 }
 
 impl Mistakes {
-    /// A single one, of no line.
+    /// A single mistake, without a line.
     pub fn one(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         let mistake = Mistake { line: None, what: what.into(), remedy: remedy.into() };
         Self { file: None, all: vec![mistake] }

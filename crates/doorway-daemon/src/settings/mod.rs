@@ -1,66 +1,68 @@
-//! How a service is to run: out of a file, or as the node of one user that needs none.
+//! The settings of a service: read from a file, or those of the node of one user, which needs none.
 
 mod check;
 mod document;
 mod files;
-mod keys;
 pub mod local;
 mod mistake;
+mod pages;
 mod read;
+mod table;
 mod value;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doorway_protocol::Scope;
 use ring::digest::{SHA256, digest};
-use subtle::ConstantTimeEq as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::certificate::client_name;
 use crate::principal::{Principal, Rights};
+use crate::secret;
 
 pub use mistake::{Mistake, Mistakes};
+pub use pages::{example, page};
 pub use value::span;
 
-/// Where the node of a machine has its configuration.
+/// The configuration file of the node of a machine.
 pub const FILE: &str = "/etc/doorway/doorway.toml";
 
-/// Where the node of a machine has its socket.
+/// The default socket of the node of a machine.
 pub const SOCKET: &str = "/run/doorway/socket";
 
-/// Where the node of a machine keeps what must survive it.
+/// The default directory of the node of a machine, for what must survive a restart.
 pub const DATA: &str = "/var/lib/doorway";
 
-/// How a service is to run.
+/// The settings of a service.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The node.
     pub node: doorway_node::Config,
-    /// Whom its locks are for.
+    /// Who shares its locks: a user, a machine or a cluster.
     pub scope: Scope,
-    /// The Unix socket, which speaks both protocols.
+    /// The Unix socket, which serves both protocols.
     pub socket: Option<Socket>,
-    /// Where sessions come in over TCP with TLS: `host:port`.
+    /// Where to listen for sessions over TCP with TLS: `host:port`.
     pub sessions: Option<String>,
-    /// Where HTTP comes in over TCP with TLS.
+    /// Where to listen for HTTP over TCP with TLS: `host:port`.
     pub http: Option<String>,
-    /// The names under which this host may be asked for over HTTP, besides its addresses.
+    /// The names by which HTTP clients may address this host, besides its IP addresses.
     pub hosts: Vec<String>,
-    /// Who may come in over TCP.
-    pub clients: Vec<Known>,
-    /// The files out of which `node.tls` was read, to be read again when they change. The doors on
-    /// TCP need them.
+    /// The clients that may connect over TCP.
+    pub clients: Vec<ClientSettings>,
+    /// The files from which `node.tls` was read. They are read again when they change.
     pub tls: Option<TlsFiles>,
-    /// What nobody may exceed.
+    /// The limits of clients.
     pub limits: Limits,
-    /// How long a service that is told to stop waits for its clients to finish.
+    /// How long a service that is told to stop waits for its clients to release their locks.
     pub drain: Duration,
-    /// After how long without sessions the service ends by itself.
+    /// Stop the service after this time without sessions.
     pub idle_stop: Option<Duration>,
 }
 
-/// The files that prove who a node is.
+/// The files of a node's certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificates of the authority.
@@ -71,28 +73,28 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// What the command line says against the file.
+/// Settings of the command line, which override those of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// The Unix socket: a path or `@name`.
     pub socket: Option<String>,
     /// The directory of the node.
     pub data: Option<PathBuf>,
-    /// After how long without sessions the service ends by itself.
+    /// Stop the service after this time without sessions.
     pub idle_stop: Option<Duration>,
 }
 
-/// What a client over TCP shows of itself.
+/// How a client over TCP proves who it is.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
-    /// A certificate, which TLS has found to be of our authority.
+    /// A certificate that TLS has verified to be issued by our authority.
     Certificate(&'a CertificateDer<'a>),
     /// A token.
     Token(&'a str),
 }
 
 impl Settings {
-    /// Read a file and all files that it names. All mistakes are found at once.
+    /// Read a file and all files that it names. All mistakes are reported at once.
     pub fn load(file: &Path, overrides: &Overrides) -> Result<Self, Mistakes> {
         let shown = file.display().to_string();
         match std::fs::read(file) {
@@ -102,22 +104,22 @@ impl Settings {
             )),
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => Self::parse(&text, file, overrides),
-                Err(_) => Err(Mistakes::one(format!("{shown} is no text"), "write it in TOML")),
+                Err(_) => Err(Mistakes::one(format!("{shown} is not UTF-8"), "write it in TOML")),
             },
         }
     }
 
-    /// Read a text that stands in this file, and all files that it names.
+    /// Read the text of a file, and all files that it names.
     pub fn parse(text: &str, file: &Path, overrides: &Overrides) -> Result<Self, Mistakes> {
         read::settings(text, file, overrides)
     }
 
-    /// Who comes with this proof: a client that the file lists, or nobody.
+    /// Identify a client by its proof; `None` if the settings do not list such a client.
     pub fn principal(&self, proof: Proof<'_>) -> Option<Principal> {
         let known = match proof {
             Proof::Certificate(certificate) => {
                 let own = webpki::EndEntityCert::try_from(certificate).ok()?;
-                let is = |known: &&Known| {
+                let is = |known: &&ClientSettings| {
                     let name = ServerName::try_from(client_name(&known.name, &self.node.group));
                     name.is_ok_and(|name| own.verify_is_valid_for_subject_name(&name).is_ok())
                 };
@@ -125,14 +127,14 @@ impl Settings {
             }
             Proof::Token(token) => {
                 let hash = digest(&SHA256, token.as_bytes());
-                // All are compared, and each to its end: the time tells nothing about any of them.
+                // All tokens are compared, so that the time tells nothing about any of them.
                 self.clients.iter().fold(None, |found, known| {
-                    let same = known.token.is_some_and(|own| own.ct_eq(hash.as_ref()).into());
+                    let same = known.token.is_some_and(|own| secret::same(&own, hash.as_ref()));
                     if same { Some(known) } else { found }
                 })
             }
         }?;
-        let Known { name, rights, .. } = known;
+        let ClientSettings { name, rights, .. } = known;
         Some(Principal { name: format!("client {name}"), uid: None, rights: rights.clone() })
     }
 }
@@ -140,53 +142,49 @@ impl Settings {
 /// A Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Socket {
-    /// A name that is no file, and gone with its process: written `@name`.
+    /// An abstract socket, which is not a file and disappears with its process: written `@name`.
     Abstract(String),
-    /// A file, with its permissions. Who may open it may use the node.
+    /// A file, with its permissions. A user who may open it may use the node.
     File(PathBuf, u32),
 }
 
-/// A client that may come in over TCP.
+impl fmt::Display for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Abstract(name) => write!(f, "@{name}"),
+            Self::File(path, _) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// A client that may connect over TCP.
 #[derive(Clone, Debug)]
-pub struct Known {
-    /// Its name, which a certificate proves: it is issued for `NAME.client.GROUP.doorway`.
+pub struct ClientSettings {
+    /// Its name. Its certificate is issued for `NAME.client.GROUP.doorway`.
     pub name: String,
-    /// The SHA-256 of its token, if it may come with one.
+    /// The SHA-256 of its token, if it has one.
     pub token: Option<[u8; 32]>,
-    /// What it may do.
+    /// Its rights.
     pub rights: Rights,
 }
 
-/// What nobody may exceed. Over a limit is an error to that client and no trouble for others: of
-/// sessions, connections and requests that wait, one client of another machine gets half at most.
+/// The limits of clients. A client that exceeds a limit gets an error; other clients are not
+/// affected. Of sessions, connections and waiting requests, one client of another machine gets half
+/// at most.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Open sessions.
     pub sessions: usize,
-    /// Connections, also those without a session.
+    /// Connections, including those without a session.
     pub connections: usize,
-    /// Grants that one session holds.
+    /// Grants that one session may hold.
     pub grants: usize,
-    /// Requests of one session that wait.
+    /// Requests of one session that may wait.
     pub waiting: usize,
-    /// Requests at this node that wait for one lock.
+    /// Requests at this node that may wait for one lock.
     pub queue: usize,
-    /// The longest that a session lives without being heard of.
+    /// The longest time to live of a session: how long it survives without a heartbeat.
     pub ttl: Duration,
-    /// Descriptors for connections and processes. No file says it: the system does.
+    /// Descriptors for connections and processes. The system sets this limit, not the file.
     pub files: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            sessions: 20_000,
-            connections: 25_000,
-            grants: 200_000,
-            waiting: 10_000,
-            queue: 10_000,
-            ttl: Duration::from_mins(1),
-            files: usize::MAX,
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Single values: times, permissions, patterns and tokens.
+//! Reads single values: times, permissions, patterns, tokens and addresses.
 
 use std::time::Duration;
 
@@ -13,33 +13,28 @@ pub(super) fn integer(value: &DeValue<'_>) -> Option<u64> {
     u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
 }
 
-/// A time: a number of seconds, or a number with `ms`, `s`, `m` or `h`.
+/// A time: a number of seconds, or a text as [`span`] reads it.
 pub(super) fn duration(value: &DeValue<'_>) -> Option<Duration> {
     match value {
         DeValue::Integer(_) => integer(value).map(Duration::from_secs),
-        DeValue::Float(number) => seconds(number.as_str(), 1.0),
+        DeValue::Float(number) => seconds(&number.as_str().replace('_', "")),
         DeValue::String(text) => span(text),
         _ => None,
     }
 }
 
-/// A time as text: `500ms`, `10s`, `2m`, `1h`, or a number of seconds.
+/// Read a time: `500ms`, `10s`, `2m`, `1m 30s`, `1h`, or a number of seconds.
 pub fn span(text: &str) -> Option<Duration> {
     let text = text.trim();
-    let digits = text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim() {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return None,
-    };
-    seconds(number, factor)
+    let is_number = text.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit());
+    if is_number { seconds(text) } else { humantime::parse_duration(text).ok() }
 }
 
-/// A time as [`span`] reads it.
+fn seconds(number: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(number.parse().ok()?).ok()
+}
+
+/// A time as [`span`] reads it, in one unit.
 pub(super) fn written(time: Duration) -> String {
     match (time.as_secs(), time.subsec_millis()) {
         (0, 0) => "0s".to_owned(),
@@ -50,23 +45,21 @@ pub(super) fn written(time: Duration) -> String {
     }
 }
 
-fn seconds(number: &str, factor: f64) -> Option<Duration> {
-    let number: f64 = number.replace('_', "").parse().ok()?;
-    Duration::try_from_secs_f64(number * factor).ok()
-}
-
 /// Permissions: octal digits as text, or a number such as `0o660`.
 pub(super) fn mode(value: &DeValue<'_>) -> Option<u32> {
-    let mode = match value {
-        DeValue::String(text) => {
-            let digits = text.strip_prefix("0o").unwrap_or(text);
-            u32::from_str_radix(digits, 8).ok()?
+    match value {
+        DeValue::String(text) => octal(text.strip_prefix("0o").unwrap_or(text)),
+        // 660 would be decimal, which is surely not meant.
+        DeValue::Integer(number) if number.radix() == 8 => {
+            u32::try_from(integer(value)?).ok().filter(|mode| *mode <= 0o777)
         }
-        // 660 would be taken for decimal, which nobody means.
-        DeValue::Integer(number) if number.radix() == 8 => u32::try_from(integer(value)?).ok()?,
-        _ => return None,
-    };
-    (mode <= 0o777).then_some(mode)
+        _ => None,
+    }
+}
+
+/// Permissions of a file by their octal digits.
+pub(super) fn octal(digits: &str) -> Option<u32> {
+    u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= 0o777)
 }
 
 /// A pattern of names: a whole name, or a beginning followed by `*`.
@@ -84,7 +77,7 @@ pub(super) fn right(text: &str) -> Option<Right> {
 pub(super) const RIGHTS: [(&str, Right); 3] =
     [("acquire", Right::Acquire), ("inspect", Right::Inspect), ("break", Right::Break)];
 
-/// 64 hexadecimal digits.
+/// Read a SHA-256: 64 hexadecimal digits.
 pub(super) fn sha256(text: &str) -> Option<[u8; 32]> {
     let mut hash = [0; 32];
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -96,20 +89,20 @@ pub(super) fn sha256(text: &str) -> Option<[u8; 32]> {
     Some(hash)
 }
 
-/// A place to listen at or to dial: `host:port`.
+/// Check an address to listen at or to connect to: `host:port`.
 pub(super) fn address(text: &str) -> Result<(), String> {
     let Some((host, port)) = text.rsplit_once(':') else {
-        return Err("it names no port".to_owned());
+        return Err("it has no port".to_owned());
     };
     if host.is_empty() || host.contains(char::is_whitespace) {
-        return Err("it names no host".to_owned());
+        return Err("it has no host".to_owned());
     }
     if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
-        return Err("an IPv6 address stands in brackets".to_owned());
+        return Err("an IPv6 address needs brackets".to_owned());
     }
     match port.parse::<u16>() {
         Ok(_) => Ok(()),
-        Err(_) => Err(format!("`{port}` is no port")),
+        Err(_) => Err(format!("`{port}` is not a port")),
     }
 }
 
@@ -120,10 +113,15 @@ mod tests {
     #[test]
     fn times_are_read_with_and_without_units() {
         let cases = [("500ms", 500), ("10s", 10_000), ("2m", 120_000), ("1h", 3_600_000)];
-        for (text, millis) in cases.into_iter().chain([("7", 7000), ("1.5 s", 1500)]) {
+        let odd =
+            [("7", 7000), ("0.5", 500), ("1.5 s", 1500), (" 2 min ", 120_000), ("1.5h", 5_400_000)];
+        let joined = [("1m 30s", 90_000), ("1h30m", 5_400_000), ("0s", 0)];
+        for (text, millis) in cases.into_iter().chain(odd).chain(joined) {
             assert_eq!(span(text), Some(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "-1s", "1e9", "ten", "1 week", "1.2.3", "999999999999999999999h"] {
+        for text in
+            ["", ".", "s", "-1s", "1e9", "ten", "1 fortnight", "1.2.3", "999999999999999999999h"]
+        {
             assert_eq!(span(text), None, "{text}");
         }
     }

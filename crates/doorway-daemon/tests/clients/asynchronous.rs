@@ -1,4 +1,4 @@
-//! All that an async client can ask for.
+//! All requests of an async client.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn all_that_a_client_asks_for_is_done() {
     assert!(one.release("leased", leased).await.unwrap());
 }
 
-/// A future that is dropped withdraws its request, and who came later is next.
+/// A future that is dropped withdraws its request, and the next request in the queue is granted.
 #[tokio::test]
 async fn who_stops_waiting_is_out_of_the_way() {
     let daemon = Daemon::alone("");
@@ -77,11 +77,11 @@ async fn who_stops_waiting_is_out_of_the_way() {
     let fence = grant.fence();
     grant.release().await.unwrap();
     assert!(next.await.unwrap().unwrap() > fence);
-    // What was withdrawn is not held by anyone.
+    // The withdrawn request holds nothing.
     other.acquire("a").within(PATIENCE).enter().await.unwrap().release().await.unwrap();
 }
 
-/// As many as can be wait and give up at the very moment at which the lock is passed on.
+/// Many requests wait, and give up just when the lock is passed on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_are_given_up_while_they_are_granted_leave_nothing_held() {
     let daemon = Daemon::alone("");

@@ -1,4 +1,4 @@
-//! All that a blocking client can ask for.
+//! All requests of a blocking client.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ fn what_is_broken_is_lost_and_another_release_frees_nothing() {
     assert!(grant.is_lost());
     assert_eq!(grant.remaining(), Some(Duration::ZERO));
     let next = other.acquire("a").try_now().enter().unwrap();
-    // Again and again: nothing that is held now has that fence.
+    // Repeated: nothing that is held now has that fence.
     assert!(grant.release().is_err());
     assert!(!one.release("a", fence).unwrap());
     assert!(!one.release("a", fence).unwrap());
@@ -132,7 +132,7 @@ fn a_lease_lives_as_long_as_it_is_renewed_and_anyone_of_its_user_releases_it() {
     assert!(!client.release("a", fence).unwrap());
     assert_eq!(code(&client.renew("a", fence).unwrap_err()), Code::Gone);
     client.acquire("a").try_now().enter().unwrap().release().unwrap();
-    // And one that nobody renews ends by itself.
+    // A lease that is not renewed ends by itself.
     let script = Client::connect(&daemon.endpoint(), &options).unwrap();
     let fence = script.acquire("a").enter().unwrap().keep();
     drop(script);

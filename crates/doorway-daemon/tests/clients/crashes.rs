@@ -34,7 +34,7 @@ fn a_holder_keeps_its_lock_and_its_fence_when_the_node_is_killed() {
         );
         drop((together, second));
         drop(other);
-        // Or the next start would wait for it.
+        // Otherwise the next start would wait for it.
         until("it has left", || client.status().is_ok_and(|status| status.sessions == 1));
         assert_eq!([&grant, &shared, &permit].map(blocking::Grant::state), [State::Held; 3]);
     }
@@ -79,7 +79,7 @@ fn those_who_wait_wait_on_when_the_node_is_killed_and_each_enters() {
     });
 }
 
-/// A request that has a time ends with it, though there is nobody to say so.
+/// A request with a timeout ends in time, although no node answers.
 #[test]
 fn a_request_with_a_time_ends_with_it_while_there_is_no_node() {
     let mut daemon = Daemon::alone("");
@@ -95,12 +95,12 @@ fn a_request_with_a_time_ends_with_it_while_there_is_no_node() {
     });
     daemon.spawn();
     daemon.ready();
-    // What was given up is not waited for by anyone.
+    // The request that was given up is not in the queue.
     grant.release().unwrap();
     daemon.client().acquire("a").within(PATIENCE).enter().unwrap().release().unwrap();
 }
 
-/// Clients are told, and their locks are free for whoever comes to the next node.
+/// Clients are notified, and their locks are free at the next process.
 #[test]
 fn a_node_that_stops_as_it_should_takes_the_locks_with_it_and_says_so() {
     let mut daemon = Daemon::alone("");
@@ -120,7 +120,7 @@ fn a_node_that_stops_as_it_should_takes_the_locks_with_it_and_says_so() {
     assert_eq!(next.state(), State::Held);
 }
 
-/// What lives without a connection is held again by the node itself.
+/// The node restores sessions without a connection by itself.
 #[test]
 fn a_lease_is_held_over_a_crash() {
     let mut daemon = Daemon::alone("");

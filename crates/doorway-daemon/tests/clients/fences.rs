@@ -1,8 +1,8 @@
-//! Every way of docs/fences.md to check a fence refuses a holder that was stopped beyond its time.
+//! Every way of docs/fences.md to check a fence refuses a holder that was paused beyond its time to
+//! live.
 //!
-//! What is tried are the statements of the page and the example that it names. Without the
-//! databases (on Debian, the packages `sqlite3` and `postgresql`) these tests say so and pass, but
-//! not in CI.
+//! These tests run the statements of the page and the example that it names. Without the databases
+//! (on Debian, the packages `sqlite3` and `postgresql`) these tests say so and pass, but not in CI.
 
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be tested")]
 
@@ -26,17 +26,17 @@ use crate::pauses::Holder;
 #[allow(dead_code, reason = "its main is for those who try it")]
 mod fenced;
 
-/// Where a client that is to be a process of its own finds its node, and what it writes to.
+/// The variable with the node and the resource of a client in a process of its own.
 const WRITER: &str = "DOORWAY_TEST_WRITER";
 
-/// Something that is protected by fences, by a word for its kind and where it is.
+/// A resource that checks fences: its kind and its place.
 #[derive(Clone, Debug)]
 struct Resource {
     kind: String,
     place: String,
 }
 
-/// The statements of the page: two tables, and how each of them is written to.
+/// The statements of the page: two tables, and how to write to each of them.
 fn statements() -> [String; 4] {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fences.md");
     let page = fs::read_to_string(page).unwrap();
@@ -49,7 +49,7 @@ impl Resource {
         Self { kind: kind.to_owned(), place: place.into() }
     }
 
-    /// Make what is written to.
+    /// Create the resource.
     fn prepare(&self) {
         let [account, _, gate, _] = statements();
         self.sql(&account);
@@ -57,7 +57,7 @@ impl Resource {
         self.sql("INSERT INTO account VALUES (1, 0, 0)");
     }
 
-    /// Have a statement executed: what comes back?
+    /// Execute a statement, and return its output.
     fn sql(&self, statement: &str) -> String {
         let mut command = match self.kind.as_str() {
             "sqlite" => Command::new("sqlite3"),
@@ -71,7 +71,7 @@ impl Resource {
         String::from_utf8(done.stdout).unwrap().trim().to_owned()
     }
 
-    /// Write on behalf of a holder: was that allowed?
+    /// Write as a holder. True if that was allowed.
     fn write(&self, fence: Fence, value: u32) -> bool {
         if self.kind == "http" {
             return match put(&self.place, &format!("Doorway-Fence: {fence}\r\n"), value) {
@@ -97,7 +97,7 @@ impl Resource {
         row
     }
 
-    /// What stands there.
+    /// The current content.
     fn read(&self) -> String {
         if self.kind == "http" {
             return exchange(&self.place, "GET / HTTP/1.1\r\n\r\n").1;
@@ -106,7 +106,7 @@ impl Resource {
     }
 }
 
-/// Ask: the status, and the body.
+/// Send a request, and return status and body.
 fn exchange(address: &str, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -123,7 +123,7 @@ fn put(address: &str, headers: &str, value: u32) -> u16 {
     exchange(address, &(request + &body)).0
 }
 
-/// Not a test: a client that holds a lock and writes whenever it is told to.
+/// Not a test: a client that holds a lock and writes on command.
 #[test]
 #[ignore = "it is a client, which other tests start as a process"]
 fn a_writer() {
@@ -140,7 +140,7 @@ fn a_writer() {
     }
 }
 
-/// A holder writes, is stopped beyond its time, and goes on writing.
+/// A holder writes, is paused beyond its time to live, and continues to write.
 fn refuses_a_paused_holder(resource: &Resource) {
     let daemon = Daemon::alone("");
     let what = format!("{}|{}|{}", daemon.endpoint(), resource.kind, resource.place);
@@ -159,7 +159,8 @@ fn refuses_a_paused_holder(resource: &Resource) {
     assert_eq!(resource.read(), "4");
 }
 
-/// Is this there? If not, that is said, and with `CI=true` fails.
+/// Whether a program is installed. If it is not, that is printed, and with `CI=true` the test
+/// fails.
 fn missing(what: &str, there: bool) -> bool {
     if !there {
         let ci = std::env::var("CI").is_ok_and(|value| value == "true");
@@ -220,7 +221,7 @@ fn psql(address: &str) -> Command {
     command
 }
 
-/// A server in a directory of its own. Both go away with this value.
+/// A server in a directory of its own. Both are removed with this value.
 struct Postgres {
     process: Child,
     address: String,

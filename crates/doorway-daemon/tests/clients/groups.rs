@@ -10,7 +10,7 @@ use crate::common::daemon::{Daemon, REFUSED};
 use crate::common::group::Group;
 use crate::common::{PATIENCE, addresses, code, until};
 
-/// One lock for each way in which a permission may be elsewhere.
+/// One lock for each place where a permission may be.
 const RULES: &str = "
 [[lock]]
 names = \"token\"
@@ -39,7 +39,7 @@ fn who_does_not_wait_gets_a_lock_that_is_free_elsewhere_and_none_that_is_held() 
         let mut last = None;
         for _ in 0..2 {
             for (index, client) in clients.iter().enumerate() {
-                // The permission is where it was used last, and nobody is inside there.
+                // The permission is at the node that used it last, and nobody holds the lock there.
                 let grant = client.acquire(lock).try_now().enter();
                 let grant = grant.unwrap_or_else(|error| panic!("{lock} at {index}: {error}"));
                 assert!(Some(grant.fence()) > last, "{lock}");
@@ -90,7 +90,7 @@ fn permits_are_as_configured_in_the_whole_group() {
     assert!(refused.to_string().contains("2 permits"), "{refused}");
 }
 
-/// The node of a holder is killed: the holder keeps its lock, and clients of other nodes wait.
+/// If the node of a holder is killed, the holder keeps its lock, and clients of other nodes wait.
 #[test]
 fn other_nodes_wait_for_a_holder_whose_node_is_killed() {
     let mut group = Group::start(RULES);
@@ -118,8 +118,8 @@ fn other_nodes_wait_for_a_holder_whose_node_is_killed() {
     }
 }
 
-/// A lease has no connection, so nobody can be told that its node stops: it goes on when that is
-/// back, and until then nobody else gets in anywhere.
+/// A lease has no connection, so its client cannot be notified that the node stops: the lease
+/// continues when the node is back, and until then no other client gets the lock at any node.
 #[test]
 fn other_nodes_wait_for_a_lease_whose_node_stops() {
     let mut group = Group::start(RULES);
@@ -149,8 +149,8 @@ fn other_nodes_wait_for_a_lease_whose_node_stops() {
     }
 }
 
-/// Whoever is inside at a node that another process takes the place of hears of it at once, however
-/// long that would wait for its clients if it were told to stop.
+/// If another process takes the place of a node, holders are notified at once, however long `drain`
+/// is.
 #[test]
 fn clients_of_a_node_that_is_replaced_have_lost_their_locks_at_once() {
     let mut group = Group::start(RULES);
@@ -164,7 +164,7 @@ fn clients_of_a_node_that_is_replaced_have_lost_their_locks_at_once() {
     old.ready();
     let client = old.client();
     let grant = client.acquire("plain").enter().unwrap();
-    // Somebody copies its directory, and starts it elsewhere.
+    // Its directory is copied, and another process is started with the copy.
     fs::create_dir(place.file("copy")).unwrap();
     fs::copy(place.file("n1/epoch"), place.file("copy/epoch")).unwrap();
     let own = text.split("name = \"n1\"\naddress = \"").nth(1).unwrap();
@@ -181,7 +181,7 @@ fn clients_of_a_node_that_is_replaced_have_lost_their_locks_at_once() {
     assert_eq!(old.ended().code(), Some(REFUSED));
 }
 
-/// A node that comes and goes takes nothing from those who are inside at others.
+/// A node that restarts takes nothing from holders at other nodes.
 #[test]
 fn a_holder_keeps_its_lock_while_another_node_is_killed() {
     let mut group = Group::start(RULES);

@@ -1,5 +1,5 @@
-//! Real clients, blocking and async, against the real service in a process of its own: all that
-//! they can ask for, and what happens when a client, a connection or the node is paused or killed.
+//! Real clients, blocking and async, against the real service in a process of its own: all
+//! requests, and what happens when a client, a connection or the node is paused or killed.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,7 +12,7 @@ mod groups;
 mod pauses;
 mod starts;
 
-/// Nobody asks here.
+/// Not used by these tests.
 fn live_bytes() -> u64 {
     0
 }

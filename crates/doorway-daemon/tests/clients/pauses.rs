@@ -1,4 +1,4 @@
-//! Clients that are paused beyond their time, and connections that are cut.
+//! Clients that are paused beyond their time to live, and connections that are cut.
 
 #![expect(clippy::unwrap_used, reason = "a process that cannot be talked to ends the test")]
 
@@ -15,10 +15,10 @@ use crate::common::group::remote;
 use crate::common::network::Network;
 use crate::common::{code, until};
 
-/// The socket, the gate and the time of a client that is to be a process of its own.
+/// The variable with the socket, the gate and the time to live of a client in a process of its own.
 const HOLDER: &str = "DOORWAY_TEST_HOLDER";
 
-/// Not a test: a client that holds a lock and says what it knows whenever it is asked.
+/// Not a test: a client that holds a lock and reports its state on command.
 #[test]
 #[ignore = "it is a client, which other tests start as a process"]
 fn a_holder() {
@@ -40,7 +40,7 @@ fn a_holder() {
     }
 }
 
-/// A client that is a process of its own and holds a lock; it is gone when this is.
+/// A client in a process of its own that holds a lock. It is killed when this value is dropped.
 pub(crate) struct Holder {
     pub(crate) process: Child,
     stdout: BufReader<ChildStdout>,
@@ -61,7 +61,7 @@ impl Holder {
         Self::run("pauses::a_holder", HOLDER, &what)
     }
 
-    /// Let this program be such a client, which says first with which fence.
+    /// Start such a client, which prints its fence first.
     pub(crate) fn run(test: &str, variable: &str, value: &str) -> Self {
         let mut process = again(test, variable, value).spawn().unwrap();
         let stdout = BufReader::new(process.stdout.take().unwrap());
@@ -70,7 +70,7 @@ impl Holder {
         holder
     }
 
-    /// Say something to it.
+    /// Send it a command.
     pub(crate) fn tell(&mut self, line: &str) {
         writeln!(self.process.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -99,7 +99,7 @@ fn a_client_that_is_paused_beyond_its_time_finds_the_lock_lost_and_is_refused_at
     drop(gate.pass(grant.fence()).unwrap());
     signal(&holder.process, Signal::CONT);
     holder.tell("now");
-    // By its own clock, whatever arrives first; and its release frees nothing.
+    // The client knows by its own clock, whatever arrives first; and its release frees nothing.
     assert_eq!(holder.line("now "), "Lost stale Ok(false)");
     assert_eq!(grant.state(), State::Held);
     assert_eq!(code(&daemon.client().acquire("a").try_now().enter().unwrap_err()), Code::NotFree);
@@ -120,7 +120,7 @@ fn a_client_that_is_killed_loses_its_lock_to_the_next_at_once() {
     });
 }
 
-/// One that is paused for less than its time has noticed nothing, and neither has anyone else.
+/// A pause shorter than the time to live changes nothing for anyone.
 #[test]
 fn a_client_that_is_paused_for_a_moment_keeps_its_lock() {
     let daemon = Daemon::alone("");
@@ -132,7 +132,7 @@ fn a_client_that_is_paused_for_a_moment_keeps_its_lock() {
     assert_eq!(holder.line("now "), "Held passed Ok(true)");
 }
 
-/// A node that is paused gives nothing to anyone, and its clients find out by themselves.
+/// A paused node grants nothing, and its clients find out by themselves.
 #[test]
 fn a_node_that_is_paused_beyond_their_time_loses_its_clients_and_they_know_first() {
     let daemon = Daemon::alone("");
@@ -167,7 +167,7 @@ fn a_session_is_kept_over_a_cut_connection() {
     let other = daemon.client();
     for _ in 0..3 {
         network.cut();
-        // Whatever is asked is asked again over the next connection.
+        // Every open request is sent again over the next connection.
         assert_eq!(client.inspect("a").unwrap().holders[0].fence, grant.fence());
         assert_eq!(code(&other.acquire("a").try_now().enter().unwrap_err()), Code::NotFree);
     }
@@ -179,7 +179,7 @@ fn a_session_is_kept_over_a_cut_connection() {
     other.acquire("a").within(crate::common::PATIENCE).enter().unwrap().release().unwrap();
 }
 
-/// A release whose answer was lost with the connection is asked again, and says the truth.
+/// A release whose reply was lost with the connection is sent again, and its reply is true.
 #[test]
 fn a_release_that_is_cut_off_is_done_once() {
     let daemon = remote("");
@@ -202,7 +202,7 @@ fn a_release_that_is_cut_off_is_done_once() {
     }
 }
 
-/// A connection over which nothing comes any more is as good as none: the holder knows first.
+/// If nothing arrives over a connection any more, the holder learns of the loss first.
 #[test]
 fn who_is_cut_off_for_longer_than_its_time_knows_before_the_next_enters() {
     let daemon = remote("");

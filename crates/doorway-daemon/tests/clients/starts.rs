@@ -1,4 +1,4 @@
-//! How services start over what others left, and end by themselves.
+//! How services start with the ledger of a former process, and end by themselves.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -12,14 +12,14 @@ use crate::common::daemon::{Daemon, REFUSED, SERVED, tcp};
 use crate::common::group::remote;
 use crate::common::{Place, until};
 
-/// How long one record of a ledger is.
+/// The size of a record in the ledger.
 const RECORD: usize = 512;
 
 #[test]
 fn a_node_that_nobody_uses_ends_and_the_next_goes_on_with_higher_fences() {
     let mut daemon = Daemon::alone("idle_stop = \"1s\"\n");
     let client = daemon.client();
-    // While somebody has a session it stays.
+    // While there is a session, the service stays.
     std::thread::sleep(Duration::from_millis(1500));
     let fence = client.acquire("a").enter().unwrap().fence();
     drop(client);
@@ -60,7 +60,7 @@ fn a_socket_that_a_crash_left_is_replaced_and_no_other_file_is() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
 }
 
-/// Two that are started at once over what a crash left: one serves, and the other says so.
+/// Of two services that are started at once after a crash, one serves, and the other one says so.
 #[test]
 fn of_two_that_start_at_once_at_a_file_one_serves() {
     for _ in 0..5 {
@@ -81,11 +81,11 @@ fn of_two_that_start_at_once_at_a_file_one_serves() {
     }
 }
 
-/// What of a ledger is damaged.
+/// The part of a ledger that is damaged.
 type Damage = fn(&mut Vec<u8>);
 
-/// Whatever is left of the ledger: the node starts, says that it was damaged, and nobody enters
-/// before former holders know that they have lost what cannot be proved any more.
+/// Whatever is left of the ledger, the node starts and reports the damage, and grants nothing
+/// before former holders know that they have lost their locks.
 #[test]
 fn a_damaged_ledger_is_survived_and_told_and_nobody_enters_too_early() {
     let damages: [(&str, Damage); 4] = [
@@ -115,7 +115,7 @@ fn a_damaged_ledger_is_survived_and_told_and_nobody_enters_too_early() {
     }
 }
 
-/// Let a ledger be of another start of the machine.
+/// Change a ledger as if it were from before a restart of the machine.
 fn reboot(bytes: &mut [u8]) {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("Linux");
     let boot = boot.trim().as_bytes();
@@ -146,8 +146,8 @@ fn after_another_start_of_the_machine_nobody_of_it_is_waited_for() {
     assert!(client.acquire("a").try_now().enter().unwrap().fence() > fence);
 }
 
-/// Clients of other machines have not been started anew. What they hold is theirs, even if the disk
-/// forgot their sessions.
+/// Clients of other machines survive a restart of this machine. They keep their locks, even if
+/// their sessions were not on disk.
 #[test]
 fn after_another_start_of_the_machine_clients_of_others_are_believed() {
     let mut daemon = remote("[limits]\nttl = \"3s\"\n");

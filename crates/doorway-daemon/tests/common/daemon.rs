@@ -17,10 +17,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Place, fresh, until};
 
-/// The settings of the service that a process is to be.
+/// The variable with the settings of a service that runs in a process of its own.
 const DAEMON: &str = "DOORWAY_TEST_SETTINGS";
 
-/// How such a process ends where another one serves already, and where it cannot serve.
+/// The exit codes of such a process if another one serves already, and if it cannot serve.
 pub(crate) const SERVED: i32 = 3;
 pub(crate) const REFUSED: i32 = 4;
 
@@ -42,7 +42,7 @@ fn a_daemon() {
     let told = async {
         let (tell, told) = tokio::sync::oneshot::channel();
         std::thread::spawn(|| {
-            // Whoever started this closes its end when it wants it to stop.
+            // The process that started this one closes its end of the pipe to stop it.
             for line in std::io::stdin().lines().map_while(Result::ok) {
                 if line == "memory" {
                     println!("\nmemory {}", crate::live_bytes());
@@ -63,7 +63,7 @@ fn a_daemon() {
     std::process::exit(code);
 }
 
-/// Start this very program again, to do what the variable says.
+/// Start this program again, to do what the variable says.
 pub(crate) fn again(test: &str, variable: &str, value: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
@@ -77,13 +77,13 @@ pub(crate) fn signal(process: &Child, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// A service in a process of its own, which is gone when this is.
+/// A service in a process of its own, which is killed when this value is dropped.
 pub(crate) struct Daemon {
     /// The name of its node.
     pub(crate) node: String,
     /// Its socket: a path or `@name`.
     pub(crate) socket: String,
-    /// Where sessions and HTTP come in over TCP.
+    /// Its addresses for sessions and HTTP over TCP.
     pub(crate) tcp: Option<(String, String)>,
     pub(crate) file: PathBuf,
     pub(crate) place: Arc<Place>,
@@ -102,12 +102,12 @@ impl Drop for Daemon {
 }
 
 impl Daemon {
-    /// A service that is not started yet, with these settings.
+    /// A service with these settings, not started yet.
     pub(crate) fn new(place: &Arc<Place>, node: &str, text: &str) -> Self {
         Self::at(&format!("@{}", fresh()), place, node, text)
     }
 
-    /// The same, at this socket.
+    /// A service with these settings at this socket, not started yet.
     pub(crate) fn at(socket: &str, place: &Arc<Place>, node: &str, text: &str) -> Self {
         let file = place.file(&format!("{node}.toml"));
         fs::write(&file, format!("socket = \"{socket}\"\n{text}")).unwrap();
@@ -122,7 +122,7 @@ impl Daemon {
         }
     }
 
-    /// A node alone with a directory of its own, which serves. More may be said of it.
+    /// A running node without members, with a directory of its own and these additional settings.
     pub(crate) fn alone(more: &str) -> Self {
         let place = Arc::new(Place::new());
         let text =
@@ -150,7 +150,7 @@ impl Daemon {
         });
     }
 
-    /// As a power cut would end it.
+    /// Kill it, as a power cut would.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             let _ = process.kill();
@@ -164,7 +164,7 @@ impl Daemon {
         self.spawn();
     }
 
-    /// Let it stop as it should.
+    /// Stop it gracefully.
     pub(crate) fn stop(&mut self) {
         drop(self.process.as_mut().unwrap().stdin.take());
         let status = self.ended();
@@ -182,7 +182,7 @@ impl Daemon {
         status.unwrap()
     }
 
-    /// Has it ended by itself?
+    /// Whether it has ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.process.as_mut().is_some_and(|process| process.try_wait().unwrap().is_some())
     }
@@ -200,7 +200,7 @@ impl Daemon {
         lines.find_map(|line| line.strip_prefix("memory ")?.parse().ok()).unwrap()
     }
 
-    /// How much of it is in memory, in bytes.
+    /// Its resident memory, in bytes.
     pub(crate) fn resident(&self) -> u64 {
         let pid = self.process.as_ref().unwrap().id();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -216,24 +216,24 @@ impl Daemon {
         self.socket.parse().unwrap()
     }
 
-    /// A session with the usual time.
+    /// A session with the usual time to live.
     pub(crate) fn client(&self) -> blocking::Client {
         self.session(Duration::from_secs(10))
     }
 
-    /// A session that lives so long unheard.
+    /// A session with this time to live.
     pub(crate) fn session(&self, ttl: Duration) -> blocking::Client {
         let options = Options::default().ttl(ttl).label(format!("a client of {}", self.node));
         blocking::Client::connect(&self.endpoint(), &options).unwrap()
     }
 
-    /// How the client `ci` comes in over TCP.
+    /// The options of the client `ci` over TCP.
     pub(crate) fn over_tcp(&self) -> Options {
         over_tcp(self.place.path(), &self.node)
     }
 }
 
-/// How the client `ci` comes to a node over TCP, with the certificates in a directory.
+/// The options of the client `ci` over TCP, with the certificates in a directory.
 pub(crate) fn over_tcp(certificates: &Path, node: &str) -> Options {
     let read = |name: &str| fs::read(certificates.join(name)).unwrap();
     let server = format!("{node}.test.doorway");
@@ -241,7 +241,7 @@ pub(crate) fn over_tcp(certificates: &Path, node: &str) -> Options {
     Options::default().tls(tls.unwrap())
 }
 
-/// Where somebody listens for sessions.
+/// The endpoint of a listener for sessions.
 pub(crate) fn tcp(address: &str) -> Endpoint {
     format!("tcp://{address}").parse().unwrap()
 }

@@ -23,7 +23,7 @@ pub(crate) fn certificates(place: &Place, nodes: usize) {
     authority.client(&leaf("ci")).unwrap();
 }
 
-/// What every node with certificates says of its doors.
+/// The settings of listeners, for every node with certificates.
 fn doors(node: &str, sessions: &str, http: &str) -> String {
     format!(
         "[sessions]\nlisten = \"{sessions}\"\n[http]\nlisten = \"{http}\"\n\
@@ -33,7 +33,7 @@ fn doors(node: &str, sessions: &str, http: &str) -> String {
     )
 }
 
-/// A node alone to which clients come over TCP too. More may be said of it.
+/// A node without members that also serves TCP, with these additional settings.
 pub(crate) fn remote(more: &str) -> Daemon {
     let place = Arc::new(Place::new());
     certificates(&place, 1);
@@ -53,13 +53,13 @@ pub(crate) fn remote(more: &str) -> Daemon {
 /// Services of one group.
 pub(crate) struct Group {
     pub(crate) nodes: Vec<Daemon>,
-    /// What stands between every two of them.
+    /// The proxies between every two of them.
     pub(crate) links: Vec<Network>,
     pub(crate) place: Arc<Place>,
 }
 
 impl Group {
-    /// Three services, all of which serve. More may be said of each.
+    /// Three running services, with these additional settings.
     pub(crate) fn start(more: &str) -> Self {
         let place = Arc::new(Place::new());
         certificates(&place, 3);
@@ -73,7 +73,7 @@ impl Group {
                 "group = \"test\"\nnode = \"{node}\"\ndata = \"{node}\"\ndrain = \"100ms\"\n"
             );
             for (other, address) in links.iter().enumerate() {
-                // Those before dial those behind, through what can be cut.
+                // Each node dials the nodes after it, through a proxy that can be cut.
                 let mut address = address.clone();
                 if other > index {
                     between.push(Network::new(&address));

@@ -1,5 +1,5 @@
-//! What tests with real clients need: services in processes of their own, certificates, networks
-//! that can be cut.
+//! Support for tests with real clients: services in processes of their own, certificates, and
+//! networks that can be cut.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be tested")]
@@ -18,17 +18,17 @@ use std::time::{Duration, Instant};
 
 use doorway_client::{Code, Error};
 
-/// Far longer than anything takes.
+/// A timeout, far longer than anything takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A name that nobody else uses.
+/// A name that no other test uses.
 pub(crate) fn fresh() -> String {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
     format!("doorway-real-{}-{number}", std::process::id())
 }
 
-/// A directory that goes away with this value.
+/// A directory that is removed with this value.
 #[derive(Debug)]
 pub(crate) struct Place(PathBuf);
 
@@ -55,14 +55,13 @@ impl Drop for Place {
     }
 }
 
-/// Addresses at which nobody listens: this process has a part of the loopback network of its own,
-/// and none of it is given twice.
+/// Free addresses. Each process uses its own part of the loopback network, and no address twice.
 pub(crate) fn addresses(count: usize) -> Vec<String> {
     static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let [.., high, middle, low] = std::process::id().to_be_bytes();
     let host = format!("127.{}.{middle}.{low}", 1 + high % 250);
     let mut given = GIVEN.lock().unwrap();
-    // All are kept until there are enough, so that each is another.
+    // All are kept until there are enough, so that they differ.
     let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
     while addresses.len() < count {
         let listener = TcpListener::bind(format!("{host}:0")).unwrap();
@@ -75,7 +74,7 @@ pub(crate) fn addresses(count: usize) -> Vec<String> {
     addresses
 }
 
-/// Wait until something is so.
+/// Wait until a condition holds.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -84,7 +83,7 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The kind of reason for which a node refused something.
+/// The code of a refusal.
 pub(crate) fn code(error: &Error) -> Code {
     match error {
         Error::NotFree(refusal) | Error::Refused(refusal) => refusal.code,

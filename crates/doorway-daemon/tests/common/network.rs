@@ -1,4 +1,4 @@
-//! A network between two that can be cut and held up.
+//! A network between two sides that can be cut and paused.
 
 #![expect(clippy::unwrap_used, reason = "where nobody can listen, nothing can be tested")]
 
@@ -11,28 +11,28 @@ use std::time::Duration;
 
 #[derive(Default)]
 struct State {
-    /// Nothing arrives, there or back, until it goes on.
+    /// Nothing arrives in either direction until it continues.
     held: AtomicBool,
-    /// Whoever dials is sent away.
+    /// New connections are closed.
     closed: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
 
-/// What hands on everything from one address to another.
+/// A proxy that forwards everything from one address to another.
 pub(crate) struct Network {
-    /// Where to dial in place of the other side.
+    /// The address of the proxy.
     pub(crate) address: String,
     state: Arc<State>,
 }
 
 impl Network {
-    /// A network before this address.
+    /// A proxy in front of this address.
     pub(crate) fn new(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (state, target) = (Arc::<State>::default(), target.to_owned());
         let shared = Arc::clone(&state);
-        // It ends with the process: nobody dials it any more.
+        // It ends with the process.
         thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
                 let Some(far) = TcpStream::connect(&target).ok() else { continue };
@@ -49,12 +49,12 @@ impl Network {
         }
     }
 
-    /// Let nothing through, and say nothing about it; or go on.
+    /// Forward nothing while connections stay open; or continue.
     pub(crate) fn hold(&self, held: bool) {
         self.state.held.store(held, Ordering::SeqCst);
     }
 
-    /// Cut all connections and send away whoever dials; or let them in again.
+    /// Cut all connections and refuse new ones; or accept them again.
     pub(crate) fn close(&self, closed: bool) {
         self.state.closed.store(closed, Ordering::SeqCst);
         if closed {

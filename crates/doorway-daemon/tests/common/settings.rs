@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorway_daemon::settings::{Overrides, Settings};
 use doorway_node::Config;
 
-/// A node alone whose locks can be shared, without a directory and without doors.
+/// A node without members, directory and listeners, whose locks support shared mode.
 pub(crate) fn settings() -> Settings {
     Settings {
         node: Config { algorithm: "readers-writers".into(), ..Config::default() },

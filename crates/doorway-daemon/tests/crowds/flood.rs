@@ -9,7 +9,7 @@ use doorway_protocol::MAGIC;
 use crate::common::daemon::Daemon;
 use crate::raw::connect;
 
-/// Something that makes no sense.
+/// One piece of garbage.
 fn garbage(random: &mut u64, round: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..300)
         .map(|_| {
@@ -26,7 +26,7 @@ fn garbage(random: &mut u64, round: usize) -> Vec<u8> {
             bytes[8..12].copy_from_slice(&100_u32.to_le_bytes());
         }
         2 => {
-            // A frame of a length that is allowed and never comes.
+            // The length of a frame that is allowed, but never sent.
             bytes[..8].copy_from_slice(&MAGIC);
             bytes[8..12].copy_from_slice(&(1_u32 << 17).to_le_bytes());
         }
@@ -39,7 +39,7 @@ fn garbage(random: &mut u64, round: usize) -> Vec<u8> {
             bytes.splice(..0, *head);
         }
         5 => {
-            // The beginning of a handshake that says how long it is and then something else.
+            // The beginning of a handshake with a length, followed by something else.
             bytes[..5].copy_from_slice(&[0x16, 3, 1, 1, 0]);
         }
         6 => bytes = vec![b'A'; 100_000],
@@ -48,7 +48,7 @@ fn garbage(random: &mut u64, round: usize) -> Vec<u8> {
     bytes
 }
 
-/// So many connections full of it.
+/// Open this many connections that send garbage.
 pub(crate) fn unix(socket: &str, times: usize) {
     let mut random = 0x9e37_79b9_7f4a_7c15;
     for round in 0..times {
@@ -61,7 +61,7 @@ pub(crate) fn unix(socket: &str, times: usize) {
     }
 }
 
-/// The same over TCP.
+/// Open this many connections over TCP that send garbage.
 pub(crate) fn tcp(address: &str, times: usize) {
     let mut random = 0x2545_f491_4f6c_dd1d;
     for round in 0..times {
@@ -71,7 +71,7 @@ pub(crate) fn tcp(address: &str, times: usize) {
     }
 }
 
-/// Connections that say nothing at all, or begin to and stay.
+/// Connections that send nothing, or only the beginning of a frame.
 pub(crate) fn stay(daemon: &Daemon, each: usize) -> Vec<Box<dyn Send>> {
     let mut stays: Vec<Box<dyn Send>> = Vec::new();
     let (sessions, http) = daemon.tcp.clone().expect("it has both");

@@ -1,5 +1,5 @@
-//! Crowds: many sessions, many who wait, clients that do not read, and floods of garbage. The
-//! service goes on serving another client all the while, and its memory comes back.
+//! Crowds: many sessions, many waiting requests, clients that do not read, and floods of garbage.
+//! The service continues to serve another client all the time, and its memory is freed afterwards.
 //!
 //! The service is a process of its own, whose allocator counts.
 

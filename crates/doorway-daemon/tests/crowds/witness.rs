@@ -1,4 +1,4 @@
-//! A client that uses the service all the while, and would notice if it stood still.
+//! A client that uses the service all the time, and notices if the service stalls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use doorway_client::{Options, blocking};
 use crate::common::daemon::Daemon;
 use crate::common::{PATIENCE, until};
 
-/// A client that uses the service all the while.
+/// A client that uses the service all the time.
 pub(crate) struct Witness {
     entries: Arc<AtomicU64>,
     enough: Arc<AtomicBool>,
-    /// Says how long its longest turn took.
+    /// Returns how long its longest round took.
     thread: Option<JoinHandle<Duration>>,
 }
 
@@ -40,7 +40,7 @@ impl Witness {
         Self { entries, enough, thread: Some(thread) }
     }
 
-    /// Wait until it has had so many more turns.
+    /// Wait until it has made this many more rounds.
     pub(crate) fn goes_on(&self, more: u64) {
         let wanted = self.entries.load(Ordering::SeqCst) + more;
         until("the service goes on for others", || self.entries.load(Ordering::SeqCst) >= wanted);

@@ -1,4 +1,4 @@
-//! A service with an HTTP door, and a client that says exactly what a test wants.
+//! A service that serves HTTP, and a client that sends exactly what a test wants.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write};
@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) use crate::settings::settings;
 
-/// Far longer than anything takes.
+/// A timeout, far longer than anything takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A service on a runtime of its own, on an abstract socket of its own.
@@ -27,7 +27,7 @@ pub(crate) struct Server {
     pub(crate) runtime: Runtime,
 }
 
-/// A name that nobody else uses.
+/// A name that no other test uses.
 pub(crate) fn fresh() -> String {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl Server {
         connect(&self.name)
     }
 
-    /// Ask, and wait for the answer.
+    /// Send a request, and wait for the response.
     pub(crate) fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
         ask(self.connect(), method, path, &[], body)
     }
@@ -74,12 +74,12 @@ impl Server {
         self.send("GET", path, None)
     }
 
-    /// Something to do with a lock.
+    /// Post to an operation of a lock.
     pub(crate) fn post(&self, lock: &str, what: &str, body: &Value) -> Answer {
         self.send("POST", &format!("/v1/locks/{lock}/{what}"), Some(body))
     }
 
-    /// A grant, as the fence with which it is held.
+    /// Acquire a lock, and return its fence.
     pub(crate) fn acquire(&self, lock: &str, body: &Value) -> String {
         let answer = self.post(lock, "acquire", body).expect(200);
         answer["fence"].as_str().expect("a fence is a text").to_owned()
@@ -103,7 +103,7 @@ impl Server {
     }
 }
 
-/// The doors of a service, with the one for HTTP.
+/// The doors of a service, with HTTP.
 pub(crate) fn with_http(service: &Service, settings: &Settings, doors: Doors) -> Doors {
     let http: listen::HttpDoor = http::door(service, settings, &doors);
     Doors { http: Some(http), ..doors }
@@ -117,24 +117,24 @@ pub(crate) fn connect(name: &str) -> UnixStream {
     stream
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// The head, in small letters.
+    /// The head, in lower case.
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
 impl Answer {
-    /// It has this status, and a body of JSON.
+    /// Assert the status, and return the JSON body.
     pub(crate) fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         assert!(self.head.contains("content-type: application/json"), "{self:?}");
         serde_json::from_str(&self.body).expect("a body of JSON")
     }
 
-    /// It is a problem of this kind, for this reason.
+    /// Assert that this is a problem of this kind, for this reason.
     pub(crate) fn problem(&self, status: u16, code: &str, text: &str) {
         let body = self.expect(status);
         assert_eq!(body["code"], code, "{self:?}");
@@ -177,9 +177,9 @@ pub(crate) fn ask(
     exchange(stream, &request(method, path, headers, body.as_deref()))
 }
 
-/// Send bytes, and read all that comes back.
+/// Send bytes, and read everything that comes back.
 pub(crate) fn exchange(mut stream: impl Read + Write, bytes: &[u8]) -> Answer {
-    // Who is refused early may find the connection closed.
+    // If the request is refused early, the connection may be closed already.
     let _ = stream.write_all(bytes);
     let _ = stream.flush();
     let mut text = Vec::new();
@@ -194,11 +194,11 @@ pub(crate) fn exchange(mut stream: impl Read + Write, bytes: &[u8]) -> Answer {
     }
 }
 
-/// One who listens to events.
+/// A client that listens to events.
 pub(crate) struct Listener<S>(BufReader<S>);
 
 impl<S: Read + Write> Listener<S> {
-    /// Listen; from when this returns nothing is missed.
+    /// Listen. No event after this returns is missed.
     pub(crate) fn new(mut stream: S, path: &str, headers: &[(&str, &str)]) -> Self {
         stream.write_all(&request("GET", path, headers, None)).expect("somebody reads");
         let mut listener = Self(BufReader::new(stream));
@@ -210,12 +210,12 @@ impl<S: Read + Write> Listener<S> {
         listener
     }
 
-    /// The next event; none if there will be no more. The sizes of chunks stand on lines of their
+    /// The next event; `None` if there will be no more. The sizes of chunks stand on lines of their
     /// own.
     pub(crate) fn next(&mut self) -> Option<(String, Value)> {
         let (mut kind, began) = (None, Instant::now());
         loop {
-            // Lines without news come too, so that the time of a read says nothing.
+            // Heartbeats come too, so a read that returns does not mean that there is an event.
             assert!(began.elapsed() < PATIENCE, "no event");
             let mut line = String::new();
             if self.0.read_line(&mut line).expect("a line") == 0 {

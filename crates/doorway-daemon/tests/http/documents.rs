@@ -1,4 +1,4 @@
-//! What is written of the routes: their document, and the page with examples.
+//! The documentation of the routes: the `OpenAPI` document, and the page with examples.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -46,13 +46,13 @@ fn the_document_describes_every_route() {
         ]
     );
     let schemas = document["components"]["schemas"].as_object().unwrap();
-    for name in ["Lease", "LockReport", "Locks", "NodeStatus", "Problem", "News"] {
+    for name in ["Lease", "LockReport", "Locks", "NodeStatus", "Problem", "GrantEvent"] {
         assert!(schemas.contains_key(name), "{name}");
     }
     assert_eq!(schemas["Lease"]["properties"]["fence"]["type"], json!("string"));
 }
 
-/// Does a machine rather than a person run the tests?
+/// Whether the tests run in CI.
 fn ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
 }
@@ -80,7 +80,7 @@ fn the_examples_of_the_page_work() {
         tokio::spawn(accept_unix(server.service.clone(), listener, doors));
         file
     });
-    // The page speaks of the socket of a machine's node.
+    // The page uses the socket of a machine's node.
     let script = script.replace("/run/doorway/socket", path.to_str().unwrap());
     let run = Command::new("timeout")
         .args(["20", "sh", "-c", &script])
@@ -114,6 +114,6 @@ fn the_document_and_the_server_agree() {
     let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     println!("{out}");
     assert!(run.status.success(), "{out}\n{err}");
-    // It still serves, and nothing stays behind.
+    // It still serves, and no session is left.
     assert!(remote.service.status().grants > 0, "nothing was ever granted: {out}");
 }

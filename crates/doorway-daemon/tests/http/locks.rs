@@ -1,4 +1,4 @@
-//! Every route of locks, with what can go wrong.
+//! Every route of locks, with its errors.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The HTTP door of a real service: over a Unix socket, and over TCP with TLS.
+//! HTTP of a real service, over a Unix socket and over TCP with TLS.
 
 #[path = "../common/settings.rs"]
 mod settings;

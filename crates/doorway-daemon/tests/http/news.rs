@@ -1,4 +1,4 @@
-//! Events, numbers and health.
+//! Events, metrics and health.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ fn who_reads_slowly_is_told_how_many_events_it_missed() {
     let server = Server::new();
     let mut slow = Listener::new(server.connect(), "/v1/events", &[]);
     let _runtime = server.runtime.enter();
-    // Far more than the socket and the service keep for it.
+    // Far more than the socket and the service buffer.
     let name = doorway_protocol::Name::new("a").unwrap();
     let who = doorway_protocol::ClientInfo { label: "x".repeat(200), ..Default::default() };
     let principal = doorway_daemon::principal::Principal {
@@ -69,7 +69,7 @@ fn who_reads_slowly_is_told_how_many_events_it_missed() {
     assert!(missed > 0 && heard > 0, "{heard} heard, {missed} missed");
 }
 
-/// The value of a sample, if every line of the text is as it has to be.
+/// The value of a sample. Every line of the text must be well-formed.
 fn sample(text: &str, wanted: &str) -> f64 {
     let mut found = None;
     assert!(text.ends_with("# EOF\n"), "{text}");
@@ -125,7 +125,7 @@ fn numbers_are_as_prometheus_reads_them() {
         let found = sample(text, name);
         assert!((found - value).abs() < 0.001, "{name} is {found}, not {value}");
     }
-    // Two were made at once; the third was waited for.
+    // Two grants were immediate; the third one waited.
     assert!(sample(text, "doorway_wait_seconds_bucket{le=\"0.0001\"}") >= 2.0);
     assert!(sample(text, "doorway_wait_seconds_sum") > 0.0);
 }
@@ -148,7 +148,7 @@ fn a_node_that_stops_says_so_and_refuses_those_who_wait() {
         let refused = waiter.join().unwrap();
         refused.problem(503, "unavailable", "stops");
         assert!(refused.head.contains("retry-after: 1"), "{refused:?}");
-        server.get("/health").problem(503, "unavailable", "stops");
+        server.get("/health").problem(503, "unavailable", "stopping");
         server.post("b", "acquire", &json!({})).problem(503, "unavailable", "stops");
         server.runtime.block_on(stopped).unwrap();
     });

@@ -1,4 +1,4 @@
-//! Over TCP: tokens, certificates, rights, and the host that is asked for.
+//! HTTP over TCP: tokens, certificates, rights, and the `host` header.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use doorway_daemon::ca::{self, Authority, Leaf};
 use doorway_daemon::certificate::certificates;
-use doorway_daemon::listen::{Doors, Speaks, accept_tcp};
+use doorway_daemon::listen::{Doors, Protocols, accept_tcp};
 use doorway_daemon::service::Service;
 use doorway_daemon::settings::{Overrides, Settings};
 use serde_json::{Value, json};
@@ -75,13 +75,13 @@ impl Remote {
             let doors = with_http(&service, &settings, doors);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = listener.local_addr().expect("an address");
-            tokio::spawn(accept_tcp(service.clone(), listener, doors, Speaks::Http));
+            tokio::spawn(accept_tcp(service.clone(), listener, doors, Protocols::Http));
             (service, address)
         });
         Self { place, address, service, _runtime: runtime }
     }
 
-    /// A connection, with a certificate to show.
+    /// Open a connection that shows this certificate.
     fn connect(&self, certificate: Option<&str>) -> Stream {
         let read = |name: String| fs::read(self.place.join(name)).expect("a file");
         let chain = |name: &str| certificates(&read(format!("{name}.crt"))).expect("certificates");
@@ -141,7 +141,7 @@ const STATUS: (&str, &str) = ("GET", "/v1/status");
 #[test]
 fn nobody_comes_in_without_a_token_or_a_certificate() {
     let remote = Remote::start();
-    for path in ["/v1/status", "/health", "/metrics", "/openapi.json", "/v1/events", "/nothing"] {
+    for path in ["/v1/status", "/metrics", "/openapi.json", "/v1/events", "/nothing"] {
         let refused = remote.ask(&[], ("GET", path), None);
         refused.problem(401, "unauthorized", "token");
         assert!(refused.head.contains("www-authenticate: bearer"), "{refused:?}");
@@ -159,8 +159,25 @@ fn nobody_comes_in_without_a_token_or_a_certificate() {
     };
     shown("ci", &[]).expect(200);
     shown("stranger", &[]).problem(401, "unauthorized", "certificate");
-    // A token that is shown has to be right.
+    // If a token is shown, it has to be right.
     shown("ci", &[("authorization", "Bearer nobody")]).problem(401, "unauthorized", "");
+}
+
+/// A load balancer has no token. It learns whether the node serves, and nothing else.
+#[test]
+fn health_needs_no_identity_and_tells_nothing_more() {
+    let remote = Remote::start();
+    let health = ("GET", "/health");
+    let answered = remote.ask(&[], health, None);
+    assert_eq!(answered.expect(200), json!({ "serving": true }));
+    assert!(answered.head.contains("connection: close"), "it occupies no connection: {answered:?}");
+    let token = format!("Bearer {TOKEN}");
+    let known = remote.ask(&[("authorization", &token)], health, None).expect(200);
+    assert!(known["view"].is_u64(), "{known}");
+    remote.ask(&[("authorization", "Bearer x")], health, None).problem(401, "unauthorized", "");
+    remote.ask(&[("host", "evil.example")], health, None).problem(403, "forbidden", "evil");
+    remote.ask(&[], ("GET", "/health/x"), None).problem(401, "unauthorized", "");
+    remote.ask(&[], ("POST", "/health"), None).problem(405, "invalid", "method");
 }
 
 #[test]
@@ -195,7 +212,7 @@ fn clients_do_what_they_may_and_no_more() {
     assert_eq!(locks["locks"].as_array().map(Vec::len), Some(1), "{locks}");
     let fence = json!({ "fence": lease["fence"] });
     ci(("POST", "/v1/locks/deploy%2Fa/break"), Some(&fence)).problem(403, "forbidden", "break");
-    // What another client holds is neither renewed nor released.
+    // A client can neither renew nor release what another client holds.
     let fence = json!({ "fence": theirs["fence"] });
     let released = ci(("POST", "/v1/locks/secret/release"), Some(&fence)).expect(200);
     assert_eq!(released, json!({ "released": false }));

@@ -1,4 +1,4 @@
-//! Requests that come again.
+//! Repeated requests.
 
 use std::fs;
 use std::io::Write as _;
@@ -21,9 +21,9 @@ fn a_request_that_was_granted_gets_the_same_grant_again() {
     server.post("a", "acquire", &json!({ "request_id": "r2" })).problem(409, "not-free", "`a`");
     assert_eq!((server.service.status().grants, server.service.sessions()), (1, 1));
     let other = server.post("b", "acquire", &body);
-    other.problem(422, "invalid", "something else");
+    other.problem(422, "invalid", "a different request");
     let other = server.post("a", "acquire", &json!({ "request_id": "r1", "shared": true }));
-    other.problem(422, "invalid", "something else");
+    other.problem(422, "invalid", "a different request");
     assert!(server.release("a", &fence));
     server.post("a", "acquire", &body).problem(404, "gone", "\"r1\" was granted");
     server.acquire("a", &json!({ "request_id": "r2" }));
@@ -45,7 +45,7 @@ fn requests_that_come_at_once_are_one() {
     assert_eq!((server.service.held(), server.service.sessions()), (1, 1));
 }
 
-/// A client that asks and goes away.
+/// A client that sends a request and disconnects.
 fn leave(server: &Server, body: &serde_json::Value) {
     let waiting = server.service.status().waiting;
     let mut stream = server.connect();
@@ -121,7 +121,7 @@ fn a_place_that_nobody_comes_back_for_is_given_up() {
     leave(&server, &json!({ "request_id": "r", "wait_ms": 20_000, "ttl_ms": 500 }));
     server.waiting(0);
     assert_eq!(server.service.sessions(), 1);
-    // It never was granted, so it may be asked for once more.
+    // It was never granted, so it may be requested once more.
     let again = server.post("a", "acquire", &json!({ "request_id": "r", "ttl_ms": 500 }));
     again.problem(409, "not-free", "`a`");
 }
@@ -149,7 +149,7 @@ fn a_request_keeps_its_place_after_its_time_until_it_is_withdrawn() {
     assert_eq!(server.service.held(), 0, "what was granted is released");
 }
 
-/// A directory that is gone after the test.
+/// A directory that is removed after the test.
 struct Place(PathBuf);
 
 impl Drop for Place {
@@ -183,7 +183,7 @@ fn leases_and_requests_outlive_a_crash_of_the_node() {
     assert!(next > fence.parse().unwrap());
 }
 
-/// A copy that does not want to wait comes at the very moment at which the other is granted.
+/// A copy of a request that does not wait arrives just when the first one is granted.
 #[test]
 fn an_impatient_copy_takes_nothing_from_a_patient_one() {
     let server = Server::new();

@@ -1,4 +1,4 @@
-//! Clients that are slow, many, or make no sense.
+//! Clients that are slow, too many, or malformed.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

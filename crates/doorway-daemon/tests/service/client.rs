@@ -1,4 +1,4 @@
-//! A client of raw frames, and a service for it.
+//! A client that sends raw frames, and a service for it.
 
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt as _;
@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) use crate::settings::settings;
 
-/// Far longer than anything takes.
+/// A timeout, far longer than anything takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const CONNECTION: Life = Life::Connection { inherited: false };
@@ -31,7 +31,7 @@ pub(crate) struct Server {
     pub(crate) runtime: Runtime,
 }
 
-/// A name that nobody else uses.
+/// A name that no other test uses.
 pub(crate) fn fresh() -> String {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ pub(crate) async fn start(settings: &Settings) -> Service {
     Service::start(settings, ledger).await.expect("nothing is wrong with the settings")
 }
 
-/// A directory that goes away with this value.
+/// A directory that is removed with this value.
 pub(crate) struct Place(pub(crate) PathBuf);
 
 impl Place {
@@ -62,7 +62,7 @@ impl Drop for Place {
 }
 
 impl Server {
-    /// As a power cut would end it: nobody is told anything, and the ledger stays as it is.
+    /// End the service as a power cut would: no client is notified, and the ledger stays as it is.
     pub(crate) fn crash(self) {
         let Self { service, runtime, .. } = self;
         runtime.shutdown_timeout(PATIENCE);
@@ -104,7 +104,7 @@ impl Server {
     }
 }
 
-/// A connection that says exactly what a test wants.
+/// A connection that sends exactly what a test wants.
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,
     frames: Frames,
@@ -142,7 +142,7 @@ impl Client {
         self.hello(Opening::Visit).expect("a welcome");
     }
 
-    /// The next frame; none if the connection has ended.
+    /// The next frame; `None` if the connection has ended.
     pub(crate) fn frame<T: serde::de::DeserializeOwned>(&mut self) -> Option<T> {
         loop {
             if let Some(value) = self.frames.take().expect("whole frames") {
@@ -168,7 +168,7 @@ impl Client {
         self.stream.write_all(&bytes).expect("the connection is there");
     }
 
-    /// Numbers go on where those of another connection ended.
+    /// Continue the request numbers of another connection.
     pub(crate) fn goes_on_from(&mut self, other: &Self) {
         self.last = other.last;
     }
@@ -178,7 +178,7 @@ impl Client {
         self.last
     }
 
-    /// Ask without waiting for the answer.
+    /// Send a request without waiting for the reply.
     pub(crate) fn ask(&mut self, lock: &str, wait: Wait) -> u64 {
         self.ask_for(ask(lock, wait))
     }
@@ -222,7 +222,7 @@ pub(crate) fn claim(lock: &str, fence: Fence) -> Claim {
     Claim { lock: name(lock), mode: Mode::Exclusive, permits: None, fence, request: 1 }
 }
 
-/// Go on with a session of ten seconds that opened like this.
+/// Resume a session with a time to live of ten seconds.
 pub(crate) fn resume(welcome: &Welcome, held: Vec<Claim>) -> Opening {
     let (session, secret) = welcome.session.expect("a session");
     Opening::Resume {

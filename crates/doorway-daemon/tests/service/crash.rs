@@ -1,4 +1,4 @@
-//! A service whose process is killed, in processes of their own.
+//! A service in a process of its own, which is killed.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use doorway_protocol::{Ask, Claim, Code, Life, Opening, Reply, Request, Secret, 
 use crate::client::{CONNECTION, Client, PATIENCE, ask, claim, connect, fresh, name, settings};
 use crate::process;
 
-/// What a process of these tests is to serve: the name of its socket and its directory.
+/// The variable with the socket and the directory of a service in a process of its own.
 const DAEMON: &str = "DOORWAY_TEST_DAEMON";
 
-/// Not a test: what runs in the process that is killed.
+/// Not a test: this runs in the process that is killed.
 #[test]
 #[ignore = "it is a service, which other tests start as a process"]
 fn a_daemon() {
@@ -24,7 +24,7 @@ fn a_daemon() {
     let (name, directory) = what.split_once('=').unwrap();
     let settings = of(name, Path::new(directory));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Whoever started this closes its end when it wants it to stop.
+    // The process that started this one closes its end of the pipe to stop it.
     let told = async {
         tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0])).await.unwrap().unwrap();
     };
@@ -41,7 +41,7 @@ fn of(name: &str, directory: &Path) -> Settings {
     settings
 }
 
-/// A service in a process of its own, which is gone when this is.
+/// A service in a process of its own, which is killed when this value is dropped.
 struct Daemon {
     name: String,
     directory: PathBuf,
@@ -57,13 +57,13 @@ impl Drop for Daemon {
 }
 
 fn spawn(name: &str, directory: &Path) -> Child {
-    Command::new(std::env::current_exe().expect("processes and services do as they are told"))
+    Command::new(std::env::current_exe().expect("the path of this test program"))
         .args(["crash::a_daemon", "--exact", "--ignored", "--nocapture"])
         .env(DAEMON, format!("{name}={}", directory.display()))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
-        .expect("processes and services do as they are told")
+        .expect("cannot start the daemon process")
 }
 
 impl Daemon {
@@ -94,15 +94,16 @@ impl Daemon {
 
     /// Kill it, and start another one.
     fn crash(&mut self) {
-        self.process.kill().expect("processes and services do as they are told");
-        self.process.wait().expect("processes and services do as they are told");
+        self.process.kill().expect("cannot kill the daemon process");
+        self.process.wait().expect("cannot wait for the killed daemon");
         self.process = spawn(&self.name, &self.directory);
     }
 
-    /// Stop it as it should, and start another one.
+    /// Stop it gracefully, and start another one.
     fn restart(&mut self) {
         drop(self.process.stdin.take());
-        assert!(self.process.wait().expect("processes and services do as they are told").success());
+        let ended = self.process.wait().expect("cannot wait for the stopped daemon");
+        assert!(ended.success(), "the daemon did not stop gracefully: {ended}");
         self.process = spawn(&self.name, &self.directory);
     }
 
@@ -128,14 +129,12 @@ struct Remembered {
 impl Remembered {
     fn open(daemon: &Daemon, ttl_ms: u32) -> Self {
         let mut client = daemon.client();
-        let (session, secret) = client
-            .open(ttl_ms, CONNECTION)
-            .session
-            .expect("processes and services do as they are told");
+        let (session, secret) =
+            client.open(ttl_ms, CONNECTION).session.expect("the welcome to a new session names it");
         Self { client, session, secret, ttl_ms }
     }
 
-    /// Come back with a claim: which are lost?
+    /// Resume with claims, and return those that are lost.
     fn resume(&mut self, daemon: &Daemon, held: Vec<Claim>) -> Result<Vec<Claim>, Code> {
         let opening = Opening::Resume {
             session: self.session,
@@ -181,7 +180,7 @@ fn who_cannot_prove_its_session_gets_nothing_back() {
     let secret = holder.secret;
     holder.secret.0[0] ^= 1;
     assert_eq!(holder.resume(&daemon, vec![claim("a", fence)]), Err(Code::Gone));
-    // A session that never held anything cannot claim, but goes on.
+    // A session that never held anything cannot claim anything, but continues.
     let mut other =
         Remembered { session: SessionId(77), secret, ttl_ms: 500, client: daemon.client() };
     let claimed = claim("a", fence);
@@ -209,7 +208,7 @@ fn after_a_crash_a_holder_that_does_not_come_back_is_waited_for_no_longer_than_i
     assert_eq!(lost, [claimed], "too late");
 }
 
-/// A client that is gone like its node needs no patience.
+/// The node does not wait for a client whose process is gone.
 #[test]
 fn after_a_crash_processes_that_are_gone_too_are_not_waited_for() {
     let mut daemon = Daemon::start();
@@ -223,7 +222,7 @@ fn after_a_crash_processes_that_are_gone_too_are_not_waited_for() {
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }
 
-/// One whose process lives on is, and a process whose connection others may have, too.
+/// The node waits for a client whose process lives, or whose connection another process may have.
 #[test]
 fn after_a_crash_processes_that_are_there_are_waited_for() {
     let mut daemon = Daemon::start();
@@ -265,7 +264,7 @@ fn what_needs_no_connection_is_held_over_crashes_and_stops() {
         assert_eq!(other.refused(number).code, Code::NotServed);
         let number = other.ask_for(permits.clone());
         assert_ne!(other.granted(number), permit);
-        // Or the next start would wait for it.
+        // Otherwise the next start would wait for it.
         other.send(&Request::Bye);
         assert_eq!(other.frame::<Reply>(), None);
     }

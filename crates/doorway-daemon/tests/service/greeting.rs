@@ -1,4 +1,4 @@
-//! The greeting is the first that a client hears, whatever happens meanwhile.
+//! The greeting is the first reply that a client gets, whatever happens meanwhile.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use doorway_protocol::{
 
 use crate::client::{CONNECTION, Client, Server, settings};
 
-/// A hello without what opens every connection.
+/// A hello without the magic bytes that open every connection.
 fn hello(opening: Opening) -> Vec<u8> {
     let hello = Hello { versions: VERSIONS, who: ClientInfo::default(), token: None, opening };
     let mut bytes = Vec::new();
@@ -32,7 +32,7 @@ fn who_comes_while_the_node_stops_is_told_so_and_nothing_before() {
         service.stop(Duration::from_secs(30)).await;
     });
     assert_eq!(holder.reply(), Reply::Stopping(30_000));
-    // Some say who they are while the one inside finishes, and some never do.
+    // Some clients send their hello while the holder finishes, and some never do.
     for client in &mut late[..10] {
         client.stream.write_all(&hello(Opening::Visit)).unwrap();
         let greeting = client.frame::<Greeting>().expect("an answer");

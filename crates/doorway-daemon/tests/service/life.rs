@@ -1,4 +1,4 @@
-//! How sessions end, and how they go on.
+//! How sessions end, and how they are resumed.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use doorway_protocol::{Claim, Code, Life, Mode, Opening, Reply, Request, Wait};
 use crate::client::{CONNECTION, Server, ask, name, settings};
 use crate::process;
 
-/// The shortest that a session can live unheard.
+/// The shortest time to live of a session.
 const SHORT: u32 = 500;
 
-/// Long enough that whoever gives signs of life is not late where the machine stalls.
+/// Long enough that heartbeats are not late when the machine stalls.
 const LONGER: u32 = 2000;
 
 #[test]
@@ -24,7 +24,7 @@ fn a_client_that_is_gone_loses_its_locks_at_once() {
     let gone = Instant::now();
     drop(one);
     other.granted(number);
-    // Far below its time of ten seconds; mostly less than a millisecond.
+    // Far below the time to live of ten seconds; mostly less than a millisecond.
     assert!(gone.elapsed() < Duration::from_secs(2), "{:?}", gone.elapsed());
     server.until("its session is over", |service| service.sessions() == 1);
 }
@@ -64,7 +64,7 @@ fn signs_of_life_keep_a_session() {
     server.until("it is over", |service| service.held() == 0 && service.sessions() == 0);
 }
 
-/// Who inherited the connection of a process that is gone sends no signs of life.
+/// A process that inherited the connection of a dead process sends no heartbeats.
 #[test]
 fn an_inherited_connection_holds_the_session_until_the_last_has_closed_it() {
     let server = Server::start(&settings());
@@ -78,7 +78,7 @@ fn an_inherited_connection_holds_the_session_until_the_last_has_closed_it() {
     other.granted(number);
 }
 
-/// One that is there and silent hangs, whoever has its connection.
+/// A client that lives and sends no heartbeats hangs, whoever has inherited its connection.
 #[test]
 fn an_inherited_connection_does_not_help_a_process_that_hangs() {
     let server = Server::start(&settings());
@@ -131,7 +131,7 @@ fn a_lease_ends_with_its_time_unless_it_is_renewed_or_released() {
     assert_eq!(server.service.sessions(), 0, "nobody could use it any more");
 }
 
-/// A connection that was cut where the end of it means nothing: here by a reader that was too slow.
+/// A connection that the service closes does not end its session: here the reader was too slow.
 #[test]
 fn a_session_goes_on_over_another_connection() {
     let server = Server::start(&settings());
@@ -251,7 +251,7 @@ fn what_the_node_loses_its_clients_are_told() {
     script.open(60_000, Life::Lease);
     script.acquire("c");
     drop(script);
-    // As when another process takes its place.
+    // As if another process takes its place.
     server.runtime.block_on(server.service.node().stop());
     let mut lost = [one.reply(), one.reply()].map(|reply| match reply {
         Reply::Lost(lock, fence, _) => (lock.to_string(), fence),

@@ -1,4 +1,4 @@
-//! Acquire, release, withdraw, break, and what can be asked.
+//! Acquire, release, withdraw, break, and all questions.
 
 use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::EventKind;
@@ -98,7 +98,7 @@ fn as_many_are_inside_as_there_are_permits_and_all_agree_on_the_number() {
     let Reply::Locks(_, locks) = client.reply() else { panic!("no list") };
     assert_eq!((locks.locks.len(), locks.locks[0].lock.as_str()), (1, "a"));
     assert!(fences.into_iter().all(|fence| client.release("a", fence)));
-    // Nobody uses it any more, so another number is as good, or none.
+    // The lock is unused now, so another number of permits is allowed, or none.
     let number = client.ask_for(permits(2));
     let fence = client.granted(number);
     assert!(client.release("a", fence));
@@ -146,7 +146,7 @@ fn breaking_wants_the_fence_and_tells_the_holder() {
     assert!(holder.acquire("a") > fence);
 }
 
-/// However many share a lock, what is said of them is short.
+/// A report is short, however many clients share the lock.
 #[test]
 fn who_breaks_with_a_wrong_fence_hears_of_some_that_are_right() {
     let server = Server::start(&settings());
@@ -255,7 +255,7 @@ fn events_tell_what_happens_to_grants() {
     assert_eq!(kinds, expected);
 }
 
-/// The pattern of a user may fit every name, also those behind permits.
+/// A pattern in the settings may match every name, also the internal names of permits.
 #[test]
 fn permits_need_no_rule_whatever_rules_there_are() {
     let mut settings = settings();

@@ -1,4 +1,4 @@
-//! The service as its clients see it, over a Unix socket and frames of their own making.
+//! The service as its clients see it, over a Unix socket with raw frames.
 
 #[path = "../common/settings.rs"]
 mod settings;

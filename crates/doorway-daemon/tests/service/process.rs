@@ -8,11 +8,11 @@ use doorway_protocol::Life;
 
 use crate::client::Client;
 
-/// What a process of these tests is to do.
+/// The variable that says what a process of these tests does.
 const CLIENT: &str = "DOORWAY_TEST_CLIENT";
 
-/// Not a test: what runs in the process that is killed. It holds a lock, and if it is to hand its
-/// connection on, a child of it has that too.
+/// Not a test: this runs in the process that is killed. It holds a lock, and may start a child that
+/// inherits its connection.
 #[test]
 #[ignore = "it is a client, which other tests start as a process"]
 fn a_client() {
@@ -30,7 +30,7 @@ fn a_client() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-/// A process that does nothing, and is gone when this is.
+/// A process that does nothing, and is killed when this value is dropped.
 pub(crate) struct Sleeper(pub(crate) Child);
 
 impl Sleeper {
@@ -50,7 +50,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// A client in a process, and the process to which it handed its connection on.
+/// A client in a process, and the child that inherited its connection.
 pub(crate) struct Holding {
     process: Child,
     child: u32,
@@ -81,18 +81,19 @@ impl Drop for Holding {
 
 /// A process that holds a lock.
 pub(crate) fn holding(name: &str, lock: &str, ttl_ms: u32, inherited: bool) -> Holding {
-    let mut process =
-        Command::new(std::env::current_exe().expect("processes and services do as they are told"))
-            .args(["process::a_client", "--exact", "--ignored", "--nocapture"])
-            .env(CLIENT, format!("{name}={lock}={ttl_ms}={inherited}"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("processes and services do as they are told");
+    let mut process = Command::new(std::env::current_exe().expect("the path of this test program"))
+        .args(["process::a_client", "--exact", "--ignored", "--nocapture"])
+        .env(CLIENT, format!("{name}={lock}={ttl_ms}={inherited}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("cannot start the client process");
     let lines =
-        BufReader::new(process.stdout.take().expect("processes and services do as they are told"))
-            .lines();
+        BufReader::new(process.stdout.take().expect("its standard output is a pipe")).lines();
     let child =
         lines.map(Result::unwrap).find_map(|line| line.strip_prefix("child ")?.parse().ok());
-    Holding { process, child: child.expect("processes and services do as they are told") }
+    Holding {
+        process,
+        child: child.expect("the client process ended before it named its child: see its output"),
+    }
 }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doorway_daemon::listen::{Doors, Proof, SharedTls, Speaks, accept_tcp};
+use doorway_daemon::listen::{Doors, Proof, Protocols, SharedTls, accept_tcp};
 use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::Service;
 use doorway_daemon::settings::{Limits, Settings};
@@ -29,8 +29,8 @@ struct Server {
     trusted: Arc<ClientConfig>,
 }
 
-/// The client `ci` comes with the token `let-me-in` and may acquire `ci/*`, no more; the client
-/// `eye` may inspect them too.
+/// The client `ci` has the token `let-me-in` and may only acquire `ci/*`; the client `eye` may also
+/// inspect them.
 fn identify(proof: Proof<'_>) -> Option<Principal> {
     let (name, may) = match proof {
         Proof::Token("let-me-in") => ("client ci", vec![Right::Acquire]),
@@ -64,7 +64,7 @@ fn start_with(settings: &Settings) -> Server {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
         let service = client::start(settings).await;
-        tokio::spawn(accept_tcp(service.clone(), listener, doors, Speaks::Native));
+        tokio::spawn(accept_tcp(service.clone(), listener, doors, Protocols::Native));
         (service, address)
     });
     Server { service, runtime, address, trusted: Arc::new(trusted) }
@@ -142,7 +142,7 @@ fn a_cut_connection_leaves_the_session_until_its_time_and_resuming_keeps_it() {
         waiting: Vec::new(),
         more: false,
     };
-    // From before it is heard, or a pause after that would be counted to its time.
+    // Measured from before the heartbeat, so that a pause after it does not count.
     let cut = Instant::now();
     let welcome = client.hello(token, opening).unwrap();
     assert_eq!((welcome.session, welcome.lost), (Some((session, secret)), Vec::new()));
@@ -155,7 +155,7 @@ fn a_cut_connection_leaves_the_session_until_its_time_and_resuming_keeps_it() {
     server.runtime.block_on(server.service.stop(Duration::ZERO));
 }
 
-/// Who cannot be told that the node stops keeps what it holds, and comes back to the next process.
+/// A client that cannot be notified of the stop keeps its locks, and resumes at the next process.
 #[test]
 fn a_cut_connection_keeps_its_locks_over_a_graceful_stop() {
     let (place, token) = (Place::new(), Some("let-me-in"));
@@ -178,7 +178,7 @@ fn a_cut_connection_keeps_its_locks_over_a_graceful_stop() {
     let server = start_with(&settings);
     assert!(server.service.status().reclaiming_ms.is_some(), "it is waited for");
     let mut client = Remote::connect(&server);
-    // What it may not acquire it cannot claim either.
+    // A client cannot claim a lock that it may not acquire.
     let others = claim("deploy", fence);
     let opening = resume(&welcome, vec![claim("ci/a", fence), others.clone()]);
     assert_eq!(client.hello(token, opening).unwrap().lost, [others]);
@@ -211,7 +211,7 @@ fn nobody_comes_in_without_a_proof_nor_beyond_their_rights() {
         assert_eq!(refused.code, Code::Forbidden, "{request:?}");
         assert!(refused.text.starts_with("client ci may not "), "{refused}");
     }
-    // What it may not inspect is not listed.
+    // Locks that the client may not inspect are not listed.
     client.ask(&Request::Acquire(2, ask("ci/a", Wait::No)));
     let list = Request::List { number: 3, prefix: String::new(), after: None };
     let Reply::Locks(3, locks) = client.ask(&list) else { panic!("no list") };
@@ -275,7 +275,7 @@ fn those_who_shake_no_hands_are_counted_and_leave_room() {
     let connect = || TcpStream::connect(server.address).expect("somebody listens");
     let silent: Vec<_> = (0..3).map(|_| connect()).collect();
     until(&server, "they are counted", |service| service.connections() == 3);
-    // Nobody can be told anything who does not say a word, so it is enough that it ends.
+    // A client that sent nothing cannot get a refusal, so it is enough that the connection ends.
     let refused = Remote::connect(&server).hello(Some("let-me-in"), Opening::Visit).unwrap_err();
     assert_eq!(refused.code, Code::Busy);
     drop(silent);
@@ -300,7 +300,7 @@ fn one_client_has_half_of_a_queue_and_listens_so_often() {
     assert_eq!(refused.code, Code::Busy);
     assert!(refused.text.contains("requests for `ci/a`"), "{refused}");
     assert!(refused.text.contains("`limits.queue` = 4"), "{refused}");
-    // Another lock has a queue of its own, and another client its own half.
+    // Another lock has its own queue, and another client its own half of the limit.
     let asked = ci.ask(&Request::Acquire(4, ask("ci/b", Wait::Forever)));
     assert!(matches!(asked, Reply::Granted(4, _)), "{asked:?}");
     let mut eye = Remote::connect(&server);

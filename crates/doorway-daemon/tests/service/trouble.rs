@@ -1,4 +1,4 @@
-//! Clients that mean harm, or do not know better.
+//! Malicious and faulty clients.
 
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn beyond_a_limit_is_an_error_that_names_it_and_no_trouble_for_others() {
     one.granted(waits);
 }
 
-/// What was held before a crash is held again, as far as it is allowed now.
+/// Grants from before a crash are restored as far as the settings allow them now.
 #[test]
 fn limits_hold_for_those_who_come_back_too() {
     let place = Place::new();
@@ -61,7 +61,7 @@ fn limits_hold_for_those_who_come_back_too() {
     server.crash();
     let server = Server::start(&limited(Limits { sessions: 1, grants: 1, ..Limits::default() }));
     let _other = server.session();
-    // It was counted before; only what is new is refused for others that are there.
+    // Restored grants do not count against the limit; only new requests are refused.
     let mut holder = server.client();
     let claims = vec![claim("a", fences[0]), claim("b", fences[1])];
     let lost = holder.hello(resume(&welcome, claims.clone())).unwrap().lost;
@@ -93,7 +93,7 @@ fn nobody_claims_more_than_anyone_can_have() {
         for _ in 0..pages {
             put(&page, &mut bytes);
         }
-        // They are sent before anyone answers.
+        // They are all sent before the first reply.
         let mut stream = client.stream.try_clone().unwrap();
         let sends = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(20));
@@ -128,7 +128,7 @@ fn versions_that_do_not_meet_are_told_apart() {
     assert!(String::from_utf8_lossy(&answer).contains("update the older one"));
 }
 
-/// A thousand connections full of nonsense, of all kinds.
+/// A thousand connections that send garbage of all kinds.
 #[test]
 fn a_flood_of_garbage_is_no_trouble_for_others() {
     let server = Server::start(&settings());
@@ -151,7 +151,7 @@ fn a_flood_of_garbage_is_no_trouble_for_others() {
                 garbage[8..12].copy_from_slice(&50_u32.to_le_bytes());
             }
             _ => {
-                // A frame of a length that is allowed and never comes.
+                // The length of a frame that is allowed, but never sent.
                 garbage[..8].copy_from_slice(&MAGIC);
                 garbage[8..12].copy_from_slice(&(1_u32 << 17).to_le_bytes());
             }
@@ -178,8 +178,8 @@ fn garbage_within_a_session_ends_it() {
     server.until("it is over", |service| service.held() == 0 && service.sessions() == 0);
 }
 
-/// A client that asks and does not read: the node stops reading too, and its session ends as one
-/// of which nothing is heard.
+/// If a client sends requests and reads no replies, the node stops reading too, and the session
+/// ends as if it sent no heartbeats.
 #[test]
 fn a_client_that_does_not_read_ends_with_its_time() {
     let server = Server::start(&settings());
@@ -194,14 +194,14 @@ fn a_client_that_does_not_read_ends_with_its_time() {
     server.until("its connection is closed", |service| service.connections() == 0);
 }
 
-/// News come without being asked for, so a client that reads none of them is cut off.
+/// Notifications come without a request, so a client that reads none of them is disconnected.
 #[test]
 fn news_that_nobody_reads_are_not_kept_for_ever() {
     let limits = Limits { waiting: 100_000, queue: 100_000, ..Limits::default() };
     let server = Server::start(&limited(limits));
     let mut slow = server.session();
     let mut other = server.session();
-    // Answers that are refusals of 200 bytes and more, all at once, to a client that reads nothing.
+    // Refusals of 200 bytes and more, all at once, to a client that reads nothing.
     let lock = "x".repeat(180);
     other.acquire(&lock);
     let mut bytes = Vec::new();
@@ -226,12 +226,12 @@ fn a_thousand_wait_for_one_lock_and_each_gets_it() {
             let mut client = server.client();
             client.open(60_000, CONNECTION);
             let number = client.ask("a", Wait::Forever);
-            // One after the other, so that their order is known.
+            // One after another, so that their order is known.
             server.until("it waits", |service| service.status().waiting == index + 1);
             (client, number)
         })
         .collect();
-    // Some give up, some are gone, the others have it one after the other.
+    // Some give up, some disconnect, the others get the lock one after another.
     waiting.truncate(900);
     for (client, number) in waiting.iter_mut().step_by(9) {
         client.send(&Request::Withdraw(*number));
@@ -260,7 +260,7 @@ fn clients_that_say_nothing_count_and_leave_those_inside_unharmed() {
     server.until("all are counted", |service| service.connections() == 3);
     let refused = server.client().hello(Opening::Visit).unwrap_err();
     assert!(refused.text.contains("limits.connections"), "{refused}");
-    // Telling it takes a connection too, so that not all of a crowd are told.
+    // A refusal takes a connection too, so not all of a crowd get one.
     let mut crowd: Vec<_> = (0..200).map(|_| connect(&server.name).unwrap()).collect();
     let gone = |stream: &mut std::os::unix::net::UnixStream| {
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
@@ -295,7 +295,7 @@ fn processes_count_as_files_like_connections_do() {
     server.until("it is gone", |service| service.sessions() == 1);
     let life = Life::Process { pid: std::process::id() };
     let mut script = server.client();
-    // A connection and two descriptors are one too many.
+    // A connection and two descriptors are one descriptor too many.
     let refused = script.hello(Opening::New { ttl_ms: 1000, life }).unwrap_err();
     assert!(refused.text.contains("LimitNOFILE"), "{refused}");
     drop(script);

@@ -1,4 +1,4 @@
-//! Certificates that our authority makes and a file names, and all that can be wrong with them.
+//! Certificates that our authority makes and a configuration names, and their mistakes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ use doorway_daemon::tls::{Certificates, ending};
 use doorway_protocol::{Name, Scope};
 use time::{Duration, OffsetDateTime};
 
-/// An empty directory for one test, gone after it.
+/// An empty directory for one test, removed after it.
 struct Place(PathBuf);
 
 impl Place {
@@ -238,7 +238,7 @@ fn a_bad_new_certificate_is_refused_and_the_old_one_stays() {
     assert!(!std::sync::Arc::ptr_eq(&before, &shown.server()));
 }
 
-/// The files are looked at every few seconds, and the clock of the test jumps over them.
+/// The files are checked every few seconds; the clock of the test jumps ahead.
 #[tokio::test(start_paused = true)]
 async fn new_certificates_are_taken_when_they_come_and_when_a_signal_says_so() {
     use tokio::signal::unix::{SignalKind, signal};
@@ -270,7 +270,7 @@ async fn new_certificates_are_taken_when_they_come_and_when_a_signal_says_so() {
     assert!(tell.try_recv().is_err(), "what cannot be used is not taken");
     authority.node(&Leaf { renew: true, ..place.leaf("a", &[]) }).unwrap();
     tell.recv().await.unwrap();
-    // Nothing has changed, and all the same they are read again.
+    // The files have not changed, but the signal makes the node read them again.
     tokio::time::resume(); // A signal takes real time.
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP).unwrap();
     let late = std::time::Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! The file of a service: what it says, and all that can be wrong with it at once.
+//! The configuration file: what each key does, and that all mistakes are reported at once.
 
 mod certificates;
 mod members;
@@ -6,12 +6,14 @@ mod members;
 use std::path::Path;
 use std::time::Duration;
 
+use doorway_client::Endpoint;
 use doorway_daemon::principal::Right;
-use doorway_daemon::settings::{Overrides, Proof, Settings, Socket, local};
+use doorway_daemon::settings::{Overrides, Proof, Settings, Socket, example, local, page};
+use doorway_node::Config;
 use doorway_protocol::{Name, Scope};
 use proptest::prelude::*;
 
-/// What a text means that stands in a file of this directory.
+/// Parse the text of a configuration in the directory /nowhere.
 fn parse(text: &str) -> Result<Settings, String> {
     let file = Path::new("/nowhere/doorway.toml");
     Settings::parse(text, file, &Overrides::default()).map_err(|mistakes| mistakes.to_string())
@@ -29,10 +31,54 @@ fn an_empty_file_is_the_node_of_a_machine() {
 }
 
 #[test]
-fn the_example_is_good() {
-    let example = include_str!("../../../../packaging/doorway.toml");
-    let settings = parse(example).unwrap();
+fn the_defaults_of_the_table_are_those_of_a_node() {
+    let (settings, node) = (parse("").unwrap().node, Config::default());
+    assert_eq!((settings.group, settings.algorithm), (node.group, node.algorithm));
+    assert_eq!((settings.heartbeat, settings.silence), (node.heartbeat, node.silence));
+    assert_eq!((settings.outstanding, settings.keep_idle), (node.outstanding, node.keep_idle));
+    assert_eq!((settings.handovers, settings.members), (node.handovers, node.members));
+}
+
+#[test]
+fn the_commented_configuration_is_made_from_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/doorway.toml");
+    if std::env::var_os("GOLDEN").is_some() {
+        std::fs::write(&path, example()).unwrap();
+    }
+    let file = std::fs::read_to_string(path).unwrap();
+    assert_eq!(file, example(), "GOLDEN=1 writes packaging/doorway.toml anew");
+    let settings = parse(&file).unwrap();
     assert_eq!(settings.node.data.as_deref(), Some(Path::new("/var/lib/doorway")));
+}
+
+/// Only the files that it names are missing, and a client has two tokens.
+#[test]
+fn every_key_of_the_commented_configuration_can_be_set() {
+    let file = example();
+    let uncommented: Vec<&str> = file
+        .lines()
+        .map(|line| {
+            let key = line.strip_prefix('#').filter(|rest| rest.starts_with(|c| c != ' '));
+            key.unwrap_or(line)
+        })
+        .collect();
+    let said = parse(&uncommented.join("\n")).unwrap_err();
+    for line in said.lines().skip(1) {
+        let expected = ["cannot read /nowhere/", "a client has one token"];
+        assert!(expected.iter().any(|part| line.contains(part)), "{line}");
+    }
+    assert_eq!(said.lines().count(), 1 + 5, "{said}");
+}
+
+#[test]
+fn the_page_about_settings_describes_every_key_of_the_commented_configuration() {
+    let (file, page) = (example(), page());
+    let keys = file.lines().filter_map(|line| line.trim_start_matches('#').split_once(" = "));
+    let keys: Vec<&str> = keys.map(|(key, _)| key).collect();
+    assert!(keys.len() >= 35, "{keys:?}");
+    for key in keys {
+        assert!(page.contains(&format!("| `{key}` |")), "{key}");
+    }
 }
 
 #[test]
@@ -88,6 +134,25 @@ fn everything_that_a_file_says_is_done() {
     assert_eq!(limits.ttl, Duration::from_mins(2));
 }
 
+/// Clients read the socket out of the file without a parser of TOML.
+#[test]
+fn clients_find_the_socket_that_the_file_names() {
+    for text in [
+        "",
+        "group = \"a\"",
+        "socket = \"/run/x/socket\"",
+        "  socket='@name' # A comment.",
+        "#socket = \"/commented\"\nsocket_mode = \"0600\"",
+        "socket = \"beside\"\nsocket_mode = \"0600\"\n[limits]\nsessions = 5",
+        "[links]\nheartbeat = 1\n",
+    ] {
+        let file = Path::new("/nowhere/doorway.toml");
+        let read = Settings::parse(text, file, &Overrides::default()).unwrap().socket.unwrap();
+        let found = Endpoint::configured(text, Path::new("/nowhere"));
+        assert_eq!(found.to_string(), read.to_string(), "{text}");
+    }
+}
+
 #[test]
 fn the_command_line_wins() {
     let overrides = Overrides {
@@ -118,17 +183,17 @@ fn all_mistakes_come_at_once_with_their_lines() {
 fn what_is_no_toml_is_said_with_its_line() {
     let said =
         parse("group = \"shop\"\nnode = \nsocket = \"@x\"\ngroup = \"twice\"\n").unwrap_err();
-    assert!(said.contains("/nowhere/doorway.toml:2: this is no TOML"), "{said}");
-    assert!(said.contains("/nowhere/doorway.toml:4: this is no TOML"), "{said}");
+    assert!(said.contains("/nowhere/doorway.toml:2: this is not TOML"), "{said}");
+    assert!(said.contains("/nowhere/doorway.toml:4: this is not TOML"), "{said}");
 }
 
-/// Relative to the file it may be longer than the system can name.
+/// With the directory of the file, a relative path may be too long.
 #[test]
 fn a_socket_whose_whole_path_is_too_long_is_refused() {
     let name = "s".repeat(107 - "/nowhere/".len());
     assert!(parse(&format!("socket = \"{name}\"")).is_ok());
     let said = parse(&format!("\nsocket = \"{name}s\"")).unwrap_err();
-    assert!(said.contains(":2: no socket can be"), "{said}");
+    assert!(said.contains("cannot be a socket"), "{said}");
     assert!(said.contains("it has 108 bytes, of which 107 are allowed"), "{said}");
 }
 
@@ -180,7 +245,7 @@ fn the_node_of_a_user_needs_nothing() {
     assert!(Settings::local(&overrides).unwrap_err().to_string().contains("--socket"));
 }
 
-/// Something like a line of such a file.
+/// A random line, similar to one of a configuration.
 fn line() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "group",

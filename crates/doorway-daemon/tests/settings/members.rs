@@ -19,7 +19,7 @@ fn furnish(directory: &Path) {
     }
 }
 
-/// The file of one of two members, at these ports.
+/// Write the configuration of one of two members, at these ports.
 fn write(directory: &Path, me: &str, ports: [u16; 2]) -> std::path::PathBuf {
     let [a, b] = ports;
     let text = format!(
@@ -38,7 +38,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
-/// What the doctor at `a` says of `b`.
+/// The doctor's finding about `b`, at `a`.
 fn of_b(file: &Path) -> Finding {
     let findings = doctor::examine(Some(file), &Overrides::default());
     let found = findings
@@ -66,7 +66,7 @@ async fn a_member_that_answers_and_one_that_is_another() {
     assert_eq!(found.verdict, Verdict::Ok, "{found:?}");
     assert!(found.what.contains("b answers at 127.0.0.1"), "{found:?}");
     node.stop().await;
-    // At the same place, with a certificate of the same name that another authority made.
+    // At the same address, with a certificate of the same name from another authority.
     let stranger = write(&theirs, "b", ports);
     let node = Settings::load(&stranger, &Overrides::default()).unwrap().node;
     let node = Node::start(node).await.unwrap();
@@ -75,11 +75,11 @@ async fn a_member_that_answers_and_one_that_is_another() {
     assert_eq!(found.verdict, Verdict::Wrong, "{found:?}");
     assert!(found.what.contains("shows a certificate for b.shop.doorway"), "{found:?}");
     node.stop().await;
-    // Someone who hangs up at once.
+    // A listener that closes the connection at once.
     let listener = TcpListener::bind(("127.0.0.1", ports[1])).unwrap();
     let closing = std::thread::spawn(move || drop(listener.accept()));
     let found = tokio::task::spawn_blocking(move || of_b(&file)).await.unwrap();
-    assert!(found.what.contains("is no node"), "{found:?}");
+    assert!(found.what.contains("is not a node"), "{found:?}");
     closing.join().unwrap();
     fs::remove_dir_all(&root).unwrap();
 }

@@ -1,4 +1,4 @@
-//! What the clients wrote down, and what must be true of it.
+//! The log of the clients, and what must be true of it.
 
 #![expect(clippy::unwrap_used, reason = "a history that cannot be read proves nothing")]
 
@@ -7,14 +7,14 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// What all clients wrote down.
+/// The log of all clients.
 #[derive(Default)]
 pub(crate) struct History {
-    /// By fence: who, since when at the latest, and when it was last sure of the lock.
+    /// By fence: the client, the latest time of its grant, and when it was last sure of the lock.
     visits: BTreeMap<u64, Visit>,
-    /// What was written, as far as its writer lived to tell.
+    /// What was written, as far as the writer survived to log it.
     written: Vec<u64>,
-    /// What is in the file.
+    /// The content of the file.
     last: u64,
     /// How often a client found the lock lost, and how often the resource refused a fence.
     lost: usize,
@@ -24,7 +24,7 @@ pub(crate) struct History {
 struct Visit {
     client: String,
     from: u64,
-    /// Nothing if it was never sure: it may have been paused before it could ask.
+    /// `None` if it was never sure: it may have been paused before it could check.
     until: u64,
 }
 
@@ -62,8 +62,8 @@ impl History {
         }
     }
 
-    /// Nobody enters while another one is still sure of the lock, and fences grow from each to the
-    /// next.
+    /// Assert that no client enters while another one is still sure of the lock, and that fences
+    /// grow.
     pub(crate) fn assert_exclusive(&self) {
         let mut last: Option<(&u64, &Visit)> = None;
         for (fence, visit) in &self.visits {
@@ -89,17 +89,17 @@ impl History {
         let distinct: BTreeSet<u64> = self.written.iter().copied().collect();
         let twice = self.written.len() - distinct.len();
         let highest = distinct.last().copied().unwrap_or_default();
-        // Where many were lost at once, values come again as often.
+        // If many updates were lost at once, values repeat that often.
         twice as u64 + highest.saturating_sub(self.last)
     }
 
-    /// How many updates there were of which their writer lived to tell.
+    /// The number of updates that their writer survived to log.
     pub(crate) fn updates(&self) -> usize {
         self.written.len()
     }
 }
 
-/// What is in the file.
+/// The content of the file.
 pub(crate) fn value(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.parse().ok()
 }

@@ -1,10 +1,9 @@
 //! Clients of three nodes read, pause and write a shared file under a lock, while clients, links
 //! and nodes are killed and paused.
 //!
-//! What is asserted of every run: of two clients that both are sure of the lock, by their own
-//! clocks, there never are two at a time, and fences grow from one to the next. And where the
-//! resource compares fences no update is lost. Where it does not, the lost ones are counted and
-//! told: no lock can undo what a paused holder does later.
+//! Every run asserts that never two clients are sure of the lock at the same time, by their own
+//! clocks, and that fences grow. If the resource checks fences, no update is lost. If it does not,
+//! lost updates are counted and printed: no lock can undo what a paused holder does later.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -20,13 +19,13 @@ use common::group::Group;
 use history::History;
 use nemesis::Nemesis;
 
-/// How long a session lives unheard: short, so that much happens in little time.
+/// The time to live of sessions: short, so that much happens in little time.
 pub(crate) const TTL: Duration = Duration::from_millis(500);
 
-/// How long everything is in trouble.
+/// How long faults are injected.
 const TROUBLE: Duration = Duration::from_secs(20);
 
-/// Nobody asks here.
+/// Not used by these tests.
 fn live_bytes() -> u64 {
     0
 }

@@ -1,4 +1,4 @@
-//! Whoever kills and pauses clients, links and nodes.
+//! The nemesis, which kills and pauses clients, links and nodes.
 
 #![expect(clippy::unwrap_used, reason = "where no process can be started nothing can be tested")]
 
@@ -16,10 +16,10 @@ use crate::common::until;
 use crate::history::value;
 use crate::{TTL, worker};
 
-/// So many clients has every node; the last of them comes over TCP.
+/// How many clients every node has; the last of them uses TCP.
 const CLIENTS: usize = 2;
 
-/// What is to be undone, and when.
+/// A fault to be undone, and when.
 struct Due {
     at: Instant,
     what: Undo,
@@ -33,7 +33,7 @@ enum Undo {
     OpenLink(usize),
 }
 
-/// How often each thing was done.
+/// How often each fault was injected.
 #[derive(Default)]
 struct Tally {
     killed: usize,
@@ -44,7 +44,7 @@ struct Tally {
     held_up: usize,
 }
 
-/// Whoever makes trouble.
+/// Injects faults.
 pub(crate) struct Nemesis<'a> {
     group: &'a mut Group,
     clients: Vec<Option<Child>>,
@@ -83,7 +83,7 @@ impl<'a> Nemesis<'a> {
         self.clients[client] = Some(child);
     }
 
-    /// Wait until so many more updates have been made.
+    /// Wait until this many more updates have been made.
     fn await_progress(&self, updates: u64) {
         let file = self.shared.join("value");
         let wanted = value(&file).unwrap_or_default() + updates;
@@ -97,7 +97,7 @@ impl<'a> Nemesis<'a> {
         (self.random >> 20) as usize % sides
     }
 
-    /// Make trouble for so long.
+    /// Inject faults for this time.
     pub(crate) fn rage(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -152,7 +152,7 @@ impl<'a> Nemesis<'a> {
         }
     }
 
-    /// A client: the one that is inside, if there is one soon: there trouble spoils the most.
+    /// Pick a client: the holder if there is one soon, because a fault does most harm there.
     fn victim(&mut self) -> usize {
         for _ in 0..100 {
             let inside = fs::read_to_string(self.shared.join("inside")).ok();
@@ -164,7 +164,7 @@ impl<'a> Nemesis<'a> {
         self.roll(self.clients.len())
     }
 
-    /// One node at a time: while one is away nobody gets far.
+    /// Fault one node at a time: while one is away there is little progress.
     fn node_suffers(&self) -> bool {
         self.is_due(|undo| matches!(undo, Undo::WakeNode(_) | Undo::StartNode(_)))
     }
@@ -197,7 +197,7 @@ impl<'a> Nemesis<'a> {
         }
     }
 
-    /// Undo everything, and see that all goes on.
+    /// Undo all faults, and check that all clients make progress.
     pub(crate) fn make_peace(&mut self) {
         while let Some(last) = self.due.iter().map(|due| due.at).max() {
             self.undo(last);

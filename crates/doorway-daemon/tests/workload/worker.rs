@@ -16,16 +16,16 @@ use doorway_client::{Endpoint, Error, FileGate, GateError, Moment, Options, Pass
 use crate::TTL;
 use crate::common::daemon::{Daemon, again, over_tcp, tcp};
 
-/// What such a process is to do.
+/// The variable that says what such a process does.
 const WORKER: &str = "DOORWAY_TEST_WORKER";
 
-/// Between what is asked for, for no path or name contains it.
+/// The separator of values in the variable; no path or name contains it.
 const BETWEEN: char = '|';
 
 /// The lock that protects the file.
 const LOCK: &str = "orders/42";
 
-/// A number as it stands in the file: always as long, so that writing it replaces the other.
+/// A number as it stands in the file, always of the same length, so that a write replaces it whole.
 pub(crate) fn shown(value: u64) -> String {
     format!("{value:020}")
 }
@@ -57,7 +57,7 @@ fn a_worker() {
         random: number.parse::<u64>().unwrap() << 32 | u64::from(std::process::id()),
     };
     worker.options = worker.options.ttl(TTL).label("worker").patience(Duration::from_secs(5));
-    // Whoever started this closes its end when it wants it to end.
+    // The process that started this one closes its end of the pipe to stop it.
     std::thread::spawn(|| {
         std::io::stdin().lines().for_each(drop);
         std::process::exit(0);
@@ -93,10 +93,10 @@ struct Worker {
     endpoint: Endpoint,
     options: Options,
     value: File,
-    /// What the resource compares fences with, if it does.
+    /// The highest fence that the resource has seen, if it checks fences.
     gate: Option<FileGate>,
     log: File,
-    /// Whoever makes trouble finds here who is inside.
+    /// Here the nemesis finds the holder.
     inside: File,
     number: String,
     random: u64,
@@ -105,7 +105,7 @@ struct Worker {
 impl Worker {
     fn run(&mut self) {
         loop {
-            // Whatever a node in trouble says, one tries again.
+            // Whatever error a faulted node returns, the client tries again.
             if let Ok(client) = Client::connect(&self.endpoint, &self.options) {
                 while self.turn(&client).is_ok() {}
             }
@@ -127,8 +127,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Read, pause and write: what was written, unless the lock was found lost or the resource
-    /// refused.
+    /// Read, pause and write. Returns what was written, unless the lock was lost or the resource
+    /// refused the fence.
     fn increase(&mut self, grant: &Grant) -> Option<u64> {
         let value = {
             let _passage = self.pass(grant)?;
@@ -140,14 +140,14 @@ impl Worker {
         if !self.is_ours(grant) {
             return None;
         }
-        // On its way to the resource, a write may take its time.
+        // A write may be delayed on its way to the resource.
         self.pause(4);
         let _passage = self.pass(grant)?;
         self.value.write_all_at(shown(value).as_bytes(), 0).unwrap();
         Some(value)
     }
 
-    /// Is the lock still ours? Then it was at the moment before.
+    /// Whether the client still holds the lock. If so, it held it at the moment before.
     fn is_ours(&mut self, grant: &Grant) -> bool {
         let before = Moment::now().0;
         if grant.is_lost() {
@@ -172,7 +172,7 @@ impl Worker {
         }
     }
 
-    /// Wait for up to so many milliseconds.
+    /// Wait for a random time up to this many milliseconds.
     fn pause(&mut self, most: u64) {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -180,7 +180,7 @@ impl Worker {
         sleep(Duration::from_micros(self.random % (most * 1000)));
     }
 
-    /// One line, whole or not at all.
+    /// Append one line atomically.
     fn note(&mut self, line: &str) {
         self.log.write_all(format!("{line}\n").as_bytes()).unwrap();
     }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use doorway_daemon::ca::{
-    self, AUTHORITY_DAYS, Authority, CaError, LEAF_DAYS, Leaf, MOST_DAYS, Made, Shown,
+    self, AUTHORITY_DAYS, Authority, CaError, CertificateFiles, CertificateSummary, LEAF_DAYS,
+    Leaf, MOST_DAYS,
 };
 use doorway_daemon::certificate::SOON_DAYS;
 
@@ -116,7 +117,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             if *json {
                 return print_json(out, &made);
             }
-            let Made { certificate, key, until, .. } = &made;
+            let CertificateFiles { certificate, key, until, .. } = &made;
             writeln!(out, "wrote {} and {}, until {until}", certificate.display(), key.display())?;
             writeln!(out, "keep {} safe and copied elsewhere: who has it can", key.display())?;
             writeln!(out, "make certificates of this group, and without it nobody can")?;
@@ -148,14 +149,14 @@ impl Common {
 
 fn print(
     out: &mut dyn Write,
-    made: &Made,
+    made: &CertificateFiles,
     authority: &Authority,
     json: bool,
 ) -> anyhow::Result<()> {
     if json {
         return print_json(out, made);
     }
-    let Made { certificate, key, names, until, toml } = made;
+    let CertificateFiles { certificate, key, names, until, toml } = made;
     let (certificate, key, names) = (certificate.display(), key.display(), names.join(", "));
     writeln!(out, "wrote {certificate} and {key}")?;
     writeln!(out, "for {names}, until {until}")?;
@@ -168,10 +169,10 @@ fn print(
     Ok(())
 }
 
-fn list(out: &mut dyn Write, shown: &[Shown]) -> anyhow::Result<()> {
+fn list(out: &mut dyn Write, shown: &[CertificateSummary]) -> anyhow::Result<()> {
     let heading = ["FILE", "KIND", "UNTIL", "DAYS", "FOR"];
     let mut table = Table::new(heading.map(str::to_owned));
-    for Shown { file, kind, names, until, days_left } in shown {
+    for CertificateSummary { file, kind, names, until, days_left } in shown {
         let days = match days_left {
             ..0 => "ended".to_owned(),
             left if *left < SOON_DAYS => format!("{left} (soon)"),

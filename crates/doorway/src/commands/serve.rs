@@ -110,8 +110,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let runtime = builder.enable_all().build().context("cannot start a runtime")?;
     match runtime.block_on(serve(settings)) {
-        // Two were started at once, and the other one serves.
-        Err(ServeError::Served(_)) if args.local => Ok(()),
+        // Several commands may start the node of a user at the same moment: one of them serves,
+        // which is what all of them want.
+        Err(served @ ServeError::Served(_)) if args.local => {
+            let _ = writeln!(std::io::stderr(), "doorway: {served}");
+            Ok(())
+        }
         ended => Ok(ended?),
     }
 }

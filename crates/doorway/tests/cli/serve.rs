@@ -74,7 +74,7 @@ fn certificates_are_made_shown_and_never_overwritten() {
     );
     let shown = json(&format!("ca show {ca}"));
     assert_eq!(shown.as_array().map(Vec::len), Some(3));
-    assert!(refusal(&format!("ca node A --dir {ca}")).contains("no node can be called `A`"));
+    assert!(refusal(&format!("ca node A --dir {ca}")).contains("`A` cannot be the name of a node"));
     assert!(refusal(&format!("ca node b --days 0 --dir {ca}")).contains("--days"));
     assert!(refusal("ca node b --dir no/such").contains("`doorway ca init` makes one"));
     assert!(failing("ca show no/such.crt", 1).1.contains("cannot read"));
@@ -86,7 +86,7 @@ fn the_doctor_says_what_to_do() {
     let path = file("doctor.toml", &format!("data = \"{data}\"\nsocket = \"@doorway-none\"\n"));
     let said = answer(&format!("doctor --config {path}"));
     assert!(said.contains("warning  node           no node runs at @doorway-none\n"), "{said}");
-    assert!(said.contains("-> start one with `doorway serve`"), "{said}");
+    assert!(said.contains("-> start it with `systemctl start doorway`"), "{said}");
     let path = file("doctor-bad.toml", "data = \"doctor-bad.toml/data\"\n");
     let (said, reason) = failing(&format!("doctor --config {path}"), 1);
     assert!(said.contains("wrong    permissions"), "{said}");
@@ -94,4 +94,34 @@ fn the_doctor_says_what_to_do() {
     let path = file("doctor-worse.toml", "x = 1\n");
     let (said, _) = failing(&format!("doctor --config {path} --json"), 1);
     assert_eq!(parsed(&said)[0]["verdict"], "wrong");
+}
+
+/// Kills a process when a test ends.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+#[test]
+fn a_second_local_node_says_that_one_runs() {
+    let (data, socket) =
+        (directory("twice-data"), format!("@doorway-twice-{}", std::process::id()));
+    let mut first = std::process::Command::new(env!("CARGO_BIN_EXE_doorway"));
+    first.args(["serve", "--local", "--socket", &socket, "--data", &data]);
+    let _first = Killed(first.spawn().unwrap());
+    let serving = || output(&format!("status --socket {socket}")).status.success();
+    let begin = std::time::Instant::now();
+    while !serving() {
+        assert!(begin.elapsed().as_secs() < 60, "the first node does not serve");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let again = output(&format!("serve --local --socket {socket} --data {data}"));
+    assert_eq!(again.status.code(), Some(0), "{again:?}");
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(said.contains(&format!("another node serves at {socket} already")), "{said}");
+    let (_, said) = failing(&format!("serve --local --socket {socket} --data /proc/no/such"), 1);
+    assert!(said.contains("/proc/no/such") && said.contains("cannot be used"), "{said}");
 }

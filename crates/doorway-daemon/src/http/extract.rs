@@ -1,4 +1,4 @@
-//! What stands in a request: a body of JSON, the name of a lock, a query.
+//! Reads the parts of a request: a JSON body, the name of a lock, a query.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::problem::Problem;
 /// How many bytes a body may have.
 pub(crate) const MOST: usize = 1 << 16;
 
-/// How long a client may take for a body.
+/// How long a client may take to send a body.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A body of JSON.
@@ -26,7 +26,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        // A page of another site can make a browser send anything but this.
+        // A page of another site can make a browser send any request but one with this content
+        // type.
         if !is_json(request.headers()) {
             let text = "the body has to be JSON, with `content-type: application/json`";
             return Err(Problem::invalid(text).with(StatusCode::UNSUPPORTED_MEDIA_TYPE));
@@ -54,7 +55,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
 }
 
-/// The lock that the path names. There a `/` of its name is written `%2F`.
+/// The lock that the path names. A `/` in its name is written `%2F` there.
 pub(crate) struct Lock(pub(crate) Name);
 
 impl<S: Send + Sync> FromRequestParts<S> for Lock {
@@ -69,10 +70,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Lock {
     }
 }
 
-/// What stands after the `?`.
-pub(crate) struct Asked<T>(pub(crate) T);
+/// The query, which stands after the `?`.
+pub(crate) struct UrlQuery<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for UrlQuery<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

@@ -1,22 +1,22 @@
-//! The words of the HTTP door that are not the protocol's.
+//! The bodies, parameters and events of the HTTP API that `doorway-protocol` does not define.
 
 use doorway_protocol::Fence;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// How long a lease lives if nothing is said, in milliseconds.
+/// The default time to live of a lease, in milliseconds.
 const TTL_MS: u32 = 10_000;
 
-/// How long a request may be kept waiting, in milliseconds.
+/// The longest time that a request may wait for a lock, in milliseconds.
 pub(crate) const LONGEST_MS: u32 = 600_000;
 
-/// The lock.
+/// The lock that a path names.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 #[expect(dead_code, reason = "it only describes the path, which is taken apart elsewhere")]
-pub(crate) struct Which {
-    /// Its name: 1 to 200 bytes of UTF-8, percent-encoded.
+pub(crate) struct LockPath {
+    /// The name of the lock: 1 to 200 bytes of UTF-8, percent-encoded.
     #[param(
         min_length = 1,
         max_length = 200,
@@ -25,38 +25,37 @@ pub(crate) struct Which {
     name: String,
 }
 
-/// What is asked for.
+/// A request for a lock.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Acquire {
-    /// A text that the client makes up for this request and sends again when it has to ask again:
-    /// then it gets the same grant, or keeps its place. Without one, asking again is another
-    /// request.
+pub(crate) struct AcquireRequest {
+    /// An idempotency key that the client chooses for this request. A client that repeats a request
+    /// with the same `request_id` gets the same grant, or keeps its place in the queue. Without
+    /// one, each request is a new one.
     #[schema(min_length = 1, max_length = 200)]
     pub(crate) request_id: Option<String>,
-    /// How long the lease lives without being renewed, in milliseconds. The node may shorten it,
-    /// and makes it half a second at least.
+    /// The time to live of the lease, in milliseconds: it ends unless it is renewed within this
+    /// time. The node may shorten it, and raises it to 500 if it is less.
     #[schema(minimum = 0, maximum = 4_294_967_295_u64)]
     #[serde(deserialize_with = "whole")]
     pub(crate) ttl_ms: u32,
-    /// How long this request may take to be answered, in milliseconds. With 0 nobody is
-    /// waited for. Who gave a `request_id` and was not answered in time keeps its place for
-    /// `ttl_ms`.
+    /// How long to wait for the lock, in milliseconds. With 0 the request does not wait. A request
+    /// with a `request_id` that was not granted in time keeps its place in the queue for `ttl_ms`.
     #[schema(minimum = 0, maximum = 600_000)]
     #[serde(deserialize_with = "whole")]
     pub(crate) wait_ms: u32,
-    /// Together with others who share it?
+    /// True to hold the lock in shared mode, together with other holders in shared mode.
     pub(crate) shared: bool,
-    /// Of how many permits one is wanted. The node refuses another number than it has, and together
-    /// with `shared`.
+    /// The number of holders that the lock allows at once (a counting semaphore). All requests for
+    /// a lock must give the same number. It cannot be combined with `shared`.
     #[schema(minimum = 1, maximum = 64)]
     #[serde(deserialize_with = "whole_or_none")]
     pub(crate) permits: Option<u32>,
-    /// What the client does, for people who ask who holds the lock; 200 bytes of it are kept.
+    /// What the client does, shown to people who ask who holds the lock. The node keeps 200 bytes.
     pub(crate) label: String,
 }
 
-impl Default for Acquire {
+impl Default for AcquireRequest {
     fn default() -> Self {
         Self {
             request_id: None,
@@ -69,131 +68,133 @@ impl Default for Acquire {
     }
 }
 
-/// A grant.
+/// A grant, held by a lease.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Lease {
-    /// The lock.
+    /// The name of the lock.
     pub(crate) lock: String,
-    /// The fence of the grant, as a text of digits: it is a number of up to 63 bits, of which many
-    /// readers of JSON keep only 53.
+    /// The fence of the grant: a number of up to 63 bits. It is a string of digits because many
+    /// JSON readers keep only 53 bits of a number.
     #[schema(value_type = String, pattern = "^[0-9]{1,19}$")]
     pub(crate) fence: Fence,
-    /// The view in which the grant was made.
+    /// The number of the view in which the grant was made.
     pub(crate) view: u64,
-    /// The session that holds it at this node.
+    /// The number of the session that holds the grant at this node.
     pub(crate) session: u64,
-    /// How long the lease lives without being renewed, in milliseconds.
+    /// The time to live of the lease, in milliseconds.
     pub(crate) ttl_ms: u64,
-    /// In how many milliseconds it ends, counted from when the node wrote this.
+    /// The time until the lease ends, in milliseconds from when the node wrote this response.
     pub(crate) expires_in_ms: u64,
 }
 
-/// Which grant to keep, and for how long.
+/// A request to renew the lease of a grant.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Renew {
+pub(crate) struct RenewRequest {
     /// The fence of the grant.
     #[schema(value_type = String, pattern = "^[1-9][0-9]{0,17}$")]
     pub(crate) fence: Fence,
-    /// Another time for the lease to live; without it stays as it was.
+    /// A new time to live for the lease, in milliseconds. Without it the time to live stays the
+    /// same.
     #[serde(default, deserialize_with = "whole_or_none")]
     #[schema(minimum = 0, maximum = 4_294_967_295_u64)]
     pub(crate) ttl_ms: Option<u32>,
 }
 
-/// Which grant is meant.
+/// A grant, named by its fence.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Named {
+pub(crate) struct FenceRequest {
     /// The fence of the grant.
     #[schema(value_type = String, pattern = "^[1-9][0-9]{0,17}$")]
     pub(crate) fence: Fence,
 }
 
-/// Which request is meant.
+/// A request, named by its `request_id`.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Withdraw {
-    /// What the client made up for it.
+pub(crate) struct WithdrawRequest {
+    /// The `request_id` that the client chose for the request.
     #[schema(min_length = 1, max_length = 200)]
     pub(crate) request_id: String,
 }
 
-/// Nothing with that fence is held any more.
+/// The grant with that fence is not held any more.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Released {
-    /// Was it held until now?
+pub(crate) struct ReleaseResponse {
+    /// True if the lock was still held with this fence.
     pub(crate) released: bool,
 }
 
-/// Nothing is waited for or held by that request any more.
+/// The request does not wait and holds nothing any more.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Withdrawn {
-    /// Did it wait, or hold the lock, until now?
+pub(crate) struct WithdrawResponse {
+    /// True if the request was still waiting or held the lock.
     pub(crate) withdrawn: bool,
 }
 
-/// The lock was taken from whoever held it with that fence.
+/// The lock was taken from the client that held it with that fence.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Broken {
-    /// Yes.
+pub(crate) struct BreakResponse {
+    /// Always true.
     pub(crate) broken: bool,
 }
 
 /// The node serves.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// Yes.
+    /// Always true; a node that does not serve answers with 503.
     pub(crate) serving: bool,
-    /// The view that runs.
-    pub(crate) view: u64,
+    /// The number of the current view. Absent for a client without token and certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) view: Option<u64>,
 }
 
-/// Which locks to list.
+/// Selects the locks of a list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Listed {
-    /// How their names begin.
+pub(crate) struct ListQuery {
+    /// Only locks whose names begin with this.
     pub(crate) prefix: String,
-    /// The last name of the page before.
+    /// Only locks after this name: the last name of the previous page.
     #[param(max_length = 200, pattern = r"^[^\u0000-\u001F\u007F-\u009F]*$")]
     pub(crate) after: String,
 }
 
-/// Which events to hear of.
+/// Selects the events of a stream.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Heard {
-    /// The lock, or with a `*` at the end how names begin; all if it is missing.
+pub(crate) struct EventsQuery {
+    /// The name of a lock, or a prefix followed by `*`. Without it, events of all locks are sent.
     pub(crate) lock: Option<String>,
 }
 
-/// Something happened to a grant of this node.
+/// An event about a grant of this node.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct News {
-    /// The lock.
+pub(crate) struct GrantEvent {
+    /// The name of the lock.
     pub(crate) lock: String,
-    /// The fence of the grant, as a text of digits.
+    /// The fence of the grant, as a string of digits.
     #[schema(value_type = String, pattern = "^[0-9]{1,19}$")]
     pub(crate) fence: Fence,
-    /// The session that has or had it.
+    /// The number of the session that holds or held the grant.
     pub(crate) session: u64,
-    /// What the client says of itself.
+    /// How the client describes itself.
     pub(crate) client: String,
-    /// When, in milliseconds since 1970.
+    /// When it happened, in milliseconds since 1970-01-01 UTC.
     pub(crate) at_ms: u64,
 }
 
-/// So many events came faster than they were read.
+/// Some events were dropped because the client read too slowly.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Missed {
-    /// How many.
+pub(crate) struct MissedEvents {
+    /// The number of dropped events.
     pub(crate) missed: u64,
 }
 
-/// A whole number, also one that is written as `1.0`, as some languages do.
+/// Reads a whole number, also one that is written as `1.0`, as some languages do.
 fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let number = serde_json::Number::deserialize(deserializer)?;
     checked(&number).map_err(D::Error::custom)
@@ -209,5 +210,5 @@ fn checked(number: &serde_json::Number) -> Result<u32, String> {
     if float.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&float) {
         return Ok(float as u32);
     }
-    Err(format!("{number} is no whole number from 0 to {}", u32::MAX))
+    Err(format!("{number} is not a whole number from 0 to {}", u32::MAX))
 }
