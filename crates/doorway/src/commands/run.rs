@@ -1,6 +1,7 @@
 //! `doorway run NAME -- COMMAND`: run a command under a lock.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::time::Duration;
 
 use doorway_client::{Endpoint, Event, Life, Moment, Setup};
@@ -107,7 +108,7 @@ pub(crate) struct Args {
 }
 
 /// Run it.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     let words = Words::new(&args.words, args.command.as_deref());
     let words = words.map_err(|reason| Exit::new(exit::USAGE, reason))?;
     let longest = Ending::longest_grace(args.ttl);
