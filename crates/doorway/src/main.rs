@@ -13,6 +13,7 @@ use clap::error::ErrorKind;
 use cli::{Call, ExitCodes};
 use failure::Usage;
 use service::exit::{self, Exit};
+use stdout::Stdout;
 
 mod check_args;
 mod checking;
@@ -29,11 +30,12 @@ mod progress;
 mod replay;
 mod run_args;
 mod service;
+mod stdout;
 mod story;
 mod table;
 
 fn main() -> ExitCode {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(Stdout::new());
     let done = match Call::read() {
         Ok(call) => call.run(&mut out),
         Err(error) => answer(&error, &mut out),

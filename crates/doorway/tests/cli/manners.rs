@@ -56,6 +56,18 @@ fn manual_pages_are_printed_or_written() {
 }
 
 #[test]
+fn a_closed_standard_output_is_an_error() {
+    for words in ["list", "list --json", "--help"] {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("exec \"$0\" {words} >&-"), env!("CARGO_BIN_EXE_doorway")]);
+        let done = shell.output().expect("the command runs");
+        assert_eq!(done.status.code(), Some(1), "{words}: {done:?}");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(said, "doorway: cannot print the result: standard output is closed\n");
+    }
+}
+
+#[test]
 fn a_reader_that_closes_the_pipe_is_not_an_error() {
     for line in ["quorums grid -n 2000", "quorums grid -n 2000 --json"] {
         let mut command = doorway(line);
