@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 
 use super::exit::Exit;
 use super::link::Link;
+use super::say::say;
 use super::signals::{self, Effect, effect};
 use super::terminal::Terminal;
 use super::turn::Turns;
@@ -58,16 +59,32 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the node may take to say who has a lock that was not free.
 const ANSWER: Duration = Duration::from_millis(200);
 
+/// How long a wait may take before it is worth a warning that it may never end.
+const NESTED: Duration = Duration::from_secs(1);
+
 struct Waiting<'a> {
     wanted: &'a Wanted<'a>,
     link: &'a mut Link,
     turns: &'a mut Turns,
     line: WaitLine,
     begin: Moment,
+    /// When to warn that an enclosing `doorway run` holds a lock that this one waits for.
+    warn_at: Moment,
     granted: Granted,
     /// The request that is not answered yet, and the question of who holds its lock.
     request: u64,
     question: Option<u64>,
+}
+
+/// The locks of the `doorway run` that started this process, one in a line.
+fn outer_locks() -> String {
+    std::env::var("DOORWAY_LOCK").unwrap_or_default()
+}
+
+/// True if an enclosing `doorway run` has taken one of these locks.
+fn is_nested(wanted: &Wanted<'_>) -> bool {
+    let outer = outer_locks();
+    outer.lines().any(|outer| wanted.locks.iter().any(|lock| lock.as_str() == outer))
 }
 
 /// Connect, and wait until all of the locks are ours.
@@ -83,6 +100,7 @@ pub(crate) fn acquire(
         turns,
         line: WaitLine::new(begin),
         begin,
+        warn_at: if is_nested(wanted) { begin.after(NESTED) } else { Moment::NEVER },
         granted: Granted::default(),
         request: 0,
         question: None,
@@ -102,9 +120,10 @@ pub(crate) fn acquire(
 impl Waiting<'_> {
     fn all(&mut self) -> Result<(), Exit> {
         while self.granted.locks.len() < self.wanted.locks.len() {
-            if let Some(signal) = self.turns.turn(self.link, self.line.next()) {
+            if let Some(signal) = self.turns.turn(self.link, self.line.next().min(self.warn_at)) {
                 self.signal(signal)?;
             }
+            self.warn_if_nested();
             if let Some(exit) = self.link.cannot_start() {
                 return Err(exit);
             }
@@ -119,6 +138,23 @@ impl Waiting<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Warn, once, if this wait may be for a lock that an enclosing command holds: then neither
+    /// would ever end.
+    fn warn_if_nested(&mut self) {
+        if Moment::now() < self.warn_at {
+            return;
+        }
+        self.warn_at = Moment::NEVER;
+        let lock = &self.wanted.locks[self.granted.locks.len()];
+        if outer_locks().lines().any(|outer| outer == lock.as_str()) {
+            self.line.erase();
+            say(&format!(
+                "waiting for {lock}, which an enclosing `doorway run` holds (DOORWAY_LOCK): \
+                 this wait may never end"
+            ));
+        }
     }
 
     /// Ask for the next lock.
