@@ -1,4 +1,4 @@
-//! `doorway lock NAME`: take a lock for a script, and print its fence.
+//! `doorway lock NAME`: take a lock for a script and print its fence.
 
 use std::io::Write;
 use std::time::Duration;
@@ -15,42 +15,43 @@ use crate::service::turn::Turns;
 use crate::service::wanted::AcquireArgs;
 use crate::service::who;
 
-/// Take a lock for a script, and print its fence
+/// Take a lock for a script and print its fence
 ///
-/// The lock is held until `doorway unlock` with that fence; or until the process is gone that it is
-/// tied to, which is the one that runs this command (the script) unless --pid or --ttl is given.
+/// The lock is held until `doorway unlock` with that fence, or until the process ends that the lock
+/// is tied to. That is the process which runs this command (the script), unless --pid names another
+/// one. With --ttl the lock is a lease instead and is tied to no process.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     fence=$(doorway lock deploy) || exit        held until this script ends\n  \
-    doorway unlock deploy --fence $fence        or until now\n  \
+    doorway unlock deploy --fence $fence        held until now\n  \
     doorway lock deploy --ttl 60                held for a minute, or until `doorway renew`")]
 pub(crate) struct Args {
-    /// The lock
+    /// The name of the lock
     #[arg(value_parser = options::name)]
     name: Name,
 
-    /// Hold it until this process of this machine is gone
+    /// Hold the lock until this process of this machine ends [default: the parent process]
     #[arg(long, conflicts_with = "ttl", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
 
-    /// Hold it for so long, or until as long after the last `doorway renew`; the node keeps it for
-    /// a minute at most unless its `limits.ttl` says otherwise
+    /// Hold the lock for this long, in seconds or as 10m, and as long again after each `doorway
+    /// renew`; the node allows at most 60 seconds unless its `limits.ttl` says otherwise
     #[arg(long, value_name = "SECS", value_parser = ttl)]
     ttl: Option<Duration>,
 
     #[command(flatten)]
     acquire: AcquireArgs,
 
-    /// What others see who ask who holds the lock
+    /// Show this text to others who ask who holds the lock [default: this command line]
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-
-    #[command(flatten)]
-    node: NodeArgs,
 
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    node: NodeArgs,
 }
 
 #[derive(Serialize)]
@@ -64,7 +65,7 @@ struct Taken<'a> {
     pid: Option<u32>,
 }
 
-/// Take it.
+/// Take the lock.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let parent = || rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get() as u32);
     let pid = args.pid.or_else(|| if args.ttl.is_none() { parent() } else { None });
@@ -72,13 +73,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let ttl = args.ttl.unwrap_or(Duration::from_secs(10));
     let mut turns = Turns::new()?;
     let label = args.label.clone().unwrap_or_else(who::label);
-    let mut link = args.node.link(who::setup(label, Some((ttl, life))))?;
+    let mut link = args.node.link(who::setup(label, Some((ttl, life))), false)?;
     let wanted = args.acquire.wanted(std::slice::from_ref(&args.name));
     let granted = acquire(&wanted, &mut link, &mut turns)?;
     print(args, &granted, pid, out).map_err(|error| {
-        // Without its fence nobody can give it back.
+        // Without its fence nobody could give the lock back.
         release(&granted, &mut link, &mut turns);
-        let text = format!("cannot print the fence, so the lock is given back: {error}");
+        let text = format!("cannot print the fence, so the lock was given back: {error}");
         Exit::new(exit::SYSTEM, text).into()
     })
 }

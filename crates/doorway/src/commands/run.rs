@@ -26,31 +26,52 @@ use crate::service::words::Words;
 
 /// Run a command while holding a lock
 ///
-/// The exit code is the command's own, 128 + N if signal N ended it, 126 or 127 if it cannot be
-/// run; 1 (or that of -E) if the lock was not free in time; 64 if the command line is wrong, 69
-/// if there is no node, 77 if the node refuses, and 123 if the lock was lost while the command
-/// ran. A signal is passed on to the command and its process group; while waiting, it gives up.
-/// Not passed on are KILL, STOP, PIPE, XFSZ, those that a fault sends and those of real time.
+/// The lock is held until the command and every process that it started have ended, even if this
+/// wrapper is killed. With -o, or over TCP, the lock is held only as long as the wrapper runs: if
+/// the wrapper is killed, so is the command.
 ///
-/// The command and all that it starts keep the session open: the lock is held until the last of
-/// them is gone, even if this wrapper is killed, unless -o is given. Over TCP it is as with -o:
-/// the command is killed with this wrapper, and what it leaves behind holds nothing.
+/// If the lock is going to be lost, because the node cannot be reached or somebody broke the lock,
+/// the wrapper ends the command before anyone else can be granted the lock (see --on-lost).
+///
+/// Exit codes: that of the command, or 128 + N if signal N ended it; 126 or 127 if the command
+/// cannot be run; 1 (or that of -E) if the lock was not free in time; 64 if the command line is
+/// wrong; 69 if no node can be reached; 77 if the node refuses this client; 123 if the lock was
+/// lost while the command ran.
+///
+/// Signals are forwarded to the command's process group. While still waiting for the lock, a signal
+/// ends the wait. Not forwarded: SIGKILL, SIGSTOP, SIGPIPE, SIGXFSZ, fault signals such as SIGSEGV,
+/// and real-time signals.
 #[derive(clap::Args)]
 #[command(
     override_usage = "doorway run [OPTIONS] <NAME>... -- <COMMAND>...\n       \
                       doorway run [OPTIONS] <NAME> <COMMAND>...\n       \
                       doorway run [OPTIONS] <NAME> -c <LINE>",
-    after_help = "Examples:\n  \
-        doorway run backup -- ./backup.sh          one backup at a time\n  \
-        doorway run -n backup -- ./backup.sh       not at all if one runs already\n  \
-        doorway run -w 10 -E 75 deploy -- make     give up after 10 seconds, with exit code 75\n  \
-        doorway run -s data -- ./report            together with others that read\n  \
-        doorway run -k 3 download -- curl URL      at most three at a time\n\n\
-        In the environment of the command: DOORWAY_LOCK, DOORWAY_FENCE (give it to what the\n\
-        command changes: `doorway help fence-guard`), DOORWAY_HOLDER, DOORWAY_VIEW and\n\
-        DOORWAY_TTL_MS. With several locks the values of each stand on a line of their own.\n\n\
-        Options stand before the first NAME. Up to the first `--` all words are names: a command\n\
-        with a `--` of its own needs one before it, as in `doorway run x -- git log -- file`."
+    after_help = "\
+Who shares a lock:
+  Every user has locks of their own: the same name under another user, or under sudo, is another
+  lock. To share locks between all users of a machine, or between machines, run a node for them
+  (`doorway help serve`). `doorway status` shows whose locks you use.
+
+Examples:
+  doorway run backup -- ./backup.sh          one backup at a time
+  doorway run -n backup -- ./backup.sh       do nothing if a backup is running
+  doorway run -w 10 -E 75 deploy -- make     give up after 10 seconds, with exit code 75
+  doorway run -s data -- ./report            together with other readers
+  doorway run -k 3 download -- curl URL      at most three downloads at a time
+
+Names and the command:
+  Options go before the first NAME. Every word before the first `--` is the name of a lock, so a
+  command that contains `--` needs another one before it. `doorway run deploy -- git checkout --
+  file` is right; without the first `--` it would take the locks deploy, git and checkout, and
+  run `file`.
+
+Environment of the command:
+  DOORWAY_LOCK     the name of the lock
+  DOORWAY_FENCE    its fence, for resources that check fences (`doorway help fence-guard`)
+  DOORWAY_HOLDER   the node and the session
+  DOORWAY_VIEW     the number of the node's view
+  DOORWAY_TTL_MS   the session's TTL in milliseconds
+  With several locks, a variable has one line for each lock."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -60,44 +81,42 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "LINE")]
     pub(crate) command: Option<OsString>,
 
-    /// The command does not keep the session open: it is killed if this wrapper is
+    /// Let only this wrapper hold the lock, not the command; if it is killed, so is the command
     #[arg(short = 'o', long)]
     pub(crate) close: bool,
 
-    /// What to do to the command before the lock can be lost: term, kill, signal:N,
-    /// exec:COMMAND or ignore. What is left of it after its time of grace is killed
+    /// Do this to the command before the lock is lost: term, kill, signal:N, exec:COMMAND or
+    /// ignore. After the time of --grace, what is left of the command is killed
     #[arg(long, value_name = "WHAT", default_value = "term")]
     pub(crate) on_lost: OnLost,
 
-    /// How long the command has to end when its lock is being lost: at most half of --ttl
-    /// [default: a quarter of it]
+    /// Give the command this long to end when the lock is about to be lost, in seconds; at most
+    /// half of --ttl [default: a quarter of --ttl]
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) grace: Option<Duration>,
 
-    /// The exit code if the lock was lost
+    /// Exit with this code if the lock was lost
     #[arg(long, value_name = "CODE", default_value_t = exit::LOST)]
     pub(crate) lost_exit_code: u8,
 
-    /// Hold the lock for so long even if the command ends sooner
+    /// Hold the lock for at least this long, in seconds, even if the command ends sooner
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) hold_at_least: Option<Duration>,
 
-    /// How long the node waits for a sign of life before it gives the lock to others
+    /// Let the node give the lock to others if it has not heard from this wrapper for this long,
+    /// in seconds
     #[arg(long, value_name = "SECS", default_value = "10", value_parser = ttl)]
     pub(crate) ttl: Duration,
 
-    /// What others see who ask who holds the lock [default: the command]
+    /// Show this text to others who ask who holds the lock [default: the command]
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 
-    /// Say which node is used, for whom its locks are, and how long it took
+    /// Say which node is used, who shares its locks, and how long it took to get the lock
     #[arg(long)]
     pub(crate) verbose: bool,
 
-    #[command(flatten)]
-    pub(crate) node: NodeArgs,
-
-    /// The locks, and what to run
+    /// The names of the locks, and the command
     #[arg(
         value_name = "NAME",
         required = true,
@@ -105,20 +124,23 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     pub(crate) words: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
 }
 
-/// Run it.
+/// Run the command.
 pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     let words = Words::new(&args.words, args.command.as_deref());
     let words = words.map_err(|reason| Exit::new(exit::USAGE, reason))?;
     let longest = Ending::longest_grace(args.ttl);
     if args.grace.is_some_and(|grace| grace > longest) {
         let (most, ttl) = (longest.as_secs_f64(), args.ttl.as_secs_f64());
-        let text = format!("--grace is at most {most} s with --ttl {ttl}: half of it");
+        let text = format!("--grace can be at most {most} s with --ttl {ttl}: half of the TTL");
         return Err(Exit::new(exit::USAGE, text).into());
     }
     let mut turns = Turns::new()?;
-    let mut link = args.node.link(setup(args, &words))?;
+    let mut link = args.node.link(setup(args, &words), args.verbose)?;
     let wanted = args.acquire.wanted(&words.locks);
     let begin = Moment::now();
     let granted = acquire(&wanted, &mut link, &mut turns)?;

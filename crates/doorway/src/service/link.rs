@@ -11,6 +11,7 @@ use rustix::event::PollFlags;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::exit::{self, Exit};
+use super::options::Start;
 use super::start::Starter;
 
 /// How long to wait before the next attempt to connect, at first and at most.
@@ -41,7 +42,7 @@ impl Link {
         endpoint: Endpoint,
         mut setup: Setup,
         tls: Option<TlsConfig>,
-        may_start: bool,
+        start: Start,
     ) -> Result<Self, Exit> {
         let addresses = match &endpoint {
             Endpoint::Tcp(host, port) => match (host.as_str(), *port).to_socket_addrs() {
@@ -51,7 +52,8 @@ impl Link {
             _ => VecDeque::new(),
         };
         setup.network = matches!(endpoint, Endpoint::Tcp(..));
-        let starter = (may_start && endpoint.is_own()).then(Starter::default);
+        let may_start = start != Start::Never && endpoint.is_own();
+        let starter = may_start.then(|| Starter::new(start == Start::TellAlways));
         let now = Moment::now();
         let mut machine = Line::new(setup, now);
         if let Some(tls) = tls {
@@ -216,12 +218,23 @@ fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
 }
 
-/// The end of a program that finds no node.
+/// The error of a command that finds no node.
 fn no_node(endpoint: &Endpoint, error: &io::Error) -> Exit {
     if error.kind() == ErrorKind::PermissionDenied {
-        return Exit::new(exit::REFUSED, format!("cannot use the node at {endpoint}: {error}"));
+        let remedy = match endpoint {
+            // Another user listens at the name of this user's node, and the error says so.
+            Endpoint::Abstract(_) => "",
+            _ => " (only members of the socket's group may use it, by default `doorway`)",
+        };
+        let text = format!("cannot use the node at {endpoint}: {error}{remedy}");
+        return Exit::new(exit::REFUSED, text);
     }
-    let remedy = if endpoint.is_own() { "`doorway serve --local` starts one" } else { "is it up?" };
-    let text = format!("no node at {endpoint}: {error} ({remedy}; `doorway doctor` looks closer)");
+    let text = if endpoint.is_own() && is_nobody(error) {
+        format!(
+            "no node runs for this user at {endpoint}; `doorway run` and `doorway lock` start one"
+        )
+    } else {
+        format!("no node at {endpoint}: {error} (is it running? `doorway doctor` looks closer)")
+    };
     Exit::new(exit::UNAVAILABLE, text)
 }

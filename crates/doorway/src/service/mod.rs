@@ -3,12 +3,14 @@
 pub(crate) mod acquire;
 pub(crate) mod child;
 pub(crate) mod exit;
+pub(crate) mod fit;
 pub(crate) mod hold;
 pub(crate) mod link;
 pub(crate) mod lost;
 pub(crate) mod options;
 pub(crate) mod release;
 pub(crate) mod say;
+pub(crate) mod screen;
 pub(crate) mod signals;
 pub(crate) mod start;
 pub(crate) mod talk;

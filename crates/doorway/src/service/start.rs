@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read as _, Seek as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Read as _, Seek as _};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -22,8 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts nodes, and remembers the one it started.
-#[derive(Default)]
 pub(crate) struct Starter {
+    /// Say that a node was started even where nobody looks at a terminal.
+    verbose: bool,
     started: Option<Started>,
     not_before: Option<Moment>,
 }
@@ -48,6 +49,11 @@ enum Became {
 }
 
 impl Starter {
+    /// A starter that has started nothing yet.
+    pub(crate) fn new(verbose: bool) -> Self {
+        Self { verbose, started: None, not_before: None }
+    }
+
     /// Start a node at this endpoint and wait until one listens there: ours, or that of someone
     /// else who did the same at the same moment.
     pub(crate) fn start(&mut self, endpoint: &Endpoint) -> Result<Stream, Exit> {
@@ -104,10 +110,13 @@ impl Starter {
         let (Stream::Unix(stream), Some(started)) = (stream, &mut self.started) else { return };
         let listens = socket_peercred(stream).map(|peer| peer.pid.as_raw_nonzero().get() as u32);
         let pid = started.process.id();
-        if listens.is_ok_and(|listens| listens == pid)
-            && !std::mem::replace(&mut started.told, true)
-        {
-            say(&format!("started a local node (pid {pid})"));
+        let is_ours = listens.is_ok_and(|listens| listens == pid);
+        if is_ours && !std::mem::replace(&mut started.told, true) {
+            // Otherwise cron would send this line by mail every day.
+            if self.verbose || io::stderr().is_terminal() {
+                let scope = "its locks are those of this user only";
+                say(&format!("started a local node (pid {pid}): {scope}"));
+            }
         }
     }
 }

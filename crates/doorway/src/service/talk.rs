@@ -1,38 +1,61 @@
-//! Questions to a node: asked, and answered before we go on.
+//! Questions to a node: each is asked, and answered before the command goes on.
 
 use doorway_client::{Answer, Code, Event, Machine, Moment};
+use doorway_protocol::Scope;
+use nix::sys::signal::Signal;
 
 use super::exit::{self, Exit};
 use super::link::Link;
-use super::options::NodeArgs;
+use super::options::{AddressArgs, NodeArgs, Start};
 use super::signals::react;
 use super::turn::Turns;
 use super::who;
 
-/// A visit at a node.
+/// A connection for questions to a node.
 pub(crate) struct Talk {
     link: Link,
     turns: Turns,
+    /// Who shares the locks of the node, once it has answered.
+    scope: Option<Scope>,
 }
 
-/// The answer to a question.
+/// What a node says to a question.
 pub(crate) enum Said {
-    /// What was asked for.
+    /// The answer.
     Answer(Answer),
-    /// Nothing with that fence is held any more; was it until now?
+    /// No grant with that fence is held any more. True if it was held until now.
     Released(bool),
 }
 
 impl Talk {
-    /// Go there, and start a node if there is none and `may_start`.
+    /// Connect, and start a node if none runs and the options allow it.
     pub(crate) fn new(node: &NodeArgs) -> Result<Self, Exit> {
         let turns = Turns::new()?;
-        let mut link = node.link(who::setup(who::label(), None))?;
-        link.open()?;
-        Ok(Self { link, turns })
+        Self::open(node.link(who::setup(who::label(), None), false)?, turns)
     }
 
-    /// Ask, and wait for the answer, until this moment at the latest.
+    /// Connect to a node that runs. Looking at locks is no reason to start one.
+    pub(crate) fn look(node: &AddressArgs) -> Result<Self, Exit> {
+        let turns = Turns::new()?;
+        Self::open(node.link(who::setup(who::label(), None), Start::Never)?, turns)
+    }
+
+    fn open(mut link: Link, turns: Turns) -> Result<Self, Exit> {
+        link.open()?;
+        Ok(Self { link, turns, scope: None })
+    }
+
+    /// Who shares the locks of the node; none before it has answered.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        self.scope
+    }
+
+    /// Have [`Self::wait`] also return when there is something to read on standard input.
+    pub(crate) fn wake_on_input(&mut self, wakes: bool) {
+        self.turns.wakes_on_input = wakes;
+    }
+
+    /// Ask a question and wait for the answer. Returns none if there is no answer at `until`.
     pub(crate) fn ask(
         &mut self,
         until: Moment,
@@ -57,10 +80,11 @@ impl Talk {
                         return Err(Exit::refusal(&refusal, 1));
                     }
                     Event::Unknown { number, refusal } if number == asked => {
-                        let text = format!("{refusal}; it may have been done or not");
+                        let text = format!("{refusal}; whether the request was done is unknown");
                         return Err(Exit::new(exit::UNAVAILABLE, text));
                     }
                     Event::Closed(refusal) => return Err(Exit::refusal(&refusal, 1)),
+                    Event::Welcome { scope, .. } => self.scope = Some(scope),
                     _ => {}
                 }
             }
@@ -72,7 +96,7 @@ impl Talk {
         }
     }
 
-    /// Ask, and wait for the answer as long as it takes.
+    /// Ask a question and wait for the answer as long as it takes.
     pub(crate) fn answer(
         &mut self,
         question: impl FnOnce(&mut Machine, Moment) -> u64,
@@ -83,7 +107,8 @@ impl Talk {
         }
     }
 
-    /// Ask for something about a grant, and wait until it is done. False if there is no such grant.
+    /// Ask for a change of a grant and wait until it is done. Returns false if there is no such
+    /// grant.
     pub(crate) fn ask_of_grant(
         &mut self,
         question: impl FnOnce(&mut Machine, Moment) -> u64,
@@ -97,16 +122,24 @@ impl Talk {
         }
     }
 
-    /// Wait until something happens, or until this moment.
-    pub(crate) fn pause(&mut self, until: Moment) -> Result<(), Exit> {
-        match self.turns.turn(&mut self.link, until) {
+    /// Wait until something happens, or until this moment. A signal stops or ends the command.
+    fn pause(&mut self, until: Moment) -> Result<(), Exit> {
+        match self.wait(until) {
             Some(signal) if react(signal) => Err(Exit::signal(signal as i32)),
             _ => Ok(()),
         }
     }
+
+    /// Wait until something happens, or until this moment. Returns a signal that came.
+    pub(crate) fn wait(&mut self, until: Moment) -> Option<Signal> {
+        self.turns.turn(&mut self.link, until)
+    }
 }
 
-/// The end of a program that was answered something else.
+/// The error for an answer to another question.
 pub(crate) fn odd() -> Exit {
-    Exit::new(exit::UNAVAILABLE, "the node answered what was not asked")
+    Exit::new(
+        exit::UNAVAILABLE,
+        "the node's answer does not fit the question: is it another version?",
+    )
 }

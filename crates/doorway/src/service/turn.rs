@@ -22,6 +22,8 @@ pub(crate) struct Turns {
     alarm: OwnedFd,
     /// When it rings.
     rings: Moment,
+    /// Also return when there is something to read on standard input.
+    pub(crate) wakes_on_input: bool,
 }
 
 impl Turns {
@@ -34,7 +36,7 @@ impl Turns {
             TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
         );
         let alarm = alarm.map_err(|error| failed(error.into()))?;
-        Ok(Self { signals, alarm, rings: Moment::NEVER })
+        Ok(Self { signals, alarm, rings: Moment::NEVER, wakes_on_input: false })
     }
 
     /// Wait until `until`, or something is due for the link, or something came over it, or a signal
@@ -46,6 +48,10 @@ impl Turns {
         waits.push(PollFd::new(&self.alarm, PollFlags::IN));
         if let Some((socket, flags)) = link.interest() {
             waits.push(PollFd::from_borrowed_fd(socket, flags));
+        }
+        let stdin = io::stdin();
+        if self.wakes_on_input {
+            waits.push(PollFd::new(&stdin, PollFlags::IN));
         }
         // It fails where a debugger interrupts it: then there is nothing to see.
         let _ = poll(&mut waits, None::<&Timespec>);
