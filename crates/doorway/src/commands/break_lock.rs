@@ -8,7 +8,7 @@ use super::grant::{self, Action, GrantArgs};
 use super::{print_json, who};
 use crate::service::exit::{self, Exit};
 use crate::service::options;
-use crate::service::talk::Talk;
+use crate::service::query::Query;
 
 /// Take a lock from its holder
 ///
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn show(args: &GrantArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let report = who::look(&mut Talk::look(&args.node.address)?, &args.name)?;
+    let report = who::look(&mut Query::look(&args.node.address)?, &args.name)?;
     if args.json {
         print_json(out, &report)?;
     } else {

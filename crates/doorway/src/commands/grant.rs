@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::print_json;
 use crate::service::exit::{self, Exit};
 use crate::service::options::{self, NodeArgs};
-use crate::service::talk::Talk;
+use crate::service::query::Query;
 
 /// The lock, and where its node is.
 #[derive(clap::Args)]
@@ -60,7 +60,7 @@ pub(crate) fn run(
         Action::Renew => machine.renew(now, name, fence),
         Action::Break => machine.break_lock(now, name, fence),
     };
-    let was = Talk::new(&args.node)?.ask_of_grant(question)?;
+    let was = Query::new(&args.node)?.ask_of_grant(question)?;
     if args.json {
         let breaks = action == Action::Break;
         let (held, broken) = ((!breaks).then_some(was), breaks.then_some(was));

@@ -7,13 +7,13 @@ use doorway_client::{Fence, Life, Name};
 use serde::Serialize;
 
 use super::print_json;
-use crate::service::acquire::{Granted, acquire};
+use crate::service::acquire::{Grants, acquire};
+use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
+use crate::service::identity;
+use crate::service::lock_request::AcquireArgs;
 use crate::service::options::{self, NodeArgs, ttl};
 use crate::service::release::release;
-use crate::service::turn::Turns;
-use crate::service::wanted::AcquireArgs;
-use crate::service::who;
 
 /// Take a lock for a script and print its fence
 ///
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Taken<'a> {
+struct TakenLock<'a> {
     lock: &'a str,
     fence: Fence,
     view: u64,
@@ -71,14 +71,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let pid = args.pid.or_else(|| if args.ttl.is_none() { parent() } else { None });
     let life = pid.map_or(Life::Lease, |pid| Life::Process { pid });
     let ttl = args.ttl.unwrap_or(Duration::from_secs(10));
-    let mut turns = Turns::new()?;
-    let label = args.label.clone().unwrap_or_else(who::label);
-    let mut link = args.node.link(who::setup(label, Some((ttl, life))), false)?;
-    let wanted = args.acquire.wanted(std::slice::from_ref(&args.name));
-    let granted = acquire(&wanted, &mut link, &mut turns)?;
-    print(args, &granted, pid, out).map_err(|error| {
+    let mut event_loop = EventLoop::new()?;
+    let label = args.label.clone().unwrap_or_else(identity::label);
+    let mut link = args.node.link(identity::setup(label, Some((ttl, life))), false)?;
+    let wanted = args.acquire.request(std::slice::from_ref(&args.name));
+    let grants = acquire(&wanted, &mut link, &mut event_loop)?;
+    print(args, &grants, pid, out).map_err(|error| {
         // Without its fence nobody could give the lock back.
-        release(&granted, &mut link, &mut turns);
+        release(&grants, &mut link, &mut event_loop);
         let text = format!("cannot print the fence, so the lock was given back: {error}");
         Exit::new(exit::SYSTEM, text).into()
     })
@@ -86,19 +86,19 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn print(
     args: &Args,
-    granted: &Granted,
+    grants: &Grants,
     pid: Option<u32>,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    for (lock, fence) in &granted.locks {
+    for (lock, fence) in &grants.locks {
         if args.json {
-            let taken = Taken {
+            let taken = TakenLock {
                 lock: lock.as_str(),
                 fence: *fence,
                 view: fence.view(),
-                node: &granted.node,
-                session: granted.session.map(|session| session.0),
-                ttl_ms: pid.is_none().then_some(granted.ttl.as_millis() as u64),
+                node: &grants.node,
+                session: grants.session.map(|session| session.0),
+                ttl_ms: pid.is_none().then_some(grants.ttl.as_millis() as u64),
                 pid,
             };
             print_json(out, &taken)?;

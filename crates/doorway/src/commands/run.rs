@@ -8,21 +8,21 @@ use doorway_client::{Endpoint, Event, Life, Moment, Setup};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::service::acquire::{Granted, acquire};
+use crate::service::acquire::{Grants, acquire};
 use crate::service::child::{Child, Plan};
+use crate::service::command_line::CommandLine;
+use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
-use crate::service::hold::{Holding, exit_code};
+use crate::service::identity;
 use crate::service::link::Link;
-use crate::service::lost::{Ending, OnLost};
+use crate::service::lock_request::AcquireArgs;
+use crate::service::lost_policy::{OnLost, Shutdown};
 use crate::service::options::{NodeArgs, seconds, ttl};
 use crate::service::release::release;
-use crate::service::say::say;
 use crate::service::signals;
+use crate::service::stderr::print_line;
+use crate::service::supervisor::{Supervisor, exit_code};
 use crate::service::terminal::Terminal;
-use crate::service::turn::Turns;
-use crate::service::wanted::AcquireArgs;
-use crate::service::who;
-use crate::service::words::Words;
 
 /// Run a command while holding a lock
 ///
@@ -131,45 +131,44 @@ pub(crate) struct Args {
 
 /// Run the command.
 pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
-    let words = Words::new(&args.words, args.command.as_deref());
-    let words = words.map_err(|reason| Exit::new(exit::USAGE, reason))?;
-    let longest = Ending::longest_grace(args.ttl);
+    let command_line = CommandLine::new(&args.words, args.command.as_deref());
+    let command_line = command_line.map_err(|reason| Exit::new(exit::USAGE, reason))?;
+    let longest = Shutdown::longest_grace(args.ttl);
     if args.grace.is_some_and(|grace| grace > longest) {
         let (most, ttl) = (longest.as_secs_f64(), args.ttl.as_secs_f64());
         let text = format!("--grace can be at most {most} s with --ttl {ttl}: half of the TTL");
         return Err(Exit::new(exit::USAGE, text).into());
     }
-    let mut turns = Turns::new()?;
-    let mut link = args.node.link(setup(args, &words), args.verbose)?;
-    let wanted = args.acquire.wanted(&words.locks);
+    let mut event_loop = EventLoop::new()?;
+    let mut link = args.node.link(setup(args, &command_line), args.verbose)?;
+    let wanted = args.acquire.request(&command_line.locks);
     let begin = Moment::now();
-    let granted = acquire(&wanted, &mut link, &mut turns)?;
+    let grants = acquire(&wanted, &mut link, &mut event_loop)?;
     let inside = Moment::now();
     if args.verbose {
-        tell(&granted, link.endpoint(), inside.since(begin));
+        tell(&grants, link.endpoint(), inside.since(begin));
     }
     let terminal = Terminal::ours();
     let child = Child::spawn(Plan {
-        words: &words.command,
-        variables: granted.variables(),
-        before: turns.signals.before(),
+        words: &command_line.command,
+        variables: grants.variables(),
+        before: event_loop.signals.before(),
         terminal: terminal.as_ref().filter(|terminal| terminal.is_talked_to()),
         session: link.session().filter(|_| !args.close),
     });
     let end = child.map(|child| {
-        let ending = Ending::new(granted.ttl, args.grace);
+        let shutdown = Shutdown::new(grants.ttl, args.grace);
         let (on_lost, verbose) = (&args.on_lost, args.verbose);
-        let (granted, link, turns) = (&granted, &mut link, &mut turns);
-        let hung_up = false;
-        Holding { granted, link, turns, child, terminal, on_lost, ending, hung_up, verbose }.run()
+        let (grants, link, event_loop) = (&grants, &mut link, &mut event_loop);
+        Supervisor { grants, link, event_loop, child, terminal, on_lost, shutdown, verbose }.run()
     });
     let mut lost = end.as_ref().is_ok_and(|end| end.lost);
     if let Some(least) = args.hold_at_least.filter(|_| !lost) {
-        lost = linger(inside.after(least), &mut link, &mut turns);
+        lost = linger(inside.after(least), &mut link, &mut event_loop);
     }
     // What is lost needs no release, and what others hold gets none.
     let done = lost || end.as_ref().is_ok_and(|end| end.others);
-    let kept = done || release(&granted, &mut link, &mut turns);
+    let kept = done || release(&grants, &mut link, &mut event_loop);
     let end = end?;
     if let Some(key) = end.key {
         interrupt(key);
@@ -187,29 +186,29 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     }
 }
 
-fn setup(args: &Args, words: &Words) -> Setup {
-    let command = words.command.iter().map(|word| word.to_string_lossy());
+fn setup(args: &Args, command_line: &CommandLine) -> Setup {
+    let command = command_line.command.iter().map(|word| word.to_string_lossy());
     let label = args.label.clone();
     let label = label.unwrap_or_else(|| command.collect::<Vec<_>>().join(" "));
     let life = Life::Connection { inherited: !args.close };
-    who::setup(label, Some((args.ttl, life)))
+    identity::setup(label, Some((args.ttl, life)))
 }
 
 /// Say which node it is and whom its locks are for.
-fn tell(granted: &Granted, endpoint: &Endpoint, waited: Duration) {
-    let locks = granted.locks.iter().map(|(lock, fence)| format!("{lock} (fence {fence})"));
+fn tell(grants: &Grants, endpoint: &Endpoint, waited: Duration) {
+    let locks = grants.locks.iter().map(|(lock, fence)| format!("{lock} (fence {fence})"));
     let locks = locks.collect::<Vec<_>>().join(", ");
-    let (node, seconds) = (&granted.node, waited.as_secs_f64());
-    let scope = granted.scope.map_or("unknown", who::scope);
+    let (node, seconds) = (&grants.node, waited.as_secs_f64());
+    let scope = grants.scope.map_or("unknown", identity::scope);
     let text = format!("{locks} after {seconds:.3} s; node {node} at {endpoint}, scope: {scope}");
-    say(&format!("holding {text}"));
+    print_line(&format!("holding {text}"));
 }
 
 /// Hold the lock for a while longer, unless a signal ends that. Is it lost? Then there is nothing
 /// to hold, and the command had it all the time.
-fn linger(until: Moment, link: &mut Link, turns: &mut Turns) -> bool {
+fn linger(until: Moment, link: &mut Link, event_loop: &mut EventLoop) -> bool {
     while Moment::now() < until {
-        match turns.turn(link, until) {
+        match event_loop.wait(link, until) {
             Some(signal) if signals::react(signal) => return false,
             _ => {}
         }

@@ -17,7 +17,7 @@ use tracing::Level;
 use super::print_json;
 use crate::failure::Usage;
 use crate::service::options::seconds;
-use crate::service::say::say;
+use crate::service::stderr::print_line;
 
 /// Run a node: for one user, for one machine, or as a member of a group
 #[derive(clap::Args)]
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         // `doorway run` may start two nodes at once: it is no failure of the second one that the
         // first one serves.
         Err(error @ ServeError::Served(_)) if args.local => {
-            say(&format!("nothing to do: {error}"));
+            print_line(&format!("nothing to do: {error}"));
             Ok(())
         }
         ended => Ok(ended?),

@@ -6,10 +6,10 @@ use doorway_client::Answer;
 use doorway_protocol::NodeStatus;
 
 use super::print_json;
+use crate::service::identity::scope;
 use crate::service::options::LookArgs;
-use crate::service::talk::{Talk, odd};
+use crate::service::query::{Query, unexpected_answer};
 use crate::service::wait_line::time;
-use crate::service::who::scope;
 
 /// Show the node: whose locks it grants, its group, how many locks are held
 ///
@@ -30,8 +30,8 @@ pub(crate) struct Args {
 
 /// Show the node.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let answer = Talk::look(&args.node.address)?.answer(doorway_client::Machine::status)?;
-    let Answer::Status(status) = answer else { return Err(odd().into()) };
+    let answer = Query::look(&args.node.address)?.answer(doorway_client::Machine::status)?;
+    let Answer::Status(status) = answer else { return Err(unexpected_answer().into()) };
     if args.json { print_json(out, &status) } else { print(out, &status) }
 }
 

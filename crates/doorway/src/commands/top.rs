@@ -11,12 +11,12 @@ use serde::Serialize;
 use super::print_json;
 use crate::service::exit::Exit;
 use crate::service::fit::{shorten, width};
+use crate::service::identity::scope;
 use crate::service::options::{LookArgs, seconds};
+use crate::service::query::{Query, unexpected_answer};
 use crate::service::screen::Screen;
 use crate::service::signals::{Effect, effect, react};
-use crate::service::talk::{Talk, odd};
 use crate::service::wait_line::{printable, time};
-use crate::service::who::scope;
 use crate::table::Table;
 
 /// Show the locks of a node with their holders and waiters, live on a terminal
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Look {
+struct Snapshot {
     status: NodeStatus,
     locks: Vec<LockLine>,
     /// There are more locks than these.
@@ -63,30 +63,30 @@ const MANY: usize = 10_000;
 /// Show the locks.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let live = !args.once && !args.json && io::stdout().is_terminal();
-    let mut talk = Talk::look(&args.node.address)?;
+    let mut query = Query::look(&args.node.address)?;
     if live {
-        return watch(args, &mut talk, out);
+        return watch(args, &mut query, out);
     }
-    let look = look(&mut talk, &args.prefix, MANY)?;
+    let look = look(&mut query, &args.prefix, MANY)?;
     if args.json { print_json(out, &look) } else { print(out, &look, usize::MAX) }
 }
 
 /// Show the locks again and again, until the user presses `q`.
-fn watch(args: &Args, talk: &mut Talk, out: &mut dyn Write) -> anyhow::Result<()> {
+fn watch(args: &Args, query: &mut Query, out: &mut dyn Write) -> anyhow::Result<()> {
     // Without a node the error has to be shown on the screen that stays.
-    look(talk, &args.prefix, 1)?;
+    look(query, &args.prefix, 1)?;
     let mut screen = Screen::enter();
-    talk.wake_on_input(screen.has_keys());
+    query.wake_on_input(screen.has_keys());
     loop {
         let rows = rustix::termios::tcgetwinsize(io::stdout()).map_or(24, |size| size.ws_row);
         let rows = usize::from(rows.max(4)) - 1;
-        let look = look(talk, &args.prefix, rows)?;
+        let look = look(query, &args.prefix, rows)?;
         write!(out, "\x1b[H\x1b[J")?;
         print(out, &look, rows)?;
         out.flush()?;
         let next = Moment::now().after(args.delay.max(Duration::from_millis(50)));
         while Moment::now() < next {
-            let signal = talk.wait(next);
+            let signal = query.wait(next);
             if screen.is_quit() {
                 return Ok(());
             }
@@ -106,24 +106,24 @@ fn watch(args: &Args, talk: &mut Talk, out: &mut dyn Write) -> anyhow::Result<()
     }
 }
 
-fn look(talk: &mut Talk, prefix: &str, most: usize) -> anyhow::Result<Look> {
-    let Answer::Status(status) = talk.answer(doorway_client::Machine::status)? else {
-        return Err(odd().into());
+fn look(query: &mut Query, prefix: &str, most: usize) -> anyhow::Result<Snapshot> {
+    let Answer::Status(status) = query.answer(doorway_client::Machine::status)? else {
+        return Err(unexpected_answer().into());
     };
     let (mut locks, mut after) = (Vec::<LockLine>::new(), None);
     loop {
-        let page = talk.answer(|machine, now| machine.list(now, prefix, after.as_ref()))?;
-        let Answer::Locks(page) = page else { return Err(odd().into()) };
+        let page = query.answer(|machine, now| machine.list(now, prefix, after.as_ref()))?;
+        let Answer::Locks(page) = page else { return Err(unexpected_answer().into()) };
         locks.extend(page.locks);
         after = locks.last().and_then(|last| Name::new(&last.lock).ok());
         if !page.more || after.is_none() || locks.len() >= most {
-            return Ok(Look { status: *status, locks, more: page.more });
+            return Ok(Snapshot { status: *status, locks, more: page.more });
         }
     }
 }
 
 /// Print the locks in at most this many rows, and on a terminal no wider than that.
-fn print(out: &mut dyn Write, look: &Look, rows: usize) -> anyhow::Result<()> {
+fn print(out: &mut dyn Write, look: &Snapshot, rows: usize) -> anyhow::Result<()> {
     let width = width().unwrap_or(usize::MAX);
     let NodeStatus { node, sessions, held, waiting, .. } = &look.status;
     let head = format!(

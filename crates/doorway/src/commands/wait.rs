@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::{print_json, who};
 use crate::service::exit::Exit;
 use crate::service::options::{self, NodeArgs, seconds};
-use crate::service::talk::Talk;
-use crate::service::wait_line::held;
+use crate::service::query::Query;
+use crate::service::wait_line::describe_holder;
 
 /// Wait until nobody holds a lock or waits for it, without taking it
 ///
@@ -52,21 +52,21 @@ struct Wait<'a> {
 /// Wait until the lock is free.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let begin = Moment::now();
-    let mut talk = Talk::new(&args.node)?;
+    let mut query = Query::new(&args.node)?;
     // The first look decides if -w is 0. Otherwise the time begins when the node has answered: it
     // may have to be started first.
-    let report = who::look(&mut talk, &args.name)?.lock;
+    let report = who::look(&mut query, &args.name)?.lock;
     let mut free = report.holders.is_empty() && report.waiters.is_empty();
     if !free && args.wait != Some(Duration::ZERO) {
         let until = args.wait.map_or(Moment::NEVER, |wait| Moment::now().after(wait));
-        free = talk.ask(until, |machine, now| machine.await_free(now, &args.name))?.is_some();
+        free = query.ask(until, |machine, now| machine.await_free(now, &args.name))?.is_some();
     }
     if args.json {
         let milliseconds = Moment::now().since(begin).as_millis() as u64;
         print_json(out, &Wait { lock: args.name.as_str(), free, milliseconds })?;
     }
     if !free {
-        let who = held(&report).map(|who| format!(": {who}")).unwrap_or_default();
+        let who = describe_holder(&report).map(|who| format!(": {who}")).unwrap_or_default();
         let text = format!("{} was not free in time{who}", args.name);
         return Err(Exit::new(args.conflict_exit_code, text).into());
     }

@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::print_json;
 use crate::service::exit::Exit;
 use crate::service::fit::{shorten, width};
+use crate::service::identity::scope;
 use crate::service::options::{self, LookArgs};
-use crate::service::talk::{Talk, odd};
+use crate::service::query::{Query, unexpected_answer};
 use crate::service::wait_line::{printable, time};
-use crate::service::who::scope;
 
 /// Show who holds a lock and who waits for it
 ///
@@ -45,15 +45,15 @@ pub(crate) struct Report {
 
 /// Show the lock.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let report = look(&mut Talk::look(&args.node.address)?, &args.name)?;
+    let report = look(&mut Query::look(&args.node.address)?, &args.name)?;
     if args.json { print_json(out, &report) } else { print(out, &report) }
 }
 
 /// Ask the node about a lock.
-pub(crate) fn look(talk: &mut Talk, name: &Name) -> Result<Report, Exit> {
-    match talk.answer(|machine, now| machine.inspect(now, name))? {
-        Answer::Lock(lock) => Ok(Report { lock, scope: talk.scope() }),
-        _ => Err(odd()),
+pub(crate) fn look(query: &mut Query, name: &Name) -> Result<Report, Exit> {
+    match query.answer(|machine, now| machine.inspect(now, name))? {
+        Answer::Lock(lock) => Ok(Report { lock, scope: query.scope() }),
+        _ => Err(unexpected_answer()),
     }
 }
 

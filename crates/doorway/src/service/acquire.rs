@@ -6,18 +6,18 @@ use doorway_client::{Answer, Ask, Code, Event, Fence, Moment, Name, Wait};
 use doorway_protocol::{Refusal, Scope, SessionId};
 use nix::sys::signal::Signal;
 
+use super::event_loop::EventLoop;
 use super::exit::Exit;
 use super::link::Link;
-use super::say::say;
+use super::lock_request::LockRequest;
 use super::signals::{self, Effect, effect};
+use super::stderr::print_line;
 use super::terminal::Terminal;
-use super::turn::Turns;
-use super::wait_line::{WaitLine, held};
-use super::wanted::Wanted;
+use super::wait_line::{WaitLine, describe_holder};
 
 /// What was granted, and by whom.
 #[derive(Default)]
-pub(crate) struct Granted {
+pub(crate) struct Grants {
     /// The locks with their fences, in the order of names.
     pub(crate) locks: Vec<(Name, Fence)>,
     /// The node.
@@ -30,7 +30,7 @@ pub(crate) struct Granted {
     pub(crate) ttl: Duration,
 }
 
-impl Granted {
+impl Grants {
     /// The locks, for people.
     pub(crate) fn names(&self) -> String {
         let locks = self.locks.iter().map(|(lock, _)| lock.as_str());
@@ -62,15 +62,15 @@ const ANSWER: Duration = Duration::from_millis(200);
 /// How long a wait may take before it is worth a warning that it may never end.
 const NESTED: Duration = Duration::from_secs(1);
 
-struct Waiting<'a> {
-    wanted: &'a Wanted<'a>,
+struct Acquisition<'a> {
+    wanted: &'a LockRequest<'a>,
     link: &'a mut Link,
-    turns: &'a mut Turns,
+    event_loop: &'a mut EventLoop,
     line: WaitLine,
     begin: Moment,
     /// When to warn that an enclosing `doorway run` holds a lock that this one waits for.
     warn_at: Moment,
-    granted: Granted,
+    grants: Grants,
     /// The request that is not answered yet, and the question of who holds its lock.
     request: u64,
     question: Option<u64>,
@@ -82,45 +82,47 @@ fn outer_locks() -> String {
 }
 
 /// True if an enclosing `doorway run` has taken one of these locks.
-fn is_nested(wanted: &Wanted<'_>) -> bool {
+fn is_nested(wanted: &LockRequest<'_>) -> bool {
     let outer = outer_locks();
     outer.lines().any(|outer| wanted.locks.iter().any(|lock| lock.as_str() == outer))
 }
 
 /// Connect, and wait until all of the locks are ours.
 pub(crate) fn acquire(
-    wanted: &Wanted<'_>,
+    wanted: &LockRequest<'_>,
     link: &mut Link,
-    turns: &mut Turns,
-) -> Result<Granted, Exit> {
+    event_loop: &mut EventLoop,
+) -> Result<Grants, Exit> {
     let begin = Moment::now();
-    let mut waiting = Waiting {
+    let mut acquisition = Acquisition {
         wanted,
         link,
-        turns,
+        event_loop,
         line: WaitLine::new(begin),
         begin,
         warn_at: if is_nested(wanted) { begin.after(NESTED) } else { Moment::NEVER },
-        granted: Granted::default(),
+        grants: Grants::default(),
         request: 0,
         question: None,
     };
     // The first request travels with the greeting.
-    waiting.ask();
-    waiting.link.open()?;
-    let done = waiting.all();
+    acquisition.ask();
+    acquisition.link.open()?;
+    let done = acquisition.all();
     if done.is_err() {
-        waiting.link.machine.bye();
-        waiting.link.flush();
+        acquisition.link.machine.bye();
+        acquisition.link.flush();
     }
-    let Waiting { granted, .. } = waiting;
-    done.map(|()| granted)
+    let Acquisition { grants, .. } = acquisition;
+    done.map(|()| grants)
 }
 
-impl Waiting<'_> {
+impl Acquisition<'_> {
     fn all(&mut self) -> Result<(), Exit> {
-        while self.granted.locks.len() < self.wanted.locks.len() {
-            if let Some(signal) = self.turns.turn(self.link, self.line.next().min(self.warn_at)) {
+        while self.grants.locks.len() < self.wanted.locks.len() {
+            if let Some(signal) =
+                self.event_loop.wait(self.link, self.line.next().min(self.warn_at))
+            {
                 self.signal(signal)?;
             }
             self.warn_if_nested();
@@ -129,7 +131,7 @@ impl Waiting<'_> {
             }
             let now = Moment::now();
             if self.line.is_due(now) {
-                let lock = &self.wanted.locks[self.granted.locks.len()];
+                let lock = &self.wanted.locks[self.grants.locks.len()];
                 self.question = Some(self.link.machine.inspect(now, lock));
                 self.link.flush();
             }
@@ -147,10 +149,10 @@ impl Waiting<'_> {
             return;
         }
         self.warn_at = Moment::NEVER;
-        let lock = &self.wanted.locks[self.granted.locks.len()];
+        let lock = &self.wanted.locks[self.grants.locks.len()];
         if outer_locks().lines().any(|outer| outer == lock.as_str()) {
             self.line.erase();
-            say(&format!(
+            print_line(&format!(
                 "waiting for {lock}, which an enclosing `doorway run` holds (DOORWAY_LOCK): \
                  this wait may never end"
             ));
@@ -166,8 +168,8 @@ impl Waiting<'_> {
             (Some(Duration::ZERO), _) => Wait::No,
             (Some(_), left) => Wait::Ms(left.unwrap_or_default().as_millis() as u64),
         };
-        let lock = self.wanted.locks[self.granted.locks.len()].clone();
-        let Wanted { mode, permits, .. } = *self.wanted;
+        let lock = self.wanted.locks[self.grants.locks.len()].clone();
+        let LockRequest { mode, permits, .. } = *self.wanted;
         self.request = self.link.machine.acquire(now, Ask { lock, mode, permits, wait });
         self.link.flush();
     }
@@ -175,12 +177,12 @@ impl Waiting<'_> {
     fn event(&mut self, now: Moment, event: Event) -> Result<(), Exit> {
         match event {
             Event::Welcome { node, scope, session, ttl, .. } => {
-                let locks = std::mem::take(&mut self.granted.locks);
-                self.granted = Granted { locks, node, scope: Some(scope), session, ttl };
+                let locks = std::mem::take(&mut self.grants.locks);
+                self.grants = Grants { locks, node, scope: Some(scope), session, ttl };
             }
             Event::Granted { number, lock, fence } if number == self.request => {
-                self.granted.locks.push((lock, fence));
-                if self.granted.locks.len() < self.wanted.locks.len() {
+                self.grants.locks.push((lock, fence));
+                if self.grants.locks.len() < self.wanted.locks.len() {
                     self.ask();
                 }
             }
@@ -212,7 +214,7 @@ impl Waiting<'_> {
     /// so at once.
     fn refused(&mut self, refusal: &Refusal) -> Exit {
         let mut exit = Exit::refusal(refusal, self.wanted.conflict);
-        let Some(lock) = self.wanted.locks.get(self.granted.locks.len()) else { return exit };
+        let Some(lock) = self.wanted.locks.get(self.grants.locks.len()) else { return exit };
         if refusal.code != Code::NotFree {
             return exit;
         }
@@ -220,14 +222,14 @@ impl Waiting<'_> {
         let (asked, until) = (self.link.machine.inspect(now, lock), now.after(ANSWER));
         self.link.flush();
         while Moment::now() < until {
-            let signal = self.turns.turn(self.link, until);
+            let signal = self.event_loop.wait(self.link, until);
             if signal.is_some_and(signals::react) {
                 return exit;
             }
             while let Some(event) = self.link.event() {
                 match event {
                     Event::Answer { number, answer: Answer::Lock(report) } if number == asked => {
-                        let who = held(&report).map(|who| format!(": {who}"));
+                        let who = describe_holder(&report).map(|who| format!(": {who}"));
                         exit.text.iter_mut().for_each(|text| text.extend(who.clone()));
                         return exit;
                     }
@@ -242,7 +244,7 @@ impl Waiting<'_> {
     /// Give back what we have, and begin again a little later.
     fn again(&mut self, now: Moment) {
         self.link.machine.withdraw(self.request);
-        for (lock, fence) in std::mem::take(&mut self.granted.locks) {
+        for (lock, fence) in std::mem::take(&mut self.grants.locks) {
             let number = self.link.machine.release(now, &lock, fence);
             self.link.machine.quiet(number);
         }

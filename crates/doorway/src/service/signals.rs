@@ -29,7 +29,7 @@ const OTHERS: [Signal; 10] = [
 
 /// What we were started with, and a command gets.
 #[derive(Clone, Copy)]
-pub(crate) struct Before {
+pub(crate) struct InheritedSignals {
     /// The signals that were blocked.
     pub(crate) mask: SigSet,
     /// The ends of children were not heard of.
@@ -39,7 +39,7 @@ pub(crate) struct Before {
 /// The signals of this process.
 pub(crate) struct Signals {
     descriptor: SignalFd,
-    before: Before,
+    before: InheritedSignals,
 }
 
 impl Signals {
@@ -50,7 +50,7 @@ impl Signals {
             ours.add(signal);
         });
         let mask = ours.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-        let before = Before { mask, deaf: hear_of_children()? };
+        let before = InheritedSignals { mask, deaf: hear_of_children()? };
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Self { descriptor: SignalFd::with_flags(&ours, flags)?, before })
     }
@@ -75,7 +75,7 @@ impl Signals {
     }
 
     /// What a command gets.
-    pub(crate) fn before(&self) -> Before {
+    pub(crate) fn before(&self) -> InheritedSignals {
         self.before
     }
 }

@@ -13,7 +13,7 @@ use rustix::net::sockopt::socket_peercred;
 
 use super::child::detach;
 use super::exit::{self, Exit};
-use super::say::say;
+use super::stderr::print_line;
 
 /// How long a node may take to listen.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -25,12 +25,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Starter {
     /// Say that a node was started even where nobody looks at a terminal.
     verbose: bool,
-    started: Option<Started>,
+    started: Option<StartedNode>,
     not_before: Option<Moment>,
 }
 
 /// A node that was started.
-struct Started {
+struct StartedNode {
     process: Child,
     /// What it wrote on its standard error. That is no pipe, which would end with us.
     errors: File,
@@ -39,7 +39,7 @@ struct Started {
 }
 
 /// What has become of it.
-enum Became {
+enum NodeState {
     /// It runs, as far as we know.
     Runs,
     /// It ended, because another one serves, or because someone ended it.
@@ -92,13 +92,13 @@ impl Starter {
 
     /// Start one unless the last one runs; true if that was done.
     fn spawn_if_gone(&mut self) -> Result<bool, String> {
-        match self.started.as_mut().map(Started::became) {
-            Some(Became::Runs) => return Ok(false),
-            Some(Became::Failed(why)) => {
+        match self.started.as_mut().map(StartedNode::state) {
+            Some(NodeState::Runs) => return Ok(false),
+            Some(NodeState::Failed(why)) => {
                 self.started = None;
                 return Err(why);
             }
-            Some(Became::Ended) | None => {}
+            Some(NodeState::Ended) | None => {}
         }
         self.started = Some(spawn().map_err(|error| error.to_string())?);
         Ok(true)
@@ -115,20 +115,20 @@ impl Starter {
             // Otherwise cron would send this line by mail every day.
             if self.verbose || io::stderr().is_terminal() {
                 let scope = "its locks are those of this user only";
-                say(&format!("started a local node (pid {pid}): {scope}"));
+                print_line(&format!("started a local node (pid {pid}): {scope}"));
             }
         }
     }
 }
 
-impl Started {
-    fn became(&mut self) -> Became {
+impl StartedNode {
+    fn state(&mut self) -> NodeState {
         match self.process.try_wait() {
-            Ok(None) => Became::Runs,
+            Ok(None) => NodeState::Runs,
             Ok(Some(status)) if status.code().is_some_and(|code| code != 0) => {
-                Became::Failed(self.last_words())
+                NodeState::Failed(self.last_words())
             }
-            _ => Became::Ended,
+            _ => NodeState::Ended,
         }
     }
 
@@ -145,13 +145,13 @@ impl Started {
 
 /// Start a node that has nothing in common with us: not our terminal, not our directory, not our
 /// descriptors.
-fn spawn() -> io::Result<Started> {
+fn spawn() -> io::Result<StartedNode> {
     let errors = File::from(memfd_create("errors", MemfdFlags::CLOEXEC)?);
     let mut command = Command::new(env::current_exe()?);
     command.args(["serve", "--local"]).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.try_clone()?);
     detach(&mut command);
-    Ok(Started { process: command.spawn()?, errors, told: false })
+    Ok(StartedNode { process: command.spawn()?, errors, told: false })
 }
 
 fn failed(endpoint: &Endpoint, why: &str) -> Exit {

@@ -8,7 +8,7 @@ use doorway_protocol::LockReport;
 use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
-use super::say;
+use super::stderr;
 
 /// After how long a person wants to know.
 const AFTER: Duration = Duration::from_secs(2);
@@ -56,13 +56,13 @@ impl WaitLine {
         if let Some((at, _)) = line.char_indices().nth(usize::from(width.max(20)) - 1) {
             line.truncate(at);
         }
-        say::write(&format!("\r\x1b[K{line}"));
+        stderr::print(&format!("\r\x1b[K{line}"));
     }
 
     /// The wait is over.
     pub(crate) fn erase(&mut self) {
         if std::mem::take(&mut self.shown) && is_in_front() {
-            say::write("\r\x1b[K");
+            stderr::print("\r\x1b[K");
         }
     }
 }
@@ -79,7 +79,7 @@ fn is_in_front() -> bool {
 }
 
 /// Who holds the lock, if anyone does, and with which fence.
-pub(crate) fn held(report: &LockReport) -> Option<String> {
+pub(crate) fn describe_holder(report: &LockReport) -> Option<String> {
     let longest = report.holders.iter().max_by_key(|holder| holder.held_ms)?;
     Some(format!("{}, fence {}", holder(report), longest.fence))
 }
@@ -155,6 +155,8 @@ mod tests {
         }
         assert_eq!(holder(&report), "shared by b [2J and another for 20 s");
         let fence = Fence::new(1, 1);
-        assert!(held(&report).is_some_and(|who| who.ends_with(&format!("s, fence {fence}"))));
+        assert!(
+            describe_holder(&report).is_some_and(|who| who.ends_with(&format!("s, fence {fence}")))
+        );
     }
 }

@@ -11,12 +11,12 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, getpgrp, getppid, set_parent_process_death_signal, setpgid};
 use rustix::termios::tcsetpgrp;
 
-use crate::service::signals::Before;
+use crate::service::signals::InheritedSignals;
 
 /// What the child does to itself before it becomes the command.
 pub(super) struct BeforeExec {
     /// What we were started with.
-    pub(super) before: Before,
+    pub(super) before: InheritedSignals,
     /// Where to take the terminal for the child's group, if it is to have it.
     pub(super) terminal: Option<OwnedFd>,
     /// What the command keeps open.
@@ -69,7 +69,7 @@ pub(crate) fn hear_of_children() -> nix::Result<bool> {
 }
 
 /// What we were started with is what a command begins with.
-fn hand_on(before: Before) -> nix::Result<()> {
+fn hand_on(before: InheritedSignals) -> nix::Result<()> {
     if before.deaf {
         // SAFETY: a signal is ignored, which is no handler of ours.
         unsafe { signal(nix::sys::signal::SIGCHLD, SigHandler::SigIgn)? };
@@ -116,7 +116,7 @@ pub(crate) fn detach(command: &mut Command) {
 }
 
 /// Have a command begin with what we were started with.
-pub(crate) fn restore(command: &mut Command, before: Before) {
+pub(crate) fn restore(command: &mut Command, before: InheritedSignals) {
     let steps = move || Ok(hand_on(before)?);
     // SAFETY: as above, a system call alone.
     unsafe { command.pre_exec(steps) };

@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, getpid, waitid};
 
 use super::exit::{self, Exit};
-use super::signals::Before;
+use super::signals::InheritedSignals;
 use super::terminal::Terminal;
 use before_exec::BeforeExec;
 pub(crate) use before_exec::{detach, hear_of_children, restore};
@@ -25,7 +25,7 @@ pub(crate) struct Plan<'a> {
     /// What it finds in its environment besides ours.
     pub(crate) variables: Vec<(&'static str, String)>,
     /// What we were started with, and it gets.
-    pub(crate) before: Before,
+    pub(crate) before: InheritedSignals,
     /// The terminal, if it is to have it from the beginning.
     pub(crate) terminal: Option<&'a Terminal>,
     /// The session's descriptor, which the command keeps open; without it the command dies with
@@ -36,10 +36,12 @@ pub(crate) struct Plan<'a> {
 /// The command while it runs.
 pub(crate) struct Child {
     process: Pid,
-    before: Before,
+    before: InheritedSignals,
     /// Ends when the last process that came out of the command is gone. None if the command got no
     /// descriptor of ours.
     others: Option<OwnedFd>,
+    /// True once the command has been sent SIGHUP.
+    hung_up: bool,
 }
 
 /// What became of the command.
@@ -89,7 +91,7 @@ impl Child {
         drop(command);
         let process = i32::try_from(spawned?.id()).ok().and_then(Pid::from_raw);
         let process = process.expect("a process has a number");
-        Ok(Self { process, before: plan.before, others })
+        Ok(Self { process, before: plan.before, others, hung_up: false })
     }
 
     /// Its process, and the group that it leads.
@@ -120,6 +122,15 @@ impl Child {
         if killpg(group, signal).is_err() || signal == Signal::SIGKILL {
             let _ = kill(group, signal);
         }
+    }
+
+    /// Send SIGHUP to the command and its group, once. Returns false if that was done before.
+    pub(crate) fn hang_up(&mut self) -> bool {
+        let first = !std::mem::replace(&mut self.hung_up, true);
+        if first {
+            self.signal(Signal::SIGHUP);
+        }
+        first
     }
 
     /// It has ended, and we know how.

@@ -6,14 +6,14 @@ use doorway_protocol::Name;
 
 /// Which locks to take, and which command to run while they are held.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct CommandLine {
     /// The locks, in the order of their names, each once.
     pub(crate) locks: Vec<Name>,
     /// The command and its arguments.
     pub(crate) command: Vec<OsString>,
 }
 
-impl Words {
+impl CommandLine {
     /// Split the words after the options; `line` is the value of `-c`, if it was among the options.
     ///
     /// The words before the first `--` are names. Without a `--` the first word is the name and the
@@ -100,7 +100,7 @@ mod tests {
 
     fn words(text: &str, line: Option<&str>) -> Result<(String, String), String> {
         let words: Vec<OsString> = text.split_whitespace().map(Into::into).collect();
-        let Words { locks, command } = Words::new(&words, line.map(OsStr::new))?;
+        let CommandLine { locks, command } = CommandLine::new(&words, line.map(OsStr::new))?;
         let locks: Vec<_> = locks.iter().map(Name::as_str).collect();
         let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         Ok((locks.join(" "), command.join(" ")))

@@ -4,45 +4,45 @@ use doorway_client::{Answer, Code, Event, Machine, Moment};
 use doorway_protocol::Scope;
 use nix::sys::signal::Signal;
 
+use super::event_loop::EventLoop;
 use super::exit::{self, Exit};
+use super::identity;
 use super::link::Link;
 use super::options::{AddressArgs, NodeArgs, Start};
 use super::signals::react;
-use super::turn::Turns;
-use super::who;
 
 /// A connection for questions to a node.
-pub(crate) struct Talk {
+pub(crate) struct Query {
     link: Link,
-    turns: Turns,
+    event_loop: EventLoop,
     /// Who shares the locks of the node, once it has answered.
     scope: Option<Scope>,
 }
 
 /// What a node says to a question.
-pub(crate) enum Said {
+pub(crate) enum Reply {
     /// The answer.
     Answer(Answer),
     /// No grant with that fence is held any more. True if it was held until now.
     Released(bool),
 }
 
-impl Talk {
+impl Query {
     /// Connect, and start a node if none runs and the options allow it.
     pub(crate) fn new(node: &NodeArgs) -> Result<Self, Exit> {
-        let turns = Turns::new()?;
-        Self::open(node.link(who::setup(who::label(), None), false)?, turns)
+        let event_loop = EventLoop::new()?;
+        Self::open(node.link(identity::setup(identity::label(), None), false)?, event_loop)
     }
 
     /// Connect to a node that runs. Looking at locks is no reason to start one.
     pub(crate) fn look(node: &AddressArgs) -> Result<Self, Exit> {
-        let turns = Turns::new()?;
-        Self::open(node.link(who::setup(who::label(), None), Start::Never)?, turns)
+        let event_loop = EventLoop::new()?;
+        Self::open(node.link(identity::setup(identity::label(), None), Start::Never)?, event_loop)
     }
 
-    fn open(mut link: Link, turns: Turns) -> Result<Self, Exit> {
+    fn open(mut link: Link, event_loop: EventLoop) -> Result<Self, Exit> {
         link.open()?;
-        Ok(Self { link, turns, scope: None })
+        Ok(Self { link, event_loop, scope: None })
     }
 
     /// Who shares the locks of the node; none before it has answered.
@@ -52,7 +52,7 @@ impl Talk {
 
     /// Have [`Self::wait`] also return when there is something to read on standard input.
     pub(crate) fn wake_on_input(&mut self, wakes: bool) {
-        self.turns.wakes_on_input = wakes;
+        self.event_loop.wakes_on_input = wakes;
     }
 
     /// Ask a question and wait for the answer. Returns none if there is no answer at `until`.
@@ -60,7 +60,7 @@ impl Talk {
         &mut self,
         until: Moment,
         question: impl FnOnce(&mut Machine, Moment) -> u64,
-    ) -> Result<Option<Said>, Exit> {
+    ) -> Result<Option<Reply>, Exit> {
         let asked = question(&mut self.link.machine, Moment::now());
         self.link.flush();
         loop {
@@ -71,10 +71,10 @@ impl Talk {
             while let Some(event) = self.link.event() {
                 match event {
                     Event::Answer { number, answer } if number == asked => {
-                        return Ok(Some(Said::Answer(answer)));
+                        return Ok(Some(Reply::Answer(answer)));
                     }
                     Event::Released { number, held } if number == asked => {
-                        return Ok(Some(Said::Released(held)));
+                        return Ok(Some(Reply::Released(held)));
                     }
                     Event::Refused { number, refusal } if number == asked => {
                         return Err(Exit::refusal(&refusal, 1));
@@ -102,8 +102,8 @@ impl Talk {
         question: impl FnOnce(&mut Machine, Moment) -> u64,
     ) -> Result<Answer, Exit> {
         match self.ask(Moment::NEVER, question)? {
-            Some(Said::Answer(answer)) => Ok(answer),
-            _ => Err(odd()),
+            Some(Reply::Answer(answer)) => Ok(answer),
+            _ => Err(unexpected_answer()),
         }
     }
 
@@ -114,9 +114,9 @@ impl Talk {
         question: impl FnOnce(&mut Machine, Moment) -> u64,
     ) -> Result<bool, Exit> {
         match self.ask(Moment::NEVER, question) {
-            Ok(Some(Said::Released(held))) => Ok(held),
-            Ok(Some(Said::Answer(_))) => Ok(true),
-            Ok(None) => Err(odd()),
+            Ok(Some(Reply::Released(held))) => Ok(held),
+            Ok(Some(Reply::Answer(_))) => Ok(true),
+            Ok(None) => Err(unexpected_answer()),
             Err(Exit { refused: Some(Code::Gone), .. }) => Ok(false),
             Err(exit) => Err(exit),
         }
@@ -132,12 +132,12 @@ impl Talk {
 
     /// Wait until something happens, or until this moment. Returns a signal that came.
     pub(crate) fn wait(&mut self, until: Moment) -> Option<Signal> {
-        self.turns.turn(&mut self.link, until)
+        self.event_loop.wait(&mut self.link, until)
     }
 }
 
 /// The error for an answer to another question.
-pub(crate) fn odd() -> Exit {
+pub(crate) fn unexpected_answer() -> Exit {
     Exit::new(
         exit::UNAVAILABLE,
         "the node's answer does not fit the question: is it another version?",

@@ -7,27 +7,27 @@ use doorway_client::{Event, Moment};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::acquire::Granted;
+use super::acquire::Grants;
 use super::child::{Change, Child};
+use super::event_loop::EventLoop;
 use super::exit::Exit;
 use super::link::Link;
-use super::lost::{Due, Ending, OnLost};
-use super::say::say;
+use super::lost_policy::{Due, OnLost, Shutdown};
 use super::signals::{self, Signals};
+use super::stderr::print_line;
 use super::terminal::Terminal;
-use super::turn::Turns;
 
 /// How often to look whether what the command left behind has ended too.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A command while it runs under its locks.
-pub(crate) struct Holding<'a> {
+pub(crate) struct Supervisor<'a> {
     /// What was granted.
-    pub(crate) granted: &'a Granted,
+    pub(crate) grants: &'a Grants,
     /// The session.
     pub(crate) link: &'a mut Link,
     /// The signals and the time.
-    pub(crate) turns: &'a mut Turns,
+    pub(crate) event_loop: &'a mut EventLoop,
     /// The command.
     pub(crate) child: Child,
     /// The terminal, if there is one.
@@ -35,15 +35,13 @@ pub(crate) struct Holding<'a> {
     /// What to do when the lock is being lost.
     pub(crate) on_lost: &'a OnLost,
     /// When that is.
-    pub(crate) ending: Ending,
-    /// It was told that it cannot have the terminal.
-    pub(crate) hung_up: bool,
+    pub(crate) shutdown: Shutdown,
     /// Say more than must be said.
     pub(crate) verbose: bool,
 }
 
 /// How it ended.
-pub(crate) struct End {
+pub(crate) struct Outcome {
     /// What became of the command.
     pub(crate) change: Change,
     /// Was its lock lost while it ran?
@@ -55,13 +53,13 @@ pub(crate) struct End {
     pub(crate) key: Option<Signal>,
 }
 
-impl Holding<'_> {
+impl Supervisor<'_> {
     /// Wait until the command ends, and if its lock is lost, all of its group.
-    pub(crate) fn run(mut self) -> End {
+    pub(crate) fn run(mut self) -> Outcome {
         let mut ended = None;
         let change = loop {
             let look = if ended.is_some() { Moment::now().after(LOOK) } else { Moment::NEVER };
-            let signal = self.turns.turn(self.link, self.next().min(look));
+            let signal = self.event_loop.wait(self.link, self.next().min(look));
             // The time first: a command that was stopped must not go on without its lock.
             self.look();
             if let Some(signal) = signal {
@@ -77,26 +75,26 @@ impl Holding<'_> {
         let had = self.terminal.as_ref().is_some_and(|terminal| terminal.take_from(group));
         let interrupted = change == Change::Killed(Signal::SIGINT as i32);
         let key = (had && interrupted).then_some(Signal::SIGINT);
-        let lost = self.ending.has_begun();
+        let lost = self.shutdown.has_begun();
         if lost {
             // Whoever of the group closed what it was given is not seen, and may still be there.
             self.child.signal(Signal::SIGKILL);
         }
         self.child.bury();
-        End { change, lost, others: self.child.left_others(), key }
+        Outcome { change, lost, others: self.child.left_others(), key }
     }
 
     /// The command has ended. Is that all? What it leaves behind goes on if the lock is held; if it
     /// is lost, it has the same time to end, and is killed then.
     fn is_over(&self) -> bool {
-        !self.ending.has_begun() || self.ending.is_done() || !self.child.left_others()
+        !self.shutdown.has_begun() || self.shutdown.is_done() || !self.child.left_others()
     }
 
     fn next(&self) -> Moment {
         if *self.on_lost == OnLost::Ignore {
             return Moment::NEVER;
         }
-        self.ending.next(self.deadline())
+        self.shutdown.next(self.deadline())
     }
 
     /// Without a session the lock is lost already, and that was an event.
@@ -112,15 +110,18 @@ impl Holding<'_> {
             match event {
                 Event::Lost { reason, .. } => {
                     // Without a session the lease is over; with one, the node took the lock.
-                    self.ending.gone(now, self.link.machine.ttl().is_none());
+                    self.shutdown.gone(now, self.link.machine.ttl().is_none());
                     why = reason;
                     if *self.on_lost == OnLost::Ignore {
-                        say(&format!("lost {}: {why}; the command goes on", self.granted.names()));
+                        print_line(&format!(
+                            "lost {}: {why}; the command goes on",
+                            self.grants.names()
+                        ));
                     }
                 }
                 Event::Welcome { node, resumed, .. } => self.back(&node, resumed),
                 Event::Stopping { within } if self.verbose => {
-                    say(&format!("the node stops within {} s", within.as_secs()));
+                    print_line(&format!("the node stops within {} s", within.as_secs()));
                 }
                 _ => {}
             }
@@ -128,18 +129,21 @@ impl Holding<'_> {
         if *self.on_lost == OnLost::Ignore {
             return;
         }
-        let begun = self.ending.has_begun();
-        match self.ending.due(now, self.deadline()) {
+        let begun = self.shutdown.has_begun();
+        match self.shutdown.due(now, self.deadline()) {
             Some(Due::Tell) => {
                 self.tell();
-                say(&format!("lost {}: {why}; the command must end", self.granted.names()));
+                print_line(&format!("lost {}: {why}; the command must end", self.grants.names()));
             }
             Some(Due::Kill) => {
                 self.child.signal(Signal::SIGKILL);
                 if !begun {
-                    say(&format!("lost {}: {why}; the command is killed", self.granted.names()));
+                    print_line(&format!(
+                        "lost {}: {why}; the command is killed",
+                        self.grants.names()
+                    ));
                 } else if self.verbose {
-                    say("the command is still there, and is killed");
+                    print_line("the command is still there, and is killed");
                 }
             }
             None => {}
@@ -151,10 +155,10 @@ impl Holding<'_> {
         let kept = self.link.session().map_or(Ok(()), |session| self.child.keep(session));
         if self.verbose {
             let how = if resumed { "goes on" } else { "is a new one" };
-            say(&format!("connected to {node} again; the session {how}"));
+            print_line(&format!("connected to {node} again; the session {how}"));
         }
         if let Err(error) = kept {
-            say(&format!("if this wrapper is killed the lock is free: no `cat`: {error}"));
+            print_line(&format!("if this wrapper is killed the lock is free: no `cat`: {error}"));
         }
     }
 
@@ -175,11 +179,11 @@ impl Holding<'_> {
     fn exec(&self, line: &str) {
         let mut command = Command::new("sh");
         command.args(["-c", line]).stdin(Stdio::null());
-        command.envs(self.granted.variables());
+        command.envs(self.grants.variables());
         command.env("DOORWAY_PID", self.child.process().as_raw_nonzero().to_string());
-        super::child::restore(&mut command, self.turns.signals.before());
+        super::child::restore(&mut command, self.event_loop.signals.before());
         if let Err(error) = command.spawn() {
-            say(&format!("cannot run `{line}`: {error}"));
+            print_line(&format!("cannot run `{line}`: {error}"));
         }
     }
 
@@ -236,17 +240,16 @@ impl Holding<'_> {
         if wants && !continued {
             // Nor could anyone give it the terminal, and it would only ask again: so it is told
             // what the system tells those whom nobody can continue. Once, for it may not care.
-            if std::mem::replace(&mut self.hung_up, true) {
+            if !self.child.hang_up() {
                 return;
             }
-            self.child.signal(Signal::SIGHUP);
         }
         self.go_on();
     }
 
     /// We are continued, and so is the command.
     fn go_on(&mut self) {
-        if !self.ending.has_begun() {
+        if !self.shutdown.has_begun() {
             self.child.signal(Signal::SIGCONT);
         }
     }

@@ -15,7 +15,7 @@ use super::link::Link;
 use super::signals::Signals;
 
 /// What is waited on.
-pub(crate) struct Turns {
+pub(crate) struct EventLoop {
     /// The signals of this process.
     pub(crate) signals: Signals,
     /// Rings when something is due, by a clock that runs while the machine sleeps.
@@ -26,7 +26,7 @@ pub(crate) struct Turns {
     pub(crate) wakes_on_input: bool,
 }
 
-impl Turns {
+impl EventLoop {
     /// Begin to listen.
     pub(crate) fn new() -> Result<Self, Exit> {
         let failed = |error: io::Error| Exit::new(exit::SYSTEM, format!("cannot listen: {error}"));
@@ -41,7 +41,7 @@ impl Turns {
 
     /// Wait until `until`, or something is due for the link, or something came over it, or a signal
     /// came, which is returned. Call it again and again: it may return for no reason.
-    pub(crate) fn turn(&mut self, link: &mut Link, until: Moment) -> Option<Signal> {
+    pub(crate) fn wait(&mut self, link: &mut Link, until: Moment) -> Option<Signal> {
         self.ring_at(until.min(link.next_due()));
         let mut waits = Vec::with_capacity(3);
         waits.push(PollFd::new(&self.signals, PollFlags::IN));

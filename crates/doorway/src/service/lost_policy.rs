@@ -66,7 +66,7 @@ pub(crate) enum Due {
 
 /// When the command is told and when it is killed.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct Shutdown {
     /// How long it has between the two.
     grace: Duration,
     /// How long before the deadline it is killed.
@@ -77,7 +77,7 @@ pub(crate) struct Ending {
     kill_at: Option<Moment>,
 }
 
-impl Ending {
+impl Shutdown {
     /// For a lease of this length and with this much time for the command to end by itself.
     ///
     /// A sign of life is given every quarter of the lease, so more than half of it would end a
@@ -162,53 +162,53 @@ mod tests {
 
     #[test]
     fn the_command_is_told_and_then_killed_before_the_deadline() {
-        let (mut ending, deadline) = (Ending::new(TTL, Some(SECOND * 2)), at(100));
-        assert_eq!(ending.next(deadline), before(at(98), TTL / 40));
-        assert_eq!(ending.due(at(97), deadline), None);
-        assert_eq!(ending.due(at(98), deadline), Some(Due::Tell));
-        assert_eq!(ending.due(at(99), deadline), None, "once");
-        let kill = ending.next(deadline);
+        let (mut shutdown, deadline) = (Shutdown::new(TTL, Some(SECOND * 2)), at(100));
+        assert_eq!(shutdown.next(deadline), before(at(98), TTL / 40));
+        assert_eq!(shutdown.due(at(97), deadline), None);
+        assert_eq!(shutdown.due(at(98), deadline), Some(Due::Tell));
+        assert_eq!(shutdown.due(at(99), deadline), None, "once");
+        let kill = shutdown.next(deadline);
         assert!(kill < deadline && kill > at(99), "{kill:?}");
-        assert!(!ending.is_done());
-        assert_eq!(ending.due(kill, deadline), Some(Due::Kill));
-        assert_eq!(ending.due(at(200), deadline), None, "once");
-        assert!(ending.is_done());
+        assert!(!shutdown.is_done());
+        assert_eq!(shutdown.due(kill, deadline), Some(Due::Kill));
+        assert_eq!(shutdown.due(at(200), deadline), None, "once");
+        assert!(shutdown.is_done());
     }
 
     #[test]
     fn a_lease_as_good_as_it_can_be_ends_nothing() {
-        let mut ending = Ending::new(TTL, Some(TTL * 3));
+        let mut shutdown = Shutdown::new(TTL, Some(TTL * 3));
         // The last sign of life that was answered is a quarter old.
         let deadline = at(30).after(TTL * 14 / 20);
-        assert_eq!(ending.due(at(30), deadline), None);
-        assert_eq!(Ending::new(TTL, Some(TTL * 3)).grace, TTL / 2);
+        assert_eq!(shutdown.due(at(30), deadline), None);
+        assert_eq!(Shutdown::new(TTL, Some(TTL * 3)).grace, TTL / 2);
     }
 
     #[test]
     fn an_answer_in_time_changes_all_and_one_that_is_late_nothing() {
-        let mut ending = Ending::new(TTL, None);
-        assert_eq!(ending.due(at(1), at(10)), None);
-        assert_eq!(ending.due(at(10), at(20)), None, "renewed");
-        assert_eq!(ending.due(at(19), at(20)), Some(Due::Tell));
-        assert_eq!(ending.due(at(20), at(40)), Some(Due::Kill), "renewed too late");
+        let mut shutdown = Shutdown::new(TTL, None);
+        assert_eq!(shutdown.due(at(1), at(10)), None);
+        assert_eq!(shutdown.due(at(10), at(20)), None, "renewed");
+        assert_eq!(shutdown.due(at(19), at(20)), Some(Due::Tell));
+        assert_eq!(shutdown.due(at(20), at(40)), Some(Due::Kill), "renewed too late");
     }
 
     #[test]
     fn who_slept_beyond_the_deadline_is_killed_at_once() {
-        let mut ending = Ending::new(TTL, None);
-        assert_eq!(ending.due(at(50), at(20)), Some(Due::Kill));
-        assert!(ending.has_begun());
-        let mut ending = Ending::new(TTL, None);
-        ending.gone(at(1), true);
-        assert_eq!(ending.due(at(1), Moment::NEVER), Some(Due::Kill));
+        let mut shutdown = Shutdown::new(TTL, None);
+        assert_eq!(shutdown.due(at(50), at(20)), Some(Due::Kill));
+        assert!(shutdown.has_begun());
+        let mut shutdown = Shutdown::new(TTL, None);
+        shutdown.gone(at(1), true);
+        assert_eq!(shutdown.due(at(1), Moment::NEVER), Some(Due::Kill));
     }
 
     #[test]
     fn what_the_node_took_away_is_told_at_once() {
-        let mut ending = Ending::new(TTL, Some(SECOND));
-        ending.gone(at(1), false);
-        assert_eq!(ending.due(at(1), at(10)), Some(Due::Tell));
-        assert_eq!(ending.due(at(2), at(10)), Some(Due::Kill));
+        let mut shutdown = Shutdown::new(TTL, Some(SECOND));
+        shutdown.gone(at(1), false);
+        assert_eq!(shutdown.due(at(1), at(10)), Some(Due::Tell));
+        assert_eq!(shutdown.due(at(2), at(10)), Some(Due::Kill));
     }
 
     #[test]

@@ -8,15 +8,15 @@ use std::io::{self, Write as _};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Say this, on a line of its own.
-pub(crate) fn say(what: &str) {
-    write(&format!("doorway: {what}\n"));
+pub(crate) fn print_line(what: &str) {
+    print(&format!("doorway: {what}\n"));
 }
 
 /// So many bytes of a line surely fit where there is room for any.
 const LONGEST: usize = 4000;
 
 /// Write this as it is, or its beginning if it is very long.
-pub(crate) fn write(text: &str) {
+pub(crate) fn print(text: &str) {
     let text = &text[..text.floor_char_boundary(LONGEST)];
     let stderr = io::stderr();
     let mut look = [PollFd::new(&stderr, PollFlags::OUT)];

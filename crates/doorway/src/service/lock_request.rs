@@ -37,8 +37,8 @@ pub(crate) struct AcquireArgs {
 
 impl AcquireArgs {
     /// A request for these locks with these options.
-    pub(crate) fn wanted<'a>(&self, locks: &'a [Name]) -> Wanted<'a> {
-        Wanted {
+    pub(crate) fn request<'a>(&self, locks: &'a [Name]) -> LockRequest<'a> {
+        LockRequest {
             locks,
             mode: if self.shared { Mode::Shared } else { Mode::Exclusive },
             permits: self.permits,
@@ -49,7 +49,7 @@ impl AcquireArgs {
 }
 
 /// Which locks to take, and how.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct LockRequest<'a> {
     /// The locks, in the order of their names.
     pub(crate) locks: &'a [Name],
     /// Exclusive or shared.
