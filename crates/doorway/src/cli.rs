@@ -1,4 +1,5 @@
-//! The commands: one list from which the parser, the dispatch, the exit codes and the help are made.
+//! The commands: one list from which the parser, the dispatch, the exit codes and the help are
+//! made.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

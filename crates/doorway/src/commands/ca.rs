@@ -119,8 +119,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             let Made { certificate, key, until, .. } = &made;
             let (certificate, key) = (certificate.display(), key.display());
             writeln!(out, "wrote {certificate} and {key}, valid until {until}")?;
-            writeln!(out, "keep {key} secret, and keep a copy of it elsewhere: it is needed for")?;
-            writeln!(out, "every new certificate, and whoever has it can make valid ones")?;
+            writeln!(out, "keep {key} secret: everyone who has it can make valid certificates;")?;
+            writeln!(out, "and keep a copy of it elsewhere: without it nobody can make new ones")?;
             Ok(())
         }
         Task::Node(Node { name, address, common }) => {

@@ -20,9 +20,11 @@ use crate::service::options;
 /// Exit codes: 0 if the fence is the highest so far, 1 if a higher one was seen before, 64 if FILE
 /// does not hold a fence.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
-    doorway fence-guard /srv/data/fence $DOORWAY_FENCE && mv new.$DOORWAY_FENCE /srv/data/current\n\n\
-    Run it in a command that `doorway run` started, before each change of the resource.")]
+#[command(after_help = "\
+Run it in a command that `doorway run` started, before each change of the resource.
+
+Examples:
+  doorway fence-guard /srv/fence $DOORWAY_FENCE && mv new.$DOORWAY_FENCE /srv/current")]
 pub(crate) struct Args {
     /// The file that keeps the highest fence; it is created if it does not exist
     file: PathBuf,

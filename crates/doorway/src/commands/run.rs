@@ -1,4 +1,4 @@
-//! `doorway run NAME -- COMMAND`: run a command under a lock.
+//! `doorway run NAME -- COMMAND`: run a command while holding a lock.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         words: &command_line.command,
         variables: grants.variables(),
         before: event_loop.signals.before(),
-        terminal: terminal.as_ref().filter(|terminal| terminal.is_talked_to()),
+        terminal: terminal.as_ref().filter(|terminal| terminal.is_interactive()),
         session: link.session().filter(|_| !args.close),
     });
     let end = child.map(|child| {
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(least) = args.hold_at_least.filter(|_| !lost) {
         lost = linger(inside.after(least), &mut link, &mut event_loop);
     }
-    // What is lost needs no release, and what others hold gets none.
+    // A lost lock needs no release, and a lock that background processes hold must not get one.
     let done = lost || end.as_ref().is_ok_and(|end| end.others);
     let kept = done || release(&grants, &mut link, &mut event_loop);
     let end = end?;
@@ -177,7 +177,7 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         return Err(Exit::quiet(args.lost_exit_code).into());
     }
     if !kept && args.on_lost != OnLost::Ignore {
-        let text = "the lock was lost before the command ended";
+        let text = "the lock was lost before the command had ended";
         return Err(Exit::new(args.lost_exit_code, text).into());
     }
     match exit_code(end.change) {
@@ -194,7 +194,7 @@ fn setup(args: &Args, command_line: &CommandLine) -> Setup {
     identity::setup(label, Some((args.ttl, life)))
 }
 
-/// Say which node it is and whom its locks are for.
+/// Report the locks, the node, and who shares its locks.
 fn tell(grants: &Grants, endpoint: &Endpoint, waited: Duration) {
     let locks = grants.locks.iter().map(|(lock, fence)| format!("{lock} (fence {fence})"));
     let locks = locks.collect::<Vec<_>>().join(", ");
@@ -204,8 +204,8 @@ fn tell(grants: &Grants, endpoint: &Endpoint, waited: Duration) {
     print_line(&format!("holding {text}"));
 }
 
-/// Hold the lock for a while longer, unless a signal ends that. Is it lost? Then there is nothing
-/// to hold, and the command had it all the time.
+/// Hold the lock until this moment, or until a signal comes. Returns true if the lock was lost
+/// meanwhile, which does no harm: the command had it all the time.
 fn linger(until: Moment, link: &mut Link, event_loop: &mut EventLoop) -> bool {
     while Moment::now() < until {
         match event_loop.wait(link, until) {
@@ -221,8 +221,8 @@ fn linger(until: Moment, link: &mut Link, event_loop: &mut EventLoop) -> bool {
     false
 }
 
-/// The key that ended the command was meant for all of the job that we are part of. The shell of a
-/// script ends only if it sees us end by the signal.
+/// Send the signal of a key, such as Ctrl-C, to the whole job of which this process is a part, and
+/// end by it. A shell ends its script only if it sees that the signal ended this process.
 fn interrupt(key: Signal) {
     let _ = kill(Pid::from_raw(0), key);
     signals::take(key);

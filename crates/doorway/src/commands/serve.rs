@@ -112,8 +112,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let runtime = builder.enable_all().build().context("cannot start a runtime")?;
     match runtime.block_on(serve(settings)) {
-        // `doorway run` may start two nodes at once: it is no failure of the second one that the
-        // first one serves.
+        // Two `doorway run` may each start a node at the same time. The second node is not needed,
+        // and that is not a failure.
         Err(error @ ServeError::Served(_)) if args.local => {
             print_line(&format!("nothing to do: {error}"));
             Ok(())

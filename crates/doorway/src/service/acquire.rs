@@ -1,4 +1,4 @@
-//! Waiting for locks: in the order of their names, all or none.
+//! Acquiring locks, one after the other in the order of their names, until all of them are held.
 
 use std::time::Duration;
 
@@ -15,29 +15,29 @@ use super::stderr::print_line;
 use super::terminal::Terminal;
 use super::wait_line::{WaitLine, describe_holder};
 
-/// What was granted, and by whom.
+/// The locks that were granted, and the session that holds them.
 #[derive(Default)]
 pub(crate) struct Grants {
     /// The locks with their fences, in the order of names.
     pub(crate) locks: Vec<(Name, Fence)>,
-    /// The node.
+    /// The name of the node.
     pub(crate) node: String,
-    /// Whom its locks are for.
+    /// Who shares the locks of the node.
     pub(crate) scope: Option<Scope>,
     /// The session.
     pub(crate) session: Option<SessionId>,
-    /// How long it lives without being heard of.
+    /// The TTL of the session: the node ends it if it hears nothing for that long.
     pub(crate) ttl: Duration,
 }
 
 impl Grants {
-    /// The locks, for people.
+    /// The names of the locks, for a message.
     pub(crate) fn names(&self) -> String {
         let locks = self.locks.iter().map(|(lock, _)| lock.as_str());
         locks.collect::<Vec<_>>().join(", ")
     }
 
-    /// What a command under these locks finds in its environment. Several values stand on lines.
+    /// The variables for the command's environment. A variable has one line for each lock.
     pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let lines = |text: &dyn Fn(&(Name, Fence)) -> String| {
             self.locks.iter().map(text).collect::<Vec<_>>().join("\n")
@@ -53,15 +53,16 @@ impl Grants {
     }
 }
 
-/// How long a node of our own that just stops is given to make room for the next one.
+/// How long to retry if the node of this user is just stopping, until the next one serves.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the node may take to say who has a lock that was not free.
+/// How long to wait for the node to say who holds a lock that was not free.
 const ANSWER: Duration = Duration::from_millis(200);
 
 /// How long a wait may take before it is worth a warning that it may never end.
 const NESTED: Duration = Duration::from_secs(1);
 
+/// The state of acquiring locks.
 struct Acquisition<'a> {
     wanted: &'a LockRequest<'a>,
     link: &'a mut Link,
@@ -71,8 +72,9 @@ struct Acquisition<'a> {
     /// When to warn that an enclosing `doorway run` holds a lock that this one waits for.
     warn_at: Moment,
     grants: Grants,
-    /// The request that is not answered yet, and the question of who holds its lock.
+    /// The number of the request for the next lock.
     request: u64,
+    /// The number of the last question of who holds that lock.
     question: Option<u64>,
 }
 
@@ -87,7 +89,7 @@ fn is_nested(wanted: &LockRequest<'_>) -> bool {
     outer.lines().any(|outer| wanted.locks.iter().any(|lock| lock.as_str() == outer))
 }
 
-/// Connect, and wait until all of the locks are ours.
+/// Connect, and wait until all of the locks are held.
 pub(crate) fn acquire(
     wanted: &LockRequest<'_>,
     link: &mut Link,
@@ -105,7 +107,7 @@ pub(crate) fn acquire(
         request: 0,
         question: None,
     };
-    // The first request travels with the greeting.
+    // The first request is queued before there is a connection: it is sent with the greeting.
     acquisition.ask();
     acquisition.link.open()?;
     let done = acquisition.all();
@@ -198,7 +200,7 @@ impl Acquisition<'_> {
             Event::Closed(refusal) if !matches!(refusal.code, Code::Unavailable) => {
                 return Err(Exit::refusal(&refusal, self.wanted.conflict));
             }
-            // One that we had is gone while we waited for the next: all or none, so from the start.
+            // A lock was lost during the wait for the next one. All or none: begin again.
             Event::Lost { .. } => self.again(now),
             Event::Answer { number, answer: Answer::Lock(report) }
                 if self.question == Some(number) =>
@@ -210,8 +212,8 @@ impl Acquisition<'_> {
         Ok(())
     }
 
-    /// The end that a refusal is. If the lock is not free, who has it is said too, if the node says
-    /// so at once.
+    /// The exit after a refusal. If the lock is not free, the message also says who holds it,
+    /// provided that the node answers at once.
     fn refused(&mut self, refusal: &Refusal) -> Exit {
         let mut exit = Exit::refusal(refusal, self.wanted.conflict);
         let Some(lock) = self.wanted.locks.get(self.grants.locks.len()) else { return exit };
@@ -241,7 +243,7 @@ impl Acquisition<'_> {
         exit
     }
 
-    /// Give back what we have, and begin again a little later.
+    /// Release the locks that are held, and begin again after a short pause.
     fn again(&mut self, now: Moment) {
         self.link.machine.withdraw(self.request);
         for (lock, fence) in std::mem::take(&mut self.grants.locks) {
@@ -252,8 +254,8 @@ impl Acquisition<'_> {
         self.ask();
     }
 
-    /// A signal while nothing runs yet does to us what it does to every program, but for the exit
-    /// code: the wait ends, and with it the request.
+    /// Handle a signal during the wait: it stops the process, or ends the wait and withdraws the
+    /// request.
     fn signal(&mut self, signal: Signal) -> Result<(), Exit> {
         if effect(signal) != Effect::Nothing {
             self.line.erase();
@@ -265,7 +267,7 @@ impl Acquisition<'_> {
         self.link.flush();
         let terminal = Terminal::ours();
         if signal == Signal::SIGINT && terminal.is_some_and(|it| it.is_ours()) {
-            // The shell of a script ends with us only if it sees us end by the signal.
+            // A shell ends its script only if it sees that the signal ended this process.
             signals::take(signal);
         }
         Err(Exit::signal(signal as i32))

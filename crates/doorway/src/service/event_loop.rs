@@ -1,4 +1,4 @@
-//! One turn of the loop: wait until something happens, and say what.
+//! The event loop: waits for signals, deadlines and the connection to the node.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,22 +14,23 @@ use super::exit::{self, Exit};
 use super::link::Link;
 use super::signals::Signals;
 
-/// What is waited on.
+/// Everything that the loop waits for.
 pub(crate) struct EventLoop {
     /// The signals of this process.
     pub(crate) signals: Signals,
-    /// Rings when something is due, by a clock that runs while the machine sleeps.
+    /// A timer for the next deadline. Its clock also runs while the machine is suspended.
     alarm: OwnedFd,
-    /// When it rings.
+    /// When the timer expires.
     rings: Moment,
     /// Also return when there is something to read on standard input.
     pub(crate) wakes_on_input: bool,
 }
 
 impl EventLoop {
-    /// Begin to listen.
+    /// Block the signals of this process and make the timer.
     pub(crate) fn new() -> Result<Self, Exit> {
-        let failed = |error: io::Error| Exit::new(exit::SYSTEM, format!("cannot listen: {error}"));
+        let failed =
+            |error: io::Error| Exit::new(exit::SYSTEM, format!("cannot wait for signals: {error}"));
         let signals = Signals::read_all().map_err(|error| failed(error.into()))?;
         let alarm = timerfd_create(
             TimerfdClockId::Boottime,
@@ -39,8 +40,8 @@ impl EventLoop {
         Ok(Self { signals, alarm, rings: Moment::NEVER, wakes_on_input: false })
     }
 
-    /// Wait until `until`, or something is due for the link, or something came over it, or a signal
-    /// came, which is returned. Call it again and again: it may return for no reason.
+    /// Wait until a signal comes, the node sends something, something is due for the link, or
+    /// `until` is reached. Returns the signal, if one came. This may also return without a reason.
     pub(crate) fn wait(&mut self, link: &mut Link, until: Moment) -> Option<Signal> {
         self.ring_at(until.min(link.next_due()));
         let mut waits = Vec::with_capacity(3);
@@ -53,7 +54,7 @@ impl EventLoop {
         if self.wakes_on_input {
             waits.push(PollFd::new(&stdin, PollFlags::IN));
         }
-        // It fails where a debugger interrupts it: then there is nothing to see.
+        // This fails if a debugger interrupts it. Then nothing is ready.
         let _ = poll(&mut waits, None::<&Timespec>);
         let happened: Vec<bool> = waits.iter().map(|one| !one.revents().is_empty()).collect();
         drop(waits);
@@ -74,7 +75,7 @@ impl EventLoop {
             return;
         }
         self.rings = moment;
-        // A zero would switch it off, as is right for what never comes.
+        // A time of zero switches the timer off, which is what NEVER means.
         let at = if moment == Moment::NEVER { 0 } else { moment.0.max(1) };
         let at = Timespec {
             tv_sec: (at / 1_000_000_000).cast_signed(),

@@ -1,4 +1,4 @@
-//! Giving locks back.
+//! Releasing locks at the end of a command.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::event_loop::EventLoop;
 use super::link::Link;
 use super::stderr::print_line;
 
-/// How long the node may take to answer.
+/// How long to wait for the node's answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Give the locks back, and wait until the node has them: whoever comes after us finds them free.
-/// False if one of them was not held any more.
+/// Release the locks and wait for the node's answer, so that the next command finds them free.
+/// Returns false if one of them was not held any more.
 pub(crate) fn release(grants: &Grants, link: &mut Link, event_loop: &mut EventLoop) -> bool {
     let now = Moment::now();
     let release = |(lock, fence): &(_, _)| link.machine.release(now, lock, *fence);
@@ -34,8 +34,8 @@ pub(crate) fn release(grants: &Grants, link: &mut Link, event_loop: &mut EventLo
     if !numbers.is_empty() {
         let (what, latest) = (grants.names(), grants.ttl.as_secs_f64());
         print_line(&format!(
-            "unknown whether {what} is released: the node does not answer; it is free {latest} s \
-             after it last heard of us at the latest"
+            "unknown whether {what} is released, because the node does not answer; the node frees \
+             it at the latest {latest} s after it last heard from this process"
         ));
     }
     kept

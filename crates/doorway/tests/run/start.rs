@@ -38,8 +38,9 @@ impl User {
         fs::create_dir_all(&directory).expect("a test can do that");
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o777))
             .expect("a test can do that");
-        // If this process wrote the copy, a process that another test starts meanwhile would inherit
-        // the descriptor, and the copy could not be run ("text file busy"). cp(1) writes it instead.
+        // If this process wrote the copy, a process that another test starts meanwhile would
+        // inherit the descriptor, and the copy could not be run ("text file busy"). cp(1) writes it
+        // instead.
         let copied = Command::new("cp").arg(DOORWAY).arg(&directory).status();
         assert!(copied.is_ok_and(|status| status.success()), "a test can do that");
         Some(Self { id, directory })
