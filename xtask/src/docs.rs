@@ -145,8 +145,11 @@ fn sections(command: &str, help: &str) -> anyhow::Result<String> {
 
 /// The commands that a help lists.
 fn below(help: &str) -> impl Iterator<Item = &str> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let listed = listed.take_while(|line| !line.is_empty());
+    // They are in the sections "Commands:" or "Lock commands:" and the like.
+    let sections = help.split("\n\n").filter(|section| {
+        section.lines().next().is_some_and(|heading| heading.ends_with("ommands:"))
+    });
+    let listed = sections.flat_map(|section| section.lines().skip(1));
     // A command's line is set in by two; the rest of a long one by more.
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     names.filter(|name| !["", "help"].contains(name))
@@ -170,6 +173,8 @@ mod tests {
         let help = "X\n\nCommands:\n  list   List\n  check  Check this\n         and that\n  \
                     help   Print this\n\nOptions:\n  -h  Print help\n";
         assert_eq!(below(help).collect::<Vec<_>>(), ["list", "check"]);
+        let help = "X\n\nLock commands:\n  run  Run\n\nOther commands:\n  man  Print\n\nOptions:\n";
+        assert_eq!(below(help).collect::<Vec<_>>(), ["run", "man"]);
         assert_eq!(below("Options:\n  -h  Print help\n").count(), 0);
     }
 

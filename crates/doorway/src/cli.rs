@@ -1,10 +1,11 @@
-//! The commands and their arguments, as the command line knows them.
+//! The commands: one list from which the parser, the dispatch, the exit codes and the help are
+//! made.
 
 use std::env;
-use std::ffi::OsStr;
-use std::io::Write;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
 
-use clap::{Arg, Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args as _, FromArgMatches as _};
 
 use crate::commands::{
     break_lock, ca, check, compare, completions, diagram, doctor, explain, fence_guard, list, lock,
@@ -12,115 +13,234 @@ use crate::commands::{
     who,
 };
 
-/// Distributed mutual exclusion: the classical algorithms, checked, simulated, drawn and compared.
-#[derive(Parser)]
-#[command(name = "doorway", version, max_term_width = 100)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    pub(crate) command: Command,
+/// A command: its name, its arguments, and the function that carries it out.
+struct Entry {
+    name: &'static str,
+    arguments: fn(clap::Command) -> clap::Command,
+    run: fn(&mut ArgMatches, &mut dyn Write) -> anyhow::Result<()>,
 }
 
-impl Cli {
-    /// What the person asked for.
-    ///
-    /// A negative number is taken for the value of the option before it, so that the option can
-    /// say what it wants instead: by default it would be taken for an unknown option.
-    pub(crate) fn read() -> Result<Self, clap::Error> {
-        if env::args_os().nth(1).is_some_and(|command| command == "run") {
-            return Self::read_run();
-        }
-        Self::from_arg_matches_mut(&mut hearing(Self::command()).try_get_matches()?)
-    }
-
-    /// The same for the one command that is in a hurry: the others are not even looked at.
-    fn read_run() -> Result<Self, clap::Error> {
-        let run = hearing(run::Args::augment_args(clap::Command::new("run")));
-        let mut only = clap::Command::new("doorway").max_term_width(100).subcommand(run);
-        let mut found = only.try_get_matches_from_mut(env::args_os())?;
-        let (_, mut found) = found.remove_subcommand().expect("the first word is the command");
-        let args = run::Args::from_arg_matches_mut(&mut found)?;
-        Ok(Self { command: Command::Run(Box::new(args)) })
-    }
+/// Commands that the help shows together and that fail with the same kind of exit codes.
+struct Group {
+    heading: &'static str,
+    exit_codes: ExitCodes,
+    commands: &'static [Entry],
 }
 
-/// Is this a command that uses a node? Those say what is wrong as `sysexits.h` does.
-pub(crate) fn uses_a_node(command: &OsStr) -> bool {
-    const THOSE: [&str; 10] =
-        ["run", "lock", "unlock", "renew", "status", "who", "wait", "break", "top", "fence-guard"];
-    THOSE.iter().any(|one| command == *one)
+/// Which exit codes a command fails with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExitCodes {
+    /// Those of `sysexits.h`, as in `service/exit.rs`: 64 for a wrong command line.
+    Sysexits,
+    /// 1 for a failure, 2 for a wrong command line, 3 for a check that did not end.
+    Plain,
 }
 
-/// A command whose options, and those of the commands below it, hear negative numbers.
-fn hearing(command: clap::Command) -> clap::Command {
-    let hears = |arg: Arg| {
-        let valued = !arg.is_positional() && arg.get_action().takes_values();
-        arg.allow_negative_numbers(valued)
+/// Entries from `name: module` pairs. Each module has `Args` and `run(&Args, &mut dyn Write)`.
+macro_rules! commands {
+    ($($name:literal: $module:ident),+ $(,)?) => {
+        &[$(Entry {
+            name: $name,
+            arguments: $module::Args::augment_args,
+            run: |matches, out| {
+                $module::run(&$module::Args::from_arg_matches_mut(matches)?, out)
+            },
+        }),+]
     };
-    command.mut_args(hears).mut_subcommands(hearing)
 }
 
-/// A new command is a file beside the others, a line here and a line in `run`.
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    Serve(serve::Args),
-    Ca(ca::Args),
-    Doctor(doctor::Args),
-    List(list::Args),
-    Explain(explain::Args),
-    Check(check::Args),
-    Replay(replay::Args),
-    Simulate(simulate::Args),
-    Diagram(diagram::Args),
-    Compare(compare::Args),
-    Paper(paper::Args),
-    Quorums(quorums::Args),
-    Threads(threads::Args),
-    Run(Box<run::Args>),
-    Lock(Box<lock::Args>),
-    Unlock(unlock::Args),
-    Renew(renew::Args),
-    Status(status::Args),
-    Who(who::Args),
-    Wait(wait::Args),
-    #[command(name = "break")]
-    BreakLock(break_lock::Args),
-    Top(top::Args),
-    FenceGuard(fence_guard::Args),
-    Completions(completions::Args),
-    Man(man::Args),
-}
+/// Every command. A new one is a file in `commands/` and a line here.
+const GROUPS: &[Group] = &[
+    Group {
+        heading: "Lock commands",
+        exit_codes: ExitCodes::Sysexits,
+        commands: commands![
+            "run": run,
+            "lock": lock,
+            "unlock": unlock,
+            "renew": renew,
+            "wait": wait,
+            "who": who,
+            "status": status,
+            "top": top,
+            "break": break_lock,
+            "fence-guard": fence_guard,
+        ],
+    },
+    Group {
+        heading: "Node commands",
+        exit_codes: ExitCodes::Plain,
+        commands: commands!["serve": serve, "doctor": doctor, "ca": ca],
+    },
+    Group {
+        heading: "Laboratory commands",
+        exit_codes: ExitCodes::Plain,
+        commands: commands![
+            "list": list,
+            "explain": explain,
+            "diagram": diagram,
+            "simulate": simulate,
+            "compare": compare,
+            "check": check,
+            "replay": replay,
+            "paper": paper,
+            "quorums": quorums,
+            "threads": threads,
+        ],
+    },
+    Group {
+        heading: "Other commands",
+        exit_codes: ExitCodes::Plain,
+        commands: commands!["completions": completions, "man": man],
+    },
+];
 
-impl Command {
-    /// Do what was asked, writing the answer to `out`.
-    pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        match self {
-            Self::Serve(args) => serve::run(args, out),
-            Self::Ca(args) => ca::run(args, out),
-            Self::Doctor(args) => doctor::run(args, out),
-            Self::List(args) => list::run(args, out),
-            Self::Explain(args) => explain::run(args, out),
-            Self::Check(args) => check::run(args, out),
-            Self::Replay(args) => replay::run(args, out),
-            Self::Simulate(args) => simulate::run(args, out),
-            Self::Diagram(args) => diagram::run(args, out),
-            Self::Compare(args) => compare::run(args, out),
-            Self::Paper(args) => paper::run(args, out),
-            Self::Quorums(args) => quorums::run(args, out),
-            Self::Threads(args) => threads::run(args, out),
-            Self::Run(args) => run::run(args),
-            Self::Lock(args) => lock::run(args, out),
-            Self::Unlock(args) => unlock::run(args, out),
-            Self::Renew(args) => renew::run(args, out),
-            Self::Status(args) => status::run(args, out),
-            Self::Who(args) => who::run(args, out),
-            Self::Wait(args) => wait::run(args, out),
-            Self::BreakLock(args) => break_lock::run(args, out),
-            Self::Top(args) => top::run(args, out),
-            Self::FenceGuard(args) => fence_guard::run(args, out),
-            Self::Completions(args) => completions::run(args, out),
-            Self::Man(args) => man::run(args, out),
-        }
+/// The first line of the help.
+const ABOUT: &str = "Run a command while holding a lock, on one machine or across several";
+
+/// What `doorway --help` says after that line.
+const LONG_ABOUT: &str = "\
+Run a command while holding a lock, on one machine or across several.
+
+Scripts and programs take named locks from a node, the lock service. A lock for one user needs no
+setup: the first `doorway run` starts a node for the user who runs it.
+
+The laboratory commands are about the algorithms behind the locks: they list, explain, draw,
+simulate and check classical algorithms for mutual exclusion.";
+
+/// The end of the help.
+const EXAMPLES: &str = "\
+Examples:
+  doorway run backup -- ./backup.sh     run a script; a second one waits until the first has ended
+  doorway who backup                    show who holds the lock, and who waits for it
+  doorway help run                      explain a command and all of its options";
+
+/// The line of the help for the command that `clap` adds by itself.
+const HELP: (&str, &str) = ("help", "Print this message or the help of the given command");
+
+impl Entry {
+    /// The part of the parser that reads the arguments of this command.
+    fn parser(&self) -> clap::Command {
+        (self.arguments)(clap::Command::new(self.name))
     }
+}
+
+/// The entry with this name.
+fn find(name: &OsStr) -> Option<&'static Entry> {
+    GROUPS.iter().flat_map(|group| group.commands).find(|entry| name == entry.name)
+}
+
+/// The exit codes with which the command of this name fails.
+pub(crate) fn exit_codes(name: &OsStr) -> ExitCodes {
+    let is_in = |group: &&Group| group.commands.iter().any(|entry| name == entry.name);
+    GROUPS.iter().find(is_in).map_or(ExitCodes::Plain, |group| group.exit_codes)
+}
+
+/// The headings of the help, each with the names of its commands.
+pub(crate) fn groups() -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'static str>)> {
+    GROUPS.iter().map(|group| (group.heading, group.commands.iter().map(|entry| entry.name)))
+}
+
+/// The parser of the whole command line, for help, manual pages and completions.
+pub(crate) fn command() -> clap::Command {
+    let entries = GROUPS.iter().flat_map(|group| group.commands);
+    let command = program().subcommands(entries.map(Entry::parser));
+    let template = help_template(&command);
+    command.help_template(template)
+}
+
+/// The parser without any commands.
+fn program() -> clap::Command {
+    clap::Command::new("doorway")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .long_about(LONG_ABOUT)
+        .after_help(EXAMPLES)
+        .max_term_width(COLUMNS)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+}
+
+/// A command together with its parsed arguments.
+pub(crate) struct Call {
+    entry: &'static Entry,
+    matches: ArgMatches,
+}
+
+impl Call {
+    /// Parse the command line.
+    ///
+    /// Where the first word names a command, the parser of that command alone is built: the parser
+    /// of all commands takes a noticeable part of the time that a short `doorway run` takes.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let words: Vec<OsString> = env::args_os().collect();
+        let named = words.get(1).and_then(|word| find(word));
+        let parser = named.map_or_else(command, |entry| program().subcommand(entry.parser()));
+        let mut matches = allow_negative_numbers(parser).try_get_matches_from(words)?;
+        let (name, matches) = matches.remove_subcommand().expect("the parser requires a command");
+        let entry = find(name.as_ref()).expect("the parser knows only commands of the list");
+        Ok(Self { entry, matches })
+    }
+
+    /// Carry out the command and write its answer to `out`.
+    pub(crate) fn run(mut self, out: &mut dyn Write) -> anyhow::Result<()> {
+        (self.entry.run)(&mut self.matches, out)
+    }
+}
+
+/// Let all options of a command, and of the commands below it, take negative numbers as values.
+///
+/// By default the parser takes a negative number for an unknown option, and the option before it
+/// cannot say which values it wants.
+fn allow_negative_numbers(command: clap::Command) -> clap::Command {
+    let allow = |arg: Arg| {
+        let has_value = !arg.is_positional() && arg.get_action().takes_values();
+        arg.allow_negative_numbers(has_value)
+    };
+    command.mut_args(allow).mut_subcommands(allow_negative_numbers)
+}
+
+/// The width of the help, unless the terminal is narrower.
+const COLUMNS: usize = 100;
+
+/// The template of the main help: `clap` has no headings for groups of commands.
+fn help_template(command: &clap::Command) -> String {
+    let terminal = rustix::termios::tcgetwinsize(io::stdout()).map(|size| size.ws_col.into());
+    let width = terminal.ok().filter(|width| *width > 0).unwrap_or(COLUMNS).clamp(40, COLUMNS);
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n\n".to_owned();
+    for (index, group) in GROUPS.iter().enumerate() {
+        let about = |entry: &Entry| {
+            let about = command.find_subcommand(entry.name)?.get_about()?;
+            Some((entry.name, about.to_string()))
+        };
+        let mut lines: Vec<_> = group.commands.iter().filter_map(about).collect();
+        if index + 1 == GROUPS.len() {
+            lines.push((HELP.0, HELP.1.to_owned()));
+        }
+        template += group.heading;
+        template += ":\n";
+        for (name, about) in lines {
+            template += &help_line(name, &about, width);
+        }
+        template.push('\n');
+    }
+    template + "Options:\n{options}{after-help}"
+}
+
+/// A command and what it does, wrapped at this width.
+fn help_line(name: &str, about: &str, width: usize) -> String {
+    // The longest names have eleven characters.
+    let (mut line, mut text) = (format!("  {name:<11} "), String::new());
+    for word in about.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > width {
+            text += line.trim_end();
+            text.push('\n');
+            line = " ".repeat(14);
+        }
+        line.push(' ');
+        line += word;
+    }
+    text + &line + "\n"
 }
 
 #[cfg(test)]
@@ -128,7 +248,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_contradict_each_other_nowhere() {
-        Cli::command().debug_assert();
+    fn no_two_arguments_contradict_each_other() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn commands_that_use_a_node_fail_as_sysexits_says() {
+        assert_eq!(exit_codes("run".as_ref()), ExitCodes::Sysexits);
+        assert_eq!(exit_codes("fence-guard".as_ref()), ExitCodes::Sysexits);
+        assert_eq!(exit_codes("check".as_ref()), ExitCodes::Plain);
+        assert_eq!(exit_codes("no-such-command".as_ref()), ExitCodes::Plain);
+    }
+
+    #[test]
+    fn the_lines_of_the_help_are_wrapped_under_their_text() {
+        let text = help_line("run", "Run a command while holding a lock", 40);
+        assert_eq!(text, "  run          Run a command while\n               holding a lock\n");
     }
 }

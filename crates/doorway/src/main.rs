@@ -1,17 +1,19 @@
-//! The `doorway` command: parse, run, and turn what went wrong into one line and an exit code.
+//! The `doorway` command: parse, run, and report a failure as one line and an exit code.
 //!
-//! Exit codes: 0 all went well; 1 a run failed or found a violation; 2 the command was misused; 3 a
-//! check came to no end. Those of the commands that use a node are in `service/exit.rs`.
+//! Exit codes: 0 for success; 1 if a run failed or found a violation; 2 if the command line was
+//! wrong; 3 if a check did not end. The commands that use a node have the exit codes of
+//! `service/exit.rs`.
 
 use std::env;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
-use cli::Cli;
+use cli::{Call, ExitCodes};
 use failure::Usage;
 use service::exit::{self, Exit};
+use stdout::Stdout;
 
 mod check_args;
 mod checking;
@@ -28,48 +30,47 @@ mod progress;
 mod replay;
 mod run_args;
 mod service;
+mod stdout;
 mod story;
 mod table;
 
 fn main() -> ExitCode {
-    let done = match Cli::read() {
-        Ok(cli) => run(&cli),
-        Err(error) => answer(&error),
+    let mut out = BufWriter::new(Stdout::new());
+    let done = match Call::read() {
+        Ok(call) => call.run(&mut out),
+        Err(error) => answer(&error, &mut out),
     };
-    match done {
+    match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read our output has seen enough, as in `doorway list | head`.
+        // The reader has closed the pipe, as in `doorway list | head`.
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            if failure::is_quiet(&error) {
-                return failure::exit_code(&error);
+            // The results of a run that failed come before the line that says so.
+            let _ = out.flush();
+            if !failure::is_quiet(&error) {
+                // If standard error is closed as well, the exit code has to do.
+                let _ = writeln!(io::stderr(), "doorway: {error:#}");
             }
-            // With standard error gone as well there is nobody left to tell.
-            let _ = writeln!(io::stderr(), "doorway: {error:#}");
             failure::exit_code(&error)
         }
     }
 }
 
-fn run(cli: &Cli) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    cli.command.run(&mut out)?;
-    Ok(out.flush()?)
-}
-
-/// Help and version are answers, not errors; everything else is a usage error of one line.
-fn answer(error: &clap::Error) -> anyhow::Result<()> {
+/// Print help and version; every other error of the parser becomes one line.
+fn answer(error: &clap::Error, out: &mut dyn Write) -> anyhow::Result<()> {
     let text = error.render().to_string();
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            Ok(io::stdout().write_all(text.as_bytes())?)
-        }
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(out.write_all(text.as_bytes())?),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Err(Usage("say what to do: `doorway help` shows the commands".to_owned()).into())
+            let text = "no command given: `doorway help` shows the commands";
+            Err(Usage(text.to_owned()).into())
         }
-        _ if env::args_os().nth(1).is_some_and(|command| cli::uses_a_node(&command)) => {
-            Err(Exit::new(exit::USAGE, failure::one_line(&text)).into())
+        _ => {
+            let (line, name) = (failure::one_line(&text), env::args_os().nth(1));
+            match name.map_or(ExitCodes::Plain, |name| cli::exit_codes(&name)) {
+                ExitCodes::Sysexits => Err(Exit::new(exit::USAGE, line).into()),
+                ExitCodes::Plain => Err(Usage(line).into()),
+            }
         }
-        _ => Err(Usage(failure::one_line(&text)).into()),
     }
 }

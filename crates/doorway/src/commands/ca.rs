@@ -1,4 +1,4 @@
-//! `doorway ca`: a private authority, and the certificates of nodes and clients.
+//! `doorway ca`: a private certificate authority for the nodes and clients of a group.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::print_json;
 use crate::failure::Usage;
 use crate::table::Table;
 
-/// Make a private authority, and certificates for the nodes and clients of a group
+/// Make certificates for the nodes and clients of a group, signed by a private authority
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,16 +35,16 @@ enum Task {
     Show(Show),
 }
 
-/// Make the authority of a group: ca.crt for everyone, ca.key for nobody else
+/// Make the authority of a group: ca.crt, which is public, and ca.key, which is secret
 #[derive(clap::Args)]
 struct Init {
-    /// The group
+    /// Make the authority of the group with this name
     #[arg(long, value_name = "NAME")]
     group: String,
-    /// Where it is kept
+    /// Write the authority into this directory
     #[arg(long, value_name = "DIR", default_value = "ca")]
     dir: PathBuf,
-    /// For how many days
+    /// Make it valid for this many days
     #[arg(long, value_name = "DAYS", default_value_t = AUTHORITY_DAYS, value_parser = days())]
     days: u32,
     /// Print JSON
@@ -55,20 +55,20 @@ struct Init {
 /// Make the certificate and key of a node
 #[derive(clap::Args)]
 struct Node {
-    /// The node
+    /// The name of the node
     #[arg(value_name = "NAME")]
     name: String,
-    /// A host name or IP address under which clients reach it; may be given several times
+    /// Let clients reach the node under this host name or IP address; may be given several times
     #[arg(long, value_name = "HOST")]
     address: Vec<String>,
     #[command(flatten)]
     common: Common,
 }
 
-/// Make the certificate and key of a client that comes in over TCP
+/// Make the certificate and key of a client that connects over TCP
 #[derive(clap::Args)]
 struct Client {
-    /// The client
+    /// The name of the client
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
@@ -77,16 +77,16 @@ struct Client {
 
 #[derive(clap::Args)]
 struct Common {
-    /// Where the authority is kept
+    /// Use the authority in this directory
     #[arg(long, value_name = "DIR", default_value = "ca")]
     dir: PathBuf,
-    /// Where the two files go [default: the directory of the authority]
+    /// Write the certificate and its key into this directory [default: that of the authority]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// For how many days; never longer than the authority
+    /// Make the certificate valid for this many days, but never longer than the authority
     #[arg(long, value_name = "DAYS", default_value_t = LEAF_DAYS, value_parser = days())]
     days: u32,
-    /// Replace the certificate that is there; its key and its addresses stay
+    /// Replace an existing certificate, and keep its key and its addresses
     #[arg(long)]
     renew: bool,
     /// Print JSON
@@ -94,7 +94,7 @@ struct Common {
     json: bool,
 }
 
-/// List certificates: for whom, and until when
+/// List certificates: whose they are, and until when they are valid
 #[derive(clap::Args)]
 struct Show {
     /// A certificate, or a directory with certificates
@@ -109,32 +109,33 @@ fn days() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=i64::from(MOST_DAYS))
 }
 
-/// Do it, and print what to do with what was made.
+/// Make or show certificates, and say what to do with them.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     match &args.task {
         Task::Init(Init { group, dir, days, json }) => {
-            let made = ca::init(dir, group, *days).map_err(told)?;
+            let made = ca::init(dir, group, *days).map_err(failed)?;
             if *json {
                 return print_json(out, &made);
             }
             let CertificateFiles { certificate, key, until, .. } = &made;
-            writeln!(out, "wrote {} and {}, until {until}", certificate.display(), key.display())?;
-            writeln!(out, "keep {} safe and copied elsewhere: who has it can", key.display())?;
-            writeln!(out, "make certificates of this group, and without it nobody can")?;
+            let (certificate, key) = (certificate.display(), key.display());
+            writeln!(out, "wrote {certificate} and {key}, valid until {until}")?;
+            writeln!(out, "keep {key} secret: everyone who has it can make valid certificates;")?;
+            writeln!(out, "and keep a copy of it elsewhere: without it nobody can make new ones")?;
             Ok(())
         }
         Task::Node(Node { name, address, common }) => {
-            let authority = Authority::open(&common.dir).map_err(told)?;
-            let made = authority.node(&common.leaf(name, address)).map_err(told)?;
+            let authority = Authority::open(&common.dir).map_err(failed)?;
+            let made = authority.node(&common.leaf(name, address)).map_err(failed)?;
             print(out, &made, &authority, common.json)
         }
         Task::Client(Client { name, common }) => {
-            let authority = Authority::open(&common.dir).map_err(told)?;
-            let made = authority.client(&common.leaf(name, &[])).map_err(told)?;
+            let authority = Authority::open(&common.dir).map_err(failed)?;
+            let made = authority.client(&common.leaf(name, &[])).map_err(failed)?;
             print(out, &made, &authority, common.json)
         }
         Task::Show(Show { path, json }) => {
-            let shown = ca::show(path).map_err(told)?;
+            let shown = ca::show(path).map_err(failed)?;
             if *json { print_json(out, &shown) } else { list(out, &shown) }
         }
     }
@@ -159,12 +160,10 @@ fn print(
     let CertificateFiles { certificate, key, names, until, toml } = made;
     let (certificate, key, names) = (certificate.display(), key.display(), names.join(", "));
     writeln!(out, "wrote {certificate} and {key}")?;
-    writeln!(out, "for {names}, until {until}")?;
-    writeln!(
-        out,
-        "both belong beside {}; in doorway.toml stands",
-        authority.certificate().display()
-    )?;
+    writeln!(out, "for {names}, valid until {until}")?;
+    let authority = authority.certificate();
+    let authority = authority.display();
+    writeln!(out, "copy both files and {authority} into one directory; add to doorway.toml:")?;
     writeln!(out, "\n{}", toml.trim_end())?;
     Ok(())
 }
@@ -174,7 +173,7 @@ fn list(out: &mut dyn Write, shown: &[CertificateSummary]) -> anyhow::Result<()>
     let mut table = Table::new(heading.map(str::to_owned));
     for CertificateSummary { file, kind, names, until, days_left } in shown {
         let days = match days_left {
-            ..0 => "ended".to_owned(),
+            ..0 => "expired".to_owned(),
             left if *left < SOON_DAYS => format!("{left} (soon)"),
             left => left.to_string(),
         };
@@ -184,8 +183,8 @@ fn list(out: &mut dyn Write, shown: &[CertificateSummary]) -> anyhow::Result<()>
     Ok(table.print(out, 0)?)
 }
 
-/// What a person can mend by asking differently is a misuse.
-fn told(error: CaError) -> anyhow::Error {
+/// Errors that another command line would avoid are reported as misuse.
+fn failed(error: CaError) -> anyhow::Error {
     match error {
         CaError::Io { .. } | CaError::Make(_) => error.into(),
         misuse => Usage(misuse.to_string()).into(),

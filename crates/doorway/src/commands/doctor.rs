@@ -1,4 +1,4 @@
-//! `doorway doctor`: look at everything that a node needs.
+//! `doorway doctor`: examine everything that a node needs.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,22 +10,22 @@ use doorway_daemon::settings::Overrides;
 use super::print_json;
 use crate::failure::unless_closed;
 
-/// Examine a node: configuration, certificates, clocks, permissions, limits, and every member
+/// Look for problems: configuration, certificates, clock, permissions, limits, members
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each line says what was looked at, how it is (ok, warning or wrong), and what to do.
-The exit code is 1 if something is wrong, and 0 otherwise.
+Each line begins with ok, warning or wrong, and says what was examined and what was found. A line
+that begins with an arrow says what to do about it. The exit code is 1 if anything is wrong.
 
 Examples:
-  doorway doctor                                   # the node of this machine, or of this user
+  doorway doctor                                       # the node of this machine or user
   doorway doctor --config /etc/doorway/doorway.toml
   doorway doctor --json | jq '.[] | select(.verdict != \"ok\")'")]
 pub(crate) struct Args {
-    /// The configuration [default: /etc/doorway/doorway.toml if that directory exists, otherwise
-    /// the node of this user]
+    /// Examine the node with this configuration [default: /etc/doorway/doorway.toml if that
+    /// directory exists, otherwise the node of this user]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The socket at which the node is asked, instead of the one in the file
+    /// Ask the node at this socket instead of the one in the file
     #[arg(long, value_name = "PATH|@NAME")]
     socket: Option<String>,
     /// Print JSON
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Print what is found; anything that is wrong is a failure.
+/// Print what was found. The command fails if anything is wrong.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let file = args.config.clone().or_else(doctor::usual_file);
     let overrides = Overrides { socket: args.socket.clone(), ..Overrides::default() };

@@ -1,4 +1,4 @@
-//! `doorway fence-guard FILE FENCE`: refuse what a paused holder does later.
+//! `doorway fence-guard FILE FENCE`: refuse the changes of a holder that has lost its lock.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,19 +10,26 @@ use super::print_json;
 use crate::service::exit::{self, Exit};
 use crate::service::options;
 
-/// Let a fence pass unless a higher one has passed before
+/// Refuse a fence that is lower than one seen before
 ///
-/// A lock cannot undo what its holder does after having lost it: one that was paused goes on when
-/// it wakes up. Whatever it changes can refuse it, by remembering the highest fence it has seen.
-/// Exit code 0 if the fence passes, 1 if it is stale, 64 if FILE is something else.
+/// A holder that was paused does not know that it has lost its lock, and goes on when it wakes up.
+/// The lock cannot prevent that, but the resource that it changes can: every grant of a lock has a
+/// higher fence than the grants before it, so a resource that remembers the highest fence it has
+/// seen can refuse a lower one. This command is such a check for shell scripts.
+///
+/// Exit codes: 0 if the fence is the highest so far, 1 if a higher one was seen before, 64 if FILE
+/// does not hold a fence.
 #[derive(clap::Args)]
-#[command(after_help = "Example, under `doorway run`:\n  \
-    doorway fence-guard /srv/data/fence $DOORWAY_FENCE && mv new.$DOORWAY_FENCE /srv/data/current")]
+#[command(after_help = "\
+Run it in a command that `doorway run` started, before each change of the resource.
+
+Examples:
+  doorway fence-guard /srv/fence $DOORWAY_FENCE && mv new.$DOORWAY_FENCE /srv/current")]
 pub(crate) struct Args {
-    /// The file that remembers the highest fence; it is made if it is not there
+    /// The file that keeps the highest fence; it is created if it does not exist
     file: PathBuf,
 
-    /// The fence
+    /// The fence to check
     #[arg(value_parser = options::fence)]
     fence: Fence,
 
@@ -38,7 +45,7 @@ struct Verdict {
     highest: Fence,
 }
 
-/// Let it pass, or not.
+/// Check the fence and remember it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let fence = args.fence;
     let (passed, end) = match FileGate::new(&args.file).pass(fence) {

@@ -1,4 +1,4 @@
-//! What `unlock`, `renew` and `break` share: a grant, named by its lock and its fence.
+//! What `unlock`, `renew` and `break` share: they name a grant by its lock and its fence.
 
 use std::io::Write;
 
@@ -8,26 +8,26 @@ use serde::Serialize;
 use super::print_json;
 use crate::service::exit::{self, Exit};
 use crate::service::options::{self, NodeArgs};
-use crate::service::talk::Talk;
+use crate::service::query::Query;
 
-/// The lock, and where it is.
+/// The lock, and where its node is.
 #[derive(clap::Args)]
 pub(crate) struct GrantArgs {
-    /// The lock
+    /// The name of the lock
     #[arg(value_parser = options::name)]
     pub(crate) name: Name,
-
-    #[command(flatten)]
-    pub(crate) node: NodeArgs,
 
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
 }
 
-/// What became of a grant, for programs.
+/// The result, as JSON.
 #[derive(Serialize)]
-struct Became<'a> {
+struct Outcome<'a> {
     lock: &'a str,
     fence: Fence,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,37 +36,37 @@ struct Became<'a> {
     broken: Option<bool>,
 }
 
-/// What is done to it.
+/// What to do with the grant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
-    /// It is given back.
+pub(crate) enum Action {
+    /// Give it back.
     Release,
-    /// It is kept for longer.
+    /// Renew its lease.
     Renew,
-    /// It is taken from its holder.
+    /// Take it from its holder.
     Break,
 }
 
-/// Do it. The end is 123 if there is no such grant any more.
+/// Do it. The exit code is 123 if the lock is not held with that fence any more.
 pub(crate) fn run(
-    deed: Deed,
+    action: Action,
     args: &GrantArgs,
     fence: Fence,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let name = &args.name;
-    let question = |machine: &mut SessionMachine, now: Moment| match deed {
-        Deed::Release => machine.release(now, name, fence),
-        Deed::Renew => machine.renew(now, name, fence),
-        Deed::Break => machine.break_lock(now, name, fence),
+    let question = |machine: &mut SessionMachine, now: Moment| match action {
+        Action::Release => machine.release(now, name, fence),
+        Action::Renew => machine.renew(now, name, fence),
+        Action::Break => machine.break_lock(now, name, fence),
     };
-    let was = Talk::new(&args.node)?.ask_of_grant(question)?;
+    let was = Query::new(&args.node)?.ask_of_grant(question)?;
     if args.json {
-        let breaks = deed == Deed::Break;
+        let breaks = action == Action::Break;
         let (held, broken) = ((!breaks).then_some(was), breaks.then_some(was));
-        print_json(out, &Became { lock: name.as_str(), fence, held, broken })?;
-    } else if was && deed == Deed::Break {
-        writeln!(out, "broke {name} with fence {fence}")?;
+        print_json(out, &Outcome { lock: name.as_str(), fence, held, broken })?;
+    } else if was && action == Action::Break {
+        writeln!(out, "broke {name}: its holder with fence {fence} has lost it")?;
     }
     if was {
         return Ok(());

@@ -1,18 +1,22 @@
-//! `doorway renew NAME --fence F`: a sign of life for what `doorway lock --ttl` took.
+//! `doorway renew NAME --fence F`: renew the lease of a lock that `doorway lock --ttl` took.
 
 use std::io::Write;
 
 use doorway_client::Fence;
 
-use super::grant::{self, Deed, GrantArgs};
+use super::grant::{self, Action, GrantArgs};
 use crate::service::options;
 
-/// Keep a lock that `doorway lock --ttl` took for as long again
+/// Renew the lease of a lock that `doorway lock --ttl` took
 ///
-/// The exit code is 123 if it is not held any more.
+/// The lock is held for its TTL again, counted from now. The exit code is 123 if the lock is not
+/// held with that fence any more.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    fence=$(doorway lock deploy --ttl 60) || exit\n  \
+    doorway renew deploy --fence $fence         held for another 60 seconds")]
 pub(crate) struct Args {
-    /// The fence that `doorway lock` printed
+    /// Renew the grant with this fence, as `doorway lock` printed it
     #[arg(long, value_name = "FENCE", value_parser = options::fence)]
     fence: Fence,
 
@@ -20,7 +24,7 @@ pub(crate) struct Args {
     grant: GrantArgs,
 }
 
-/// Renew it.
+/// Renew the lease.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    grant::run(Deed::Renew, &args.grant, args.fence, out)
+    grant::run(Action::Renew, &args.grant, args.fence, out)
 }

@@ -1,55 +1,77 @@
-//! `doorway run NAME -- COMMAND`: run a command under a lock.
+//! `doorway run NAME -- COMMAND`: run a command while holding a lock.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::time::Duration;
 
 use doorway_client::{Endpoint, Event, Life, Moment, Setup};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::service::acquire::{Granted, acquire};
+use crate::service::acquire::{Grants, acquire};
 use crate::service::child::{Child, Plan};
+use crate::service::command_line::CommandLine;
+use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
-use crate::service::hold::{Holding, exit_code};
+use crate::service::identity;
 use crate::service::link::Link;
-use crate::service::lost::{Ending, OnLost};
+use crate::service::lock_request::AcquireArgs;
+use crate::service::lost_policy::{OnLost, Shutdown};
 use crate::service::options::{NodeArgs, seconds, ttl};
 use crate::service::release::release;
-use crate::service::say::say;
 use crate::service::signals;
+use crate::service::stderr::print_line;
+use crate::service::supervisor::{Supervisor, exit_code};
 use crate::service::terminal::Terminal;
-use crate::service::turn::Turns;
-use crate::service::wanted::AcquireArgs;
-use crate::service::who;
-use crate::service::words::Words;
 
 /// Run a command while holding a lock
 ///
-/// The exit code is the command's own, 128 + N if signal N ended it, 126 or 127 if it cannot be
-/// run; 1 (or that of -E) if the lock was not free in time; 64 if the command line is wrong, 69
-/// if there is no node, 77 if the node refuses, and 123 if the lock was lost while the command
-/// ran. A signal is passed on to the command and its process group; while waiting, it gives up.
-/// Not passed on are KILL, STOP, PIPE, XFSZ, those that a fault sends and those of real time.
+/// The lock is held until the command and every process that it started have ended, even if this
+/// wrapper is killed. With -o, or over TCP, the lock is held only as long as the wrapper runs: if
+/// the wrapper is killed, so is the command.
 ///
-/// The command and all that it starts keep the session open: the lock is held until the last of
-/// them is gone, even if this wrapper is killed, unless -o is given. Over TCP it is as with -o:
-/// the command is killed with this wrapper, and what it leaves behind holds nothing.
+/// If the lock is going to be lost, because the node cannot be reached or somebody broke the lock,
+/// the wrapper ends the command before anyone else can be granted the lock (see --on-lost).
+///
+/// Exit codes: that of the command, or 128 + N if signal N ended it; 126 or 127 if the command
+/// cannot be run; 1 (or that of -E) if the lock was not free in time; 64 if the command line is
+/// wrong; 69 if no node can be reached; 77 if the node refuses this client; 123 if the lock was
+/// lost while the command ran.
+///
+/// Signals are forwarded to the command's process group. While still waiting for the lock, a signal
+/// ends the wait. Not forwarded: SIGKILL, SIGSTOP, SIGPIPE, SIGXFSZ, fault signals such as SIGSEGV,
+/// and real-time signals.
 #[derive(clap::Args)]
 #[command(
     override_usage = "doorway run [OPTIONS] <NAME>... -- <COMMAND>...\n       \
                       doorway run [OPTIONS] <NAME> <COMMAND>...\n       \
                       doorway run [OPTIONS] <NAME> -c <LINE>",
-    after_help = "Examples:\n  \
-        doorway run backup -- ./backup.sh          one backup at a time\n  \
-        doorway run -n backup -- ./backup.sh       not at all if one runs already\n  \
-        doorway run -w 10 -E 75 deploy -- make     give up after 10 seconds, with exit code 75\n  \
-        doorway run -s data -- ./report            together with others that read\n  \
-        doorway run -k 3 download -- curl URL      at most three at a time\n\n\
-        In the environment of the command: DOORWAY_LOCK, DOORWAY_FENCE (give it to what the\n\
-        command changes: `doorway help fence-guard`), DOORWAY_HOLDER, DOORWAY_VIEW and\n\
-        DOORWAY_TTL_MS. With several locks the values of each stand on a line of their own.\n\n\
-        Options stand before the first NAME. Up to the first `--` all words are names: a command\n\
-        with a `--` of its own needs one before it, as in `doorway run x -- git log -- file`."
+    after_help = "\
+Who shares a lock:
+  Every user has locks of their own: the same name under another user, or under sudo, is another
+  lock. To share locks between all users of a machine, or between machines, run a node for them
+  (`doorway help serve`). `doorway status` shows whose locks you use.
+
+Examples:
+  doorway run backup -- ./backup.sh          one backup at a time
+  doorway run -n backup -- ./backup.sh       do nothing if a backup is running
+  doorway run -w 10 -E 75 deploy -- make     give up after 10 seconds, with exit code 75
+  doorway run -s data -- ./report            together with other readers
+  doorway run -k 3 download -- curl URL      at most three downloads at a time
+
+Names and the command:
+  Options go before the first NAME. Every word before the first `--` is the name of a lock, so a
+  command that contains `--` needs another one before it. `doorway run deploy -- git checkout --
+  file` is right; without the first `--` it would take the locks deploy, git and checkout, and
+  run `file`.
+
+Environment of the command:
+  DOORWAY_LOCK     the name of the lock
+  DOORWAY_FENCE    its fence, for resources that check fences (`doorway help fence-guard`)
+  DOORWAY_HOLDER   the node and the session
+  DOORWAY_VIEW     the number of the node's view
+  DOORWAY_TTL_MS   the session's TTL in milliseconds
+  With several locks, a variable has one line for each lock."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -59,44 +81,42 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "LINE")]
     pub(crate) command: Option<OsString>,
 
-    /// The command does not keep the session open: it is killed if this wrapper is
+    /// Let only this wrapper hold the lock, not the command; if it is killed, so is the command
     #[arg(short = 'o', long)]
     pub(crate) close: bool,
 
-    /// What to do to the command before the lock can be lost: term, kill, signal:N,
-    /// exec:COMMAND or ignore. What is left of it after its time of grace is killed
+    /// Do this to the command before the lock is lost: term, kill, signal:N, exec:COMMAND or
+    /// ignore. After the time of --grace, what is left of the command is killed
     #[arg(long, value_name = "WHAT", default_value = "term")]
     pub(crate) on_lost: OnLost,
 
-    /// How long the command has to end when its lock is being lost: at most half of --ttl
-    /// [default: a quarter of it]
+    /// Give the command this long to end when the lock is about to be lost, in seconds; at most
+    /// half of --ttl [default: a quarter of --ttl]
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) grace: Option<Duration>,
 
-    /// The exit code if the lock was lost
+    /// Exit with this code if the lock was lost
     #[arg(long, value_name = "CODE", default_value_t = exit::LOST)]
     pub(crate) lost_exit_code: u8,
 
-    /// Hold the lock for so long even if the command ends sooner
+    /// Hold the lock for at least this long, in seconds, even if the command ends sooner
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) hold_at_least: Option<Duration>,
 
-    /// How long the node waits for a sign of life before it gives the lock to others
+    /// Let the node give the lock to others if it has not heard from this wrapper for this long,
+    /// in seconds
     #[arg(long, value_name = "SECS", default_value = "10", value_parser = ttl)]
     pub(crate) ttl: Duration,
 
-    /// What others see who ask who holds the lock [default: the command]
+    /// Show this text to others who ask who holds the lock [default: the command]
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 
-    /// Say which node is used, for whom its locks are, and how long it took
+    /// Say which node is used, who shares its locks, and how long it took to get the lock
     #[arg(long)]
     pub(crate) verbose: bool,
 
-    #[command(flatten)]
-    pub(crate) node: NodeArgs,
-
-    /// The locks, and what to run
+    /// The names of the locks, and the command
     #[arg(
         value_name = "NAME",
         required = true,
@@ -104,49 +124,51 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     pub(crate) words: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
 }
 
-/// Run it.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let words = Words::new(&args.words, args.command.as_deref());
-    let words = words.map_err(|reason| Exit::new(exit::USAGE, reason))?;
-    let longest = Ending::longest_grace(args.ttl);
+/// Run the command.
+pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
+    let command_line = CommandLine::new(&args.words, args.command.as_deref());
+    let command_line = command_line.map_err(|reason| Exit::new(exit::USAGE, reason))?;
+    let longest = Shutdown::longest_grace(args.ttl);
     if args.grace.is_some_and(|grace| grace > longest) {
         let (most, ttl) = (longest.as_secs_f64(), args.ttl.as_secs_f64());
-        let text = format!("--grace is at most {most} s with --ttl {ttl}: half of it");
+        let text = format!("--grace can be at most {most} s with --ttl {ttl}: half of the TTL");
         return Err(Exit::new(exit::USAGE, text).into());
     }
-    let mut turns = Turns::new()?;
-    let mut link = args.node.link(setup(args, &words))?;
-    let wanted = args.acquire.wanted(&words.locks);
+    let mut event_loop = EventLoop::new()?;
+    let mut link = args.node.link(setup(args, &command_line), args.verbose)?;
+    let wanted = args.acquire.request(&command_line.locks);
     let begin = Moment::now();
-    let granted = acquire(&wanted, &mut link, &mut turns)?;
+    let grants = acquire(&wanted, &mut link, &mut event_loop)?;
     let inside = Moment::now();
     if args.verbose {
-        tell(&granted, link.endpoint(), inside.since(begin));
+        tell(&grants, link.endpoint(), inside.since(begin));
     }
     let terminal = Terminal::ours();
     let child = Child::spawn(Plan {
-        words: &words.command,
-        variables: granted.variables(),
-        before: turns.signals.before(),
-        terminal: terminal.as_ref().filter(|terminal| terminal.is_talked_to()),
+        words: &command_line.command,
+        variables: grants.variables(),
+        before: event_loop.signals.before(),
+        terminal: terminal.as_ref().filter(|terminal| terminal.is_interactive()),
         session: link.session().filter(|_| !args.close),
     });
     let end = child.map(|child| {
-        let ending = Ending::new(granted.ttl, args.grace);
+        let shutdown = Shutdown::new(grants.ttl, args.grace);
         let (on_lost, verbose) = (&args.on_lost, args.verbose);
-        let (granted, link, turns) = (&granted, &mut link, &mut turns);
-        let hung_up = false;
-        Holding { granted, link, turns, child, terminal, on_lost, ending, hung_up, verbose }.run()
+        let (grants, link, event_loop) = (&grants, &mut link, &mut event_loop);
+        Supervisor { grants, link, event_loop, child, terminal, on_lost, shutdown, verbose }.run()
     });
     let mut lost = end.as_ref().is_ok_and(|end| end.lost);
     if let Some(least) = args.hold_at_least.filter(|_| !lost) {
-        lost = linger(inside.after(least), &mut link, &mut turns);
+        lost = linger(inside.after(least), &mut link, &mut event_loop);
     }
-    // What is lost needs no release, and what others hold gets none.
+    // A lost lock needs no release, and a lock that background processes hold must not get one.
     let done = lost || end.as_ref().is_ok_and(|end| end.others);
-    let kept = done || release(&granted, &mut link, &mut turns);
+    let kept = done || release(&grants, &mut link, &mut event_loop);
     let end = end?;
     if let Some(key) = end.key {
         interrupt(key);
@@ -155,7 +177,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Err(Exit::quiet(args.lost_exit_code).into());
     }
     if !kept && args.on_lost != OnLost::Ignore {
-        let text = "the lock was lost before the command ended";
+        let text = "the lock was lost before the command had ended";
         return Err(Exit::new(args.lost_exit_code, text).into());
     }
     match exit_code(end.change) {
@@ -164,29 +186,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn setup(args: &Args, words: &Words) -> Setup {
-    let command = words.command.iter().map(|word| word.to_string_lossy());
+fn setup(args: &Args, command_line: &CommandLine) -> Setup {
+    let command = command_line.command.iter().map(|word| word.to_string_lossy());
     let label = args.label.clone();
     let label = label.unwrap_or_else(|| command.collect::<Vec<_>>().join(" "));
     let life = Life::Connection { inherited: !args.close };
-    who::setup(label, Some((args.ttl, life)))
+    identity::setup(label, Some((args.ttl, life)))
 }
 
-/// Say which node it is and whom its locks are for.
-fn tell(granted: &Granted, endpoint: &Endpoint, waited: Duration) {
-    let locks = granted.locks.iter().map(|(lock, fence)| format!("{lock} (fence {fence})"));
+/// Report the locks, the node, and who shares its locks.
+fn tell(grants: &Grants, endpoint: &Endpoint, waited: Duration) {
+    let locks = grants.locks.iter().map(|(lock, fence)| format!("{lock} (fence {fence})"));
     let locks = locks.collect::<Vec<_>>().join(", ");
-    let (node, seconds) = (&granted.node, waited.as_secs_f64());
-    let scope = granted.scope.map_or("unknown", who::scope);
+    let (node, seconds) = (&grants.node, waited.as_secs_f64());
+    let scope = grants.scope.map_or("unknown", identity::scope);
     let text = format!("{locks} after {seconds:.3} s; node {node} at {endpoint}, scope: {scope}");
-    say(&format!("holding {text}"));
+    print_line(&format!("holding {text}"));
 }
 
-/// Hold the lock for a while longer, unless a signal ends that. Is it lost? Then there is nothing
-/// to hold, and the command had it all the time.
-fn linger(until: Moment, link: &mut Link, turns: &mut Turns) -> bool {
+/// Hold the lock until this moment, or until a signal comes. Returns true if the lock was lost
+/// meanwhile, which does no harm: the command had it all the time.
+fn linger(until: Moment, link: &mut Link, event_loop: &mut EventLoop) -> bool {
     while Moment::now() < until {
-        match turns.turn(link, until) {
+        match event_loop.wait(link, until) {
             Some(signal) if signals::react(signal) => return false,
             _ => {}
         }
@@ -199,8 +221,8 @@ fn linger(until: Moment, link: &mut Link, turns: &mut Turns) -> bool {
     false
 }
 
-/// The key that ended the command was meant for all of the job that we are part of. The shell of a
-/// script ends only if it sees us end by the signal.
+/// Send the signal of a key, such as Ctrl-C, to the whole job of which this process is a part, and
+/// end by it. A shell ends its script only if it sees that the signal ended this process.
 fn interrupt(key: Signal) {
     let _ = kill(Pid::from_raw(0), key);
     signals::take(key);

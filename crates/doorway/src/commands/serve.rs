@@ -17,47 +17,49 @@ use tracing::Level;
 use super::print_json;
 use crate::failure::Usage;
 use crate::service::options::seconds;
+use crate::service::stderr::print_line;
 
-/// Run a node: of this user, of this machine, or as a member of a group
+/// Run a node: for one user, for one machine, or as a member of a group
 #[derive(clap::Args)]
 #[command(after_help = "\
-It runs in the foreground until it gets SIGTERM or SIGINT, and then gives its clients some time
-to finish. SIGHUP reads the certificates again. packaging/doorway.service runs it with systemd.
+The node runs in the foreground until it gets SIGTERM or SIGINT; then its clients have some time
+to finish. SIGHUP makes it read its certificates again. packaging/doorway.service runs a node with
+systemd.
 
 Examples:
-  doorway serve --config /etc/doorway/doorway.toml
-  doorway serve --config doorway.toml --check      # say all that is wrong with the file
-  doorway serve --local                            # what `doorway run` starts by itself")]
+  doorway serve --config /etc/doorway/doorway.toml     # a node for all users of this machine
+  doorway serve --config doorway.toml --check          # report every mistake in the file
+  doorway serve --local                                # what `doorway run` starts by itself")]
 pub(crate) struct Args {
-    /// The configuration [default: /etc/doorway/doorway.toml]
+    /// Read this configuration [default: /etc/doorway/doorway.toml]
     #[arg(long, value_name = "FILE", conflicts_with = "local")]
     config: Option<PathBuf>,
-    /// The node of this user alone, which needs no configuration
+    /// Run a node for this user only, which needs no configuration
     #[arg(long)]
     local: bool,
-    /// The Unix socket for clients, instead of the one in the file
+    /// Listen for clients at this Unix socket instead of the one in the file
     #[arg(long, value_name = "PATH|@NAME")]
     socket: Option<String>,
-    /// The directory for what must survive a restart, instead of the one in the file
+    /// Keep what must survive a restart in this directory instead of the one in the file
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// End after so many seconds without clients [default: never, with --local 600]
+    /// Stop after this many seconds without clients [default: never, with --local 600]
     #[arg(long, value_name = "SECS", value_parser = above_zero)]
     idle_stop: Option<Duration>,
-    /// Only say whether the configuration is good
+    /// Check the configuration and do not start
     #[arg(long)]
     check: bool,
-    /// How the log on standard error looks
+    /// Write the log in this format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log: LogFormat,
-    /// What is logged: this and all that is graver
+    /// Log messages of this level and above
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: LogLevel,
-    /// Where the log goes [default: standard error, with --local the file `log` in its directory
-    /// unless standard error is a terminal]
+    /// Write the log to this file [default: standard error; with --local the file `log` in the
+    /// data directory, unless standard error is a terminal]
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
-    /// Print the answer of --check as JSON
+    /// Print the result of --check as JSON
     #[arg(long, requires = "check")]
     json: bool,
 }
@@ -80,12 +82,12 @@ enum LogLevel {
 fn above_zero(text: &str) -> Result<Duration, String> {
     let time = seconds(text)?;
     if time.is_zero() {
-        return Err("a time above zero, such as 600, 30s or 10m".to_owned());
+        return Err("give a time above zero, such as 600, 30s or 10m".to_owned());
     }
     Ok(time)
 }
 
-/// Run it to its end.
+/// Run the node until it is told to stop.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let overrides = Overrides {
         socket: args.socket.clone(),
@@ -102,7 +104,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let settings = settings.map_err(|mistakes| Usage(mistakes.to_string()))?;
     start_log(args, &settings);
-    // Many threads help many clients of a group; one user's node is best left on one.
+    // A node of a group uses several threads for its many clients. For one user one is enough.
     let mut builder = if args.local {
         tokio::runtime::Builder::new_current_thread()
     } else {
@@ -110,10 +112,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let runtime = builder.enable_all().build().context("cannot start a runtime")?;
     match runtime.block_on(serve(settings)) {
-        // Several commands may start the node of a user at the same moment: one of them serves,
-        // which is what all of them want.
-        Err(served @ ServeError::Served(_)) if args.local => {
-            let _ = writeln!(std::io::stderr(), "doorway: {served}");
+        // Two `doorway run` may each start a node at the same time. The second node is not needed,
+        // and that is not a failure.
+        Err(error @ ServeError::Served(_)) if args.local => {
+            print_line(&format!("nothing to do: {error}"));
             Ok(())
         }
         ended => Ok(ended?),
@@ -121,14 +123,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 async fn serve(settings: Settings) -> Result<(), ServeError> {
-    // Without certificates there is nothing to read again, which is no reason to die of the signal.
+    // A node without certificates has nothing to read on SIGHUP, but must not end because of it.
     let _hangup = signal(SignalKind::hangup());
     let ends = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
     let doors = Doors::of(&settings)?;
     serve::run(settings, doors, told_to_stop(ends)).await
 }
 
-/// Wait for a signal that says so.
+/// Wait for a signal to stop.
 async fn told_to_stop(ends: [std::io::Result<Signal>; 2]) {
     let [terminate, interrupt] = ends.map(|signal| async {
         match signal {
@@ -165,7 +167,7 @@ fn start_log(args: &Args, settings: &Settings) {
     }
 }
 
-/// The answer of `--check` for programs.
+/// The result of `--check` as JSON.
 #[derive(Serialize)]
 struct Answer<'a> {
     good: bool,

@@ -1,4 +1,4 @@
-//! `doorway status`: the node, as it is now.
+//! `doorway status`: the node and its group.
 
 use std::io::Write;
 
@@ -6,46 +6,61 @@ use doorway_client::Answer;
 use doorway_protocol::NodeStatus;
 
 use super::print_json;
-use crate::service::options::NodeArgs;
-use crate::service::talk::{Talk, odd};
+use crate::service::identity::scope;
+use crate::service::options::LookArgs;
+use crate::service::query::{Query, unexpected_answer};
 use crate::service::wait_line::time;
-use crate::service::who::scope;
 
-/// Show the node: its group, its members, what it holds
+/// Show the node: whose locks it grants, its group, how many locks are held
+///
+/// It does not start a node: without one the exit code is 69.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    doorway status                                  the node that this user's commands use\n  \
+    doorway status --socket /run/doorway/socket     the node of this machine\n  \
+    doorway status --json | jq .held")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    node: NodeArgs,
-
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    node: LookArgs,
 }
 
-/// Show it.
+/// Show the node.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let answer = Talk::new(&args.node)?.answer(doorway_client::SessionMachine::status)?;
-    let Answer::Status(status) = answer else { return Err(odd().into()) };
+    let answer = Query::look(&args.node.address)?.answer(doorway_client::SessionMachine::status)?;
+    let Answer::Status(status) = answer else { return Err(unexpected_answer().into()) };
     if args.json { print_json(out, &status) } else { print(out, &status) }
 }
 
 fn print(out: &mut dyn Write, status: &NodeStatus) -> anyhow::Result<()> {
     let NodeStatus { node, group, version, pid, up_ms, .. } = status;
-    writeln!(out, "node      {node} of group {group}, for {}", scope(status.scope))?;
+    writeln!(out, "node      {node} of group {group}")?;
+    writeln!(out, "scope     its locks are those of {}", scope(status.scope))?;
     writeln!(out, "program   doorway {version}, pid {pid}, up {}", time(*up_ms))?;
     match status.view {
         Some(view) => writeln!(out, "view      {view}")?,
-        None => writeln!(out, "view      none: the members agree on the next one")?,
+        None => writeln!(out, "view      none: the members have not agreed on the next one yet")?,
     }
     writeln!(out, "members   {}", status.members.join(" "))?;
     for absent in &status.away {
-        writeln!(out, "away      {} for {}", absent.node, time(absent.for_ms))?;
+        writeln!(
+            out,
+            "away      {} has been unreachable for {}",
+            absent.node,
+            time(absent.for_ms)
+        )?;
     }
     if let Some(left) = status.reclaiming_ms {
         let left = time(left);
-        writeln!(out, "reclaim   former holders have {left} left; nothing is granted meanwhile")?;
+        writeln!(
+            out,
+            "restart   earlier holders may resume for {left}; until then nothing is granted"
+        )?;
     }
     let NodeStatus { sessions, held, waiting, grants, .. } = status;
     writeln!(out, "sessions  {sessions}")?;
-    Ok(writeln!(out, "locks     {held} held, {waiting} waiting, {grants} grants since the start")?)
+    Ok(writeln!(out, "locks     {held} held, {waiting} waiting, {grants} granted since the start")?)
 }

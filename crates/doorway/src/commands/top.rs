@@ -5,94 +5,133 @@ use std::time::Duration;
 
 use doorway_client::{Answer, Moment, Name};
 use doorway_protocol::{LockLine, NodeStatus};
+use nix::sys::signal::Signal;
 use serde::Serialize;
 
 use super::print_json;
-use crate::service::options::{NodeArgs, seconds};
-use crate::service::talk::{Talk, odd};
+use crate::service::exit::Exit;
+use crate::service::fit::{shorten, width};
+use crate::service::identity::scope;
+use crate::service::options::{LookArgs, seconds};
+use crate::service::query::{Query, unexpected_answer};
+use crate::service::screen::Screen;
+use crate::service::signals::{Effect, effect, react};
 use crate::service::wait_line::{printable, time};
 use crate::table::Table;
 
-/// Show the locks of a node, who holds them and who waits: live on a terminal, else once
+/// Show the locks of a node with their holders and waiters, live on a terminal
+///
+/// `q` ends it. Where standard output is not a terminal, it shows them once. It shows the clients
+/// of one node only: `doorway who` asks all nodes of a group about one lock.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    doorway top                     all locks, every second\n  \
+    doorway top deploy/ -d 5        locks whose names begin with deploy/, every 5 seconds\n  \
+    doorway top --json | jq -r '.locks[].lock'")]
 pub(crate) struct Args {
-    /// Only locks whose names begin like this
+    /// Show only locks whose names begin with this
     #[arg(default_value = "")]
     prefix: String,
 
-    /// Show them once
+    /// Show the locks once, also on a terminal
     #[arg(long)]
     once: bool,
 
-    /// How long to wait between two looks
+    /// Wait this long between two updates, in seconds or as 500ms
     #[arg(short = 'd', long, value_name = "SECS", default_value = "1", value_parser = seconds)]
     delay: Duration,
-
-    #[command(flatten)]
-    node: NodeArgs,
 
     /// Print JSON, once
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    node: LookArgs,
 }
 
 #[derive(Serialize)]
-struct Look {
+struct Snapshot {
     status: NodeStatus,
     locks: Vec<LockLine>,
-    /// There are more than these.
+    /// There are more locks than these.
     more: bool,
 }
 
-/// How many locks fit where nobody scrolls.
+/// How many locks are shown where nothing limits their number.
 const MANY: usize = 10_000;
 
-/// Show them.
+/// Show the locks.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let live = !args.once && !args.json && io::stdout().is_terminal();
-    let mut talk = Talk::new(&args.node)?;
-    if !live {
-        let look = look(&mut talk, &args.prefix, MANY)?;
-        if args.json {
-            return print_json(out, &look);
-        }
-        return print(out, &look, usize::MAX);
+    let mut query = Query::look(&args.node.address)?;
+    if live {
+        return watch(args, &mut query, out);
     }
+    let look = look(&mut query, &args.prefix, MANY)?;
+    if args.json { print_json(out, &look) } else { print(out, &look, usize::MAX) }
+}
+
+/// Show the locks again and again, until the user presses `q`.
+fn watch(args: &Args, query: &mut Query, out: &mut dyn Write) -> anyhow::Result<()> {
+    // Without a node the error has to be shown on the screen that stays.
+    look(query, &args.prefix, 1)?;
+    let mut screen = Screen::enter();
+    query.wake_on_input(screen.has_keys());
     loop {
         let rows = rustix::termios::tcgetwinsize(io::stdout()).map_or(24, |size| size.ws_row);
         let rows = usize::from(rows.max(4)) - 1;
-        let look = look(&mut talk, &args.prefix, rows)?;
+        let look = look(query, &args.prefix, rows)?;
         write!(out, "\x1b[H\x1b[J")?;
         print(out, &look, rows)?;
         out.flush()?;
         let next = Moment::now().after(args.delay.max(Duration::from_millis(50)));
         while Moment::now() < next {
-            talk.pause(next)?;
+            let signal = query.wait(next);
+            if screen.is_quit() {
+                return Ok(());
+            }
+            match signal {
+                Some(Signal::SIGWINCH) => break,
+                Some(signal) if effect(signal) == Effect::Stops => {
+                    // The shell shows its prompt on the screen that stays.
+                    drop(screen);
+                    let _ = react(signal);
+                    screen = Screen::enter();
+                    break;
+                }
+                Some(signal) if react(signal) => return Err(Exit::signal(signal as i32).into()),
+                _ => {}
+            }
         }
     }
 }
 
-fn look(talk: &mut Talk, prefix: &str, most: usize) -> anyhow::Result<Look> {
-    let Answer::Status(status) = talk.answer(doorway_client::SessionMachine::status)? else {
-        return Err(odd().into());
+fn look(query: &mut Query, prefix: &str, most: usize) -> anyhow::Result<Snapshot> {
+    let Answer::Status(status) = query.answer(doorway_client::SessionMachine::status)? else {
+        return Err(unexpected_answer().into());
     };
     let (mut locks, mut after) = (Vec::<LockLine>::new(), None);
     loop {
-        let page = talk.answer(|machine, now| machine.list(now, prefix, after.as_ref()))?;
-        let Answer::Locks(page) = page else { return Err(odd().into()) };
+        let page = query.answer(|machine, now| machine.list(now, prefix, after.as_ref()))?;
+        let Answer::Locks(page) = page else { return Err(unexpected_answer().into()) };
         locks.extend(page.locks);
         after = locks.last().and_then(|last| Name::new(&last.lock).ok());
         if !page.more || after.is_none() || locks.len() >= most {
-            return Ok(Look { status: *status, locks, more: page.more });
+            return Ok(Snapshot { status: *status, locks, more: page.more });
         }
     }
 }
 
-fn print(out: &mut dyn Write, look: &Look, rows: usize) -> anyhow::Result<()> {
-    let NodeStatus { node, sessions, held, waiting, grants, .. } = &look.status;
-    let head = format!("{sessions} sessions, {held} held, {waiting} waiting, {grants} grants");
-    writeln!(out, "{node}: {head}")?;
-    let heading = ["LOCK", "INSIDE", "WAITING", "FENCE", "HELD", "LONGEST WAIT", "HOLDER"];
+/// Print the locks in at most this many rows, and on a terminal no wider than that.
+fn print(out: &mut dyn Write, look: &Snapshot, rows: usize) -> anyhow::Result<()> {
+    let width = width().unwrap_or(usize::MAX);
+    let NodeStatus { node, sessions, held, waiting, .. } = &look.status;
+    let head = format!(
+        "node {node}, locks of {}: {held} held, {waiting} waiting, {sessions} sessions",
+        scope(look.status.scope)
+    );
+    writeln!(out, "{}", shorten(&head, width))?;
+    let heading = ["LOCK", "HOLDERS", "FOR", "WAITING", "LONGEST", "HOLDER"];
     let mut table = Table::new(heading.map(str::to_owned));
     // Where not all fit, the last row says so.
     let (rows, count) = (rows.saturating_sub(2), look.locks.len());
@@ -102,18 +141,22 @@ fn print(out: &mut dyn Write, look: &Look, rows: usize) -> anyhow::Result<()> {
         let holder = line.holder.as_ref();
         let wait = if line.waiting > 0 { time(line.longest_wait_ms) } else { String::new() };
         table.row([
-            line.lock.clone(),
+            shorten(&line.lock, width / 3),
             line.inside.to_string(),
-            line.waiting.to_string(),
-            holder.map_or(String::new(), |holder| holder.fence.to_string()),
             holder.map_or(String::new(), |holder| time(holder.held_ms)),
+            line.waiting.to_string(),
             wait,
             holder.map_or(String::new(), |holder| printable(&holder.client)),
         ]);
     }
-    table.print(out, 0)?;
+    let mut text = Vec::new();
+    table.print(&mut text, 0)?;
+    for line in String::from_utf8_lossy(&text).lines() {
+        let end = line.char_indices().nth(width).map_or(line.len(), |(end, _)| end);
+        writeln!(out, "{}", line[..end].trim_end())?;
+    }
     if cut {
-        writeln!(out, "and more: `doorway top PREFIX` shows those whose names begin so")?;
+        writeln!(out, "and more: `doorway top PREFIX` shows those that begin with PREFIX")?;
     }
     Ok(())
 }

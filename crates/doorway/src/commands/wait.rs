@@ -9,30 +9,36 @@ use serde::Serialize;
 use super::{print_json, who};
 use crate::service::exit::Exit;
 use crate::service::options::{self, NodeArgs, seconds};
-use crate::service::talk::Talk;
-use crate::service::wait_line::held;
+use crate::service::query::Query;
+use crate::service::wait_line::describe_holder;
 
 /// Wait until nobody holds a lock or waits for it, without taking it
+///
+/// Somebody else may take the lock as soon as this command has ended. To do something while nobody
+/// else can, use `doorway run`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    doorway wait backup                     return when the backup has ended\n  \
+    doorway wait -w 0 backup || echo busy   only look")]
 pub(crate) struct Args {
-    /// The lock
+    /// The name of the lock
     #[arg(value_parser = options::name)]
     name: Name,
 
-    /// Wait at most so long (0: only look)
+    /// Wait at most this long, in seconds or as 500ms or 10m; 0 only looks [default: for ever]
     #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
     wait: Option<Duration>,
 
-    /// The exit code if the lock is not free in time
+    /// Exit with this code if the lock is not free in time
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 1)]
     conflict_exit_code: u8,
-
-    #[command(flatten)]
-    node: NodeArgs,
 
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    node: NodeArgs,
 }
 
 #[derive(Serialize)]
@@ -43,24 +49,24 @@ struct Wait<'a> {
     milliseconds: u64,
 }
 
-/// Wait for it.
+/// Wait until the lock is free.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let begin = Moment::now();
-    let mut talk = Talk::new(&args.node)?;
-    // The first look decides where nobody waits; and the time of those who do begins when the node
-    // has answered, which may have to be started.
-    let report = who::look(&mut talk, &args.name)?;
+    let mut query = Query::new(&args.node)?;
+    // The first look decides if -w is 0. Otherwise the time begins when the node has answered: it
+    // may have to be started first.
+    let report = who::look(&mut query, &args.name)?.lock;
     let mut free = report.holders.is_empty() && report.waiters.is_empty();
     if !free && args.wait != Some(Duration::ZERO) {
         let until = args.wait.map_or(Moment::NEVER, |wait| Moment::now().after(wait));
-        free = talk.ask(until, |machine, now| machine.await_free(now, &args.name))?.is_some();
+        free = query.ask(until, |machine, now| machine.await_free(now, &args.name))?.is_some();
     }
     if args.json {
         let milliseconds = Moment::now().since(begin).as_millis() as u64;
         print_json(out, &Wait { lock: args.name.as_str(), free, milliseconds })?;
     }
     if !free {
-        let who = held(&report).map(|who| format!(": {who}")).unwrap_or_default();
+        let who = describe_holder(&report).map(|who| format!(": {who}")).unwrap_or_default();
         let text = format!("{} was not free in time{who}", args.name);
         return Err(Exit::new(args.conflict_exit_code, text).into());
     }

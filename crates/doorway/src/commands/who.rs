@@ -3,83 +3,123 @@
 use std::io::Write;
 
 use doorway_client::{Answer, Name};
-use doorway_protocol::{Fence, LockReport};
+use doorway_protocol::{Fence, LockReport, Scope};
+use serde::Serialize;
 
 use super::print_json;
 use crate::service::exit::Exit;
-use crate::service::options::{self, NodeArgs};
-use crate::service::talk::{Talk, odd};
+use crate::service::fit::{shorten, width};
+use crate::service::identity::scope;
+use crate::service::options::{self, LookArgs};
+use crate::service::query::{Query, unexpected_answer};
 use crate::service::wait_line::{printable, time};
-use crate::table::Table;
 
-/// Show who holds a lock, since when, and who waits for it and why
+/// Show who holds a lock and who waits for it
+///
+/// It also shows for how long, with which fence, and whose lock it is: one of this user, of this
+/// machine or of this group of nodes. It does not start a node: without one the exit code is 69.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    doorway who backup                      show holders and waiters\n  \
+    doorway who backup --json | jq -r '.holders[].client'")]
 pub(crate) struct Args {
-    /// The lock
+    /// The name of the lock
     #[arg(value_parser = options::name)]
     name: Name,
-
-    #[command(flatten)]
-    node: NodeArgs,
 
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    node: LookArgs,
 }
 
-/// Show it.
+/// A lock, and who shares it.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    #[serde(flatten)]
+    pub(crate) lock: Box<LockReport>,
+    scope: Option<Scope>,
+}
+
+/// Show the lock.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let report = ask(&args.name, &args.node)?;
+    let report = look(&mut Query::look(&args.node.address)?, &args.name)?;
     if args.json { print_json(out, &report) } else { print(out, &report) }
 }
 
-/// All about a lock.
-pub(crate) fn ask(name: &Name, node: &NodeArgs) -> anyhow::Result<Box<LockReport>> {
-    Ok(look(&mut Talk::new(node)?, name)?)
-}
-
-/// All about a lock, as the node says now.
-pub(crate) fn look(talk: &mut Talk, name: &Name) -> Result<Box<LockReport>, Exit> {
-    match talk.answer(|machine, now| machine.inspect(now, name))? {
-        Answer::Lock(report) => Ok(report),
-        _ => Err(odd()),
+/// Ask the node about a lock.
+pub(crate) fn look(query: &mut Query, name: &Name) -> Result<Report, Exit> {
+    match query.answer(|machine, now| machine.inspect(now, name))? {
+        Answer::Lock(lock) => Ok(Report { lock, scope: query.scope() }),
+        _ => Err(unexpected_answer()),
     }
 }
 
-/// All about a lock, for people.
-pub(crate) fn print(out: &mut dyn Write, report: &LockReport) -> anyhow::Result<()> {
-    let LockReport { lock, holders, waiters, .. } = report;
+/// Print what a node knows about a lock.
+pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
+    let Report { lock: report, scope: of } = report;
+    let LockReport { lock, holders, waiters, .. } = &**report;
+    match of {
+        Some(of) => writeln!(out, "lock {lock} of {}", scope(*of))?,
+        None => writeln!(out, "lock {lock}")?,
+    }
     if holders.is_empty() {
-        writeln!(out, "nobody holds {lock}")?;
+        writeln!(out, "nobody holds it")?;
     }
-    let mut table = Table::new(["", "", "", "", ""].map(str::to_owned));
-    let mut row = |what: &str, fence: Option<Fence>, client: &str, node: &str, since: u64| {
-        let fence = fence.map_or(String::new(), |fence| format!("fence {fence}"));
-        let cells = [what.to_owned(), time(since), fence, node.to_owned(), printable(client)];
-        table.row(cells);
+    let several = *of == Some(Scope::Cluster);
+    let mut client = |what: &str, client: &str, details: &Details<'_>| {
+        let client = printable(client);
+        let room = width().map_or(usize::MAX, |width| width - INDENT);
+        writeln!(out, "{what:<INDENT$}{}", shorten(&client, room))?;
+        let fence = details.fence.map(|fence| format!("fence {fence}"));
+        let details = [
+            Some(format!("for {}", time(details.since))),
+            details.shared.then(|| "in shared mode".to_owned()),
+            fence,
+            several.then(|| format!("at node {}", details.node)),
+        ];
+        let details = details.into_iter().flatten().collect::<Vec<_>>();
+        writeln!(out, "{:INDENT$}{}", "", details.join(", "))
     };
     for holder in holders {
-        let what = if holder.shared { "inside (shared)" } else { "inside" };
-        row(what, Some(holder.fence), &holder.client, &holder.node, holder.held_ms);
+        let (node, since) = (&*holder.node, holder.held_ms);
+        let details = Details { since, shared: holder.shared, fence: Some(holder.fence), node };
+        client("held by", &holder.client, &details)?;
     }
     for waiter in waiters {
-        let what = if waiter.shared { "waiting (shared)" } else { "waiting" };
-        row(what, None, &waiter.client, &waiter.node, waiter.waited_ms);
+        let (node, since) = (&*waiter.node, waiter.waited_ms);
+        client(
+            "waiting",
+            &waiter.client,
+            &Details { since, shared: waiter.shared, fence: None, node },
+        )?;
     }
-    table.print_body(out, 0)?;
     for waiter in waiters {
         let client = printable(&waiter.client);
         if let Some(circle) = &waiter.circle {
-            writeln!(out, "{client} waits in a circle: {}", circle.join(" -> "))?;
+            writeln!(out, "deadlock: {client} waits in a circle: {}", circle.join(" -> "))?;
         } else if !waiter.missing.is_empty() {
-            writeln!(out, "{client} needs the word of {}", waiter.missing.join(", "))?;
+            writeln!(out, "{client} still needs a reply from {}", waiter.missing.join(", "))?;
         }
     }
     for absent in &report.away {
-        writeln!(out, "{} cannot be reached for {}", absent.node, time(absent.for_ms))?;
+        writeln!(out, "node {} has been unreachable for {}", absent.node, time(absent.for_ms))?;
     }
     for silent in &report.silent {
-        writeln!(out, "{silent} did not say in time what it knows")?;
+        writeln!(out, "node {silent} did not answer in time: it may know of other clients")?;
     }
     Ok(())
+}
+
+/// Where the description of a client begins.
+const INDENT: usize = 9;
+
+/// What is said of a holder or a waiter besides its description.
+struct Details<'a> {
+    since: u64,
+    shared: bool,
+    fence: Option<Fence>,
+    node: &'a str,
 }

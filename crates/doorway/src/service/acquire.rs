@@ -1,4 +1,4 @@
-//! Waiting for locks: in the order of their names, all or none.
+//! Acquiring locks, one after the other in the order of their names, until all of them are held.
 
 use std::time::Duration;
 
@@ -6,37 +6,38 @@ use doorway_client::{Answer, Ask, Code, Event, Fence, Moment, Name, Wait};
 use doorway_protocol::{Refusal, Scope, SessionId};
 use nix::sys::signal::Signal;
 
+use super::event_loop::EventLoop;
 use super::exit::Exit;
 use super::link::Link;
+use super::lock_request::LockRequest;
 use super::signals::{self, Effect, effect};
+use super::stderr::print_line;
 use super::terminal::Terminal;
-use super::turn::Turns;
-use super::wait_line::{WaitLine, held};
-use super::wanted::Wanted;
+use super::wait_line::{WaitLine, describe_holder};
 
-/// What was granted, and by whom.
+/// The locks that were granted, and the session that holds them.
 #[derive(Default)]
-pub(crate) struct Granted {
+pub(crate) struct Grants {
     /// The locks with their fences, in the order of names.
     pub(crate) locks: Vec<(Name, Fence)>,
-    /// The node.
+    /// The name of the node.
     pub(crate) node: String,
-    /// Whom its locks are for.
+    /// Who shares the locks of the node.
     pub(crate) scope: Option<Scope>,
     /// The session.
     pub(crate) session: Option<SessionId>,
-    /// How long it lives without being heard of.
+    /// The TTL of the session: the node ends it if it hears nothing for that long.
     pub(crate) ttl: Duration,
 }
 
-impl Granted {
-    /// The locks, for people.
+impl Grants {
+    /// The names of the locks, for a message.
     pub(crate) fn names(&self) -> String {
         let locks = self.locks.iter().map(|(lock, _)| lock.as_str());
         locks.collect::<Vec<_>>().join(", ")
     }
 
-    /// What a command under these locks finds in its environment. Several values stand on lines.
+    /// The variables for the command's environment. A variable has one line for each lock.
     pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let lines = |text: &dyn Fn(&(Name, Fence)) -> String| {
             self.locks.iter().map(text).collect::<Vec<_>>().join("\n")
@@ -52,65 +53,87 @@ impl Granted {
     }
 }
 
-/// How long a node of our own that just stops is given to make room for the next one.
+/// How long to retry if the node of this user is just stopping, until the next one serves.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the node may take to say who has a lock that was not free.
+/// How long to wait for the node to say who holds a lock that was not free.
 const ANSWER: Duration = Duration::from_millis(200);
 
-struct Waiting<'a> {
-    wanted: &'a Wanted<'a>,
+/// How long a wait may take before it is worth a warning that it may never end.
+const NESTED: Duration = Duration::from_secs(1);
+
+/// The state of acquiring locks.
+struct Acquisition<'a> {
+    wanted: &'a LockRequest<'a>,
     link: &'a mut Link,
-    turns: &'a mut Turns,
+    event_loop: &'a mut EventLoop,
     line: WaitLine,
     begin: Moment,
-    granted: Granted,
-    /// The request that is not answered yet, and the question of who holds its lock.
+    /// When to warn that an enclosing `doorway run` holds a lock that this one waits for.
+    warn_at: Moment,
+    grants: Grants,
+    /// The number of the request for the next lock.
     request: u64,
+    /// The number of the last question of who holds that lock.
     question: Option<u64>,
 }
 
-/// Connect, and wait until all of the locks are ours.
+/// The locks of the `doorway run` that started this process, one in a line.
+fn outer_locks() -> String {
+    std::env::var("DOORWAY_LOCK").unwrap_or_default()
+}
+
+/// True if an enclosing `doorway run` has taken one of these locks.
+fn is_nested(wanted: &LockRequest<'_>) -> bool {
+    let outer = outer_locks();
+    outer.lines().any(|outer| wanted.locks.iter().any(|lock| lock.as_str() == outer))
+}
+
+/// Connect, and wait until all of the locks are held.
 pub(crate) fn acquire(
-    wanted: &Wanted<'_>,
+    wanted: &LockRequest<'_>,
     link: &mut Link,
-    turns: &mut Turns,
-) -> Result<Granted, Exit> {
+    event_loop: &mut EventLoop,
+) -> Result<Grants, Exit> {
     let begin = Moment::now();
-    let mut waiting = Waiting {
+    let mut acquisition = Acquisition {
         wanted,
         link,
-        turns,
+        event_loop,
         line: WaitLine::new(begin),
         begin,
-        granted: Granted::default(),
+        warn_at: if is_nested(wanted) { begin.after(NESTED) } else { Moment::NEVER },
+        grants: Grants::default(),
         request: 0,
         question: None,
     };
-    // The first request travels with the greeting.
-    waiting.ask();
-    waiting.link.open()?;
-    let done = waiting.all();
+    // The first request is queued before there is a connection: it is sent with the greeting.
+    acquisition.ask();
+    acquisition.link.open()?;
+    let done = acquisition.all();
     if done.is_err() {
-        waiting.link.machine.bye();
-        waiting.link.flush();
+        acquisition.link.machine.bye();
+        acquisition.link.flush();
     }
-    let Waiting { granted, .. } = waiting;
-    done.map(|()| granted)
+    let Acquisition { grants, .. } = acquisition;
+    done.map(|()| grants)
 }
 
-impl Waiting<'_> {
+impl Acquisition<'_> {
     fn all(&mut self) -> Result<(), Exit> {
-        while self.granted.locks.len() < self.wanted.locks.len() {
-            if let Some(signal) = self.turns.turn(self.link, self.line.next()) {
+        while self.grants.locks.len() < self.wanted.locks.len() {
+            if let Some(signal) =
+                self.event_loop.wait(self.link, self.line.next().min(self.warn_at))
+            {
                 self.signal(signal)?;
             }
+            self.warn_if_nested();
             if let Some(exit) = self.link.cannot_start() {
                 return Err(exit);
             }
             let now = Moment::now();
             if self.line.is_due(now) {
-                let lock = &self.wanted.locks[self.granted.locks.len()];
+                let lock = &self.wanted.locks[self.grants.locks.len()];
                 self.question = Some(self.link.machine.inspect(now, lock));
                 self.link.flush();
             }
@@ -119,6 +142,23 @@ impl Waiting<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Warn, once, if this wait may be for a lock that an enclosing command holds: then neither
+    /// would ever end.
+    fn warn_if_nested(&mut self) {
+        if Moment::now() < self.warn_at {
+            return;
+        }
+        self.warn_at = Moment::NEVER;
+        let lock = &self.wanted.locks[self.grants.locks.len()];
+        if outer_locks().lines().any(|outer| outer == lock.as_str()) {
+            self.line.erase();
+            print_line(&format!(
+                "waiting for {lock}, which an enclosing `doorway run` holds (DOORWAY_LOCK): \
+                 this wait may never end"
+            ));
+        }
     }
 
     /// Ask for the next lock.
@@ -130,8 +170,8 @@ impl Waiting<'_> {
             (Some(Duration::ZERO), _) => Wait::No,
             (Some(_), left) => Wait::Ms(left.unwrap_or_default().as_millis() as u64),
         };
-        let lock = self.wanted.locks[self.granted.locks.len()].clone();
-        let Wanted { mode, permits, .. } = *self.wanted;
+        let lock = self.wanted.locks[self.grants.locks.len()].clone();
+        let LockRequest { mode, permits, .. } = *self.wanted;
         self.request = self.link.machine.acquire(now, Ask { lock, mode, permits, wait });
         self.link.flush();
     }
@@ -139,12 +179,12 @@ impl Waiting<'_> {
     fn event(&mut self, now: Moment, event: Event) -> Result<(), Exit> {
         match event {
             Event::Welcome { node, scope, session, ttl, .. } => {
-                let locks = std::mem::take(&mut self.granted.locks);
-                self.granted = Granted { locks, node, scope: Some(scope), session, ttl };
+                let locks = std::mem::take(&mut self.grants.locks);
+                self.grants = Grants { locks, node, scope: Some(scope), session, ttl };
             }
             Event::Granted { number, lock, fence } if number == self.request => {
-                self.granted.locks.push((lock, fence));
-                if self.granted.locks.len() < self.wanted.locks.len() {
+                self.grants.locks.push((lock, fence));
+                if self.grants.locks.len() < self.wanted.locks.len() {
                     self.ask();
                 }
             }
@@ -160,7 +200,7 @@ impl Waiting<'_> {
             Event::Closed(refusal) if !matches!(refusal.code, Code::Unavailable) => {
                 return Err(Exit::refusal(&refusal, self.wanted.conflict));
             }
-            // One that we had is gone while we waited for the next: all or none, so from the start.
+            // A lock was lost during the wait for the next one. All or none: begin again.
             Event::Lost { .. } => self.again(now),
             Event::Answer { number, answer: Answer::Lock(report) }
                 if self.question == Some(number) =>
@@ -172,11 +212,11 @@ impl Waiting<'_> {
         Ok(())
     }
 
-    /// The end that a refusal is. If the lock is not free, who has it is said too, if the node says
-    /// so at once.
+    /// The exit after a refusal. If the lock is not free, the message also says who holds it,
+    /// provided that the node answers at once.
     fn refused(&mut self, refusal: &Refusal) -> Exit {
         let mut exit = Exit::refusal(refusal, self.wanted.conflict);
-        let Some(lock) = self.wanted.locks.get(self.granted.locks.len()) else { return exit };
+        let Some(lock) = self.wanted.locks.get(self.grants.locks.len()) else { return exit };
         if refusal.code != Code::NotFree {
             return exit;
         }
@@ -184,14 +224,14 @@ impl Waiting<'_> {
         let (asked, until) = (self.link.machine.inspect(now, lock), now.after(ANSWER));
         self.link.flush();
         while Moment::now() < until {
-            let signal = self.turns.turn(self.link, until);
+            let signal = self.event_loop.wait(self.link, until);
             if signal.is_some_and(signals::react) {
                 return exit;
             }
             while let Some(event) = self.link.event() {
                 match event {
                     Event::Answer { number, answer: Answer::Lock(report) } if number == asked => {
-                        let who = held(&report).map(|who| format!(": {who}"));
+                        let who = describe_holder(&report).map(|who| format!(": {who}"));
                         exit.text.iter_mut().for_each(|text| text.extend(who.clone()));
                         return exit;
                     }
@@ -203,10 +243,10 @@ impl Waiting<'_> {
         exit
     }
 
-    /// Give back what we have, and begin again a little later.
+    /// Release the locks that are held, and begin again after a short pause.
     fn again(&mut self, now: Moment) {
         self.link.machine.withdraw(self.request);
-        for (lock, fence) in std::mem::take(&mut self.granted.locks) {
+        for (lock, fence) in std::mem::take(&mut self.grants.locks) {
             let number = self.link.machine.release(now, &lock, fence);
             self.link.machine.quiet(number);
         }
@@ -214,8 +254,8 @@ impl Waiting<'_> {
         self.ask();
     }
 
-    /// A signal while nothing runs yet does to us what it does to every program, but for the exit
-    /// code: the wait ends, and with it the request.
+    /// Handle a signal during the wait: it stops the process, or ends the wait and withdraws the
+    /// request.
     fn signal(&mut self, signal: Signal) -> Result<(), Exit> {
         if effect(signal) != Effect::Nothing {
             self.line.erase();
@@ -227,7 +267,7 @@ impl Waiting<'_> {
         self.link.flush();
         let terminal = Terminal::ours();
         if signal == Signal::SIGINT && terminal.is_some_and(|it| it.is_ours()) {
-            // The shell of a script ends with us only if it sees us end by the signal.
+            // A shell ends its script only if it sees that the signal ended this process.
             signals::take(signal);
         }
         Err(Exit::signal(signal as i32))

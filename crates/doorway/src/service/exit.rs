@@ -1,54 +1,55 @@
-//! Exit codes of the commands that use a node, as `sysexits.h` and flock(1) have them.
+//! Exit codes of the commands that use a node, after `sysexits.h` and flock(1).
 
 use std::error::Error;
 use std::fmt;
 
 use doorway_protocol::{Code, Refusal};
 
-/// The command was misused.
+/// The command line is wrong.
 pub(crate) const USAGE: u8 = 64;
-/// No node, or one that cannot serve now.
+/// No node can be reached, or it cannot serve now.
 pub(crate) const UNAVAILABLE: u8 = 69;
-/// Something of the system failed: no more processes, no more descriptors.
+/// The operating system refused something, such as another process or descriptor.
 pub(crate) const SYSTEM: u8 = 71;
 /// The node refuses this client.
 pub(crate) const REFUSED: u8 = 77;
 /// The lock was lost while the command ran.
 pub(crate) const LOST: u8 = 123;
-/// The command is there but cannot be run.
+/// The command exists but cannot be run.
 pub(crate) const CANNOT_RUN: u8 = 126;
-/// There is no such command.
+/// The command does not exist.
 pub(crate) const NOT_FOUND: u8 = 127;
 
-/// The end of the program: its exit code and the one line that says why, unless it is the exit code
-/// of a command that was run.
+/// The reason for which the program ends: an exit code and a line for standard error. There is no
+/// line if the exit code is that of a command that was run.
 #[derive(Debug)]
 pub(crate) struct Exit {
-    /// The code.
+    /// The exit code.
     pub(crate) code: u8,
-    /// Why.
+    /// The line.
     pub(crate) text: Option<String>,
-    /// The kind of refusal of the node, if it is one.
+    /// The code of the node's refusal, if it refused a request.
     pub(crate) refused: Option<Code>,
 }
 
 impl Exit {
-    /// An end that needs a word.
+    /// An exit with a line that says why.
     pub(crate) fn new(code: u8, text: impl Into<String>) -> Self {
         Self { code, text: Some(text.into()), refused: None }
     }
 
-    /// An end that needs none.
+    /// An exit without a line.
     pub(crate) fn quiet(code: u8) -> Self {
         Self { code, text: None, refused: None }
     }
 
-    /// The end after this signal.
+    /// The exit of a program that this signal ended.
     pub(crate) fn signal(number: i32) -> Self {
         Self::quiet(u8::try_from(128 + number).unwrap_or(u8::MAX))
     }
 
-    /// The end that a refusal of the node is, where a lock that is not free has this code.
+    /// The exit after a refusal of the node; `conflict` is the exit code for a lock that is not
+    /// free.
     pub(crate) fn refusal(refusal: &Refusal, conflict: u8) -> Self {
         let code = match refusal.code {
             Code::NotFree => conflict,

@@ -1,4 +1,4 @@
-//! A session at a node, on a socket: connected again whenever that is needed, never waited for.
+//! A session with a node over a socket. It reconnects by itself and never blocks for long.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -12,38 +12,39 @@ use rustix::event::PollFlags;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::exit::{self, Exit};
+use super::options::Start;
 use super::start::Starter;
 
 /// How long to wait before the next attempt to connect, at first and at most.
 const DELAYS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
-/// How long an attempt to connect may take: meanwhile nothing else is done.
+/// How long an attempt to connect may take. The event loop is blocked during that time.
 const CONNECT: Duration = Duration::from_millis(500);
 
-/// A session at a node.
+/// A session with a node, and its connection.
 pub(crate) struct Link {
     endpoint: Endpoint,
-    /// The addresses of a node on the network, so that nobody is asked for them in a hurry.
+    /// The addresses of a node over TCP. They are looked up once, because a lookup may block.
     addresses: VecDeque<SocketAddr>,
-    /// The session.
+    /// The state of the session.
     pub(crate) machine: Line,
     stream: Option<Stream>,
-    /// Who starts a node where none is; none if nobody may.
+    /// Starts a node if none runs; none if that is not allowed.
     starter: Option<Starter>,
     /// When to try to connect again.
     retry: Moment,
     backoff: Backoff,
-    /// Why no node could be started.
+    /// Why a node could not be started.
     cannot_start: Option<Exit>,
 }
 
 impl Link {
-    /// A session at this endpoint, which is still to be connected.
+    /// A session with the node at this endpoint, not connected yet.
     pub(crate) fn new(
         endpoint: Endpoint,
         mut setup: Setup,
         tls: Option<TlsConfig>,
-        may_start: bool,
+        start: Start,
     ) -> Result<Self, Exit> {
         let addresses = match &endpoint {
             Endpoint::Tcp(host, port) => match (host.as_str(), *port).to_socket_addrs() {
@@ -53,7 +54,8 @@ impl Link {
             _ => VecDeque::new(),
         };
         setup.network = matches!(endpoint, Endpoint::Tcp(..));
-        let starter = (may_start && endpoint.is_own()).then(Starter::default);
+        let may_start = start != Start::Never && endpoint.is_own();
+        let starter = may_start.then(|| Starter::new(start == Start::TellAlways));
         let now = Moment::now();
         let mut machine = Line::new(setup, now);
         if let Some(tls) = tls {
@@ -71,12 +73,12 @@ impl Link {
         })
     }
 
-    /// Where the node is.
+    /// The endpoint of the node.
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Connect for the first time, to a node that is started if need be.
+    /// Connect for the first time, and start a node if none runs and that is allowed.
     pub(crate) fn open(&mut self) -> Result<(), Exit> {
         let stream = match (self.connect_first(), &mut self.starter) {
             (Ok(stream), _) => stream,
@@ -87,7 +89,7 @@ impl Link {
         Ok(())
     }
 
-    /// Connect to the next of its addresses, and wait at most so long.
+    /// Connect to the next address of the node within this time.
     fn connect(&mut self, within: Duration) -> io::Result<Stream> {
         if !matches!(self.endpoint, Endpoint::Tcp(..)) {
             return self.endpoint.connect_within(within);
@@ -97,7 +99,7 @@ impl Link {
         Stream::dial(&[address], within)
     }
 
-    /// Connect to any of its addresses.
+    /// Connect to the first address of the node that answers.
     fn connect_first(&mut self) -> io::Result<Stream> {
         for _ in 1..self.addresses.len() {
             if let Ok(stream) = self.connect(CONNECT) {
@@ -117,8 +119,8 @@ impl Link {
         self.flush();
     }
 
-    /// Do what is due: signs of life, another attempt to connect, sending. It takes no longer than
-    /// until this moment, when something else is due.
+    /// Do what is due: heartbeats, an attempt to reconnect, sending. This takes no longer than
+    /// until `until`, when something else is due.
     pub(crate) fn tick(&mut self, now: Moment, until: Moment) {
         self.machine.tick(now);
         if self.stream.is_some() && self.machine.must_close() {
@@ -150,15 +152,15 @@ impl Link {
         if waits { due.min(self.retry) } else { due }
     }
 
-    /// What to wait for on its socket.
+    /// The socket, and the events to wait for on it.
     pub(crate) fn interest(&mut self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let more = !self.machine.outgoing().is_empty();
         let flags = if more { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         Some((self.stream.as_ref()?.as_fd(), flags))
     }
 
-    /// The session's descriptor, for a command to keep. One over the network is of no use to it:
-    /// without us nobody gives signs of life there.
+    /// The descriptor of the session, for a command to inherit. None over TCP: the node ends such a
+    /// session if it gets no heartbeats, and only this process sends them.
     pub(crate) fn session(&self) -> Option<BorrowedFd<'_>> {
         match self.stream.as_ref()? {
             Stream::Unix(stream) => Some(stream.as_fd()),
@@ -166,7 +168,7 @@ impl Link {
         }
     }
 
-    /// Something happened on the socket: read what there is.
+    /// Read what has arrived on the socket.
     pub(crate) fn read(&mut self, now: Moment) {
         let Some(stream) = &self.stream else { return };
         let mut bytes = [0; 8192];
@@ -189,7 +191,7 @@ impl Link {
         self.flush();
     }
 
-    /// Send as much as goes.
+    /// Send as much as the socket takes without blocking.
     pub(crate) fn flush(&mut self) {
         let Some(stream) = &self.stream else { return };
         let outgoing = self.machine.outgoing();
@@ -198,7 +200,7 @@ impl Link {
             match send(stream, outgoing, flags) {
                 Ok(count) => drop(outgoing.drain(..count)),
                 Err(rustix::io::Errno::INTR) => {}
-                // A connection that is gone is noticed when it is read, after its last words.
+                // A closed connection is noticed when it is read, after its last message.
                 Err(_) => break,
             }
         }
@@ -211,28 +213,39 @@ impl Link {
         self.machine.disconnected(now);
     }
 
-    /// Why no node could be started when that was last tried, for those who can do nothing without.
+    /// Why the last attempt to start a node failed. Commands that cannot go on without one end.
     pub(crate) fn cannot_start(&mut self) -> Option<Exit> {
         self.cannot_start.take()
     }
 
-    /// The next thing that happened to the session.
+    /// The next event of the session.
     pub(crate) fn event(&mut self) -> Option<Event> {
         self.machine.event()
     }
 }
 
-/// Does the error say that nobody listens there?
+/// True if the error means that no process listens at the endpoint.
 fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
 }
 
-/// The end of a program that finds no node.
+/// The error of a command that finds no node.
 fn no_node(endpoint: &Endpoint, error: &io::Error) -> Exit {
     if error.kind() == ErrorKind::PermissionDenied {
-        return Exit::new(exit::REFUSED, format!("cannot use the node at {endpoint}: {error}"));
+        let remedy = match endpoint {
+            // Another user listens at the name of this user's node, and the error says so.
+            Endpoint::Abstract(_) => "",
+            _ => " (only members of the socket's group may use it, by default `doorway`)",
+        };
+        let text = format!("cannot use the node at {endpoint}: {error}{remedy}");
+        return Exit::new(exit::REFUSED, text);
     }
-    let remedy = if endpoint.is_own() { "`doorway serve --local` starts one" } else { "is it up?" };
-    let text = format!("no node at {endpoint}: {error} ({remedy}; `doorway doctor` looks closer)");
+    let text = if endpoint.is_own() && is_nobody(error) {
+        format!(
+            "no node runs for this user at {endpoint}; `doorway run` and `doorway lock` start one"
+        )
+    } else {
+        format!("no node at {endpoint}: {error} (is it running? `doorway doctor` looks closer)")
+    };
     Exit::new(exit::UNAVAILABLE, text)
 }

@@ -10,63 +10,120 @@ use doorway_protocol::{Fence, Name};
 use super::exit::{self, Exit};
 use super::link::Link;
 
-/// How to reach the node.
+/// The options with which a command finds its node.
+///
+/// Flatten this after all other arguments: those that follow would get its headings in the help.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Node")]
 pub(crate) struct NodeArgs {
-    /// The node's socket: a path, @NAME, or for TCP a host and a port [default: that of the
-    /// variable, else that of this machine, else that of this user]
+    /// Do not start a node for this user if none runs: exit with 69 instead
+    #[arg(long)]
+    no_start: bool,
+
+    #[command(flatten)]
+    pub(crate) address: AddressArgs,
+}
+
+/// The options of a command that only looks, and so never starts a node.
+///
+/// Flatten this after all other arguments, like [`NodeArgs`].
+#[derive(clap::Args)]
+#[command(next_help_heading = "Node")]
+pub(crate) struct LookArgs {
+    /// Has no effect: accepted because every command accepted it once
+    #[arg(long, hide = true)]
+    no_start: bool,
+
+    #[command(flatten)]
+    pub(crate) address: AddressArgs,
+}
+
+/// Where the node is.
+#[derive(clap::Args)]
+pub(crate) struct AddressArgs {
+    /// Use the node at this socket.
     #[arg(
         long,
         value_name = "ENDPOINT",
-        help = "The node's socket: a path, @NAME or tcp://HOST:PORT [default: $DOORWAY_SOCKET, \
-                else that of this machine, else that of this user]"
+        help = "Use the node at this socket: a path, @NAME or tcp://HOST:PORT [default: \
+                $DOORWAY_SOCKET, else the node of this machine if it has one, else the node of \
+                this user]"
     )]
     socket: Option<String>,
 
-    /// Start no node of this user's own where none runs: exit with 69
-    #[arg(long)]
-    pub(crate) no_start: bool,
+    #[command(flatten)]
+    tcp: TcpArgs,
+}
 
-    /// Over TCP: the authority whose certificates nodes have
+/// How a node and a client prove to each other who they are, over TCP.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Node over TCP (TLS)")]
+struct TcpArgs {
+    /// Trust nodes whose certificate this authority signed; required with tcp://
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 
-    /// Over TCP: our certificate
+    /// Present this certificate to the node
     #[arg(long, value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
 
-    /// Over TCP: the key of our certificate
+    /// Use this private key, which belongs to --certificate
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
 
-    /// Over TCP: for whom the node's certificate is issued, such as NODE.GROUP.doorway
-    /// [default: the host of the endpoint]
+    /// Expect this name in the node's certificate, such as NODE.GROUP.doorway [default: HOST]
     #[arg(long, value_name = "NAME")]
     server_name: Option<String>,
 
-    /// Over TCP: a file with the token that proves our rights
+    /// Present the access token in this file to the node
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
 
+/// What a client does where its user's node does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// It starts the node, and says so if standard error is a terminal.
+    Tell,
+    /// It starts the node, and says so in any case.
+    TellAlways,
+    /// It ends.
+    Never,
+}
+
 impl NodeArgs {
-    /// A session with the node, which is still to be connected.
-    pub(crate) fn link(&self, mut setup: Setup) -> Result<Link, Exit> {
+    /// Prepare a session with the node. [`Link::open`] connects it.
+    pub(crate) fn link(&self, setup: Setup, verbose: bool) -> Result<Link, Exit> {
+        let start = match (self.no_start, verbose) {
+            (true, _) => Start::Never,
+            (false, true) => Start::TellAlways,
+            (false, false) => Start::Tell,
+        };
+        self.address.link(setup, start)
+    }
+}
+
+impl AddressArgs {
+    /// Prepare a session with the node. [`Link::open`] connects it.
+    pub(crate) fn link(&self, mut setup: Setup, start: Start) -> Result<Link, Exit> {
         let endpoint = Endpoint::resolve(self.socket.as_deref()).map_err(|error| usage(&error))?;
         let tls = match &endpoint {
-            Endpoint::Tcp(host, _) => Some(self.tls(host)?),
+            Endpoint::Tcp(host, _) => Some(self.tcp.config(host)?),
             _ => None,
         };
-        if let Some(file) = &self.token_file {
-            let token = String::from_utf8(read(file)?).map_err(|error| usage(&error))?;
+        if let Some(file) = &self.tcp.token_file {
+            let wrong = |_| usage(&format!("the token in {} is not UTF-8", file.display()));
+            let token = String::from_utf8(read(file)?).map_err(wrong)?;
             setup.token = Some(token.trim().to_owned());
         }
-        Link::new(endpoint, setup, tls, !self.no_start)
+        Link::new(endpoint, setup, tls, start)
     }
+}
 
-    fn tls(&self, host: &str) -> Result<TlsConfig, Exit> {
+impl TcpArgs {
+    fn config(&self, host: &str) -> Result<TlsConfig, Exit> {
         let Some(authority) = &self.ca else {
-            let text = "a node over tcp:// wants --ca FILE: the authority of its certificate";
+            let text = "a node at tcp:// needs --ca FILE, the authority of its certificate";
             return Err(Exit::new(exit::USAGE, text));
         };
         let authority = read(authority)?;
@@ -90,30 +147,33 @@ fn read(file: &Path) -> Result<Vec<u8>, Exit> {
     std::fs::read(file).map_err(failed)
 }
 
-/// A time in seconds, with fractions, or with a unit, as in the configuration: `-w 0.5`, `-w 10m`.
+/// Parses a time: seconds, with or without a fraction, or a number with a unit as in the
+/// configuration file, such as `500ms` or `10m`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    // Ten years are for ever, and fit into every number that the time is made into.
+    // Ten years are long enough for everyone, and no calculation with them overflows.
     let time = span(text).filter(|time| time.as_secs() <= 315_360_000);
-    time.ok_or_else(|| format!("'{text}' is no time: say seconds, such as 2, 0.5, 500ms or 10m"))
+    time.ok_or_else(|| {
+        format!("'{text}' is not a time: give seconds, or a unit as in 500ms or 10m")
+    })
 }
 
-/// How long a session lives without being heard of.
+/// Parses a session's TTL: the node ends a session from which it hears nothing for that long.
 pub(crate) fn ttl(text: &str) -> Result<Duration, String> {
     let ttl = seconds(text)?;
     if ttl < Duration::from_millis(500) {
-        return Err("a session lives for half a second at least".to_owned());
+        return Err("the shortest TTL is 0.5 seconds".to_owned());
     }
     Ok(ttl)
 }
 
-/// The name of a lock.
+/// Parses the name of a lock.
 pub(crate) fn name(text: &str) -> Result<Name, String> {
     Name::new(text).map_err(|error| error.to_string())
 }
 
-/// A fence, as `doorway lock` prints it.
+/// Parses a fence, as `doorway lock` prints it.
 pub(crate) fn fence(text: &str) -> Result<Fence, String> {
-    let wrong = |_| format!("'{text}' is no fence: say the number that came with the grant");
+    let wrong = |_| format!("'{text}' is not a fence: give the number that `doorway lock` printed");
     text.parse().map_err(wrong)
 }
 
@@ -122,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_fractions_and_limits() {
+    fn times_may_have_fractions_and_units_and_are_limited() {
         assert_eq!(seconds("2"), Ok(Duration::from_secs(2)));
         assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
         assert_eq!(seconds("10m"), Ok(Duration::from_mins(10)));

@@ -1,27 +1,27 @@
-//! Giving locks back.
+//! Releasing locks at the end of a command.
 
 use std::time::Duration;
 
 use doorway_client::{Event, Moment};
 
-use super::acquire::Granted;
+use super::acquire::Grants;
+use super::event_loop::EventLoop;
 use super::link::Link;
-use super::say::say;
-use super::turn::Turns;
+use super::stderr::print_line;
 
-/// How long the node may take to answer.
+/// How long to wait for the node's answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Give the locks back, and wait until the node has them: whoever comes after us finds them free.
-/// False if one of them was not held any more.
-pub(crate) fn release(granted: &Granted, link: &mut Link, turns: &mut Turns) -> bool {
+/// Release the locks and wait for the node's answer, so that the next command finds them free.
+/// Returns false if one of them was not held any more.
+pub(crate) fn release(grants: &Grants, link: &mut Link, event_loop: &mut EventLoop) -> bool {
     let now = Moment::now();
     let release = |(lock, fence): &(_, _)| link.machine.release(now, lock, *fence);
-    let mut numbers: Vec<u64> = granted.locks.iter().map(release).collect();
+    let mut numbers: Vec<u64> = grants.locks.iter().map(release).collect();
     let (mut kept, until) = (true, now.after(PATIENCE));
     link.flush();
     while !numbers.is_empty() && Moment::now() < until {
-        let _ = turns.turn(link, until);
+        let _ = event_loop.wait(link, until);
         while let Some(event) = link.event() {
             if let Event::Released { number, held } = event {
                 numbers.retain(|one| *one != number);
@@ -32,10 +32,10 @@ pub(crate) fn release(granted: &Granted, link: &mut Link, turns: &mut Turns) -> 
     link.machine.bye();
     link.flush();
     if !numbers.is_empty() {
-        let (what, latest) = (granted.names(), granted.ttl.as_secs_f64());
-        say(&format!(
-            "unknown whether {what} is released: the node does not answer; it is free {latest} s \
-             after it last heard of us at the latest"
+        let (what, latest) = (grants.names(), grants.ttl.as_secs_f64());
+        print_line(&format!(
+            "unknown whether {what} is released, because the node does not answer; the node frees \
+             it at the latest {latest} s after it last heard from this process"
         ));
     }
     kept

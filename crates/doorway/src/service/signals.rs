@@ -1,7 +1,8 @@
-//! The signals of this process, read from a descriptor like everything else that happens.
+//! The signals of this process, read from a descriptor in the event loop.
 //!
-//! They are blocked from the first moment on, so that none is lost between two looks, and so that
-//! nothing interrupts what is half done. The command that is run gets the mask that we were given.
+//! Signals are blocked from the start, so that none is lost between two reads and none interrupts
+//! the program in the middle of something. The command gets the signal mask that this process was
+//! started with.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,10 +12,11 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::child::hear_of_children;
 
-/// Those that are not ours to read: two that nobody can, those that a fault of our own raises at
-/// the place where it happened, and those that are ignored or sent because writes say the same.
-/// Nor are those of real time, for which the standard library has no word.
-const OTHERS: [Signal; 10] = [
+/// Signals that are left alone: two that cannot be blocked, those that a fault of this process
+/// raises, and two that a failed write reports anyway.
+///
+/// Real-time signals are left alone as well: [`Signal`] has no names for them.
+const UNREAD: [Signal; 10] = [
     Signal::SIGKILL,
     Signal::SIGSTOP,
     Signal::SIGSEGV,
@@ -27,38 +29,38 @@ const OTHERS: [Signal; 10] = [
     Signal::SIGXFSZ,
 ];
 
-/// What we were started with, and a command gets.
+/// How this process handled signals when it was started. The command starts the same way.
 #[derive(Clone, Copy)]
-pub(crate) struct Before {
-    /// The signals that were blocked.
+pub(crate) struct InheritedSignals {
+    /// Which signals were blocked.
     pub(crate) mask: SigSet,
-    /// The ends of children were not heard of.
-    pub(crate) deaf: bool,
+    /// True if SIGCHLD was ignored.
+    pub(crate) ignored_children: bool,
 }
 
 /// The signals of this process.
 pub(crate) struct Signals {
     descriptor: SignalFd,
-    before: Before,
+    before: InheritedSignals,
 }
 
 impl Signals {
-    /// Block them all and read them from now on.
+    /// Block all signals, and read them from now on.
     pub(crate) fn read_all() -> nix::Result<Self> {
         let mut ours = SigSet::empty();
-        Signal::iterator().filter(|signal| !OTHERS.contains(signal)).for_each(|signal| {
+        Signal::iterator().filter(|signal| !UNREAD.contains(signal)).for_each(|signal| {
             ours.add(signal);
         });
         let mask = ours.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-        let before = Before { mask, deaf: hear_of_children()? };
+        let before = InheritedSignals { mask, ignored_children: hear_of_children()? };
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Self { descriptor: SignalFd::with_flags(&ours, flags)?, before })
     }
 
-    /// The next one, if there is one.
+    /// The next signal, if one has come.
     ///
-    /// One that we were started to ignore, as under nohup(1), is ignored: we read it only because
-    /// it is blocked.
+    /// A signal that this process was started to ignore, as with nohup(1), is passed over: the
+    /// descriptor reports it only because it is blocked.
     pub(crate) fn next(&self) -> Option<Signal> {
         loop {
             let info = self.descriptor.read_signal().ok()??;
@@ -69,18 +71,18 @@ impl Signals {
         }
     }
 
-    /// Has this signal come, and is still to be read?
+    /// True if this signal has come and has not been read yet.
     pub(crate) fn is_pending(signal: Signal) -> bool {
         ["SigPnd:", "ShdPnd:"].iter().any(|list| is_listed(list, signal))
     }
 
-    /// What a command gets.
-    pub(crate) fn before(&self) -> Before {
+    /// How this process handled signals when it was started.
+    pub(crate) fn before(&self) -> InheritedSignals {
         self.before
     }
 }
 
-/// Does the system list this signal for us there?
+/// True if this line of `/proc/self/status` lists the signal.
 fn is_listed(list: &str, signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix(list));
@@ -94,18 +96,18 @@ impl AsFd for Signals {
     }
 }
 
-/// What a signal does to a program that does nothing about it.
+/// What a signal does to a process that does not handle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It ends.
+    /// The process ends.
     Ends,
-    /// It stops until it is continued.
+    /// The process stops until it is continued.
     Stops,
     /// Nothing.
     Nothing,
 }
 
-/// What this signal does to a program that does nothing about it.
+/// What this signal does to a process that does not handle it.
 pub(crate) fn effect(signal: Signal) -> Effect {
     match signal {
         Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU => Effect::Stops,
@@ -114,8 +116,8 @@ pub(crate) fn effect(signal: Signal) -> Effect {
     }
 }
 
-/// Let a signal that came to us do what it does by itself, but for the end: that is the caller's,
-/// who has something to give back. Is it the end?
+/// React to a signal as a process does that does not handle it, except that this does not end the
+/// process: the caller may have locks to give back. Returns true if the caller has to end.
 #[must_use]
 pub(crate) fn react(signal: Signal) -> bool {
     let effect = effect(signal);
@@ -125,13 +127,13 @@ pub(crate) fn react(signal: Signal) -> bool {
     effect == Effect::Ends
 }
 
-/// Let this signal do to us what it does by itself. Where it stops us, this returns when someone
-/// continues us, or at once where nobody could.
+/// Let this signal have its default effect on this process. If it stops the process, this returns
+/// when the process is continued, or at once if its group is orphaned and cannot be stopped.
 pub(crate) fn take(signal: Signal) {
     let mut only = SigSet::empty();
     only.add(signal);
-    // A signal that exists can be raised, unblocked and blocked: there is no error to report. It is
-    // raised while it is blocked, so that it counts once if it has come to our group as well.
+    // These calls fail only for signals that do not exist. The signal is raised while it is
+    // blocked: if it was sent to the whole group as well, the two are merged into one.
     let _ = raise(signal);
     let _ = only.thread_unblock();
     let _ = only.thread_block();
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_a_program_is_told_from_what_does_not() {
+    fn signals_that_end_a_process_are_distinguished_from_others() {
         for (signal, expected) in [
             (Signal::SIGTERM, Effect::Ends),
             (Signal::SIGUSR1, Effect::Ends),

@@ -1,8 +1,8 @@
-//! The terminal, and which process group has it.
+//! The controlling terminal, and which process group is in its foreground.
 //!
-//! A command in a process group of its own would be stopped when it reads from the terminal or
-//! changes its modes: so it gets the terminal, like a job of a shell, and we take it back whenever
-//! the command has ended or stopped.
+//! The command has a process group of its own. In the background it would be stopped as soon as it
+//! reads from the terminal or changes its modes. So it is put in the foreground, as a shell does
+//! with a job, and this process takes the terminal back when the command has ended or stopped.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -11,16 +11,16 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use rustix::process::{Pid, getpgrp};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
-/// The terminal that controls us.
+/// The controlling terminal.
 pub(crate) struct Terminal {
     descriptor: File,
 }
 
 impl Terminal {
-    /// The terminal that controls us, if there is one.
+    /// The controlling terminal of this process, if there is one.
     ///
-    /// Where none of the standard descriptors is a terminal nobody is there to type: then it is not
-    /// looked for, which costs nothing.
+    /// If none of the standard descriptors is a terminal there is no user to type, and this does
+    /// not look for one.
     pub(crate) fn ours() -> Option<Self> {
         let standard = [io::stdin().is_terminal(), io::stderr().is_terminal()];
         if !standard.contains(&true) && !io::stdout().is_terminal() {
@@ -30,35 +30,38 @@ impl Terminal {
         Some(Self { descriptor })
     }
 
-    /// Is the terminal that of our group?
+    /// True if the process group of this process is in the foreground.
     pub(crate) fn is_ours(&self) -> bool {
         self.has(getpgrp())
     }
 
-    /// Is the terminal that of this group?
+    /// True if this process group is in the foreground.
     pub(crate) fn has(&self, group: Pid) -> bool {
         tcgetpgrp(&self.descriptor).is_ok_and(|has| has == group)
     }
 
-    /// Does the command talk to a person? Then it is to have the terminal from the beginning. In
-    /// `doorway run x -- make | less` it does not, and `less` is the one who needs it.
-    pub(crate) fn is_talked_to(&self) -> bool {
+    /// True if the command should be in the foreground from the start: if this process is, and
+    /// standard input and output are terminals.
+    ///
+    /// In `doorway run x -- make | less` standard output is a pipe, and `less` needs the terminal.
+    pub(crate) fn is_interactive(&self) -> bool {
         self.is_ours() && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
-    /// Give it to this group. Those who are not in the foreground may do that because we block the
-    /// signal that would stop us.
+    /// Put this process group in the foreground.
+    ///
+    /// A process in the background may do this too, because SIGTTOU is blocked.
     pub(crate) fn give(&self, group: Pid) {
-        // It fails when the terminal has hung up: then nobody has it.
+        // This fails if the terminal has hung up. Then there is no foreground.
         let _ = tcsetpgrp(&self.descriptor, group);
     }
 
-    /// Take it back.
+    /// Put this process in the foreground.
     pub(crate) fn take(&self) {
         self.give(getpgrp());
     }
 
-    /// Take it back from this group, if that has it.
+    /// Put this process in the foreground if the given group is there. Returns true if it was.
     pub(crate) fn take_from(&self, group: Pid) -> bool {
         let had = self.has(group);
         if had {
@@ -67,7 +70,7 @@ impl Terminal {
         had
     }
 
-    /// Its descriptor, for the command to take the terminal before it begins.
+    /// The descriptor, with which a child puts itself in the foreground before exec.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }

@@ -1,4 +1,4 @@
-//! Who holds the lock that we wait for: one line on the terminal, gone when the wait is over.
+//! A line on the terminal during a long wait that says who holds the lock. It is erased afterwards.
 
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use doorway_protocol::LockReport;
 use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
-use super::say;
+use super::stderr;
 
-/// After how long a person wants to know.
+/// How long a wait may take before the line is shown.
 const AFTER: Duration = Duration::from_secs(2);
 
 /// How often the line changes.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The line.
+/// The line that a wait shows.
 pub(crate) struct WaitLine {
     begin: Moment,
     next: Moment,
@@ -24,19 +24,19 @@ pub(crate) struct WaitLine {
 }
 
 impl WaitLine {
-    /// A line for a wait that begins now; never shown where standard error is no terminal.
+    /// A line for a wait that begins now. It is shown only if standard error is a terminal.
     pub(crate) fn new(now: Moment) -> Self {
         let next = if io::stderr().is_terminal() { now.after(AFTER) } else { Moment::NEVER };
         Self { begin: now, next, shown: false }
     }
 
-    /// When the node is to be asked.
+    /// When to ask the node who holds the lock.
     pub(crate) fn next(&self) -> Moment {
         self.next
     }
 
-    /// Is the node to be asked now? The next time is a while later. A job in the background does
-    /// not write over what another one shows.
+    /// True if it is time to ask the node; then the next time is later. It is never time in the
+    /// background, where the line would overwrite what another job shows.
     pub(crate) fn is_due(&mut self, now: Moment) -> bool {
         let due = now >= self.next;
         if due {
@@ -45,24 +45,24 @@ impl WaitLine {
         due && is_in_front()
     }
 
-    /// This is what the node says.
+    /// Show what the node answered.
     pub(crate) fn show(&mut self, now: Moment, report: &LockReport) {
         self.shown = true;
         let waited = now.since(self.begin).as_secs();
-        // A line that is longer than the terminal is wide could not be erased.
+        // A line that wraps could not be erased.
         let width = tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
         let mut line =
             format!("doorway: waiting {waited} s for {}: {}", report.lock, holder(report));
         if let Some((at, _)) = line.char_indices().nth(usize::from(width.max(20)) - 1) {
             line.truncate(at);
         }
-        say::write(&format!("\r\x1b[K{line}"));
+        stderr::print(&format!("\r\x1b[K{line}"));
     }
 
-    /// The wait is over.
+    /// Erase the line, because the wait is over or another message comes.
     pub(crate) fn erase(&mut self) {
         if std::mem::take(&mut self.shown) && is_in_front() {
-            say::write("\r\x1b[K");
+            stderr::print("\r\x1b[K");
         }
     }
 }
@@ -73,13 +73,13 @@ impl Drop for WaitLine {
     }
 }
 
-/// Is ours the job that the terminal shows?
+/// True if this process is in the foreground of its terminal.
 fn is_in_front() -> bool {
     tcgetpgrp(io::stderr()).is_ok_and(|group| group == getpgrp())
 }
 
-/// Who holds the lock, if anyone does, and with which fence.
-pub(crate) fn held(report: &LockReport) -> Option<String> {
+/// Who holds the lock and with which fence; none if it is free.
+pub(crate) fn describe_holder(report: &LockReport) -> Option<String> {
     let longest = report.holders.iter().max_by_key(|holder| holder.held_ms)?;
     Some(format!("{}, fence {}", holder(report), longest.fence))
 }
@@ -102,12 +102,12 @@ fn holder(report: &LockReport) -> String {
     format!("{how} {}{others} for {}", printable(&holder.client), time(holder.held_ms))
 }
 
-/// A text of someone else's without what would disturb a terminal.
+/// A text from another client, without control characters that would disturb the terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A time as people say it.
+/// A time in the largest unit that fits.
 pub(crate) fn time(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
@@ -125,13 +125,13 @@ mod tests {
     use doorway_protocol::{Fence, Holder};
 
     #[test]
-    fn times_are_said_as_people_say_them() {
+    fn times_are_shown_in_the_largest_unit_that_fits() {
         let said = [0, 1_250, 59_000, 125_000, 7_300_000, 900_000_000].map(time);
         assert_eq!(said, ["0.0 s", "1.2 s", "59 s", "2 min", "2 h", "10 days"]);
     }
 
     #[test]
-    fn the_line_names_the_one_who_has_been_inside_longest() {
+    fn the_line_names_the_client_that_has_held_the_lock_longest() {
         let mut report = LockReport {
             lock: "x".into(),
             algorithm: "readers-writers".into(),
@@ -155,6 +155,8 @@ mod tests {
         }
         assert_eq!(holder(&report), "shared by b [2J and another for 20 s");
         let fence = Fence::new(1, 1);
-        assert!(held(&report).is_some_and(|who| who.ends_with(&format!("s, fence {fence}"))));
+        assert!(
+            describe_holder(&report).is_some_and(|who| who.ends_with(&format!("s, fence {fence}")))
+        );
     }
 }

@@ -62,7 +62,7 @@ fn certificates_are_made_shown_and_never_overwritten() {
     assert_eq!(made["key"], format!("{ca}/ca.key"));
     assert!(refusal(&format!("ca init --group shop --dir {ca}")).contains("exists already"));
     let said = answer(&format!("ca node a --address a.example --dir {ca}"));
-    assert!(said.contains("for a.shop.doorway, a.example, until "), "{said}");
+    assert!(said.contains("for a.shop.doorway, a.example, valid until "), "{said}");
     assert!(said.contains("[tls]\nca = \"ca.crt\"\ncertificate = \"a.crt\""), "{said}");
     assert!(refusal(&format!("ca node a --dir {ca}")).contains("--renew"));
     let said = answer(&format!("ca client ci --dir {ca} --days 10"));

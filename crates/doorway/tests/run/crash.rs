@@ -3,7 +3,7 @@
 use crate::place::{Place, Process, line_of, until};
 
 #[test]
-fn a_lock_is_kept_over_a_crash_of_the_node() {
+fn a_lock_survives_a_crash_of_the_node() {
     let mut place = Place::new();
     let line = "echo $DOORWAY_FENCE > fence; until [ -e go ]; do sleep 0.02; done; exit 3";
     let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
@@ -21,17 +21,17 @@ fn a_lock_is_kept_over_a_crash_of_the_node() {
 }
 
 #[test]
-fn who_waits_goes_on_waiting_over_a_crash_of_the_node() {
+fn waiting_requests_survive_a_crash_of_the_node() {
     let mut place = Place::new();
     let line = "echo a >> log; until [ -e go ]; do sleep 0.02; done; echo b >> log";
     let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
-    until("it is inside", || place.file("log").exists());
+    until("the lock is held", || place.file("log").exists());
     let mut waiters = Vec::new();
     for _ in 0..2 {
         let line = "echo c >> log; sleep 0.1; echo d >> log";
         waiters.push(Process::spawn(place.run("x", line).current_dir(&place.directory)));
     }
-    until("they wait", || place.waiting("x", 2));
+    until("the requests wait", || place.waiting("x", 2));
     place.kill_node();
     place.start();
     until("they wait again", || place.inside("x", 1) && place.waiting("x", 2));
@@ -45,10 +45,10 @@ fn who_waits_goes_on_waiting_over_a_crash_of_the_node() {
 }
 
 #[test]
-fn who_holds_nothing_any_more_does_not_hold_up_a_restart() {
+fn a_holder_that_died_with_the_node_does_not_delay_the_restart() {
     let mut place = Place::new();
     let wrapper = Process::spawn(&mut place.run("-o --ttl 50 x", "exec sleep 100"));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     place.kill_node();
     wrapper.signal("KILL");
     wrapper.end();
@@ -58,7 +58,7 @@ fn who_holds_nothing_any_more_does_not_hold_up_a_restart() {
 }
 
 #[test]
-fn after_a_crash_of_the_node_too_a_killed_wrapper_leaves_the_lock_to_the_command() {
+fn after_a_crash_of_the_node_a_killed_wrapper_still_leaves_the_lock_to_the_command() {
     let mut place = Place::new();
     let line = "echo $$ > pid; exec sleep 100";
     let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
@@ -66,7 +66,9 @@ fn after_a_crash_of_the_node_too_a_killed_wrapper_leaves_the_lock_to_the_command
     place.kill_node();
     place.start();
     until("it is held again", || place.inside("x", 1));
-    until("someone keeps the connection", || crate::place::children(wrapper.id()).len() == 2);
+    until("a process keeps the connection open", || {
+        crate::place::children(wrapper.id()).len() == 2
+    });
     wrapper.signal("KILL");
     wrapper.end();
     std::thread::sleep(std::time::Duration::from_millis(100));

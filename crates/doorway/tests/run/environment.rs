@@ -1,4 +1,4 @@
-//! What the command finds: its environment, its standard descriptors, its process group.
+//! What the command gets: its environment, its standard descriptors, its process group.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -6,10 +6,10 @@ use std::process::Stdio;
 
 use crate::place::{Place, Process, children, until};
 
-/// The values that a command under these locks finds.
+/// The environment of a command that runs with these words.
 fn variables(place: &Place, words: &str) -> BTreeMap<String, String> {
     let mut command = place.run(words, "env -0");
-    // Those of an outer lock must not be the ones that count.
+    // The variables of an enclosing `doorway run` must be replaced.
     command.env("DOORWAY_LOCK", "outer").env("DOORWAY_FENCE", "1");
     let done = command.output().expect("it runs");
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
@@ -19,7 +19,7 @@ fn variables(place: &Place, words: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_command_knows_its_lock() {
+fn the_environment_of_the_command_describes_its_lock() {
     let place = Place::new();
     let first = variables(&place, "--ttl 5 deploy");
     assert_eq!(first["DOORWAY_LOCK"], "deploy");
@@ -35,14 +35,14 @@ fn the_command_knows_its_lock() {
 }
 
 #[test]
-fn standard_descriptors_are_those_of_the_command_alone() {
+fn the_standard_descriptors_are_left_to_the_command() {
     let place = Place::new();
     let mut command = place.run("--verbose x", "cat; echo err >&2");
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"through\n").unwrap();
     let done = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(done.stdout).unwrap(), "through\n", "nothing of ours");
+    assert_eq!(String::from_utf8(done.stdout).unwrap(), "through\n", "nothing else is printed");
     let errors = String::from_utf8(done.stderr).unwrap();
     let lines: Vec<&str> = errors.lines().collect();
     assert_eq!(lines.len(), 2, "{errors}");
@@ -61,7 +61,7 @@ fn without_a_terminal_the_command_has_a_group_of_its_own() {
 }
 
 #[test]
-fn signals_are_blocked_and_ignored_for_the_command_as_they_were_for_us() {
+fn the_command_starts_with_the_signal_mask_of_the_wrapper() {
     let place = Place::new();
     let masks = |mut command: std::process::Command| {
         let done = command.output().unwrap();
@@ -75,7 +75,7 @@ fn signals_are_blocked_and_ignored_for_the_command_as_they_were_for_us() {
 }
 
 #[test]
-fn a_lock_is_held_for_a_while_if_that_is_wanted() {
+fn hold_at_least_holds_the_lock_after_the_command_has_ended() {
     let place = Place::new();
     let begin = std::time::Instant::now();
     let status = place.run("--hold-at-least 0.5 x", "exit 3").status().unwrap();
@@ -84,16 +84,16 @@ fn a_lock_is_held_for_a_while_if_that_is_wanted() {
     assert!(place.inside("x", 0));
 
     let mut wrapper = Process::spawn(&mut place.run("--hold-at-least 100 x", "exit 4"));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     until("the command has ended", || children(wrapper.id()).is_empty());
-    assert_eq!(place.code("run -n x -- true").0, Some(1), "it is held without the command");
+    assert_eq!(place.code("run -n x -- true").0, Some(1), "the lock is held without the command");
     assert!(!wrapper.has_ended());
     wrapper.signal("TERM");
-    assert_eq!(wrapper.end().code(), Some(4), "a signal ends that");
+    assert_eq!(wrapper.end().code(), Some(4), "a signal ends the hold");
 
     let wrapper = Process::spawn(&mut place.run("--hold-at-least 100 x", "exec sleep 100"));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     let fence = place.who("x")["holders"][0]["fence"].as_str().unwrap().to_owned();
     place.answer(&format!("break x --fence {fence}"));
-    assert_eq!(wrapper.end().code(), Some(123), "what is lost is not held on");
+    assert_eq!(wrapper.end().code(), Some(123), "a lost lock is not held any longer");
 }

@@ -1,4 +1,4 @@
-//! Exit codes: those of the command, and ours.
+//! Exit codes: those of the command, and those of the wrapper.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,7 +19,7 @@ fn the_exit_code_is_that_of_the_command() {
 }
 
 #[test]
-fn what_cannot_be_run_has_the_codes_of_a_shell() {
+fn a_command_that_cannot_be_run_gives_the_exit_code_of_a_shell() {
     let place = Place::new();
     let (code, text) = place.code("run x -- no-such-command");
     assert_eq!(code, Some(127), "{text}");
@@ -37,7 +37,7 @@ fn a_lock_that_is_not_free_has_a_code_of_its_own() {
     let place = Place::new();
     let mut holder = place.run("x", "echo > inside; exec sleep 100");
     let holder = Process::spawn(holder.current_dir(&place.directory));
-    until("it is inside", || place.file("inside").exists());
+    until("the lock is held", || place.file("inside").exists());
     for (words, code) in [
         ("run -n x -- true", 1),
         ("run -w 0 x -- true", 1),
@@ -61,15 +61,15 @@ fn a_lock_that_is_not_free_has_a_code_of_its_own() {
 }
 
 #[test]
-fn whoever_comes_next_finds_the_lock_free() {
+fn the_lock_is_free_when_the_wrapper_has_ended() {
     let place = Place::new();
     for _ in 0..20 {
         assert_eq!(place.code("run -n x -- true").0, Some(0));
     }
-    // While the node does not answer, nobody can say that the lock is given back.
+    // While the node does not answer, the wrapper cannot know that the lock is given back.
     let mut wrapper =
         Process::spawn(&mut place.run("-o x", "until [ -e go ]; do sleep 0.01; done"));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     let node = place.node();
     signal(node, "STOP");
     for child in children(wrapper.id()) {
@@ -83,12 +83,12 @@ fn whoever_comes_next_finds_the_lock_free() {
 }
 
 #[test]
-fn a_release_that_nobody_answers_is_told_as_unknown() {
+fn a_release_without_an_answer_is_reported_as_unknown() {
     let place = Place::new();
     let log = fs::File::create(place.file("errors")).unwrap();
     let mut command = place.run("x", "until [ -e go ]; do sleep 0.01; done; exit 3");
     let wrapper = Process::spawn(command.current_dir(&place.directory).stderr(log));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     let node = place.node();
     signal(node, "STOP");
     fs::write(place.file("go"), "").unwrap();
@@ -121,6 +121,9 @@ fn misuse_is_64_and_no_node_is_69() {
         "run",
         "run x",
         "run x --",
+        "run 9",
+        "run -- -x -- true",
+        "lock -z",
         "run -n -w 3 x -- true",
         "run -s -x x -- true",
         "run -w many x -- true",
@@ -142,6 +145,12 @@ fn misuse_is_64_and_no_node_is_69() {
         assert_eq!(code, Some(64), "{words}: {text}");
         assert!(text.starts_with("doorway: ") && text.lines().count() == 1, "{words}: {text}");
     }
+    let (_, text) = place.code("lock -z");
+    assert!(text.contains("use '-- -z'"), "a name may begin with '-' after `--`: {text}");
+    let (_, text) = place.code("run -z -- true");
+    assert!(text.contains("no name begins with '-'") && text.contains("`--`"), "{text}");
+    let (_, text) = place.code("run 9");
+    assert!(text.contains("`doorway lock NAME`"), "{text}");
     for words in ["run x -- true", "lock x", "status", "who x", "top --once"] {
         let (code, text) = place.code(words);
         assert_eq!(code, Some(69), "{words}: {text}");
@@ -150,7 +159,7 @@ fn misuse_is_64_and_no_node_is_69() {
 }
 
 #[test]
-fn options_end_where_the_command_begins() {
+fn options_after_the_name_belong_to_the_command() {
     let place = Place::new();
     let output = |words: &[&str]| {
         let done = place.command(words.iter().copied()).output().unwrap();
@@ -165,10 +174,18 @@ fn options_end_where_the_command_begins() {
 }
 
 #[test]
-fn help_names_the_exit_codes() {
+fn help_names_the_exit_codes_and_who_shares_a_lock() {
     let done = Command::new(DOORWAY).args(["help", "run"]).output().unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
     for word in ["123", "69", "77", "DOORWAY_FENCE", "NAME>... -- <COMMAND>"] {
         assert!(text.contains(word), "{word}: {text}");
+    }
+    for words in [&["run", "-h"][..], &["help", "run"]] {
+        let done = Command::new(DOORWAY).args(words).output().unwrap();
+        let text = String::from_utf8(done.stdout).unwrap();
+        assert!(text.contains("Every user has locks of their own"), "{text}");
+        let options = text.split_once("\nOptions:\n").unwrap().1;
+        let (everyday, tls) = options.split_once("\nNode over TCP (TLS):\n").unwrap();
+        assert!(!everyday.contains("--certificate") && tls.contains("--certificate"), "{text}");
     }
 }

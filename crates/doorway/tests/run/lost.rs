@@ -1,4 +1,4 @@
-//! What happens when the lock is lost while the command runs.
+//! The lock is lost while the command runs.
 
 use std::fs;
 use std::process::Stdio;
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use crate::place::{Place, Process, children, line_of, lives, signal_group, until};
 
-/// Break the lock, whoever holds it.
+/// Break the lock, as its user would: look first, then confirm with the fence.
 fn break_it(place: &Place, lock: &str) {
     let who = place.who(lock);
     let fence = who["holders"][0]["fence"].as_str().expect("someone is inside");
     let shown = place.output(&format!("break {lock}"));
     let how = String::from_utf8(shown.stderr).expect("text");
-    assert_eq!(shown.status.code(), Some(64), "it wants to be confirmed: {how}");
+    assert_eq!(shown.status.code(), Some(64), "the fence confirms it: {how}");
     assert!(how.contains(&format!("doorway break {lock} --fence {fence}")), "{how}");
     assert!(place.answer(&format!("break {lock} --fence {fence}")).starts_with("broke"));
 }
@@ -55,7 +55,7 @@ fn a_command_that_ignores_sigterm_is_killed_with_its_group() {
 }
 
 #[test]
-fn what_to_do_about_a_lost_lock_can_be_said() {
+fn on_lost_chooses_what_happens_to_the_command() {
     let place = Place::new();
     let trap = "trap 'echo > usr1; exit 0' USR1; echo > ready; while :; do sleep 0.02; done";
     let wrapper = hold(&place, "--on-lost signal:USR1 x", trap);
@@ -67,7 +67,7 @@ fn what_to_do_about_a_lost_lock_can_be_said() {
     let wait = "echo > ready; until [ -e go ]; do sleep 0.02; done; exit 6";
     let wrapper = hold(&place, "--on-lost ignore x", wait);
     break_it(&place, "x");
-    until("it is said", || errors(&place).contains("lost x"));
+    until("the loss is reported", || errors(&place).contains("lost x"));
     fs::write(place.file("go"), "").unwrap();
     assert_eq!(wrapper.end().code(), Some(6), "the command goes on");
 
@@ -84,7 +84,7 @@ fn what_to_do_about_a_lost_lock_can_be_said() {
 }
 
 #[test]
-fn who_is_stopped_beyond_its_time_loses_the_lock_and_finds_out() {
+fn a_holder_that_is_stopped_beyond_its_ttl_loses_the_lock_and_notices() {
     let place = Place::new();
     let line = "echo $DOORWAY_FENCE > old; echo > ready; exec sleep 100";
     let wrapper = hold(&place, "--ttl 3 x", line);
@@ -108,7 +108,7 @@ fn who_is_stopped_beyond_its_time_loses_the_lock_and_finds_out() {
 }
 
 #[test]
-fn without_a_node_the_command_ends_before_the_lease() {
+fn without_a_node_the_command_is_ended_before_the_lease_expires() {
     let mut place = Place::new();
     let line = "trap 'date +%s%N > term' TERM; echo > ready; while :; do sleep 0.02; done";
     let wrapper = hold(&place, "--ttl 8 x", line);
@@ -117,13 +117,13 @@ fn without_a_node_the_command_ends_before_the_lease() {
     let begin = Instant::now();
     assert_eq!(wrapper.end().code(), Some(123));
     let took = begin.elapsed();
-    assert!(took < Duration::from_secs(8), "it ended before the lease could: {took:?}");
+    assert!(took < Duration::from_secs(8), "it ended before the lease expired: {took:?}");
     assert!(!lives(child));
-    assert!(place.file("term").exists(), "and it was told before");
+    assert!(place.file("term").exists(), "it got SIGTERM first");
 }
 
 #[test]
-fn a_release_after_a_loss_frees_nothing() {
+fn a_release_after_a_loss_does_not_free_the_next_grant() {
     let place = Place::new();
     let fence = place.answer("lock x --ttl 60");
     break_it(&place, "x");
@@ -137,9 +137,9 @@ fn a_release_after_a_loss_frees_nothing() {
 }
 
 #[test]
-fn what_the_command_leaves_behind_ends_with_it() {
+fn background_processes_of_a_command_that_lost_its_lock_are_killed() {
     let place = Place::new();
-    // The command itself ends at once, and would leave the one that takes no notice alone.
+    // The command itself ends at once; its background process ignores SIGTERM.
     let line = "(trap '' TERM; echo > ready; exec sleep 100) & echo $! > pid; wait";
     for words in ["--grace 0.2 x", "-o x"] {
         for file in ["ready", "pid"] {
@@ -154,18 +154,18 @@ fn what_the_command_leaves_behind_ends_with_it() {
 }
 
 #[test]
-fn what_the_command_leaves_behind_has_its_time_to_end() {
+fn background_processes_of_a_command_that_lost_its_lock_have_time_to_end() {
     let place = Place::new();
     let worker =
         "trap 'sleep 0.1; echo > saved; exit' TERM; echo > ready; while :; do sleep 0.02; done";
     let wrapper = hold(&place, "x", &format!("({worker}) & wait"));
     break_it(&place, "x");
     assert_eq!(wrapper.end().code(), Some(123));
-    assert!(place.file("saved").exists(), "it was waited for");
+    assert!(place.file("saved").exists(), "the wrapper waited for it");
 }
 
 #[test]
-fn a_standard_error_that_nobody_reads_keeps_nothing_from_ending() {
+fn a_standard_error_that_nobody_reads_does_not_delay_the_end() {
     let place = Place::new();
     let (theirs, ours) = rustix::pipe::pipe().expect("a pipe");
     rustix::io::ioctl_fionbio(&ours, true).expect("it need not wait");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::place::{DOORWAY, Place, Process, children, lives, until};
 
-/// A node on the network, and how to reach it.
+/// A node that listens on TCP, and the options with which clients reach it.
 struct Network {
     _node: Process,
     place: Place,
@@ -65,7 +65,7 @@ fn over_the_network_a_killed_wrapper_takes_the_command_with_it() {
     assert_eq!((done.status.code(), &*done.stdout), (Some(0), &b"x\n"[..]), "{done:?}");
 
     let wrapper = Process::spawn(&mut network.command("run --ttl 3 x -- sleep 100"));
-    until("it is inside", || network.place.inside("x", 1));
+    until("the lock is held", || network.place.inside("x", 1));
     until("it runs", || children(wrapper.id()).len() == 1);
     let child = children(wrapper.id())[0];
     wrapper.signal("KILL");
@@ -75,7 +75,7 @@ fn over_the_network_a_killed_wrapper_takes_the_command_with_it() {
 }
 
 #[test]
-fn who_may_not_is_refused_with_77() {
+fn a_client_without_the_right_is_refused_with_77() {
     let network = Network::new();
     let done = network.command("run y -- true").output().unwrap();
     assert_eq!(done.status.code(), Some(77), "{done:?}");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// As long as anything may take on a machine that has much else to do.
+/// How long a test waits for anything, on a machine that has much else to do.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program.
@@ -52,13 +52,13 @@ impl Place {
         until("the node listens", || self.listens());
     }
 
-    /// Does anyone listen there?
+    /// True if a node listens.
     fn listens(&self) -> bool {
         let address = SocketAddr::from_abstract_name(&self.name).expect("a name");
         UnixStream::connect_addr(&address).is_ok()
     }
 
-    /// Where the node is.
+    /// The socket of the node.
     pub(crate) fn socket(&self) -> String {
         format!("@{}", self.name)
     }
@@ -68,7 +68,7 @@ impl Place {
         self.node.as_ref().expect("a node runs").id()
     }
 
-    /// End the node as a crash does.
+    /// Kill the node, as in a crash.
     pub(crate) fn kill_node(&mut self) {
         if let Some(mut node) = self.node.take() {
             let _ = node.kill();
@@ -94,36 +94,36 @@ impl Place {
         self.command(words.chain(["--", "sh", "-c", line]))
     }
 
-    /// What `doorway` with these words prints; it succeeds.
+    /// What `doorway` prints with these words. It must succeed.
     pub(crate) fn answer(&self, words: &str) -> String {
         let done = self.output(words);
         assert!(done.status.success(), "{words}: {done:?}");
         String::from_utf8(done.stdout).expect("text")
     }
 
-    /// What `doorway` with these words does.
+    /// The output of `doorway` with these words.
     pub(crate) fn output(&self, words: &str) -> Output {
         self.command(words.split_whitespace()).output().expect("it runs")
     }
 
-    /// The exit code of `doorway` with these words, and what it says on standard error.
+    /// The exit code of `doorway` with these words, and its standard error. It must print nothing.
     pub(crate) fn code(&self, words: &str) -> (Option<i32>, String) {
         let done = self.output(words);
         assert!(done.stdout.is_empty(), "{words}: {done:?}");
         (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
     }
 
-    /// What the node says of a lock.
+    /// What `doorway who` reports about a lock.
     pub(crate) fn who(&self, lock: &str) -> serde_json::Value {
         serde_json::from_str(&self.answer(&format!("who {lock} --json"))).expect("JSON")
     }
 
-    /// Is it so that `count` clients are inside this lock?
+    /// True if exactly `count` clients hold this lock.
     pub(crate) fn inside(&self, lock: &str, count: usize) -> bool {
         self.who(lock)["holders"].as_array().is_some_and(|holders| holders.len() == count)
     }
 
-    /// Is it so that `count` clients wait for this lock?
+    /// True if exactly `count` clients wait for this lock.
     pub(crate) fn waiting(&self, lock: &str, count: usize) -> bool {
         self.who(lock)["waiters"].as_array().is_some_and(|waiters| waiters.len() == count)
     }
@@ -141,7 +141,7 @@ impl Drop for Place {
     }
 }
 
-/// A process that is killed when the test is over, unless it has ended.
+/// A process that is killed at the end of the test if it still runs.
 pub(crate) struct Process(Child);
 
 impl Process {
@@ -181,7 +181,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Ok(None) = self.0.try_wait() {
-            // First those that it started, which are a group of their own.
+            // First its children, which are process groups of their own.
             for child in children(self.id()) {
                 signal_group(child, "KILL");
             }
@@ -198,7 +198,7 @@ pub(crate) fn children(process: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Is this process there, and not only waiting to be buried?
+/// True if this process exists and is not a zombie.
 pub(crate) fn lives(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start().to_owned());
@@ -210,23 +210,23 @@ pub(crate) fn signal(process: u32, name: &str) {
     let _ = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
 }
 
-/// Send a signal to a process group, which may be gone.
+/// Send a signal to a process group, which may have ended.
 pub(crate) fn signal_group(group: u32, name: &str) {
     let mut kill = Command::new("kill");
     kill.args([&format!("-{name}"), "--", &format!("-{group}")]).stderr(Stdio::null());
     let _ = kill.status();
 }
 
-/// Wait until something is so.
+/// Wait until a condition is true.
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !so() {
-        assert!(Instant::now() < end, "in vain: {what}");
+        assert!(Instant::now() < end, "waited in vain until {what}");
         sleep(Duration::from_millis(5));
     }
 }
 
-/// The text of a file, once it ends with a line break.
+/// The text of a file, once it ends with a complete line.
 pub(crate) fn line_of(path: &Path) -> String {
     let read = || fs::read_to_string(path).unwrap_or_default();
     until("a line is written", || read().ends_with('\n'));

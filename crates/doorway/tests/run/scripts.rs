@@ -1,4 +1,4 @@
-//! Locks for scripts, and what people ask about them.
+//! Locks for scripts, and the commands that show locks.
 
 use std::process::Command;
 
@@ -35,7 +35,7 @@ fn a_lock_is_tied_to_a_process() {
 }
 
 #[test]
-fn unlock_names_the_grant_and_may_be_repeated() {
+fn unlock_gives_back_only_its_own_grant_and_may_be_repeated() {
     let place = Place::new();
     let first = place.answer("lock x --ttl 60").trim().to_owned();
     assert_eq!(place.code(&format!("unlock x --fence {first}")), (Some(0), String::new()));
@@ -47,34 +47,37 @@ fn unlock_names_the_grant_and_may_be_repeated() {
 }
 
 #[test]
-fn a_lease_ends_by_itself_unless_it_is_renewed() {
+fn a_lease_expires_unless_it_is_renewed() {
     let place = Place::new();
     let fence = place.answer("lock x --ttl 3").trim().to_owned();
     for _ in 0..4 {
         std::thread::sleep(std::time::Duration::from_millis(800));
         assert_eq!(place.code(&format!("renew x --fence {fence}")), (Some(0), String::new()));
     }
-    assert!(place.inside("x", 1), "renewed for longer than it lives");
-    until("it ends by itself", || place.inside("x", 0));
+    assert!(place.inside("x", 1), "the renewals kept it for longer than its TTL");
+    until("the lease expires", || place.inside("x", 0));
     assert_eq!(place.code(&format!("renew x --fence {fence}")).0, Some(123));
 }
 
 #[test]
-fn people_see_who_holds_a_lock_and_who_waits() {
+fn who_top_and_status_show_holders_and_waiters() {
     let place = Place::new();
     let holder = Process::spawn(&mut place.run("--label the-holder x", "exec sleep 100"));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     let waiter = Process::spawn(&mut place.run("--label the-waiter x", "exec sleep 100"));
-    until("it waits", || place.waiting("x", 1));
+    until("the request waits", || place.waiting("x", 1));
     let text = place.answer("who x");
-    assert!(text.contains("the-holder") && text.contains("the-waiter"), "{text}");
+    let begins = |line: usize, with: &str| text.lines().nth(line).unwrap().starts_with(with);
+    assert!(begins(0, "lock x of this user only") && text.lines().count() == 5, "{text}");
+    assert!(begins(1, "held by  the-holder (pid ") && begins(3, "waiting  the-waiter"), "{text}");
     let top = place.answer("top");
     assert!(top.contains("the-holder") && top.lines().count() == 3, "{top}");
     let top = json(&place, "top");
     assert_eq!((&top["locks"][0]["waiting"], &top["more"]), (&1.into(), &false.into()));
     let status = json(&place, "status");
     assert_eq!((&status["held"], &status["waiting"]), (&1.into(), &1.into()));
-    assert!(place.answer("status").contains("1 held, 1 waiting"));
+    let status = place.answer("status");
+    assert!(status.contains("1 held, 1 waiting") && status.contains("this user only"), "{status}");
 
     assert_eq!(place.code("wait x -w 0.05 -E 5").0, Some(5));
     let mut wait = Process::spawn(&mut place.command(["wait", "x"]));
@@ -85,11 +88,29 @@ fn people_see_who_holds_a_lock_and_who_waits() {
     drop(holder);
     assert_eq!(wait.end().code(), Some(0));
     assert_eq!(json(&place, "wait x")["free"], true);
-    assert_eq!(place.answer("who x"), "nobody holds x\n");
+    assert_eq!(place.answer("who x"), "lock x of this user only\nnobody holds it\n");
+    assert_eq!(json(&place, "who x")["scope"], "user");
 }
 
 #[test]
-fn a_guard_refuses_an_old_fence() {
+fn a_lock_inside_the_same_lock_is_warned_about() {
+    let place = Place::new();
+    let nested = |line: &str| {
+        let done = place.run("x", line).env("D", DOORWAY).output().unwrap();
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    let (code, text) = nested("$D run -w 2 x -- true");
+    assert_eq!(code, Some(1), "{text}");
+    let warning = "doorway: waiting for x, which an enclosing `doorway run` holds (DOORWAY_LOCK)";
+    assert!(text.starts_with(warning) && text.lines().count() == 2, "{text}");
+    for line in ["$D run y -- true", "$D run -n x -- true || $D run -n y -- true"] {
+        let (code, text) = nested(line);
+        assert_eq!((code, text.contains("enclosing")), (Some(0), false), "{line}: {text}");
+    }
+}
+
+#[test]
+fn a_guard_refuses_a_lower_fence() {
     let place = Place::empty();
     let file = place.file("guard").display().to_string();
     let pass = |fence: u64| place.code(&format!("fence-guard {file} {fence}")).0;
@@ -105,7 +126,7 @@ fn a_guard_refuses_an_old_fence() {
 }
 
 #[test]
-fn a_lease_that_is_longer_than_the_node_keeps_one_is_refused() {
+fn a_lease_longer_than_the_limit_of_the_node_is_refused() {
     let place = Place::new();
     let (code, text) = place.code("lock x --ttl 3600");
     assert_eq!(code, Some(64), "{text}");
@@ -114,16 +135,16 @@ fn a_lease_that_is_longer_than_the_node_keeps_one_is_refused() {
 }
 
 #[test]
-fn who_is_killed_while_it_waits_for_a_script_gets_nothing_later() {
+fn a_waiting_lock_command_that_is_killed_is_granted_nothing() {
     let place = Place::new();
     let holder = Process::spawn(&mut place.run("x", "exec sleep 100"));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     for words in [vec!["lock", "x"], vec!["lock", "x", "--ttl", "50"]] {
         let waiter = Process::spawn(&mut place.command(words));
-        until("it waits", || place.waiting("x", 1));
+        until("the request waits", || place.waiting("x", 1));
         waiter.signal("KILL");
         waiter.end();
-        until("it is forgotten", || place.waiting("x", 0));
+        until("the request is gone", || place.waiting("x", 0));
     }
     holder.signal("TERM");
     holder.end();
@@ -142,22 +163,31 @@ fn a_grant_that_is_gone_cannot_be_broken() {
 }
 
 #[test]
-fn a_look_without_a_wait_says_whether_a_lock_is_free() {
+fn wait_with_zero_seconds_only_looks() {
     let place = Place::new();
     assert_eq!(place.code("wait x -w 0").0, Some(0));
     let _holder = Process::spawn(&mut place.run("--label the-holder x", "exec sleep 100"));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     let (code, text) = place.code("wait x -w 0");
     assert_eq!(code, Some(1));
     assert!(text.contains("held by the-holder"), "{text}");
 }
 
 #[test]
-fn a_lock_whose_fence_cannot_be_told_is_given_back() {
+fn a_lock_whose_fence_cannot_be_printed_is_given_back() {
     let place = Place::new();
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     drop(reader);
     let done = place.command(["lock", "x", "--ttl", "50"]).stdout(writer).output().unwrap();
     assert_eq!(done.status.code(), Some(71), "{done:?}");
+    assert!(place.inside("x", 0));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec $D lock x --ttl 50 >&-"]).env("D", DOORWAY);
+    let done = shell.env("DOORWAY_SOCKET", place.socket()).output().unwrap();
+    assert_eq!(done.status.code(), Some(71), "{done:?}");
+    assert!(
+        String::from_utf8_lossy(&done.stderr).contains("standard output is closed"),
+        "{done:?}"
+    );
     assert!(place.inside("x", 0));
 }

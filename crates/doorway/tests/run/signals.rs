@@ -1,4 +1,4 @@
-//! Signals: passed on to the command, and the end of a wait.
+//! Signals: they are forwarded to the command, or end a wait.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -6,23 +6,23 @@ use std::time::Duration;
 use crate::place::{DOORWAY, Place, Process, children, line_of, lives, until};
 
 #[test]
-fn a_signal_while_waiting_gives_up_and_withdraws() {
+fn a_signal_while_waiting_ends_the_wait() {
     let place = Place::new();
     let holder = Process::spawn(&mut place.run("x", "exec sleep 100"));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129), ("USR1", 138)] {
         let waiter = Process::spawn(&mut place.run("x", "exit 0"));
-        until("it waits", || place.waiting("x", 1));
+        until("the request waits", || place.waiting("x", 1));
         waiter.signal(name);
         assert_eq!(waiter.end().code(), Some(code), "{name}");
-        until("it is withdrawn", || place.waiting("x", 0));
+        until("the request is withdrawn", || place.waiting("x", 0));
     }
     holder.signal("TERM");
     assert_eq!(holder.end().code(), Some(143));
 }
 
 #[test]
-fn signals_are_passed_on_to_the_command() {
+fn signals_are_forwarded_to_the_command() {
     let place = Place::new();
     let file = place.file("got");
     let names = "INT TERM HUP QUIT USR1 USR2 WINCH ALRM CONT ABRT XCPU";
@@ -33,7 +33,7 @@ fn signals_are_passed_on_to_the_command() {
         );
         let _ = std::fs::remove_file(place.file("ready"));
         let mut command = place.run("x", &line);
-        // The shell says there what the signal did to the others of its group.
+        // The shell reports there how its children ended.
         let command = command.current_dir(&place.directory).stderr(Stdio::null());
         let wrapper = Process::spawn(command);
         wait_until_ready(&place);
@@ -48,7 +48,7 @@ fn wait_until_ready(place: &Place) {
 }
 
 #[test]
-fn a_signal_reaches_all_that_the_command_started() {
+fn a_signal_reaches_every_process_of_the_command() {
     let place = Place::new();
     let line = "sleep 100 & echo $! > pid; wait";
     let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
@@ -61,7 +61,7 @@ fn a_signal_reaches_all_that_the_command_started() {
 }
 
 #[test]
-fn a_command_that_takes_no_notice_goes_on() {
+fn a_command_that_ignores_a_signal_keeps_the_lock() {
     let place = Place::new();
     let line = "trap '' TERM; echo > ready; until [ -e go ]; do sleep 0.02; done; exit 5";
     let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
@@ -82,12 +82,12 @@ fn under_nohup_a_hangup_is_ignored() {
         command.env("DOORWAY_SOCKET", place.socket()).current_dir(&place.directory);
         Process::spawn(&mut command)
     };
-    // It would hear a hangup that was passed on to it.
+    // The command does not ignore SIGHUP: it would end if the wrapper forwarded one.
     let line = "env --default-signal=HUP sh -c 'until [ -e go ]; do sleep 0.02; done; exit 4'";
     let holder = ignoring(line);
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     let waiter = ignoring("sh -c 'exit 5'");
-    until("it waits", || place.waiting("x", 1));
+    until("the request waits", || place.waiting("x", 1));
     for wrapper in [&holder, &waiter] {
         wrapper.signal("HUP");
     }
@@ -99,17 +99,17 @@ fn under_nohup_a_hangup_is_ignored() {
 }
 
 #[test]
-fn a_child_is_killed_with_its_group() {
+fn a_command_that_is_killed_ends_the_wrapper() {
     let place = Place::new();
     let wrapper = Process::spawn(&mut place.run("x", "exec sleep 100"));
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     until("it runs", || children(wrapper.id()).len() == 1);
     crate::place::signal(children(wrapper.id())[0], "KILL");
     assert_eq!(wrapper.end().code(), Some(137));
 }
 
 #[test]
-fn who_was_started_by_one_that_ignores_its_children_hears_of_its_own() {
+fn the_end_of_the_command_is_noticed_where_sigchld_was_ignored() {
     let place = Place::new();
     let run = |words: &[&str]| {
         let mut command = Command::new("perl");
@@ -123,5 +123,5 @@ fn who_was_started_by_one_that_ignores_its_children_hears_of_its_own() {
     let line = line_of(&place.file("out"));
     let mask = line.strip_prefix("SigIgn:").map(str::trim);
     let mask = u64::from_str_radix(mask.expect(&line), 16).unwrap();
-    assert_eq!(mask >> 16 & 1, 1, "the command finds it as it was: {line}");
+    assert_eq!(mask >> 16 & 1, 1, "the command starts with SIGCHLD ignored: {line}");
 }

@@ -1,7 +1,8 @@
-//! The node of a user, which `doorway run` starts by itself.
+//! The node of a user, which `doorway run` starts when it is needed.
 //!
-//! Its endpoint depends on the user id alone. So these tests run as users that nobody is, which
-//! only root can do; the node of whoever runs the tests is left alone.
+//! The endpoint of a user's node depends on the user id alone. So these tests run under user ids
+//! that no real user has, which only root can do, and leave the node of the user who runs them
+//! alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,24 +10,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::place::{DOORWAY, Process, lives, signal, until};
+use crate::place::{DOORWAY, Place, Process, lives, signal, until};
+use crate::pty::Pty;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A user that nobody is, with a program that it may run.
+/// A user id that no real user has, with a copy of the program that it may run.
 struct User {
     id: u32,
     directory: PathBuf,
 }
 
 impl User {
-    /// One of them, or none if we are not root or this machine has a node.
+    /// A new user id; none if the tests do not run as root, or if this machine has a node.
     fn new() -> Option<Self> {
         let root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
         if !root || Path::new("/etc/doorway").exists() {
-            let why = "not tested: it takes root, and a machine without /etc/doorway";
+            let why = "SKIPPED: this needs root, and a machine without /etc/doorway";
             let all = std::env::var_os("CI").is_some_and(|value| value == "true");
-            assert!(!all, "{why}; with CI=true nothing may be left out");
+            assert!(!all, "{why}; with CI=true that is a failure");
             eprintln!("{why}");
             return None;
         }
@@ -36,13 +38,15 @@ impl User {
         fs::create_dir_all(&directory).expect("a test can do that");
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o777))
             .expect("a test can do that");
-        // Another test may start a process while we would write it, which could not be run then.
+        // If this process wrote the copy, a process that another test starts meanwhile would
+        // inherit the descriptor, and the copy could not be run ("text file busy"). cp(1) writes it
+        // instead.
         let copied = Command::new("cp").arg(DOORWAY).arg(&directory).status();
         assert!(copied.is_ok_and(|status| status.success()), "a test can do that");
         Some(Self { id, directory })
     }
 
-    /// A command of this user, with this environment alone.
+    /// A command of this user, with almost nothing in its environment.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("setpriv");
         let id = self.id.to_string();
@@ -82,7 +86,7 @@ impl User {
 
 impl Drop for User {
     fn drop(&mut self) {
-        // A test that failed may have left a holder that starts the node again.
+        // A test that failed may have left a holder, which would start the node again.
         for _ in 0..3 {
             let Some(node) = self.node() else { break };
             signal(node, "KILL");
@@ -104,16 +108,15 @@ fn the_first_run_starts_a_node_and_the_second_finds_it() {
     let first = user.run("run x -- echo one");
     assert_eq!(first.status.code(), Some(0), "{first:?}");
     assert_eq!(text(&first.stdout), "one\n");
-    let line = text(&first.stderr);
-    let pid = line.trim_end().strip_prefix("doorway: started a local node (pid ");
-    let pid: u32 = pid.and_then(|rest| rest.strip_suffix(')')).expect(&line).parse().unwrap();
-    assert_eq!(user.node(), Some(pid));
+    assert!(first.stderr.is_empty(), "cron would send it by mail: {first:?}");
+    let pid = user.node().expect("the node runs");
     let second = user.run("run x -- echo two");
     assert!(second.stderr.is_empty(), "{second:?}");
+    assert_eq!(user.node(), Some(pid));
     let verbose = text(&user.run("run --verbose x -- true").stderr);
     assert!(verbose.contains("scope: this user") && verbose.contains("@doorway-"), "{verbose}");
 
-    // A login shell has much in its environment, cron next to nothing: both meet there.
+    // A login shell has many variables in its environment and cron few: both use the same node.
     let mut login = user.doorway("run x -- sleep 100");
     login.env("HOME", "/nowhere").env("TMPDIR", "/tmp").env("XDG_RUNTIME_DIR", "/run/user/1");
     let _holder = Process::spawn(&mut login);
@@ -122,22 +125,55 @@ fn the_first_run_starts_a_node_and_the_second_finds_it() {
 }
 
 #[test]
-fn a_node_that_was_killed_or_stopped_is_no_obstacle() {
+fn a_started_node_is_announced_on_a_terminal_and_with_verbose() {
+    let Some(user) = User::new() else { return };
+    let said = text(&user.run("run --verbose x -- true").stderr);
+    let pid = user.node().expect("the node runs");
+    let line =
+        format!("doorway: started a local node (pid {pid}): its locks are those of this user only");
+    assert_eq!(said.lines().next(), Some(&*line), "{said}");
+
+    signal(pid, "KILL");
+    until("the node is gone", || !lives(pid));
+    let place = Place::empty();
+    let id = user.id.to_string();
+    let program = user.directory.join("doorway").display().to_string();
+    let words = ["env", "-u", "DOORWAY_SOCKET", "setpriv", "--reuid", &id, "--regid", &id];
+    let words = [&words[..], &["--clear-groups", &program, "run", "x", "--", "true"]].concat();
+    Pty::new(&place, &words, 80).expect("started a local node");
+}
+
+#[test]
+fn looking_at_locks_does_not_start_a_node() {
+    let Some(user) = User::new() else { return };
+    for words in ["status", "who x", "top", "break x"] {
+        let done = user.run(words);
+        assert_eq!(done.status.code(), Some(69), "{words}: {done:?}");
+        let said = text(&done.stderr);
+        let expected = format!("doorway: no node runs for this user at @doorway-{}", user.id);
+        assert!(said.starts_with(&expected) && said.lines().count() == 1, "{words}: {said}");
+        assert_eq!(user.node(), None, "{words}");
+    }
+}
+
+#[test]
+fn a_node_that_was_killed_or_stopped_is_replaced() {
     let Some(user) = User::new() else { return };
     let mut last = user.fence();
     for round in 0..3 {
         let node = user.node().expect("it runs");
         signal(node, if round == 1 { "TERM" } else { "KILL" });
-        until("it is gone", || !lives(node));
+        until("the node is gone", || !lives(node));
         let fence = user.fence();
         assert!(fence > last, "fences grow: {fence} after {last}");
         last = fence;
     }
     let node = user.node().expect("it runs");
     signal(node, "KILL");
-    until("it is gone", || !lives(node));
+    until("the node is gone", || !lives(node));
     fs::remove_dir_all(format!("/var/tmp/doorway-{}", user.id)).unwrap();
-    // Within ten minutes the first number of a fresh directory is the same.
+    // The first number of a fresh directory is made from the time, in steps of ten minutes, so
+    // this fence may equal the one before.
     assert!(user.fence() > 1 << 40);
 }
 
@@ -150,7 +186,7 @@ fn a_holder_starts_the_node_again_and_keeps_its_lock() {
     let fence = crate::place::line_of(&user.directory.join("in"));
     let node = user.node().expect("it runs");
     signal(node, "KILL");
-    until("it is gone", || !lives(node));
+    until("the node is gone", || !lives(node));
     until("another one runs", || user.node().is_some_and(|new| new != node));
     until("it is held again", || text(&user.run("who x").stdout).contains(&fence));
     assert_eq!(user.run("run -n x -- true").status.code(), Some(1));
@@ -171,20 +207,20 @@ fn an_idle_node_ends_and_the_next_run_starts_another() {
 }
 
 #[test]
-fn fifty_that_start_at_once_end_up_with_one_node() {
+fn fifty_that_start_at_once_share_one_node() {
     let Some(user) = User::new() else { return };
     let (many, rounds) = (50, 20);
     let mut last = 0;
     for round in 0..rounds {
         let log = user.directory.join(format!("log-{round}"));
-        // In and out of the lock, with the fence: never two inside.
+        // Each process writes a line when it enters and one when it leaves, with its fence.
         let line = format!(
             "echo in $DOORWAY_FENCE >> {0}; sleep 0.002; echo out $DOORWAY_FENCE >> {0}",
             log.display()
         );
         let start = || {
-            let mut command = user.command(&["./doorway", "run", "x", "--", "sh", "-c", &line]);
-            command.stderr(Stdio::piped()).spawn().unwrap()
+            let words = ["./doorway", "run", "--verbose", "x", "--", "sh", "-c", &line];
+            user.command(&words).stderr(Stdio::piped()).spawn().unwrap()
         };
         let all: Vec<_> = (0..many).map(|_| start()).collect();
         let mut started = 0;
@@ -193,8 +229,8 @@ fn fifty_that_start_at_once_end_up_with_one_node() {
             assert_eq!(done.status.code(), Some(0), "{done:?}");
             started += text(&done.stderr).matches("started a local node").count();
         }
-        // One that was started in the round before, and was slow, may have taken its place.
-        assert!(started == 1 || round > 0 && started == 0, "one node, and its starter says so");
+        // A node that was started in the round before, and was slow, may serve in this round.
+        assert!(started == 1 || round > 0 && started == 0, "one node is started and announced");
         let text = fs::read_to_string(&log).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2 * many);
@@ -207,17 +243,17 @@ fn fifty_that_start_at_once_end_up_with_one_node() {
         }
         let node = user.node().expect("it runs");
         signal(node, if round % 2 == 0 { "KILL" } else { "TERM" });
-        until("it is gone", || !lives(node));
+        until("the node is gone", || !lives(node));
     }
 }
 
 #[test]
 fn a_node_that_cannot_start_says_why_at_once() {
     let Some(user) = User::new() else { return };
-    // A directory of someone else's where its own should be.
+    // The node's directory belongs to another user.
     let directory = format!("/var/tmp/doorway-{}", user.id);
     fs::create_dir(&directory).unwrap();
-    for words in ["run x -- true", "status", "lock x"] {
+    for words in ["run x -- true", "wait x", "lock x"] {
         let done = user.run(words);
         assert_eq!(done.status.code(), Some(69), "{done:?}");
         let text = text(&done.stderr);
@@ -229,7 +265,7 @@ fn a_node_that_cannot_start_says_why_at_once() {
 #[test]
 fn users_trust_neither_each_others_nodes_nor_each_others_clients() {
     let (Some(one), Some(other)) = (User::new(), User::new()) else { return };
-    // Whoever takes the name of someone else's node gets none of its clients.
+    // A process that listens at the name of another user's node is not trusted by its clients.
     let socket = format!("@doorway-{}", one.id);
     let squat =
         format!("serve --local --socket {socket} --data {}/data", other.directory.display());

@@ -1,12 +1,25 @@
-//! On a terminal: the command has it, job control works, and a wait is shown.
+//! On a terminal: the command has it, job control works, a wait is shown, and `top` is live.
 
-use crate::place::{Place, Process, until};
+use crate::place::{DOORWAY, Place, Process, until};
 use crate::pty::Pty;
+
+/// A node, and a shell in a terminal.
+fn shell() -> (Place, Pty) {
+    let place = Place::new();
+    let pty = Pty::shell(&place);
+    (place, pty)
+}
+
+/// A process that holds the lock `x` under this label.
+fn holder(place: &Place, label: &str) -> Process {
+    let holder = Process::spawn(&mut place.run(&format!("--label {label} x"), "exec sleep 100"));
+    until("the lock is held", || place.inside("x", 1));
+    holder
+}
 
 #[test]
 fn an_interactive_command_has_the_terminal() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
+    let (place, mut pty) = shell();
     // It reads a line from the terminal itself, as ssh and sudo do, with its modes changed.
     let script =
         "stty -echo < /dev/tty; printf 'name? '; read a < /dev/tty; stty echo; echo hi-$a\n";
@@ -15,17 +28,14 @@ fn an_interactive_command_has_the_terminal() {
     pty.expect("\nname? ");
     pty.type_in("bob\n");
     pty.expect("hi-bob");
-    pty.expect("$ ");
-    pty.type_in("echo again-$?\n");
-    pty.expect("again-0");
+    pty.expect_exit_code(0);
 }
 
 #[test]
 fn a_command_in_a_pipe_gets_the_terminal_when_it_asks() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
+    let (place, mut pty) = shell();
     pty.type_in("$D run x -- sh -c 'read a < /dev/tty; echo hi-$a' | cat\n");
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     pty.type_in("bob\n");
     pty.expect("hi-bob");
     pty.expect("$ ");
@@ -33,14 +43,11 @@ fn a_command_in_a_pipe_gets_the_terminal_when_it_asks() {
 
 #[test]
 fn ctrl_c_ends_the_command_and_the_script_around_it() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
+    let (place, mut pty) = shell();
     pty.type_in("$D run x -- sh -c 'echo in-side; exec sleep 100'\n");
     pty.expect("\nin-side");
     pty.type_in("\x03");
-    pty.expect("$ ");
-    pty.type_in("echo code-$?\n");
-    pty.expect("code-130");
+    pty.expect_exit_code(130);
     until("the lock is free", || place.inside("x", 0));
 
     pty.type_in(
@@ -54,63 +61,47 @@ fn ctrl_c_ends_the_command_and_the_script_around_it() {
 
 #[test]
 fn a_command_is_stopped_and_continued_like_any_job() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
+    let (place, mut pty) = shell();
     pty.type_in("$D run x -- cat\n");
-    until("it is inside", || place.inside("x", 1));
-    pty.type_in("one\n");
-    pty.expect("one\r\none");
-    pty.type_in("\x1a");
-    pty.expect("Stopped");
-    pty.expect("$ ");
+    until("the lock is held", || place.inside("x", 1));
+    pty.expect_echo("one");
+    pty.stop_job();
     pty.type_in("fg\n");
     pty.expect("run x -- cat");
-    pty.type_in("two\n");
-    pty.expect("two\r\ntwo");
+    pty.expect_echo("two");
     pty.type_in("\x04");
-    pty.expect("$ ");
-    pty.type_in("echo code-$?\n");
-    pty.expect("code-0");
+    pty.expect_exit_code(0);
 }
 
 #[test]
-fn a_job_that_is_stopped_for_too_long_never_goes_on() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
+fn a_job_that_is_stopped_for_longer_than_its_ttl_is_killed_when_it_continues() {
+    let (place, mut pty) = shell();
     pty.type_in("$D run --ttl 3 x -- cat\n");
-    until("it is inside", || place.inside("x", 1));
-    pty.type_in("\x1a");
-    pty.expect("Stopped");
-    until("others may enter", || place.code("run -n x -- true").0 == Some(0));
+    until("the lock is held", || place.inside("x", 1));
+    pty.stop_job();
+    until("another command gets the lock", || place.code("run -n x -- true").0 == Some(0));
     pty.type_in("fg\n");
     pty.expect("lost x");
-    pty.expect("$ ");
-    pty.type_in("echo code-$?\n");
-    pty.expect("code-123");
+    pty.expect_exit_code(123);
 }
 
 #[test]
 fn a_long_wait_shows_who_holds_the_lock_and_ends_with_ctrl_c() {
-    let place = Place::new();
-    let _holder = Process::spawn(&mut place.run("--label the-backup x", "exec sleep 100"));
-    until("it is inside", || place.inside("x", 1));
-    let mut pty = Pty::shell(&place);
+    let (place, mut pty) = shell();
+    let _holder = holder(&place, "the-backup");
     pty.type_in("$D run x -- true\n");
     let before = pty.expect("doorway: waiting 2 s for x: held by the-backup");
     assert!(!before.contains("waiting 1 s"), "{before}");
     pty.expect("doorway: waiting 3 s");
     pty.type_in("\x03");
     pty.expect("\r\x1b[K");
-    pty.expect("$ ");
-    pty.type_in("echo code-$?\n");
-    pty.expect("code-130");
-    until("it is withdrawn", || place.waiting("x", 0));
+    pty.expect_exit_code(130);
+    until("the request is withdrawn", || place.waiting("x", 0));
 }
 
 #[test]
 fn a_command_that_cannot_be_run_leaves_the_terminal_to_the_script() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
+    let (_place, mut pty) = shell();
     pty.type_in("bash -c '$D run x -- no-such-command; read a; echo got-$a'\n");
     pty.expect("doorway: cannot run");
     pty.type_in("bob\n");
@@ -119,32 +110,26 @@ fn a_command_that_cannot_be_run_leaves_the_terminal_to_the_script() {
 }
 
 #[test]
-fn a_script_is_stopped_with_the_command_that_it_runs() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
+fn a_script_is_stopped_together_with_the_command_that_it_runs() {
+    let (place, mut pty) = shell();
     pty.type_in("bash -c '$D run x -- cat; echo code-$?'\n");
-    until("it is inside", || place.inside("x", 1));
-    pty.type_in("one\n");
-    pty.expect("one\r\none");
-    pty.type_in("\x1a");
-    pty.expect("Stopped");
-    pty.expect("$ ");
+    until("the lock is held", || place.inside("x", 1));
+    pty.expect_echo("one");
+    pty.stop_job();
     pty.type_in("fg\n");
     pty.expect("run x -- cat");
-    pty.type_in("two\n");
-    pty.expect("two\r\ntwo");
+    pty.expect_echo("two");
     pty.type_in("\x04");
     pty.expect("code-0");
     pty.expect("$ ");
 }
 
 #[test]
-fn a_command_in_the_background_has_the_terminal_when_it_comes_to_the_front() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
+fn a_command_in_the_background_gets_the_terminal_when_it_comes_to_the_foreground() {
+    let (place, mut pty) = shell();
     std::fs::write(place.file("job"), "stty -echo; stty echo; echo do''ne-$?").unwrap();
     pty.type_in("$D run x -- sh job &\n");
-    until("it is stopped", || {
+    until("the job is stopped", || {
         pty.type_in("jobs\n");
         pty.expect("jobs\r\n");
         pty.expect("$ ").contains("Stopped")
@@ -155,28 +140,25 @@ fn a_command_in_the_background_has_the_terminal_when_it_comes_to_the_front() {
 }
 
 #[test]
-fn a_command_that_nobody_can_continue_is_not_left_stopped() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
-    // The shell that could have brought it to the foreground is gone.
+fn a_stopped_command_that_no_shell_can_continue_is_ended() {
+    let (place, mut pty) = shell();
+    // The shell that could have brought the job to the foreground exits.
     let job = "until [ -e go ]; do sleep 0.02; done; exec stty -echo < /dev/tty";
     std::fs::write(place.file("job"), job).unwrap();
     pty.type_in("bash -c 'set -m; $D run x -- sh job & exit'\n");
     pty.expect("$ ");
-    until("it is inside", || place.inside("x", 1));
+    until("the lock is held", || place.inside("x", 1));
     std::fs::write(place.file("go"), "").unwrap();
-    until("it has ended", || place.inside("x", 0));
+    until("the command has ended", || place.inside("x", 0));
 }
 
 #[test]
-fn a_wait_in_the_background_is_shown_when_it_comes_to_the_front() {
-    let place = Place::new();
-    let _holder = Process::spawn(&mut place.run("x", "exec sleep 100"));
-    until("it is inside", || place.inside("x", 1));
-    let mut pty = Pty::shell(&place);
+fn a_wait_in_the_background_is_shown_when_it_comes_to_the_foreground() {
+    let (place, mut pty) = shell();
+    let _holder = holder(&place, "the-backup");
     pty.type_in("$D run x -- true &\n");
-    until("it waits", || place.waiting("x", 1));
-    // Longer than a wait in the foreground is silent.
+    until("the request waits", || place.waiting("x", 1));
+    // A wait in the foreground is shown after two seconds.
     std::thread::sleep(std::time::Duration::from_millis(2300));
     pty.type_in("fg\n");
     let before = pty.expect("fg\r\n");
@@ -184,16 +166,67 @@ fn a_wait_in_the_background_is_shown_when_it_comes_to_the_front() {
     pty.expect("doorway: waiting");
 }
 
+/// Switches to the alternate screen, and back.
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?1049l";
+
 #[test]
-fn the_table_of_locks_is_live() {
-    let place = Place::new();
-    let mut pty = Pty::shell(&place);
+fn top_is_live_on_the_alternate_screen_and_ends_with_q() {
+    let (place, mut pty) = shell();
     pty.type_in("$D top -d 0.1\n");
+    pty.expect(ENTER);
     pty.expect("LOCK");
-    let _holder = Process::spawn(&mut place.run("--label the-holder x", "exec sleep 100"));
+    let _holder = holder(&place, "the-holder");
+    pty.expect("the-holder");
+    pty.type_in("q");
+    pty.expect(LEAVE);
+    pty.expect_exit_code(0);
+
+    pty.type_in("$D top\n");
+    pty.expect(ENTER);
     pty.expect("the-holder");
     pty.type_in("\x03");
+    pty.expect(LEAVE);
+    pty.expect_exit_code(130);
+    // The shell has its modes back: what is typed is shown.
+    pty.expect_exit_code(0);
+}
+
+#[test]
+fn a_stopped_top_leaves_the_alternate_screen() {
+    let (_place, mut pty) = shell();
+    pty.type_in("$D top\n");
+    pty.expect("LOCK");
+    pty.type_in("\x1a");
+    pty.expect(LEAVE);
+    pty.expect("Stopped");
     pty.expect("$ ");
-    pty.type_in("echo code-$?\n");
-    pty.expect("code-130");
+    pty.type_in("fg\n");
+    pty.expect(ENTER);
+    pty.expect("LOCK");
+    pty.type_in("q");
+    pty.expect_exit_code(0);
+}
+
+#[test]
+fn tables_fit_into_a_terminal_of_80_columns() {
+    let place = Place::new();
+    let (lock, label) = ("a-rather-long-name-of-a-lock/with-parts", "y".repeat(120));
+    let run = |label: &str| {
+        Process::spawn(&mut place.run(&format!("--label {label} {lock}"), "exec sleep 100"))
+    };
+    let _holder = run(&label);
+    until("the lock is held", || place.inside(lock, 1));
+    let _waiter = run(&label);
+    until("the request waits", || place.waiting(lock, 1));
+    for words in [vec!["who", lock], vec!["status"], vec!["top", "--once"]] {
+        let command = [vec![DOORWAY], words.clone()].concat();
+        let mut pty =
+            Pty::new(&place, &[&["sh", "-c", "\"$@\"; echo end", "sh"], &*command].concat(), 80);
+        let shown = pty.expect("end\r\n");
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 80, "{words:?}: {line}");
+        }
+        assert!(shown.lines().count() >= 3, "{words:?}: {shown}");
+    }
 }

@@ -1,4 +1,4 @@
-//! The command that runs under the lock: a process group of its own.
+//! The command that runs while the lock is held, in a process group of its own.
 
 mod before_exec;
 
@@ -13,50 +13,52 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, getpid, waitid};
 
 use super::exit::{self, Exit};
-use super::signals::Before;
+use super::signals::InheritedSignals;
 use super::terminal::Terminal;
 use before_exec::BeforeExec;
 pub(crate) use before_exec::{detach, hear_of_children, restore};
 
-/// What is to be run, and how.
+/// How to run a command.
 pub(crate) struct Plan<'a> {
     /// The command and its arguments.
     pub(crate) words: &'a [OsString],
-    /// What it finds in its environment besides ours.
+    /// Variables that are added to its environment.
     pub(crate) variables: Vec<(&'static str, String)>,
-    /// What we were started with, and it gets.
-    pub(crate) before: Before,
-    /// The terminal, if it is to have it from the beginning.
+    /// How this process handled signals when it was started. The command starts the same way.
+    pub(crate) before: InheritedSignals,
+    /// The terminal, if the command should be in its foreground from the start.
     pub(crate) terminal: Option<&'a Terminal>,
-    /// The session's descriptor, which the command keeps open; without it the command dies with
-    /// us.
+    /// The descriptor of the session, which the command inherits. Without one, the command is
+    /// killed when this process ends.
     pub(crate) session: Option<BorrowedFd<'a>>,
 }
 
-/// The command while it runs.
+/// The running command.
 pub(crate) struct Child {
     process: Pid,
-    before: Before,
-    /// Ends when the last process that came out of the command is gone. None if the command got no
-    /// descriptor of ours.
+    before: InheritedSignals,
+    /// A pipe that the command and its descendants inherit. It reaches its end when the last of
+    /// them has ended. None if the command inherits no descriptors.
     others: Option<OwnedFd>,
+    /// True once the command has been sent SIGHUP.
+    hung_up: bool,
 }
 
-/// What became of the command.
+/// A change of the command's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It ended with this exit code.
+    /// The command ended with this exit code.
     Exited(u8),
-    /// A signal ended it.
+    /// This signal ended the command.
     Killed(i32),
-    /// A signal stopped it.
+    /// This signal stopped the command.
     Stopped(i32),
-    /// It goes on.
+    /// The command was continued.
     Continued,
 }
 
 impl Child {
-    /// Run the command.
+    /// Start the command.
     pub(crate) fn spawn(plan: Plan<'_>) -> Result<Self, Exit> {
         let [program, arguments @ ..] = plan.words else {
             return Err(Exit::new(exit::USAGE, "no command to run"));
@@ -81,30 +83,32 @@ impl Child {
         }
         .set(&mut command);
         let spawned = command.spawn().map_err(|error| {
-            // It took the terminal before it turned out that it cannot begin.
+            // The child took the terminal before exec failed.
             plan.terminal.inspect(|terminal| terminal.take());
             failed(&error)
         });
-        // With the command go our copies of what it keeps, so that the pipe can end.
+        // This closes our copies of the inherited descriptors, so that the pipe can reach its end.
         drop(command);
         let process = i32::try_from(spawned?.id()).ok().and_then(Pid::from_raw);
         let process = process.expect("a process has a number");
-        Ok(Self { process, before: plan.before, others })
+        Ok(Self { process, before: plan.before, others, hung_up: false })
     }
 
-    /// Its process, and the group that it leads.
+    /// The process id of the command, which is also that of its process group.
     pub(crate) fn process(&self) -> Pid {
         self.process
     }
 
-    /// What has become of it since the last look, if anything. Its end is there to be seen again
-    /// and again, until it is buried: so long nobody else has its number, nor that of its group.
+    /// The change since the last call, if there was one.
+    ///
+    /// The end of the command is returned again and again until [`Self::bury`] reaps it. Until then
+    /// no other process can get its process id or that of its group.
     pub(crate) fn change(&self) -> Option<Change> {
         let look = |options| waitid(WaitId::Pid(self.process), options | WaitIdOptions::NOHANG);
         match look(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             Ok(None) => {}
             Ok(Some(status)) => return ended(&status),
-            // Whoever took it away did not say how it ended.
+            // Something else has reaped the child, so its exit code is unknown.
             Err(rustix::io::Errno::CHILD) => return Some(Change::Exited(exit::SYSTEM)),
             Err(_) => return None,
         }
@@ -113,25 +117,37 @@ impl Child {
         stopped.or_else(|| status.continued().then_some(Change::Continued))
     }
 
-    /// Send a signal to the command and all of its group.
+    /// Send a signal to the command and its process group.
     pub(crate) fn signal(&self, signal: Signal) {
         let group = nix::unistd::Pid::from_raw(self.process.as_raw_nonzero().get());
-        // The group is there until its leader is buried; the command may have left it.
+        // The group exists until its leader is reaped, but the command may have left it.
         if killpg(group, signal).is_err() || signal == Signal::SIGKILL {
             let _ = kill(group, signal);
         }
     }
 
-    /// It has ended, and we know how.
+    /// Send SIGHUP to the command and its group, once. Returns false if that was done before.
+    pub(crate) fn hang_up(&mut self) -> bool {
+        let first = !std::mem::replace(&mut self.hung_up, true);
+        if first {
+            self.signal(Signal::SIGHUP);
+        }
+        first
+    }
+
+    /// Reap the command, which has ended.
     pub(crate) fn bury(&self) {
         let _ = waitid(WaitId::Pid(self.process), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 
-    /// Have this new descriptor of the session kept open for as long as the old one would have
-    /// been: the command has only the one that it was started with.
+    /// Keep this new descriptor of the session open until the last process of the command has
+    /// ended.
+    ///
+    /// The command has inherited only the descriptor of the first connection. A `cat` inherits the
+    /// new one and ends together with the command's processes.
     pub(crate) fn keep(&self, session: BorrowedFd<'_>) -> io::Result<()> {
         let Some(others) = &self.others else { return Ok(()) };
-        // It reads nothing until the last one that could write is gone, and ends then.
+        // Nobody writes to the pipe: `cat` blocks until its last writer has ended, and ends then.
         let mut keeper = Command::new("cat");
         keeper.stdin(others.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
         keeper.current_dir("/");
@@ -141,7 +157,7 @@ impl Child {
         keeper.spawn().map(drop)
     }
 
-    /// Does any process that came out of the command still have the session's descriptor?
+    /// True if a process of the command still has the descriptor of the session.
     pub(crate) fn left_others(&self) -> bool {
         let Some(others) = &self.others else { return false };
         let mut look = [PollFd::new(others, PollFlags::IN)];

@@ -4,20 +4,20 @@ use std::ffi::{OsStr, OsString};
 
 use doorway_protocol::Name;
 
-/// What is to be run under which locks.
+/// Which locks to take, and which command to run while they are held.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct CommandLine {
     /// The locks, in the order of their names, each once.
     pub(crate) locks: Vec<Name>,
     /// The command and its arguments.
     pub(crate) command: Vec<OsString>,
 }
 
-impl Words {
-    /// Take the words after the options apart; `line` is what `-c` gave before them.
+impl CommandLine {
+    /// Split the words after the options; `line` is the value of `-c`, if it was among the options.
     ///
-    /// Up to `--` they are names. Without one the first is the name and the rest the command, as
-    /// with flock(1), which also takes `-c LINE` after the name.
+    /// The words before the first `--` are names. Without a `--` the first word is the name and the
+    /// rest is the command, as with flock(1), which also takes `-c LINE` after the name.
     pub(crate) fn new(words: &[OsString], line: Option<&OsStr>) -> Result<Self, String> {
         let shell = |line: &OsString| vec!["sh".into(), "-c".into(), line.clone()];
         let (names, command) = if let Some(at) = words.iter().position(|word| word == "--") {
@@ -37,17 +37,17 @@ impl Words {
         };
         let command = match line {
             Some(_) if !command.is_empty() => {
-                return Err("-c takes the place of the command: give one of the two".to_owned());
+                return Err("give either -c LINE or a COMMAND, not both".to_owned());
             }
             Some(line) => shell(&line.into()),
             None => command,
         };
         if command.is_empty() {
-            return Err("say what to run: doorway run NAME -- COMMAND...".to_owned());
+            return Err(no_command(names));
         }
         let mut locks = names.iter().map(name).collect::<Result<Vec<_>, _>>()?;
         if locks.is_empty() {
-            return Err("say which lock: doorway run NAME -- COMMAND...".to_owned());
+            return Err("no lock given: doorway run NAME -- COMMAND...".to_owned());
         }
         locks.sort();
         locks.dedup();
@@ -60,15 +60,37 @@ fn is_option(word: &OsString) -> bool {
 }
 
 fn no_option(word: &OsString) -> String {
-    let option = word.display();
-    format!("{option} is no option of doorway run, or stands after the first NAME")
+    format!(
+        "'{}' is neither an option nor the name of a lock: options go before the first NAME, no \
+         name begins with '-', and `--` goes before a COMMAND that does",
+        word.display()
+    )
+}
+
+/// The error of a command line without a command. A number alone is how flock(1) is given a file
+/// descriptor, to hold a lock for the rest of a script.
+fn no_command(names: &[OsString]) -> String {
+    let is_number = |name: &OsString| {
+        let bytes = name.as_encoded_bytes();
+        !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
+    };
+    let mut text = "no command given: doorway run NAME -- COMMAND...".to_owned();
+    if let [name] = names
+        && is_number(name)
+    {
+        text +=
+            " (file descriptors cannot be locked; `doorway lock NAME` takes a lock for a script)";
+    }
+    text
 }
 
 fn name(word: &OsString) -> Result<Name, String> {
     if is_option(word) {
         return Err(no_option(word));
     }
-    let text = word.to_str().ok_or_else(|| "the name of a lock is UTF-8".to_owned())?;
+    let text = word.to_str().ok_or_else(|| {
+        format!("'{}' is not the name of a lock: names are UTF-8", word.display())
+    })?;
     Name::new(text).map_err(|error| error.to_string())
 }
 
@@ -78,14 +100,14 @@ mod tests {
 
     fn words(text: &str, line: Option<&str>) -> Result<(String, String), String> {
         let words: Vec<OsString> = text.split_whitespace().map(Into::into).collect();
-        let Words { locks, command } = Words::new(&words, line.map(OsStr::new))?;
+        let CommandLine { locks, command } = CommandLine::new(&words, line.map(OsStr::new))?;
         let locks: Vec<_> = locks.iter().map(Name::as_str).collect();
         let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         Ok((locks.join(" "), command.join(" ")))
     }
 
     #[test]
-    fn names_end_where_the_command_begins() {
+    fn names_end_and_the_command_begins_at_the_first_two_dashes() {
         for (text, line, locks, command) in [
             ("x -- ls -l", None, "x", "ls -l"),
             ("x ls -l", None, "x", "ls -l"),
@@ -102,18 +124,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_too_much_is_said() {
+    fn the_error_names_what_is_missing_or_too_much() {
         for (text, line, why) in [
-            ("", None, "what to run"),
-            ("x", None, "what to run"),
-            ("x --", None, "what to run"),
-            ("-- ls", None, "which lock"),
-            ("", Some("ls"), "which lock"),
-            ("x -- ls", Some("ls"), "one of the two"),
-            ("x -n -- ls", None, "-n is no option of doorway run, or stands after"),
-            ("x -n", Some("ls"), "after the first NAME"),
-            ("x -n ls", None, "after the first NAME"),
-            ("--non-block x -- ls", None, "--non-block is no option"),
+            ("", None, "no command"),
+            ("x", None, "no command"),
+            ("x --", None, "no command"),
+            ("9", None, "`doorway lock NAME`"),
+            ("-- ls", None, "no lock"),
+            ("", Some("ls"), "no lock"),
+            ("x -- ls", Some("ls"), "not both"),
+            ("x -n -- ls", None, "'-n' is neither an option nor the name of a lock"),
+            ("x -n", Some("ls"), "before the first NAME"),
+            ("x -n ls", None, "`--` goes before a COMMAND"),
+            ("--non-block x -- ls", None, "'--non-block' is neither"),
         ] {
             let error = words(text, line).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

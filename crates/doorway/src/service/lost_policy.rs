@@ -1,7 +1,7 @@
-//! What happens to the command when its lock is lost, or is about to be.
+//! What happens to the command when its lock is lost or about to be lost.
 //!
-//! All is over before the lease can end: the command hears of it a while before the deadline, and
-//! what is left of it is killed before the deadline, by our own clock.
+//! The command has ended before the lease expires: it is signalled some time before the deadline,
+//! and what is left of it is killed shortly before the deadline, by the clock of this process.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use doorway_client::Moment;
 use nix::sys::signal::Signal;
 
-/// What `--on-lost` says.
+/// The value of `--on-lost`: what to do to the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OnLost {
-    /// This signal, and then the one that kills.
+    /// Send this signal, and later SIGKILL.
     Signal(Signal),
-    /// The one that kills, at once.
+    /// Send SIGKILL at once.
     Kill,
-    /// This line of a shell, and then the signal that kills.
+    /// Run this line with a shell, and later send SIGKILL.
     Exec(String),
     /// Nothing: the command goes on without the lock.
     Ignore,
@@ -26,7 +26,7 @@ impl FromStr for OnLost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is none of term, kill, signal:N, exec:COMMAND and ignore");
+        let wrong = || format!("'{text}': give term, kill, signal:N, exec:COMMAND or ignore");
         match text.split_once(':') {
             None => match text {
                 "term" => Ok(Self::Signal(Signal::SIGTERM)),
@@ -37,7 +37,7 @@ impl FromStr for OnLost {
             Some(("signal", which)) => match signal(which) {
                 Some(Signal::SIGKILL) => Ok(Self::Kill),
                 Some(signal) => Ok(Self::Signal(signal)),
-                None => Err(format!("no signal is called '{which}': say its number or its name")),
+                None => Err(format!("there is no signal '{which}': give its number or its name")),
             },
             Some(("exec", line)) if !line.trim().is_empty() => Ok(Self::Exec(line.to_owned())),
             Some(_) => Err(wrong()),
@@ -45,7 +45,7 @@ impl FromStr for OnLost {
     }
 }
 
-/// A signal by its number or its name, with or without `SIG`.
+/// Parses a signal: its number, or its name with or without `SIG`.
 fn signal(text: &str) -> Option<Signal> {
     if let Ok(number) = text.parse::<i32>() {
         return Signal::try_from(number).ok();
@@ -55,71 +55,71 @@ fn signal(text: &str) -> Option<Signal> {
     Signal::from_str(&format!("SIG{name}")).ok()
 }
 
-/// What is to be done now.
+/// A step of ending the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Tell the command.
+    /// Do what `--on-lost` says.
     Tell,
-    /// Kill what is left of it.
+    /// Kill what is left of the command.
     Kill,
 }
 
-/// When the command is told and when it is killed.
+/// The times at which to end the command.
 #[derive(Debug)]
-pub(crate) struct Ending {
-    /// How long it has between the two.
+pub(crate) struct Shutdown {
+    /// How long the command has to end by itself.
     grace: Duration,
-    /// How long before the deadline it is killed.
+    /// How long before the lease expires the command is killed.
     margin: Duration,
-    /// What was done.
+    /// The last step that was taken.
     done: Option<Due>,
-    /// When it is to be killed, once that does not depend on the lease any more.
+    /// When to kill the command, once that does not depend on the lease any more.
     kill_at: Option<Moment>,
 }
 
-impl Ending {
-    /// For a lease of this length and with this much time for the command to end by itself.
+impl Shutdown {
+    /// The times for a lease of this length and a command with this much time to end by itself.
     ///
-    /// A sign of life is given every quarter of the lease, so more than half of it would end a
-    /// command whose lease is as good as it can be.
+    /// A heartbeat renews the lease every quarter of its length. A grace of more than half of the
+    /// lease would end a command whose lease is renewed as it should be.
     pub(crate) fn new(ttl: Duration, grace: Option<Duration>) -> Self {
         let grace = grace.unwrap_or(ttl / 4).min(Self::longest_grace(ttl));
         Self { grace, margin: ttl / 40, done: None, kill_at: None }
     }
 
-    /// How much time a command can have to end by itself.
+    /// The most time that a command can have to end by itself.
     pub(crate) fn longest_grace(ttl: Duration) -> Duration {
         ttl / 2
     }
 
-    /// Has the command been told?
+    /// True if the first step has been taken.
     pub(crate) fn has_begun(&self) -> bool {
         self.done.is_some()
     }
 
-    /// Has it been killed?
+    /// True if the command has been killed.
     pub(crate) fn is_done(&self) -> bool {
         self.done == Some(Due::Kill)
     }
 
-    /// The lock is gone. If the lease is over, there is no time left; if the node took it away,
-    /// the command is told at once, and its time runs.
-    pub(crate) fn gone(&mut self, now: Moment, over: bool) {
-        self.at_latest(if over { now } else { now.after(self.grace) });
+    /// The lock is lost. If the lease has expired, the command has no time left. If the node took
+    /// the lock away, the command is told at once and has its time to end.
+    pub(crate) fn lose(&mut self, now: Moment, expired: bool) {
+        self.at_latest(if expired { now } else { now.after(self.grace) });
     }
 
     fn at_latest(&mut self, moment: Moment) {
         self.kill_at = Some(self.kill_at.map_or(moment, |at| at.min(moment)));
     }
 
-    /// What to do now, if the lease lasts until `deadline`. Each is said once.
+    /// The step to take now, if the lease expires at `deadline`. Each step is returned once.
     pub(crate) fn due(&mut self, now: Moment, deadline: Moment) -> Option<Due> {
         let kill_at = self.kill_at(deadline);
         let due = match self.done {
             Some(Due::Kill) => None,
             _ if now >= kill_at => Some(Due::Kill),
             None if self.kill_at.is_some() || now >= before(kill_at, self.grace) => {
-                // From here on there is no way back, even if the node answers after all.
+                // From here on a late answer of the node does not change the end of the command.
                 self.at_latest(kill_at);
                 Some(Due::Tell)
             }
@@ -129,7 +129,7 @@ impl Ending {
         due
     }
 
-    /// When to look again.
+    /// When the next step is due.
     pub(crate) fn next(&self, deadline: Moment) -> Moment {
         match self.done {
             None => before(self.kill_at(deadline), self.grace),
@@ -143,7 +143,7 @@ impl Ending {
     }
 }
 
-/// So much earlier.
+/// The moment that is this much earlier.
 fn before(moment: Moment, span: Duration) -> Moment {
     let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     Moment(moment.0.saturating_sub(span))
@@ -161,58 +161,58 @@ mod tests {
     }
 
     #[test]
-    fn the_command_is_told_and_then_killed_before_the_deadline() {
-        let (mut ending, deadline) = (Ending::new(TTL, Some(SECOND * 2)), at(100));
-        assert_eq!(ending.next(deadline), before(at(98), TTL / 40));
-        assert_eq!(ending.due(at(97), deadline), None);
-        assert_eq!(ending.due(at(98), deadline), Some(Due::Tell));
-        assert_eq!(ending.due(at(99), deadline), None, "once");
-        let kill = ending.next(deadline);
+    fn the_command_is_signalled_and_then_killed_before_the_deadline() {
+        let (mut shutdown, deadline) = (Shutdown::new(TTL, Some(SECOND * 2)), at(100));
+        assert_eq!(shutdown.next(deadline), before(at(98), TTL / 40));
+        assert_eq!(shutdown.due(at(97), deadline), None);
+        assert_eq!(shutdown.due(at(98), deadline), Some(Due::Tell));
+        assert_eq!(shutdown.due(at(99), deadline), None, "once");
+        let kill = shutdown.next(deadline);
         assert!(kill < deadline && kill > at(99), "{kill:?}");
-        assert!(!ending.is_done());
-        assert_eq!(ending.due(kill, deadline), Some(Due::Kill));
-        assert_eq!(ending.due(at(200), deadline), None, "once");
-        assert!(ending.is_done());
+        assert!(!shutdown.is_done());
+        assert_eq!(shutdown.due(kill, deadline), Some(Due::Kill));
+        assert_eq!(shutdown.due(at(200), deadline), None, "once");
+        assert!(shutdown.is_done());
     }
 
     #[test]
-    fn a_lease_as_good_as_it_can_be_ends_nothing() {
-        let mut ending = Ending::new(TTL, Some(TTL * 3));
-        // The last sign of life that was answered is a quarter old.
+    fn a_lease_that_is_renewed_in_time_ends_no_command() {
+        let mut shutdown = Shutdown::new(TTL, Some(TTL * 3));
+        // The last heartbeat that was answered is a quarter of the lease old.
         let deadline = at(30).after(TTL * 14 / 20);
-        assert_eq!(ending.due(at(30), deadline), None);
-        assert_eq!(Ending::new(TTL, Some(TTL * 3)).grace, TTL / 2);
+        assert_eq!(shutdown.due(at(30), deadline), None);
+        assert_eq!(Shutdown::new(TTL, Some(TTL * 3)).grace, TTL / 2);
     }
 
     #[test]
-    fn an_answer_in_time_changes_all_and_one_that_is_late_nothing() {
-        let mut ending = Ending::new(TTL, None);
-        assert_eq!(ending.due(at(1), at(10)), None);
-        assert_eq!(ending.due(at(10), at(20)), None, "renewed");
-        assert_eq!(ending.due(at(19), at(20)), Some(Due::Tell));
-        assert_eq!(ending.due(at(20), at(40)), Some(Due::Kill), "renewed too late");
+    fn a_renewal_in_time_saves_the_command_and_a_late_one_does_not() {
+        let mut shutdown = Shutdown::new(TTL, None);
+        assert_eq!(shutdown.due(at(1), at(10)), None);
+        assert_eq!(shutdown.due(at(10), at(20)), None, "renewed");
+        assert_eq!(shutdown.due(at(19), at(20)), Some(Due::Tell));
+        assert_eq!(shutdown.due(at(20), at(40)), Some(Due::Kill), "renewed too late");
     }
 
     #[test]
-    fn who_slept_beyond_the_deadline_is_killed_at_once() {
-        let mut ending = Ending::new(TTL, None);
-        assert_eq!(ending.due(at(50), at(20)), Some(Due::Kill));
-        assert!(ending.has_begun());
-        let mut ending = Ending::new(TTL, None);
-        ending.gone(at(1), true);
-        assert_eq!(ending.due(at(1), Moment::NEVER), Some(Due::Kill));
+    fn a_command_whose_lease_has_expired_is_killed_at_once() {
+        let mut shutdown = Shutdown::new(TTL, None);
+        assert_eq!(shutdown.due(at(50), at(20)), Some(Due::Kill));
+        assert!(shutdown.has_begun());
+        let mut shutdown = Shutdown::new(TTL, None);
+        shutdown.lose(at(1), true);
+        assert_eq!(shutdown.due(at(1), Moment::NEVER), Some(Due::Kill));
     }
 
     #[test]
-    fn what_the_node_took_away_is_told_at_once() {
-        let mut ending = Ending::new(TTL, Some(SECOND));
-        ending.gone(at(1), false);
-        assert_eq!(ending.due(at(1), at(10)), Some(Due::Tell));
-        assert_eq!(ending.due(at(2), at(10)), Some(Due::Kill));
+    fn a_command_whose_lock_was_broken_is_signalled_at_once() {
+        let mut shutdown = Shutdown::new(TTL, Some(SECOND));
+        shutdown.lose(at(1), false);
+        assert_eq!(shutdown.due(at(1), at(10)), Some(Due::Tell));
+        assert_eq!(shutdown.due(at(2), at(10)), Some(Due::Kill));
     }
 
     #[test]
-    fn what_to_do_is_written_in_five_ways() {
+    fn on_lost_has_five_forms() {
         let read = |text: &str| text.parse::<OnLost>();
         assert_eq!(read("term"), Ok(OnLost::Signal(Signal::SIGTERM)));
         assert_eq!(read("signal:10"), Ok(OnLost::Signal(Signal::SIGUSR1)));

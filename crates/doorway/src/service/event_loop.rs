@@ -1,4 +1,4 @@
-//! One turn of the loop: wait until something happens, and say what.
+//! The event loop: waits for signals, deadlines and the connection to the node.
 
 use std::io;
 
@@ -11,28 +11,31 @@ use super::exit::{self, Exit};
 use super::link::Link;
 use super::signals::Signals;
 
-/// What is waited on.
-pub(crate) struct Turns {
+/// Everything that the loop waits for.
+pub(crate) struct EventLoop {
     /// The signals of this process.
     pub(crate) signals: Signals,
-    /// Rings when something is due, by a clock that runs while the machine sleeps.
+    /// A timer for the next deadline. Its clock also runs while the machine is suspended.
     alarm: Timer,
-    /// When it rings.
+    /// When the timer expires.
     rings: Moment,
+    /// Also return when there is something to read on standard input.
+    pub(crate) wakes_on_input: bool,
 }
 
-impl Turns {
-    /// Begin to listen.
+impl EventLoop {
+    /// Block the signals of this process and make the timer.
     pub(crate) fn new() -> Result<Self, Exit> {
-        let failed = |error: io::Error| Exit::new(exit::SYSTEM, format!("cannot listen: {error}"));
+        let failed =
+            |error: io::Error| Exit::new(exit::SYSTEM, format!("cannot wait for signals: {error}"));
         let signals = Signals::read_all().map_err(|error| failed(error.into()))?;
         let alarm = Timer::new().map_err(failed)?;
-        Ok(Self { signals, alarm, rings: Moment::NEVER })
+        Ok(Self { signals, alarm, rings: Moment::NEVER, wakes_on_input: false })
     }
 
-    /// Wait until `until`, or something is due for the link, or something came over it, or a signal
-    /// came, which is returned. Call it again and again: it may return for no reason.
-    pub(crate) fn turn(&mut self, link: &mut Link, until: Moment) -> Option<Signal> {
+    /// Wait until a signal comes, the node sends something, something is due for the link, or
+    /// `until` is reached. Returns the signal, if one came. This may also return without a reason.
+    pub(crate) fn wait(&mut self, link: &mut Link, until: Moment) -> Option<Signal> {
         self.ring_at(until.min(link.next_due()));
         let mut waits = Vec::with_capacity(3);
         waits.push(PollFd::new(&self.signals, PollFlags::IN));
@@ -40,7 +43,11 @@ impl Turns {
         if let Some((socket, flags)) = link.interest() {
             waits.push(PollFd::from_borrowed_fd(socket, flags));
         }
-        // It fails where a debugger interrupts it: then there is nothing to see.
+        let stdin = io::stdin();
+        if self.wakes_on_input {
+            waits.push(PollFd::new(&stdin, PollFlags::IN));
+        }
+        // This fails if a debugger interrupts it. Then nothing is ready.
         let _ = poll(&mut waits, None::<&Timespec>);
         let happened: Vec<bool> = waits.iter().map(|one| !one.revents().is_empty()).collect();
         drop(waits);

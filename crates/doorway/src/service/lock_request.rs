@@ -1,4 +1,4 @@
-//! What is wanted of a lock, and the options that say so.
+//! Which locks to take and how, and the options that say so.
 
 use std::time::Duration;
 
@@ -6,38 +6,39 @@ use doorway_client::{Mode, Name};
 
 use super::options::seconds;
 
-/// How a lock is to be taken.
+/// The options that say how to take a lock.
 #[derive(clap::Args)]
 pub(crate) struct AcquireArgs {
-    /// Do not wait: give up at once if the lock is not free
+    /// Give up at once if the lock is not free
     #[arg(short = 'n', long, visible_alias = "nb", conflicts_with = "wait")]
     nonblock: bool,
 
-    /// Wait at most so long (0.5, 500ms or 10m are fine as well, 0 is -n)
+    /// Wait for the lock at most this long, in seconds or as 500ms or 10m; 0 is the same as -n
+    /// [default: wait for ever]
     #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
     wait: Option<Duration>,
 
-    /// Hold the lock together with others that do so
+    /// Take the lock in shared mode, together with other shared holders (readers)
     #[arg(short, long, conflicts_with_all = ["exclusive", "permits"])]
     shared: bool,
 
-    /// Hold the lock alone, which is the default
+    /// Take the lock in exclusive mode; this is the default
     #[arg(short = 'x', long, visible_short_alias = 'e')]
     exclusive: bool,
 
-    /// Hold one of so many permits: that many may be inside at a time
+    /// Allow up to K holders at once (counting semaphore); all of them must give the same K
     #[arg(short = 'k', long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     permits: Option<u32>,
 
-    /// The exit code if the lock is not free in time
+    /// Exit with this code if the lock is not free in time
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 1)]
     conflict_exit_code: u8,
 }
 
 impl AcquireArgs {
-    /// These locks, in that way.
-    pub(crate) fn wanted<'a>(&self, locks: &'a [Name]) -> Wanted<'a> {
-        Wanted {
+    /// A request for these locks with these options.
+    pub(crate) fn request<'a>(&self, locks: &'a [Name]) -> LockRequest<'a> {
+        LockRequest {
             locks,
             mode: if self.shared { Mode::Shared } else { Mode::Exclusive },
             permits: self.permits,
@@ -47,16 +48,16 @@ impl AcquireArgs {
     }
 }
 
-/// What is wanted.
-pub(crate) struct Wanted<'a> {
+/// Which locks to take, and how.
+pub(crate) struct LockRequest<'a> {
     /// The locks, in the order of their names.
     pub(crate) locks: &'a [Name],
-    /// Alone or with others.
+    /// Exclusive or shared.
     pub(crate) mode: Mode,
-    /// Of how many permits one.
+    /// How many holders there may be at once, if the lock is a semaphore.
     pub(crate) permits: Option<u32>,
-    /// For how long to wait, if not for ever.
+    /// How long to wait; none to wait for ever.
     pub(crate) within: Option<Duration>,
-    /// The exit code if they are not free in time.
+    /// The exit code if the locks are not free in time.
     pub(crate) conflict: u8,
 }
