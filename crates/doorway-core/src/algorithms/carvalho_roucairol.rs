@@ -31,7 +31,7 @@
 use super::prelude::*;
 use super::ricart_agrawala::COST;
 
-/// The messages of the paper.
+/// The messages of Carvalho & Roucairol's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// May I enter? With the request's sequence number.
@@ -40,7 +40,7 @@ pub enum Message {
     Reply,
 }
 
-/// The state of one node.
+/// The state of one node in Carvalho & Roucairol's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CarvalhoRoucairol {
     me: NodeId,

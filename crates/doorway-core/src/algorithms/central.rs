@@ -22,7 +22,7 @@
 
 use super::prelude::*;
 
-/// The messages.
+/// The messages of the algorithm with a central coordinator.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// May I enter?
@@ -36,7 +36,8 @@ pub enum Message {
 /// The node that decides.
 const COORDINATOR: NodeId = NodeId(0);
 
-/// The state of one node. Only the coordinator has a holder and a queue.
+/// The state of one node in the algorithm with a central coordinator. Only the coordinator has a
+/// holder and a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Central {
     me: NodeId,

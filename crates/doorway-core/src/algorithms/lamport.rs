@@ -38,7 +38,7 @@ pub enum Message {
     Release(u64),
 }
 
-/// The state of one node.
+/// The state of one node in Lamport's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lamport {
     me: NodeId,

@@ -17,14 +17,14 @@
 
 use super::prelude::*;
 
-/// The only message.
+/// The message of Le Lann's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// The right to enter.
     Token,
 }
 
-/// The state of one node.
+/// The state of one node in Le Lann's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeLann {
     me: NodeId,

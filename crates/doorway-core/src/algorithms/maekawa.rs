@@ -60,7 +60,7 @@ use arbiter::{Answer, Arbiter};
 use requester::Requester;
 pub use rules::{Printed, Repaired, Rules, Textbook};
 
-/// The messages of the paper.
+/// The messages of Maekawa's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// Lock yourself for my request of this number.
@@ -77,7 +77,7 @@ pub enum Message {
     Release,
 }
 
-/// The state of one node.
+/// The state of one node in Maekawa's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Maekawa<R: Rules = Repaired> {
     me: NodeId,

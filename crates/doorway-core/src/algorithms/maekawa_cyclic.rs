@@ -50,7 +50,7 @@ pub struct Visit {
     pub turn: u32,
 }
 
-/// The state of one node.
+/// The state of one node in Maekawa's cyclic algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MaekawaCyclic {
     me: NodeId,

@@ -45,7 +45,7 @@ pub enum Message {
     Recover(NodeId, Option<(u64, bool)>),
 }
 
-/// The state of one node.
+/// The state of one node in Maekawa's algorithm with heirs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MaekawaHeir {
     me: NodeId,

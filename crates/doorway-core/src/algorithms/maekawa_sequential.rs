@@ -32,7 +32,7 @@ use super::maekawa::gate::Gate;
 use super::maekawa::{Repaired, Rules as _, cost};
 use super::prelude::*;
 
-/// The messages of the paper.
+/// The messages of Maekawa's sequential algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// Lock yourself for me.
@@ -87,7 +87,7 @@ impl Order for SelfFirst {
     const SELF_FIRST: bool = true;
 }
 
-/// The state of one node.
+/// The state of one node in Maekawa's sequential algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MaekawaSequential<O: Order = Ascending> {
     me: NodeId,

@@ -49,7 +49,7 @@ pub enum Message {
     Release(u64),
 }
 
-/// The state of one node, as requester and as voter.
+/// The state of one node in the algorithm with votes, as requester and as voter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Voting<const WEIGHTED: bool> {
     me: NodeId,

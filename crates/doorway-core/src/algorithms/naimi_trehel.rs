@@ -27,7 +27,7 @@
 
 use super::prelude::*;
 
-/// The messages of the paper.
+/// The messages of Naimi & Trehel's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// This node wants to enter.
@@ -36,7 +36,7 @@ pub enum Message {
     Token,
 }
 
-/// The state of one node.
+/// The state of one node in Naimi & Trehel's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NaimiTrehel {
     me: NodeId,

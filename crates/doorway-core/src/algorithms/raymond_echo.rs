@@ -55,7 +55,7 @@ impl From<raymond_tree::Message> for Message {
     }
 }
 
-/// The state of one node.
+/// The state of one node in Raymond's tree algorithm on a tree that a wave builds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RaymondEcho {
     me: NodeId,

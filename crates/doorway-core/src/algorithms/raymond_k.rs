@@ -34,7 +34,7 @@
 use super::prelude::*;
 use super::ricart_agrawala::COST;
 
-/// The messages of the paper.
+/// The messages of Raymond's algorithm for K entries.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// May I enter? With the request's sequence number.
@@ -48,7 +48,8 @@ pub enum Message {
     },
 }
 
-/// The state of one node. `SCANNED` selects the variant with the misprint.
+/// The state of one node in Raymond's algorithm for K entries. `SCANNED` selects the variant with
+/// the misprint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Entries<const SCANNED: bool> {
     me: NodeId,

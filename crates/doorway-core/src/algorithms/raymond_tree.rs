@@ -26,7 +26,7 @@
 
 use super::prelude::*;
 
-/// The messages of the paper.
+/// The messages of Raymond's tree algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// A node on my side of the edge wants the token.
@@ -35,7 +35,7 @@ pub enum Message {
     Privilege,
 }
 
-/// The state of one node.
+/// The state of one node in Raymond's tree algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RaymondTree {
     me: NodeId,

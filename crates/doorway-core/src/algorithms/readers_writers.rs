@@ -33,7 +33,7 @@ pub enum Message {
     Reply,
 }
 
-/// The state of one node.
+/// The state of one node in the algorithm for readers and writers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadersWriters {
     /// The algorithm for every pair of nodes that do not both read.

@@ -22,7 +22,7 @@
 
 use super::prelude::*;
 
-/// The messages of the paper.
+/// The messages of Ricart & Agrawala's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// May I enter? With the request's sequence number.
@@ -31,7 +31,7 @@ pub enum Message {
     Reply,
 }
 
-/// The state of one node.
+/// The state of one node in Ricart & Agrawala's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RicartAgrawala {
     me: NodeId,

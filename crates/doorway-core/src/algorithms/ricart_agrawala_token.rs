@@ -31,7 +31,7 @@ use super::prelude::*;
 
 mod settle;
 
-/// The messages of the paper.
+/// The messages of Ricart & Agrawala's token algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// I want to enter: my n-th request.
@@ -40,7 +40,7 @@ pub enum Message {
     Token(Vec<u64>),
 }
 
-/// The state of one node.
+/// The state of one node in Ricart & Agrawala's token algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RicartAgrawalaToken {
     me: NodeId,

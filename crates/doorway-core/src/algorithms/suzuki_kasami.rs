@@ -29,7 +29,7 @@ use super::prelude::*;
 
 mod settle;
 
-/// The messages of the paper.
+/// The messages of Suzuki & Kasami's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// This node wants to enter, for the n-th time.
@@ -47,7 +47,7 @@ pub struct Token {
     pub served: Vec<u64>,
 }
 
-/// The state of one node.
+/// The state of one node in Suzuki & Kasami's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SuzukiKasami {
     me: NodeId,
