@@ -30,6 +30,7 @@ mod run_args;
 mod service;
 mod story;
 mod table;
+mod wrap;
 
 fn main() -> ExitCode {
     let done = match Cli::read() {
