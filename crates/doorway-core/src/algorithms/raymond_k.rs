@@ -26,6 +26,10 @@
 //! The scanned text counts repliers Z < me for Z ≠ me, so node 1 waits for ever; see
 //! `raymond-k-scanned`. It tests for entry only on REPLY, though with K = N none is needed. A REPLY
 //! of the paper says how many requests it answers; here it names the last, which is as good.
+//!
+//! # Variant raymond-k-scanned
+//!
+//! - Rule 3: a REPLY counts only if it comes from a node with a lower number.
 
 use super::prelude::*;
 use super::ricart_agrawala::COST;
