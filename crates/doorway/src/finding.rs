@@ -26,11 +26,11 @@ pub(crate) struct Finding {
     pub(crate) acquires: u32,
     pub(crate) checked: Checked,
     /// The steps that lead to the violation, if there is one.
-    pub(crate) story: Option<Story>,
+    pub(crate) story: Option<Counterexample>,
 }
 
 /// A counterexample as a script, and what happens when the script is played.
-pub(crate) struct Story {
+pub(crate) struct Counterexample {
     pub(crate) trace: Vec<String>,
     pub(crate) cycle: Vec<String>,
     pub(crate) played: Outcome,
@@ -73,7 +73,7 @@ impl Finding {
     }
 
     /// The counterexample, if there is one.
-    fn counterexample(&self, options: &str) -> anyhow::Result<Option<Story>> {
+    fn counterexample(&self, options: &str) -> anyhow::Result<Option<Counterexample>> {
         let Verdict::Violated { trace, cycle, violation } = &self.checked.report.verdict else {
             return Ok(None);
         };
@@ -99,7 +99,7 @@ impl Finding {
             let same = played.violation.as_ref() == Some(violation);
             anyhow::ensure!(same, "the script of '{violation}' shows {:?}", played.violation);
         }
-        Ok(Some(Story { trace, cycle, played }))
+        Ok(Some(Counterexample { trace, cycle, played }))
     }
 
     /// The verdict in a word.
@@ -165,7 +165,7 @@ impl Finding {
         let waiting = report.waiting;
         let messages = waiting.and_then(|waiting| waiting.messages);
         let (trace, cycle) = match &self.story {
-            Some(Story { trace, cycle, .. }) => (trace.as_slice(), cycle.as_slice()),
+            Some(Counterexample { trace, cycle, .. }) => (trace.as_slice(), cycle.as_slice()),
             None => (&[][..], &[][..]),
         };
         let forever = self.acquires == FOREVER;

@@ -25,10 +25,10 @@ mod header;
 mod names;
 mod pages;
 mod progress;
-mod replay;
+mod rerun;
 mod run_args;
+mod scripts;
 mod service;
-mod story;
 mod table;
 mod wrap;
 

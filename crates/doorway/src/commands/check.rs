@@ -17,12 +17,12 @@ use crate::check_args::{CaseArgs, parse_checked_size};
 use crate::checking::{self, Interrupt};
 use crate::failure::{NotExhausted, Usage, unless_closed};
 use crate::files;
-use crate::finding::{Finding, Record, Story};
+use crate::finding::{Counterexample, Finding, Record};
 use crate::group_args::ShapeArgs;
 use crate::names;
 use crate::pages;
-use crate::replay::{quoted, with_option};
-use crate::story;
+use crate::rerun::{quoted, with_option};
+use crate::scripts;
 use crate::table::Table;
 
 /// Search every state that a group can reach for violations: two inside, refused messages,
@@ -107,7 +107,7 @@ impl Args {
     }
 
     /// Write the diagram and the script that were asked for.
-    fn write(&self, story: &Story) -> anyhow::Result<()> {
+    fn write(&self, story: &Counterexample) -> anyhow::Result<()> {
         if let Some(path) = &self.diagram {
             let format = Format::from_path(path).map_err(|error| Usage(error.to_string()))?;
             files::write(path, &diagram::render(&story.played.trace, format))?;
@@ -136,7 +136,7 @@ impl Args {
             return Ok(());
         };
         writeln!(out)?;
-        story::print(out, &story.played.steps)?;
+        scripts::print(out, &story.played.steps)?;
         writeln!(out)?;
         let mut hints = Table::new([]);
         if self.diagram.is_none() {

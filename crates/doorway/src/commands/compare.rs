@@ -20,7 +20,7 @@ use crate::files;
 use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
 use crate::progress::Progress;
-use crate::replay;
+use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
 use crate::table::Table;
 use crate::wrap;
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some((row, violation)) = bad {
         out.flush()?;
         let what = format!("{} at {}: {violation}", row.report.algorithm, row.x);
-        return Err(replay::failure(what, args.run.seed));
+        return Err(rerun::failure(what, args.run.seed));
     }
     Ok(())
 }

@@ -16,9 +16,9 @@ use crate::failure::Usage;
 use crate::files;
 use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
-use crate::replay;
+use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
-use crate::story;
+use crate::scripts;
 
 /// Draw a run: two nodes that ask shortly after each other, a random load, a script, or a recording
 /// of real nodes
@@ -74,7 +74,7 @@ const ENTRIES: u64 = 5;
 const NODES: usize = 3;
 
 /// What is drawn, and the error if there is a violation in it.
-type Story = (Trace, Option<anyhow::Error>);
+type Drawn = (Trace, Option<anyhow::Error>);
 
 /// Draw a run. A violation is drawn, and is then a failure.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -99,8 +99,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 
 impl Args {
     /// The run of a script. An algorithm or a size given beside it must agree with it.
-    fn played(&self, path: &Path) -> anyhow::Result<Story> {
-        let (_, Outcome { trace, violation, .. }) = story::play(path)?;
+    fn played(&self, path: &Path) -> anyhow::Result<Drawn> {
+        let (_, Outcome { trace, violation, .. }) = scripts::play(path)?;
         let name = trace.title.split(' ').next().unwrap_or_default();
         let other_name = self.algorithm.is_some_and(|entry| entry.info.name != name);
         let other_size = self.nodes.is_some_and(|nodes| nodes != trace.size as usize);
@@ -108,11 +108,11 @@ impl Args {
             let reason = format!("{} runs {name} with {} nodes", path.display(), trace.size);
             return Err(Usage(reason).into());
         }
-        Ok((trace, violation.map(|violation| story::failure(path, &violation))))
+        Ok((trace, violation.map(|violation| scripts::failure(path, &violation))))
     }
 
     /// The run in recorded files.
-    fn recorded(&self) -> anyhow::Result<Story> {
+    fn recorded(&self) -> anyhow::Result<Drawn> {
         let file = |path: &PathBuf| -> anyhow::Result<File> {
             Ok(File { name: path.display().to_string(), text: files::read(path, files::MAX_DATA)? })
         };
@@ -130,7 +130,7 @@ impl Args {
     }
 
     /// A simulated run.
-    fn simulated(&self) -> anyhow::Result<Story> {
+    fn simulated(&self) -> anyhow::Result<Drawn> {
         let Some(entry) = self.algorithm else {
             let reason = "say what to draw: an algorithm, --script FILE, or --recorded FILES";
             return Err(Usage(reason.into()).into());
@@ -146,7 +146,7 @@ impl Args {
             two_ask(&mut options);
         }
         let (trace, violation) = traced(entry, options)?;
-        Ok((trace, violation.map(|violation| replay::failure(violation, self.run.seed))))
+        Ok((trace, violation.map(|violation| rerun::failure(violation, self.run.seed))))
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::print_json;
 use crate::failure::{Usage, unless_closed};
 use crate::files;
-use crate::story::{self, Difference};
+use crate::scripts::{self, Difference};
 
 /// Play a script, such as a counterexample saved by `doorway check`, and print what happens
 ///
@@ -56,8 +56,8 @@ struct Step<'a> {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let format = args.diagram.as_ref().map(Format::from_path).transpose();
     let format = format.map_err(|error| Usage(error.to_string()))?;
-    let (text, played) = story::play(&args.script)?;
-    let difference = story::difference(&text, &played);
+    let (text, played) = scripts::play(&args.script)?;
+    let difference = scripts::difference(&text, &played);
     if let (Some(path), Some(format)) = (&args.diagram, format) {
         files::write(path, &diagram::render(&played.trace, format))?;
     }
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(difference) = difference {
         bail!("{}, {difference}", args.script.display());
     }
-    played.violation.map_or(Ok(()), |violation| Err(story::failure(&args.script, &violation)))
+    played.violation.map_or(Ok(()), |violation| Err(scripts::failure(&args.script, &violation)))
 }
 
 fn print(
@@ -78,10 +78,10 @@ fn print(
         print_json(out, &Replay::new(played, difference))?;
     } else {
         writeln!(out, "{}", played.trace.title)?;
-        story::print(out, &played.steps)?;
+        scripts::print(out, &played.steps)?;
         match &played.violation {
             None => writeln!(out, "nothing is violated")?,
-            Some(violation) => writeln!(out, "violated: {}", story::violated(violation))?,
+            Some(violation) => writeln!(out, "violated: {}", scripts::violated(violation))?,
         }
     }
     Ok(out.flush()?)

@@ -14,7 +14,7 @@ use crate::failure::Usage;
 use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
 use crate::progress::Progress;
-use crate::replay;
+use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
 use crate::table::Table;
 
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     if let Some(violation) = violation {
         out.flush()?;
-        return Err(replay::failure(violation, args.run.seed));
+        return Err(rerun::failure(violation, args.run.seed));
     }
     Ok(())
 }
