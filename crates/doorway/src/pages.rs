@@ -69,10 +69,10 @@ not hold, the number is the length of the shortest counterexample; `doorway chec
 const ASSUMED: &str = "\
 # What is assumed
 
-Written by `doorway check --assumptions`. Each algorithm is checked over channels that keep the order
-of messages and over channels that do not; without a fault, and with one: a lost message, a message
-that arrives twice, the crash of a node outside, the crash of a node inside (the other nodes are told
-of a crash). The channels that the algorithm assumes are in **bold**.
+Written by `doorway check --assumptions`. Each algorithm is checked over channels that keep the
+order of messages and over channels that do not; without a fault, and with one: a lost message, a
+message that arrives twice, the crash of a node outside, the crash of a node inside (the other nodes
+are told of a crash). The channels that the algorithm assumes are in **bold**.
 
 A number is the length of the shortest counterexample in any of the groups tried. Unless the cell
 says *too many inside*, exclusion holds although another property is violated: *stuck*, a node waits
@@ -183,8 +183,8 @@ pub(crate) fn assumed(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Res
     let groups = SIZES.map(group).join(", ");
     writeln!(
         out,
-        "The groups: {groups}. Where a property holds, it holds in the last of them unless the cell \
-         names another.\n"
+        "The groups: {groups}. Where a property holds, it holds in the last of them unless the \
+         cell names another.\n"
     )?;
     let faults = ["reliable", "loss", "duplication", "crash outside", "crash inside"];
     heading(out, &["algorithm", "channel"].into_iter().chain(faults).collect::<Vec<_>>())?;

@@ -60,7 +60,7 @@ mod tests {
         assert_eq!([place(down, (0.0, 40.0)), place(down, (0.0, 40.0))], [10, 15]);
         assert_eq!(place(down, (0.0, 80.0)), 10, "another lane");
         assert_eq!(place(((20.0, 0.0), (60.0, 40.0)), (0.0, 40.0)), 20, "another time");
-        // An arrow upward that is just as steep only crosses; one that is vertical lies on the other.
+        // An arrow upward that is just as steep only crosses; a vertical one lies on the other.
         assert_eq!(place(((10.0, 40.0), (50.0, 0.0)), (40.0, 0.0)), 10);
         assert_eq!(place(((70.0, 0.0), (70.0, 40.0)), (0.0, 40.0)), 70);
         assert_eq!(place(((71.0, 40.0), (71.0, 0.0)), (40.0, 0.0)), 76);

@@ -61,8 +61,8 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Read what the nodes of one group have recorded about a lock. The lock may be left out if there is
-/// only one.
+/// Read what the nodes of one group have recorded about a lock. The lock may be left out if there
+/// is only one.
 pub fn read(files: &[File], lock: Option<&str>) -> Result<Recording, Problem> {
     let recorded = files::read(files, lock)?;
     let steps = merge::merge(&recorded)?;

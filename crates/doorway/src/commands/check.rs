@@ -25,12 +25,18 @@ use crate::rerun::{quoted, with_option};
 use crate::scripts;
 use crate::table::Table;
 
+const EXAMPLES: &str = "\
+Examples:
+  doorway check ricart-agrawala
+  doorway check lamport -n 2 --channel unordered --diagram story.svg
+  doorway check --all -n 2
+
+Exit codes: 0 holds, 1 violated, 2 usage error, 3 not exhausted (nothing is shown)";
+
 /// Search every state that a group can reach for violations: two inside, refused messages,
 /// deadlock, starvation
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  doorway check ricart-agrawala\n  doorway check lamport -n 2 --channel unordered --diagram story.svg\n  doorway check --all -n 2\n\nExit codes: 0 holds, 1 violated, 2 usage error, 3 not exhausted (nothing is shown)"
-)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]

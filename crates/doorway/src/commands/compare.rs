@@ -1,5 +1,4 @@
-//! `doorway compare`: measure algorithms side by side, as a table, as comma-separated values and as a
-//! plot.
+//! `doorway compare`: measure algorithms side by side, and print a table, values and a plot.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,11 +24,14 @@ use crate::run_args::{RunArgs, parse_entries};
 use crate::table::Table;
 use crate::wrap;
 
+const EXAMPLES: &str = "\
+Examples:
+  doorway compare ricart-agrawala suzuki-kasami maekawa
+  doorway compare ricart-agrawala carvalho-roucairol --sweep load --plot load.svg";
+
 /// Compare algorithms over a range of sizes, loads or delays, on all cores
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  doorway compare ricart-agrawala suzuki-kasami maekawa\n  doorway compare ricart-agrawala carvalho-roucairol --sweep load --plot load.svg"
-)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The algorithms to compare [default: all that are not refuted]
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
@@ -243,8 +245,8 @@ fn parse_point(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "say numbers with commas between them, as in 3,7,13".to_owned())
 }
 
-/// The groups of algorithms whose curves lie on each other: each differs from the first of its group
-/// by less than 2 % at every point.
+/// The groups of algorithms whose curves lie on each other: each differs from the first of its
+/// group by less than 2 % at every point.
 fn alike(metric: Metric, rows: &[Row], points: usize) -> Vec<Vec<&'static str>> {
     let close = |one: &Row, other: &Row| {
         let (one, other) = (metric.of(one), metric.of(other));

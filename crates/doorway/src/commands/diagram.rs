@@ -20,12 +20,16 @@ use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
 use crate::scripts;
 
+const EXAMPLES: &str = "\
+Examples:
+  doorway diagram ricart-agrawala
+  doorway diagram maekawa -n 7 --entries 6 --seed 3 -o maekawa.svg
+  doorway diagram --recorded a.jsonl b.jsonl c.jsonl --lock orders -o orders.svg";
+
 /// Draw a run: two nodes that ask shortly after each other, a random load, a script, or a recording
 /// of real nodes
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  doorway diagram ricart-agrawala\n  doorway diagram maekawa -n 7 --entries 6 --seed 3 -o maekawa.svg\n  doorway diagram --recorded a.jsonl b.jsonl c.jsonl --lock orders -o orders.svg"
-)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]

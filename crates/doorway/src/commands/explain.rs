@@ -20,11 +20,14 @@ use crate::names;
 use crate::table::Table;
 use crate::wrap;
 
+const EXAMPLES: &str = "\
+Examples:
+  doorway explain ricart-agrawala
+  doorway explain maekawa -n 13";
+
 /// Explain an algorithm: what it assumes, its rules, why it is right, what it costs
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  doorway explain ricart-agrawala\n  doorway explain maekawa -n 13"
-)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]

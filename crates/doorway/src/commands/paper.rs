@@ -13,9 +13,14 @@ use crate::progress::Progress;
 use crate::table::Table;
 use crate::wrap;
 
+const EXAMPLES: &str = "\
+Examples:
+  doorway paper
+  doorway paper maekawa-table-1";
+
 /// Measure a table of a paper and print both side by side; without a name, list the tables
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  doorway paper\n  doorway paper maekawa-table-1")]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The table, or 'all'
     #[arg(value_parser = names::papers(), hide_possible_values = true)]

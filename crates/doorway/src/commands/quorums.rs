@@ -15,11 +15,14 @@ use crate::group_args::{parse_count, parse_size};
 use crate::names;
 use crate::progress::Busy;
 
+const EXAMPLES: &str = "\
+Examples:
+  doorway quorums projective-plane -n 7
+  doorway quorums weighted -n 3 --weights 2,1,1";
+
 /// Print a quorum for each node, and verify the properties of the quorum system
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  doorway quorums projective-plane -n 7\n  doorway quorums weighted -n 3 --weights 2,1,1"
-)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The construction
     #[arg(value_name = "KIND", value_parser = names::quorum_kinds())]

@@ -14,13 +14,16 @@ use crate::failure::{Usage, unless_closed};
 use crate::files;
 use crate::scripts::{self, Difference};
 
+const EXAMPLES: &str = "\
+Examples:
+  doorway check lamport -n 2 --channel unordered --save story.txt
+  doorway replay story.txt --diagram story.svg";
+
 /// Play a script, such as a counterexample saved by `doorway check`, and print what happens
 ///
 /// Effects that are written in the script are compared with what happens; a difference is an error.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  doorway check lamport -n 2 --channel unordered --save story.txt\n  doorway replay story.txt --diagram story.svg"
-)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The script; its first command names the algorithm and the number of nodes
     #[arg(value_name = "FILE")]

@@ -18,11 +18,14 @@ use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
 use crate::table::Table;
 
+const EXAMPLES: &str = "\
+Examples:
+  doorway simulate ricart-agrawala -n 20
+  doorway simulate maekawa -n 13 --think 1 --delay exponential:1 --seed 7";
+
 /// Simulate an algorithm and measure messages, delays and fairness
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  doorway simulate ricart-agrawala -n 20\n  doorway simulate maekawa -n 13 --think 1 --delay exponential:1 --seed 7"
-)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
