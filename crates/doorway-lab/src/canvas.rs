@@ -1,15 +1,18 @@
 //! The common look of every picture: one style sheet for light and dark, and a few SVG elements.
 //!
-//! Styles are plain rules under one class rather than custom properties, because several viewers
-//! (librsvg among them) know no `var()`; and a picture inlined in a page must not restyle the page.
+//! Styles are plain rules under one class rather than custom properties, because several viewers,
+//! librsvg among them, do not support `var()`. All rules are under one class, so that a picture
+//! inlined in a page does not restyle the page.
 
 use std::fmt::{self, Display, Write};
 
-/// A place on a picture: to the right, and down.
+use crate::numbers::grouped;
+
+/// A place on a picture: pixels to the right, and pixels down.
 pub(crate) type Point = (f64, f64);
 
-/// How many colours tell kinds and curves apart: those of Okabe and Ito, which colour-blind
-/// readers can separate, a little darker on white and a little lighter on black.
+/// The number of colours for message kinds and curves. They are those of Okabe and Ito, which
+/// colour-blind readers can tell apart, a little darker on white and a little lighter on black.
 pub(crate) const COLOURS: usize = COLOUR_PAIRS.len();
 
 /// Each colour on a light and on a dark page.
@@ -23,7 +26,7 @@ const COLOUR_PAIRS: [(&str, &str); 7] = [
     ("#6b7280", "#b3bac4"),
 ];
 
-/// Everything but the colours above: class, property, on a light page, on a dark one.
+/// The other colours: class, property, value on a light page, value on a dark page.
 const RULES: [(&str, &str, &str, &str); 16] = [
     ("page", "fill", "#ffffff", "#0d1117"),
     ("page", "stroke", "#d5dae1", "#30363d"),
@@ -43,7 +46,7 @@ const RULES: [(&str, &str, &str, &str); 16] = [
     ("alarm", "fill", "#b8001b", "#ff8a95"),
 ];
 
-/// What is the same on every page.
+/// The rules that are the same on light and dark pages.
 const SHAPES: &str = "\
 .doorway text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;\
 font-size:12px}
@@ -61,7 +64,7 @@ font-size:12px}
 .doorway .dash1{stroke-dasharray:7 3}.doorway .dash2{stroke-dasharray:2 3}
 ";
 
-/// A picture in the making.
+/// A picture that is being drawn.
 #[derive(Default)]
 pub(crate) struct Canvas {
     body: String,
@@ -80,7 +83,7 @@ impl Canvas {
         ));
     }
 
-    /// Any shape, with the text that a pointer resting on it shows.
+    /// Any shape, with a tip: the text that is shown when a pointer rests on it.
     pub(crate) fn path(&mut self, class: &str, shape: &str, tip: &str) {
         self.add(format_args!("<path class=\"{class}\" d=\"{shape}\">{}</path>\n", Tip(tip)));
     }
@@ -109,7 +112,7 @@ impl Canvas {
         self.add(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>\n"));
     }
 
-    /// A line of text with a softer remark behind it.
+    /// A line of text followed by a remark in a softer colour.
     pub(crate) fn remarked(&mut self, (x, y): Point, text: &str, remark: &str) {
         let (x, y, text, remark) = (Px(x), Px(y), Escaped(text), Escaped(remark));
         self.add(format_args!(
@@ -127,7 +130,7 @@ impl Canvas {
         ));
     }
 
-    /// The whole file: title and description for those who cannot see it, then the drawing.
+    /// The whole file: title and description for screen readers, then the drawing.
     pub(crate) fn finish(self, (width, height): Point, title: &str, description: &str) -> String {
         let (width, height) = (Px(width.ceil()), Px(height.ceil()));
         let (title, description, style) = (Escaped(title), Escaped(description), style());
@@ -151,7 +154,7 @@ impl Canvas {
     }
 }
 
-/// The style sheet: what is common, the light colours, and the dark ones over them.
+/// The style sheet: the common rules, the light colours, and the dark ones that override them.
 fn style() -> String {
     let rules = |dark: bool| {
         let pick = |light, night| if dark { night } else { light };
@@ -183,7 +186,8 @@ impl Display for Px {
     }
 }
 
-/// Text made safe for XML: what has a meaning is escaped, what XML cannot hold is replaced.
+/// Text made safe for XML: special characters are escaped, and those that XML cannot hold are
+/// replaced.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl Display for Escaped<'_> {
@@ -213,7 +217,7 @@ impl Display for Tip<'_> {
     }
 }
 
-/// How wide a text may be at most in any usual font: nobody can ask the viewer's own.
+/// An upper bound of the width of a text in any usual font. The viewer's font is not known.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let width = |c: char| match c {
         'i' | 'j' | 'l' | 't' | 'f' | '.' | ',' | ':' | ';' | ' ' | '(' | ')' | '[' | ']' => 0.36,
@@ -237,26 +241,18 @@ pub(crate) fn nice_step(least: f64) -> f64 {
     nice.into_iter().find(|step| *step >= least).unwrap_or(power)
 }
 
-/// A number as a person writes it on an axis: `1,200`, `0.25`, `3e7`.
+/// A number as text for an axis: `1,200`, `0.25`, `3e7`.
 pub(crate) fn number(value: f64) -> String {
     if value != 0.0 && !(1e-4..1e7).contains(&value.abs()) {
         return format!("{value:.0e}");
     }
     let rounded = (value * 1e4).round() / 1e4 + 0.0;
+    let sign = if rounded < 0.0 { "-" } else { "" };
+    let whole = grouped(rounded.abs().trunc() as u64);
+    // The digits after the point, with the point.
     let text = rounded.to_string();
-    let (whole, rest) = text.split_once('.').map_or((text.as_str(), None), |(w, r)| (w, Some(r)));
-    let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    match rest {
-        Some(rest) => format!("{sign}{grouped}.{rest}"),
-        None => format!("{sign}{grouped}"),
-    }
+    let rest = text.find('.').map_or("", |point| &text[point..]);
+    format!("{sign}{whole}{rest}")
 }
 
 #[cfg(test)]
@@ -264,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_are_readable() {
         let shown: Vec<_> =
             [0.0, -0.0, 1200.0, -1_234_567.5, 0.25, 3e7, 1e-6, 999.0].map(number).into();
         assert_eq!(shown, ["0", "0", "1,200", "-1,234,567.5", "0.25", "3e7", "1e-6", "999"]);
@@ -278,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn text_cannot_break_out() {
+    fn text_is_escaped() {
         assert_eq!(
             Escaped("<a b=\"&\">\u{1}").to_string(),
             "&lt;a b=&quot;&amp;&quot;&gt;\u{fffd}"

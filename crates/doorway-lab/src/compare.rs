@@ -1,4 +1,4 @@
-//! Algorithms side by side: sweeps over size, load or delay, on all cores.
+//! Measures algorithms side by side, over a range of sizes, loads or delays, on all cores.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -11,19 +11,20 @@ use serde::Serialize;
 use crate::erased::AnyAlgorithm;
 use crate::simulate::{Law, Options, Report, Simulation, Workload};
 
-/// What changes from point to point.
+/// The quantity that changes from point to point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
     /// The number of nodes.
     Size,
-    /// The mean time a client thinks, in message delays: the longer, the lighter the load.
+    /// The mean time between two visits of a client, in message delays: the longer, the lighter
+    /// the load.
     Load,
-    /// The message delay, in times inside.
+    /// The message delay, as a multiple of the time inside.
     Delay,
 }
 
 impl Sweep {
-    /// The points taken when none are named.
+    /// The points that are measured if none are given.
     pub fn default_points(self) -> Vec<f64> {
         match self {
             Self::Size => vec![3.0, 7.0, 13.0, 21.0, 31.0, 57.0, 100.0],
@@ -32,12 +33,12 @@ impl Sweep {
         }
     }
 
-    /// What the points mean, for an axis.
+    /// The label of the axis.
     pub fn label(self) -> &'static str {
         match self {
             Self::Size => "nodes",
             Self::Load => "mean think time, in message delays",
-            Self::Delay => "message delay, in times inside",
+            Self::Delay => "message delay, as a multiple of the time inside",
         }
     }
 }
@@ -50,42 +51,44 @@ impl FromStr for Sweep {
             "n" => Ok(Self::Size),
             "load" => Ok(Self::Load),
             "delay" => Ok(Self::Delay),
-            _ => Err(format!("'{text}' is no sweep: say n, load or delay")),
+            _ => Err(format!("'{text}' is not a sweep: say n, load or delay")),
         }
     }
 }
 
-/// A comparison to make.
+/// A comparison to measure.
 pub struct Plan<'a> {
     /// The names of the algorithms.
     pub algorithms: Vec<&'a str>,
-    /// What changes.
+    /// The quantity that changes.
     pub sweep: Sweep,
-    /// Where it is measured.
+    /// The points at which it is measured.
     pub points: Vec<f64>,
-    /// How many nodes, unless that is what changes.
+    /// The number of nodes, unless that is what changes.
     pub size: usize,
-    /// What the runs have in common, for an algorithm and a size; the sweep changes its own part.
+    /// Makes the options of a run for an algorithm and a size; the sweep then changes its own part.
     pub options: &'a (dyn Fn(&Info, usize) -> Result<Options, String> + Sync),
 }
 
 /// One point of one curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Where it was measured.
+    /// The point at which it was measured.
     pub x: f64,
-    /// What was measured.
+    /// The figures of the run.
     #[serde(flatten)]
     pub report: Report,
-    /// What the paper says an entry costs at such a load; where it gives no mean, its upper bound.
+    /// The messages per entry that the paper claims at this load; where it gives no mean, its upper
+    /// bound.
     pub formula: Option<f64>,
-    /// The same as a formula.
+    /// The claim as a formula.
     pub formula_text: Option<String>,
 }
 
-/// Measure every point on `threads` threads; `progress` is told after each how many are done.
+/// Measure every point on `threads` threads. After each, `progress` gets the numbers of points that
+/// are done and of all points.
 ///
-/// The rows come in the order of the plan, whatever the threads did.
+/// The rows are in the order of the plan, however many threads there are.
 pub fn run(
     plan: &Plan<'_>,
     threads: usize,
@@ -131,17 +134,18 @@ fn point(plan: &Plan<'_>, name: &str, x: f64) -> Result<Row, String> {
     Ok(Row { x, report: run.run(), formula, formula_text })
 }
 
-/// The paper's cost of an entry, as text and as a number: its mean at light load when clients come
-/// one at a time or are seldom, else at heavy load; where that is unknown, its upper bound.
+/// The messages per entry that the paper claims, as text and as a number: the mean at light load if
+/// clients come rarely or one at a time, else the mean at heavy load. If the paper gives no mean,
+/// its upper bound.
 fn formula(info: &Info, group: &Group, workload: &Workload) -> Option<(String, f64)> {
     let light = match workload {
         Workload::Serial { .. } => true,
         Workload::Closed { think } => think.mean() > 50.0 * f64::from(group.size()),
         Workload::Open { .. } | Workload::Scripted(_) => false,
     };
-    let Claim { least, most, light: seldom, heavy: often, .. } = info.messages;
+    let Claim { least, most, light: light_mean, heavy: heavy_mean, .. } = info.messages;
     let constant = (least.text == most.text).then_some(most);
-    if let Some(mean) = (if light { seldom } else { often }).or(constant) {
+    if let Some(mean) = (if light { light_mean } else { heavy_mean }).or(constant) {
         return Some((mean.text.to_owned(), (mean.of)(group)));
     }
     let bound = (most.of)(group);
@@ -195,7 +199,7 @@ mod tests {
     use crate::simulate::Delay;
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_number_of_threads_does_not_change_the_results() {
         let options = |info: &Info, size: usize| {
             let mut options = Options::new(info, info.group(size, &Shape::default()).unwrap());
             options.workload = Workload::Closed { think: Law::Exponential(3.0) };

@@ -15,6 +15,7 @@ pub mod papers;
 pub mod plot;
 pub mod random;
 pub mod recording;
+pub mod refutations;
 pub mod script;
 pub mod simulate;
 pub mod trace;

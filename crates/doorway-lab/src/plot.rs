@@ -7,38 +7,38 @@ const HEIGHT: f64 = 380.0;
 const MARGIN: f64 = 20.0;
 const TOP: f64 = 70.0;
 const ROW: f64 = 17.0;
-/// Between the end of the plot and the labels of its curves: room for leaders and markers.
+/// The space between the plot and the labels of its curves, for leader lines and markers.
 const GUTTER: f64 = 44.0;
 
 /// A picture of curves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plot {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// What lies to the right.
+    /// The label of the horizontal axis.
     pub x_label: String,
-    /// What lies upward.
+    /// The label of the vertical axis.
     pub y_label: String,
-    /// Is the axis to the right logarithmic? Points at zero or below it are then left out.
+    /// Is the horizontal axis logarithmic? Points at zero or below are then left out.
     pub x_log: bool,
-    /// Is the axis upward logarithmic?
+    /// Is the vertical axis logarithmic?
     pub y_log: bool,
-    /// The curves. A formula takes the colour of the measured curve before it, and is named beside
-    /// it.
+    /// The curves. A formula has the colour of the measured curve before it, and is named beside
+    /// that curve.
     pub series: Vec<Series>,
 }
 
 /// A curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Its points from left to right. What is not finite is left out.
+    /// Its points from left to right. Points that are not finite are left out.
     pub points: Vec<(f64, f64)>,
-    /// How far the error bar of each point reaches up and down; may be empty.
+    /// The half length of each point's error bar; may be empty.
     pub errors: Vec<f64>,
-    /// A formula: drawn as pale dashes below the measured curve, so that both are seen when they
-    /// agree.
+    /// Is it a formula? It is drawn as pale dashes below the measured curve, so that both are seen
+    /// when they agree.
     pub dashed: bool,
 }
 
@@ -72,7 +72,7 @@ impl Plot {
         format!("Line plot, {} over {}: {}.", self.y_label, self.x_label, names.join(", "))
     }
 
-    /// Each measured curve with the formulas that follow it.
+    /// The measured curves, each with the formulas that follow it.
     fn families(&self) -> Vec<Family<'_>> {
         let mut families: Vec<Family<'_>> = Vec::new();
         for series in &self.series {
@@ -89,7 +89,7 @@ impl Plot {
         Scale::over(self.x_log, values)
     }
 
-    /// Upward, a linear axis begins at zero, so that heights can be compared.
+    /// The vertical axis. A linear one begins at zero, so that heights can be compared.
     fn vertical(&self) -> Scale {
         let values = self.series.iter().flat_map(|series| {
             let errors = series.errors.iter().copied().chain(std::iter::repeat(0.0));
@@ -99,7 +99,7 @@ impl Plot {
         Scale::over(self.y_log, values.chain(zero))
     }
 
-    /// Heading, grid and axes.
+    /// Draw the title, the grid and the axes.
     fn frame(&self, canvas: &mut Canvas, x: &Scale, y: &Scale) {
         canvas.text("text title", (MARGIN, 30.0), &self.title);
         if self.series.iter().any(|series| series.dashed) {
@@ -118,10 +118,15 @@ impl Plot {
         }
         canvas.line("lane", (x.from, y.from), (x.to, y.from));
         let middle = f64::midpoint(x.from, x.to);
-        canvas.text("soft mid", (middle, y.from + 37.0), &self.x_label);
+        canvas.text("soft mid", (middle, y.from + 37.0), &axis_label(&self.x_label, self.x_log));
         let middle = (MARGIN + 8.0, f64::midpoint(y.from, y.to));
-        canvas.turned("soft", middle, -90.0, &self.y_label);
+        canvas.turned("soft", middle, -90.0, &axis_label(&self.y_label, self.y_log));
     }
+}
+
+/// The label of an axis, which says so if the axis is logarithmic.
+fn axis_label(label: &str, log: bool) -> String {
+    if log { format!("{label} (log scale)") } else { label.to_owned() }
 }
 
 /// A measured curve and its formulas, which share a colour and a label.
@@ -133,7 +138,7 @@ struct Family<'a> {
 }
 
 impl<'a> Family<'a> {
-    /// The `number`-th family. Once the colours are used up, the markers change.
+    /// The `number`-th family. Once all colours are used, the next marker begins.
     fn new(measured: &'a Series, number: usize) -> Self {
         let (colour, marker) = (number % COLOURS, number / COLOURS);
         Self { measured, formulas: Vec::new(), colour, marker }
@@ -172,7 +177,7 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// Where the curve ends, or else its formula.
+    /// The end of the curve, or of its formula if the curve has no points.
     fn end(&self, x: &Scale, y: &Scale) -> Option<Point> {
         let curves = std::iter::once(self.measured).chain(self.formulas.iter().copied());
         let mut ends = curves.filter_map(|series| {
@@ -184,7 +189,7 @@ impl<'a> Family<'a> {
     }
 }
 
-/// The line through the points; it is broken where a point cannot be shown.
+/// The line through the points, with a gap where a point cannot be shown.
 fn curve(series: &Series, x: &Scale, y: &Scale) -> String {
     let mut shape = Vec::new();
     let mut verb = 'M';
@@ -199,7 +204,7 @@ fn curve(series: &Series, x: &Scale, y: &Scale) -> String {
     shape.concat()
 }
 
-/// A disc, a square, a triangle, a diamond, about a point.
+/// A marker around a point: a disc, a square, a triangle or a diamond.
 fn marker(kind: usize, (x, y): Point) -> String {
     let [left, right, up, down] = [x - 3.5, x + 3.5, y - 3.5, y + 3.5].map(Px);
     let (x, y) = (Px(x), Px(y));
@@ -211,7 +216,7 @@ fn marker(kind: usize, (x, y): Point) -> String {
     }
 }
 
-/// Write the names of the curves beside their ends, moved apart where they would overlap.
+/// Write the names of the curves beside their ends, moved apart so that they do not overlap.
 fn name_curves(canvas: &mut Canvas, families: &[Family<'_>], x: &Scale, y: &Scale) {
     let mut ends: Vec<_> = families
         .iter()
@@ -240,7 +245,7 @@ fn name_curves(canvas: &mut Canvas, families: &[Family<'_>], x: &Scale, y: &Scal
     }
 }
 
-/// An axis: from which value to which, and from which pixel to which.
+/// An axis: a range of values, and the range of pixels that shows it.
 struct Scale {
     log: bool,
     low: f64,
@@ -250,7 +255,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// An axis that holds the values, of those that can be shown, with a little air.
+    /// An axis that covers all values that can be shown, with a small margin.
     fn over(log: bool, values: impl Iterator<Item = f64>) -> Self {
         let shown = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
         let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -263,7 +268,7 @@ impl Scale {
             (true, true) if log => (low / 1.15, high * 1.15),
             (true, true) => {
                 let air = (high - low) * 0.04;
-                // What is never negative needs no air below zero.
+                // Values that are never negative need no margin below zero.
                 (if low >= 0.0 { (low - air).max(0.0) } else { low - air }, high + air)
             }
         };
@@ -289,7 +294,7 @@ impl Scale {
             let step = nice_step((self.high - self.low) / most);
             return self.every(step);
         };
-        // Whole powers of ten, and their doubles and fivefolds while there is room.
+        // Powers of ten; also two and five times each of them if there is room.
         let fine = 3.0 * (self.high / self.low).log10() <= most;
         while value <= self.high {
             let factors: &[f64] = if fine { &[1.0, 2.0, 5.0] } else { &[1.0] };

@@ -1,4 +1,4 @@
-//! What happened, as a list of events that every printer draws from.
+//! What happened in a run, as a list of events that every printer of diagrams reads.
 
 use doorway_core::{Mode, NodeId};
 
@@ -7,12 +7,12 @@ use crate::{Choice, Step, Violation};
 /// Something that happened at a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When: in message delays for the simulator, in steps for a script or a counterexample, in
-    /// milliseconds for what real nodes recorded.
+    /// The time: in message delays for the simulator, in steps for a script or a counterexample,
+    /// in milliseconds for what real nodes recorded.
     pub at: f64,
-    /// Where.
+    /// The node at which it happened.
     pub node: NodeId,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 
@@ -44,22 +44,23 @@ pub enum What {
         /// The number given at sending.
         id: u64,
     },
-    /// The node stops for ever.
+    /// The node stops forever.
     Crash,
     /// The node learns that another one crashed.
     Detect(NodeId),
     /// The node forgets the lock.
     Forget,
-    /// A new view begins: whoever is still inside stays so, and whoever waits asks again.
+    /// A new view begins: a node that is inside stays inside, a node that waits asks again.
     View {
         /// The number of the view.
         number: u64,
         /// How many permits the node holds.
         held: u32,
-        /// The mode of what it holds.
+        /// The mode in which it holds them.
         mode: Mode,
     },
-    /// The node takes no part in what follows: it was stopped, or is not recorded any more.
+    /// The node takes no part in what follows, for the reason given: it was stopped, or its
+    /// recording ended.
     Stop(&'static str),
     /// Something that must never happen did.
     Violate(Violation),
@@ -72,8 +73,10 @@ pub struct Trace {
     pub title: String,
     /// How many nodes there are.
     pub size: u32,
-    /// What time is counted in, for the axis: "steps", "message delays" for the simulator, or
-    /// "milliseconds" for what was recorded.
+    /// The names of the nodes, in order; empty if they are called by their numbers.
+    pub names: Vec<String>,
+    /// The unit of time, for the axis: "steps", "message delays" (simulator) or "milliseconds"
+    /// (recording).
     pub unit: &'static str,
     /// The events in the order in which they happened.
     pub events: Vec<Event>,
@@ -82,12 +85,37 @@ pub struct Trace {
 impl Trace {
     /// An empty trace of a group of `size`, its time in steps.
     pub fn new(title: impl Into<String>, size: u32) -> Self {
-        Self { title: title.into(), size, unit: "steps", events: Vec::new() }
+        let (title, names, events) = (title.into(), Vec::new(), Vec::new());
+        Self { title, size, names, unit: "steps", events }
     }
 
     /// Append one event.
     pub fn push(&mut self, at: f64, node: NodeId, what: What) {
         self.events.push(Event { at, node, what });
+    }
+
+    /// What a reader calls a node: its name if it has one, else "node 2".
+    pub fn name(&self, node: NodeId) -> String {
+        let known = self.names.get(node.index()).cloned();
+        known.unwrap_or_else(|| format!("node {node}"))
+    }
+
+    /// The sentence that describes a violation, with the names of the nodes.
+    pub fn describe(&self, violation: &Violation) -> String {
+        let names = |nodes: &[NodeId]| {
+            nodes.iter().map(|node| self.name(*node)).collect::<Vec<_>>().join(", ")
+        };
+        match violation {
+            _ if self.names.is_empty() => violation.to_string(),
+            Violation::Together(nodes) => format!("{} are inside together", names(nodes)),
+            Violation::Rejected { node, reason } => {
+                format!("{} rejected {reason}", self.name(*node))
+            }
+            Violation::Breach { node, breach } => {
+                format!("{} broke the contract: {breach:?}", self.name(*node))
+            }
+            other => other.to_string(),
+        }
     }
 
     /// Append what a step of a world did.

@@ -1,14 +1,15 @@
-//! The printers: what they draw of known traces, and what holds of every drawing.
+//! Diagrams: the drawings of known traces, and properties of every drawing.
 
 mod pictures;
 mod traces;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use doorway_core::{Mode, NodeId};
-use doorway_lab::Trace;
+use doorway_core::algorithms::ALL;
+use doorway_core::{Mode, NodeId, Shape};
 use doorway_lab::diagram::{Format, render};
 use doorway_lab::trace::What;
+use doorway_lab::{Trace, Violation, simulate};
 use pictures::{classes, golden};
 use serde_json::Value;
 
@@ -54,11 +55,12 @@ fn the_name_of_a_file_chooses_the_format() {
     assert_eq!(format("b.shiviz"), Ok(Format::Shiviz));
     assert_eq!(format("b.json"), Ok(Format::Chrome));
     let error = format("svg").unwrap_err().to_string();
-    let known = ".svg, .txt, .mmd, .shiviz, .json";
+    let known = "NAME.svg, NAME.txt, NAME.mmd, NAME.shiviz, NAME.json";
     assert_eq!(
         error,
-        format!("'svg' names no format of a diagram; the name must end in one of {known}")
+        format!("cannot tell the format of the diagram from 'svg'; write to one of {known}")
     );
+    assert!(format(".svg").is_err(), "this file has a name, but no ending");
 }
 
 fn happened(trace: &Trace, test: impl Fn(&What) -> bool) -> usize {
@@ -128,7 +130,7 @@ fn text_has_a_line_for_each_event() {
 }
 
 #[test]
-fn who_is_inside_and_asks_again_is_drawn_inside() {
+fn a_node_inside_that_asks_again_is_drawn_inside() {
     let mut trace = Trace::new("permits", 1);
     let acquire = || What::Acquire(Mode::Exclusive);
     for (at, what) in (0u8..).zip([acquire(), What::Enter, acquire(), What::Release]) {
@@ -138,6 +140,99 @@ fn who_is_inside_and_asks_again_is_drawn_inside() {
     let lanes: Vec<_> = text.lines().skip(4).filter_map(|line| line.chars().nth(7)).collect();
     assert_eq!(lanes, ['░', '█', '█', '░'], "{text}");
     assert!(render(&trace, Format::Svg).contains(">inside and waiting</text>"), "the legend");
+}
+
+/// The shapes of all arrows in a picture.
+fn arrows(svg: &str) -> Vec<&str> {
+    let lines = svg.lines().filter(|line| line.starts_with("<path class=\"arrow "));
+    lines.filter_map(|line| line.split('"').nth(3)).collect()
+}
+
+#[test]
+fn messages_of_one_link_and_time_are_drawn_beside_each_other() {
+    let mut trace = Trace::new("several at once", 3);
+    let messages = [(0, 1, "Privilege"), (0, 1, "Request"), (0, 1, "Release"), (1, 0, "Reply")];
+    for (id, (from, to, message)) in (0..).zip(messages) {
+        let message = message.to_owned();
+        trace.push(1.0, NodeId(from), What::Send { id, to: NodeId(to), message });
+    }
+    for (id, (_, to, _)) in (0..).zip(messages) {
+        trace.push(2.0, NodeId(to), What::Receive { id });
+    }
+    let svg = render(&trace, Format::Svg);
+    let different: BTreeSet<_> = arrows(&svg).into_iter().collect();
+    assert_eq!(different.len(), messages.len(), "{different:?}");
+    for (name, trace) in all() {
+        let svg = render(&trace, Format::Svg);
+        let shapes = arrows(&svg);
+        let different: BTreeSet<_> = shapes.iter().collect();
+        assert_eq!(different.len(), shapes.len(), "{name}");
+    }
+}
+
+#[test]
+fn a_kind_of_message_has_its_own_colour_in_every_picture() {
+    let mut colours = BTreeMap::<String, String>::new();
+    for entry in ALL {
+        let name = entry.info.name;
+        for seed in [1, 2] {
+            let run = simulate::run(name, 5, &Shape::default(), |options| {
+                (options.entries, options.seed, options.trace) = (20, seed, 1_000);
+            });
+            let Ok((_, trace)) = run else { continue };
+            let svg = render(&trace, Format::Svg);
+            let mut lines = svg.lines();
+            let mut shown = BTreeMap::new();
+            while let Some(line) = lines.next() {
+                let Some(class) = line.strip_prefix("<path class=\"head ") else { continue };
+                let class = class.split('"').next().expect("a class").to_owned();
+                let label = lines.next().expect("the name of the kind").to_owned();
+                let kind = label.split(['>', '<']).nth(2).expect("a text").to_owned();
+                assert_eq!(*colours.entry(kind.clone()).or_insert(class.clone()), class, "{kind}");
+                let other = shown.insert(class, kind.clone());
+                assert_eq!(other, None, "{name}: {kind} has the colour of another kind");
+            }
+        }
+    }
+    assert!(colours.len() > 10, "{colours:?}");
+}
+
+#[test]
+fn nodes_with_names_are_called_by_them() {
+    let mut trace = Trace::new("named", 2);
+    trace.names = vec!["db-1".to_owned(), "db-2".to_owned()];
+    trace.push(0.0, NodeId(0), What::Acquire(Mode::Exclusive));
+    let message = "Request(1)".to_owned();
+    trace.push(0.0, NodeId(0), What::Send { id: 1, to: NodeId(1), message });
+    trace.push(1.0, NodeId(1), What::Receive { id: 1 });
+    let together = Violation::Together(vec![NodeId(0), NodeId(1)]);
+    trace.push(1.0, NodeId(1), What::Violate(together));
+    for (_, format) in Format::ALL {
+        let text = render(&trace, format);
+        let numbers: Vec<_> = text.lines().filter(|line| line.contains("node 1")).collect();
+        assert_eq!(numbers, Vec::<&str>::new(), "{format:?}");
+        assert!(text.contains("db-1") && text.contains("db-2"), "{format:?}: {text}");
+        assert!(text.contains("db-1, db-2 are inside together"), "{format:?}: {text}");
+    }
+}
+
+#[test]
+fn text_about_a_large_group_has_columns_for_the_nodes_that_act() {
+    let mut trace = Trace::new("large", 40);
+    for node in [6, 38] {
+        trace.push(0.0, NodeId(node), What::Acquire(Mode::Exclusive));
+    }
+    let text = render(&trace, Format::Text);
+    assert!(text.contains("columns for 2 of 40 nodes; the others never wait or enter"), "{text}");
+    assert!(text.contains("time   7 39\n"), "{text}");
+    for node in 0..30 {
+        trace.push(1.0, NodeId(node), What::Acquire(Mode::Exclusive));
+    }
+    let text = render(&trace, Format::Text);
+    assert!(text.contains("the first 16 of 40 nodes; 31 of them wait or enter"), "{text}");
+    trace.events.clear();
+    let text = render(&trace, Format::Text);
+    assert!(text.contains("no node waits or enters, so no node has a column"), "{text}");
 }
 
 type Clock = BTreeMap<String, u64>;

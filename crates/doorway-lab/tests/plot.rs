@@ -1,4 +1,4 @@
-//! Plots: what they look like, and what holds of every plot.
+//! Plots: the drawings of known data, and properties of every plot.
 
 mod pictures;
 

@@ -12,52 +12,52 @@ use crate::group_args::parse_node;
 use crate::names;
 use crate::run_args::ChannelName;
 
-/// Who asks how often, how messages travel, what fails, and how far to look.
+/// Which nodes ask and how often, how messages travel, what fails, and how far to search.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Case")]
 pub(crate) struct CaseArgs {
-    /// How often each node asks: a number, or 'forever', which shows more and takes longer
+    /// Let each node ask K times, or 'forever', which shows more and takes longer
     #[arg(long, value_name = "K|forever", default_value = "2", value_parser = parse_acquires)]
     acquires: u32,
-    /// Only these nodes ask, as in 1,3 [default: all]
+    /// Let only these nodes ask, as in 1,3 [default: all]
     #[arg(long, value_name = "NODES", value_delimiter = ',', value_parser = parse_node)]
     requesters: Option<Vec<NodeId>>,
-    /// These nodes ask for shared mode, where the algorithm serves it [default: none]
+    /// Let these nodes ask for shared mode, if the algorithm has it [default: none]
     #[arg(long, value_name = "NODES", value_delimiter = ',', value_parser = parse_node)]
     readers: Option<Vec<NodeId>>,
-    /// Whether messages keep their order [default: as the algorithm assumes]
+    /// Choose whether messages keep their order [default: as the algorithm assumes]
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<ChannelName>,
-    /// One message may be lost
+    /// Allow one message to be lost
     #[arg(long)]
     loss: bool,
-    /// One message may arrive twice
+    /// Allow one message to arrive twice
     #[arg(long)]
     duplicate: bool,
-    /// One node may crash, of which the others learn: one that is outside, one that is inside, or
-    /// any
+    /// Allow one node to crash: one that is outside, one that is inside, or any; the others are
+    /// told of it
     #[arg(long, value_name = "WHERE", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "any")]
     crash: Option<Victim>,
-    /// Look for this alone, and pass by everything else that is wrong
+    /// Search for violations of this property alone, and ignore others
     #[arg(long, value_name = "WHAT", conflicts_with = "history")]
     property: Option<Alone>,
-    /// Let the nodes write down what they know, and check one thing more: that fences grow, that
-    /// requests are served in the order in which they happened, or that they cost what is claimed
+    /// Record a history and check one property more: that fences grow, that requests are served in
+    /// the order in which they happened, or that they cost as many messages as claimed
     #[arg(long, value_name = "WHAT", value_parser = names::histories())]
     history: Option<History>,
-    /// Give up beyond so many different worlds: a check that does so has shown nothing
+    /// Stop after this many different states (worlds); a check that stops has shown nothing
     #[arg(long, value_name = "WORLDS", default_value_t = 20_000_000, value_parser = parse_limit)]
     pub(crate) limit: u64,
-    /// Give up when the worlds take more memory than this, in gigabytes
+    /// Stop when the states take more memory than this, in gigabytes
     #[arg(long, value_name = "GB", default_value_t = 4, value_parser = parse_memory)]
     pub(crate) memory: u64,
-    /// How many threads work [default: one for each core]
+    /// Set the number of threads [default: one for each core]
     #[arg(long, value_name = "T", value_parser = parse_threads)]
     threads: Option<usize>,
 }
 
-/// What can be looked for alone.
+/// A property that can be searched for alone.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Alone {
     Exclusion,
@@ -65,7 +65,7 @@ enum Alone {
     Stuck,
 }
 
-/// Who may crash.
+/// Which nodes may crash.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Victim {
     Outside,
@@ -73,14 +73,15 @@ enum Victim {
     Any,
 }
 
-/// A check of more requests would not end in a lifetime, unless it is without end altogether.
+/// The largest number of requests of each node. Beyond it a check would never end, unless the
+/// requests are endless, which is checked in another way.
 const MOST_ACQUIRES: u32 = 1000;
 
-/// Worlds are numbered in 32 bits.
+/// The largest limit: worlds are numbered in 32 bits.
 pub(crate) const MOST_WORLDS: u64 = 4_000_000_000;
 
 impl CaseArgs {
-    /// Refuse what no algorithm can be checked with.
+    /// Refuse arguments with which no algorithm can be checked.
     pub(crate) fn ensure_possible(&self, size: usize) -> Result<(), Usage> {
         let asks = |node: &NodeId| self.requesters.as_ref().is_none_or(|all| all.contains(node));
         let readers = || self.readers.iter().flatten();
@@ -89,25 +90,27 @@ impl CaseArgs {
             return Err(Usage(format!("there is no node {node}; they are numbered 1 to {size}")));
         }
         if let Some(node) = readers().find(|node| !asks(node)) {
-            return Err(Usage(format!("node {node} is to read, but is no requester")));
+            return Err(Usage(format!(
+                "node {node} is one of --readers, but not one of --requesters"
+            )));
         }
         if self.acquires == FOREVER && !self.faults().is_empty() {
-            let reason = "requests for ever cannot be checked together with faults: endless worlds \
-                          are settled exactly only while nothing fails; say how often nodes ask";
+            let reason = "--acquires forever cannot be combined with faults: endless runs can be \
+                          checked exactly only while nothing fails; say how often nodes ask";
             return Err(Usage(reason.to_owned()));
         }
         if self.acquires == FOREVER && self.history.is_some() {
-            let reason = "a history of requests for ever has no end; say how often nodes ask";
+            let reason = "--history needs runs that end; say with --acquires how often nodes ask";
             return Err(Usage(reason.to_owned()));
         }
         Ok(())
     }
 
-    /// The case for an algorithm, if it can be one.
+    /// The case to check for an algorithm, if the arguments suit it.
     pub(crate) fn case(&self, algorithm: AnyAlgorithm, group: Group) -> Result<Case, Usage> {
         let info = algorithm.info();
         if self.readers.is_some() && !info.shared {
-            return Err(Usage(format!("{} serves no shared mode", info.name)));
+            return Err(Usage(format!("{} has no shared mode", info.name)));
         }
         let mut case = Case::new(algorithm, group, self.acquires);
         for (node, (times, mode)) in case.group.nodes().zip(&mut case.acquires) {
@@ -146,13 +149,13 @@ impl CaseArgs {
         loss.into_iter().chain(double).chain(crashes.iter().copied()).collect()
     }
 
-    /// How often each node asks that asks at all.
+    /// How often each requesting node asks.
     pub(crate) fn acquires(&self) -> u32 {
         self.acquires
     }
 }
 
-/// A size that can be checked, so that nothing is built for one that cannot.
+/// Parse a number of nodes that can be checked.
 pub(crate) fn parse_checked_size(text: &str) -> Result<usize, String> {
     let size = text.parse::<usize>().ok().filter(|size| (1..=MAX_NODES).contains(size));
     size.ok_or_else(|| format!("a check has 1 to {MAX_NODES} nodes"))

@@ -1,4 +1,4 @@
-//! A check with its clock, its progress, and its ways to be stopped.
+//! Runs a check: measures the time, shows the progress, and stops at limits or on Ctrl-C.
 
 use std::process;
 use std::sync::Arc;
@@ -7,16 +7,17 @@ use std::thread;
 
 use anyhow::Context as _;
 use doorway_lab::check::{Case, Progress, Report, Verdict};
-use indicatif::{HumanBytes, HumanCount};
+use doorway_lab::numbers::grouped;
+use indicatif::HumanBytes;
 
 use crate::progress::Meter;
 
-/// Raised when the person presses Ctrl-C.
+/// A flag that Ctrl-C raises.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listen from now on. The second Ctrl-C ends the process, as every other would have.
+    /// Catch Ctrl-C from now on. The second one ends the process.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let interrupt = Self::default();
         let raised = interrupt.0.clone();
@@ -34,45 +35,45 @@ impl Interrupt {
     }
 }
 
-/// Why a check came to no end.
+/// Why a check was not exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// There are more worlds than the limit.
     Worlds,
-    /// They take more memory than allowed.
+    /// The worlds take more memory than allowed.
     Memory,
-    /// The person said so.
+    /// The user pressed Ctrl-C.
     Person,
 }
 
-/// What a check found, and what it took.
+/// The result of a check, and how long it took.
 pub(crate) struct Checked {
     pub(crate) report: Report,
     pub(crate) seconds: f64,
-    /// Set where the verdict is that it was not exhausted.
+    /// Why the search stopped, if it was not exhausted.
     pub(crate) stop: Option<Stop>,
 }
 
-/// How many threads can work at once.
+/// The number of threads that can run at once.
 pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Tell how a search through so many of something stands.
+/// Show the progress of a search; `of` names what it goes through.
 pub(crate) fn tell(meter: &mut Meter, name: &str, of: &str, progress: &Progress) {
     let seconds = meter.seconds();
     meter.tell(|| {
         let rate = (progress.states as f64 / seconds) as u64;
         format!(
             "{name}: {} {of}, {} a second, {}",
-            HumanCount(progress.states),
-            HumanCount(rate),
+            grouped(progress.states),
+            grouped(rate),
             HumanBytes(progress.bytes)
         )
     });
 }
 
-/// Check a case in at most this many gigabytes.
+/// Check a case in at most this many gigabytes of memory.
 pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Checked {
     let most = gigabytes.saturating_mul(1_000_000_000);
     let name = case.algorithm.info().name;

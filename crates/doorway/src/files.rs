@@ -1,27 +1,40 @@
-//! The files that a person names. One that cannot be read or written is a failure, one with the
-//! wrong contents a misuse.
+//! The files that a user names. A file that cannot be read or written is a failure (exit code 1); a
+//! file with the wrong contents is a usage error (exit code 2).
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
 
 use crate::failure::Usage;
 
-/// The text of a file.
-pub(crate) fn read(path: &Path) -> anyhow::Result<String> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let no_text = |_| Usage(format!("{} is no text", path.display()));
+/// The largest file of requests, delays or recorded steps, in bytes.
+pub(crate) const MAX_DATA: u64 = 1 << 30;
+
+/// The text of a file of at most `most` bytes. A device such as `/dev/zero` has no end, so there
+/// must be a limit.
+pub(crate) fn read(path: &Path, most: u64) -> anyhow::Result<String> {
+    let cannot_read = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(cannot_read)?;
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).with_context(cannot_read)?;
+    if bytes.len() as u64 > most {
+        let reason =
+            format!("{} is too large: at most {} MiB are read", path.display(), most >> 20);
+        return Err(Usage(reason).into());
+    }
+    let no_text = |_| Usage(format!("{} is not text (UTF-8)", path.display()));
     Ok(String::from_utf8(bytes).map_err(no_text)?)
 }
 
-/// Make this the text of a file.
+/// Write a file with this text.
 pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| cannot_write(path))
 }
 
-/// Find out before long work whether its result can be kept, and leave no trace of having asked.
+/// Find out before long work whether its result can be written. A file that is created for this is
+/// removed again.
 pub(crate) fn ensure_writable(path: &Path) -> anyhow::Result<()> {
     try_to_write(path).with_context(|| cannot_write(path))
 }

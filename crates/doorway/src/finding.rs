@@ -1,40 +1,42 @@
-//! What a check found, for a person and as JSON.
+//! The result of a check, printed for a reader and as JSON.
 
 use std::io::{self, Write};
 
 use doorway_core::{Fault, Formula, Info, NodeId};
 use doorway_lab::check::{Case, Property, Sought, Verdict, Waiting};
-use doorway_lab::numbers::short;
+use doorway_lab::numbers::{grouped, short};
+use doorway_lab::refutations::{self, Refutation};
 use doorway_lab::script::{self, Outcome};
 use doorway_lab::trace::What;
 use doorway_lab::{FOREVER, Violation};
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::checking::{Checked, Stop};
 use crate::commands::list::channel;
 use crate::table::Table;
+use crate::wrap;
 
-/// What was checked, and what came of it.
+/// A check and its result.
 pub(crate) struct Finding {
     pub(crate) info: &'static Info,
     pub(crate) case: Case,
-    /// How often each node asks that asks at all.
+    /// How often each requesting node asks.
     pub(crate) acquires: u32,
     pub(crate) checked: Checked,
-    /// How it comes to the violation.
-    pub(crate) story: Option<Story>,
+    /// The steps that lead to the violation, if there is one.
+    pub(crate) story: Option<Counterexample>,
 }
 
-/// A counterexample as a script, and the script played.
-pub(crate) struct Story {
+/// A counterexample as a script, and what happens when the script is played.
+pub(crate) struct Counterexample {
     pub(crate) trace: Vec<String>,
     pub(crate) cycle: Vec<String>,
     pub(crate) played: Outcome,
 }
 
-/// The figures under the names that scripts rely on.
+/// The JSON output; its names are a promise to scripts.
 #[derive(Serialize)]
 pub(crate) struct Record<'a> {
     algorithm: &'static str,
@@ -57,7 +59,7 @@ pub(crate) struct Record<'a> {
 }
 
 impl Finding {
-    /// Put together what was found; `options` are those of the group, for the script.
+    /// The result of a check; `options` describe the group in the script of a counterexample.
     pub(crate) fn new(
         info: &'static Info,
         case: Case,
@@ -66,11 +68,12 @@ impl Finding {
         options: &str,
     ) -> anyhow::Result<Self> {
         let mut finding = Self { info, case, acquires, checked, story: None };
-        finding.story = finding.told(options)?;
+        finding.story = finding.counterexample(options)?;
         Ok(finding)
     }
 
-    fn told(&self, options: &str) -> anyhow::Result<Option<Story>> {
+    /// The counterexample, if there is one.
+    fn counterexample(&self, options: &str) -> anyhow::Result<Option<Counterexample>> {
         let Verdict::Violated { trace, cycle, violation } = &self.checked.report.verdict else {
             return Ok(None);
         };
@@ -83,12 +86,12 @@ impl Finding {
         let comment = match self.case.history.filter(|_| claim) {
             None => comment,
             Some(what) => {
-                format!("{comment} A replay shows the steps and judges no {}.", what.name())
+                format!("{comment} A replay shows the steps; it does not check {}.", what.name())
             }
         };
         let mut played = script::run(&script::compose(&comment, &setup, &trace, &cycle))?;
         if claim {
-            // A script plays no history: what is wrong with it is written into the picture only.
+            // A script keeps no history, so this violation is added to the picture by hand.
             let last = played.trace.events.last();
             let (at, node) = last.map_or((0.0, NodeId(0)), |last| (last.at, last.node));
             played.trace.push(at, node, What::Violate(violation.clone()));
@@ -96,10 +99,10 @@ impl Finding {
             let same = played.violation.as_ref() == Some(violation);
             anyhow::ensure!(same, "the script of '{violation}' shows {:?}", played.violation);
         }
-        Ok(Some(Story { trace, cycle, played }))
+        Ok(Some(Counterexample { trace, cycle, played }))
     }
 
-    /// In a word.
+    /// The verdict in a word.
     pub(crate) fn verdict(&self) -> &'static str {
         match self.checked.report.verdict {
             Verdict::Holds => "holds",
@@ -108,7 +111,7 @@ impl Finding {
         }
     }
 
-    /// What goes wrong.
+    /// The violation, if there is one.
     pub(crate) fn violation(&self) -> Option<&Violation> {
         match &self.checked.report.verdict {
             Verdict::Violated { violation, .. } => Some(violation),
@@ -116,44 +119,53 @@ impl Finding {
         }
     }
 
-    /// The name of what is violated.
+    /// The name of the violated property.
     fn property(&self) -> Option<String> {
         let property = Property::violated_by(self.violation()?);
         let claim = self.case.history.filter(|_| property == Property::Claim);
         Some(claim.map_or_else(|| property.to_string(), |history| history.name().to_owned()))
     }
 
-    /// Which property is violated, and how.
+    /// The violated property, and how it is violated.
     pub(crate) fn violated(&self) -> Option<String> {
         Some(format!("{}: {}", self.property()?, self.violation()?))
     }
 
-    /// Why it came to no end.
+    /// Why the check was not exhausted, if it was not.
     pub(crate) fn stop(&self) -> Option<String> {
         let limit = self.case.limit;
         Some(match self.checked.stop? {
             Stop::Person => "stopped by Ctrl-C".to_owned(),
             Stop::Memory => "the worlds take more memory than --memory allows".to_owned(),
             Stop::Worlds if self.checked.report.progress.states > limit => {
-                format!("there are more than {} worlds, the --limit", HumanCount(limit))
+                format!("there are more than {} worlds, the --limit", grouped(limit))
             }
-            Stop::Worlds => "there are more steps than can be numbered".to_owned(),
+            Stop::Worlds => "there are more transitions than can be counted".to_owned(),
         })
     }
 
-    /// How many entries of others a node sees at most while it waits.
+    /// The largest number of entries of other nodes while one node waits.
     pub(crate) fn overtaking(&self) -> Option<String> {
         let overtaken = self.checked.report.waiting?.overtaken;
         Some(overtaken.map_or_else(|| "any number".to_owned(), |most| most.to_string()))
     }
 
+    /// A remark where a refuted algorithm holds: not at this size, but elsewhere.
+    pub(crate) fn refuted_elsewhere(&self) -> Option<String> {
+        let holds = self.checked.report.verdict == Verdict::Holds;
+        let refutation = refutations::of(self.info.name).filter(|_| holds)?;
+        let Refutation { algorithm, check, .. } = refutation;
+        Some(format!("refuted, but not at this size; try: doorway check {algorithm} {check}"))
+    }
+
+    /// The result as JSON.
     pub(crate) fn record(&self) -> Record<'_> {
         let Checked { report, seconds, .. } = &self.checked;
         let name = |fault: &Fault| Fault::ALL.iter().find(|(_, known)| known == fault);
         let waiting = report.waiting;
         let messages = waiting.and_then(|waiting| waiting.messages);
         let (trace, cycle) = match &self.story {
-            Some(Story { trace, cycle, .. }) => (trace.as_slice(), cycle.as_slice()),
+            Some(Counterexample { trace, cycle, .. }) => (trace.as_slice(), cycle.as_slice()),
             None => (&[][..], &[][..]),
         };
         let forever = self.acquires == FOREVER;
@@ -184,10 +196,10 @@ impl Finding {
     /// Print the verdict and the figures.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Checked { report, seconds, .. } = &self.checked;
-        writeln!(out, "{}: {}", self.verdict(), self.subject())?;
+        wrap::print_lines(out, 0, &format!("{}: {}", self.verdict(), self.subject()))?;
         let progress = report.progress;
-        let (states, steps) = (HumanCount(progress.states), HumanCount(progress.steps));
-        let rate = HumanCount((progress.states as f64 / seconds.max(1e-9)) as u64);
+        let (states, steps) = (grouped(progress.states), grouped(progress.steps));
+        let rate = grouped((progress.states as f64 / seconds.max(1e-9)) as u64);
         let memory = HumanBytes(progress.bytes);
         let mut rows = vec![
             ("checked", self.properties()),
@@ -205,10 +217,11 @@ impl Finding {
         }
         if report.verdict == Verdict::Holds {
             let chance = above(report.mix_up());
-            let told = "worlds are told apart by 64-bit fingerprints";
-            let text = format!("{told}; two were taken for one with a chance below {chance}");
+            let how = "worlds are told apart by 64-bit fingerprints";
+            let text = format!("{how}; the probability of a mix-up is below {chance}");
             rows.push(("certainty", text));
         }
+        rows.extend(self.refuted_elsewhere().map(|remark| ("but", remark)));
         rows.extend(self.stop().map(|stop| ("no answer", format!("{stop}; this shows nothing"))));
         rows.extend(self.violated().map(|what| ("violated", what)));
         let mut table = Table::new([]);
@@ -218,11 +231,11 @@ impl Finding {
         table.print_body(out, 2)
     }
 
-    /// Who was checked, and under which circumstances.
+    /// What was checked: the algorithm, the nodes, the channels and the faults.
     fn subject(&self) -> String {
         let size = self.case.group.size();
         let asks = match self.acquires {
-            FOREVER => "asks for ever".to_owned(),
+            FOREVER => "asks forever".to_owned(),
             1 => "asks once".to_owned(),
             2 => "asks twice".to_owned(),
             times => format!("asks {times} times"),
@@ -241,7 +254,7 @@ impl Finding {
         format!("{name}, {size} {nodes}, {who} {asks}, {channel} channels, {}", self.troubles())
     }
 
-    /// What may fail.
+    /// The faults that may happen.
     fn troubles(&self) -> String {
         let may = |fault| self.case.faults.contains(&fault);
         let crash = match (may(Fault::CrashOutside), may(Fault::CrashInside)) {
@@ -259,7 +272,7 @@ impl Finding {
         }
     }
 
-    /// What was checked.
+    /// The properties that were checked.
     fn properties(&self) -> String {
         if let Some(sought) = self.sought() {
             return format!("{sought} alone");
@@ -270,7 +283,7 @@ impl Finding {
         }
     }
 
-    /// What ended the search.
+    /// The only property that was searched for, if there is just one.
     fn sought(&self) -> Option<String> {
         let Sought { together, refusals, stuck } = self.case.sought;
         match (together, refusals, stuck) {
@@ -281,10 +294,10 @@ impl Finding {
         }
     }
 
-    /// What the runs cost, beside what is claimed.
+    /// The numbers of messages, beside those that are claimed.
     fn messages(&self, waiting: Waiting) -> String {
         let Some((least, most)) = waiting.messages else {
-            return "runs do not end, so theirs are not counted".to_owned();
+            return "runs do not end, so their messages are not counted".to_owned();
         };
         let range = |least: f64, most: f64| {
             let (least, most) = (short(least), short(most));
@@ -309,7 +322,7 @@ impl Finding {
     }
 }
 
-/// A small number, rounded up to one digit.
+/// A small number as text, rounded up to one digit.
 pub(crate) fn above(chance: f64) -> String {
     let size = 10f64.powf(chance.log10().floor());
     format!("{:.0e}", (chance / size).ceil() * size)

@@ -1,4 +1,4 @@
-//! The arguments that describe a group, shared by all commands that need one.
+//! The arguments that describe a group of nodes.
 
 use std::str::FromStr;
 
@@ -10,41 +10,33 @@ use doorway_core::{
 
 use crate::names;
 
-/// The number of nodes.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct SizeArg {
-    /// How many nodes there are
-    #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
-    pub(crate) nodes: usize,
-}
-
-/// What an algorithm's topology lets a person choose.
+/// The parts of a group that can be chosen, where the algorithm has a use for them.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Group")]
 pub(crate) struct ShapeArgs {
-    /// How many may be inside at once
-    #[arg(long, value_name = "K")]
+    /// Allow up to K holders at once, for algorithms with permits
+    #[arg(long, value_name = "K", value_parser = parse_count)]
     permits: Option<u32>,
-    /// How many permits one node may hold [default: just enough for all]
-    #[arg(long, value_name = "S", requires = "permits")]
+    /// Allow one node to hold up to S permits [default: just enough that all can be held]
+    #[arg(long, value_name = "S", requires = "permits", value_parser = parse_count)]
     seats: Option<u32>,
-    /// The quorum construction [default: the one with the smallest sets for N]
+    /// Choose the quorum construction [default: the one with the smallest quorums for N]
     #[arg(long, value_name = "KIND", value_parser = names::quorum_kinds())]
     quorums: Option<quorums::Kind>,
-    /// The weight of each node's vote, as in 2,1,1
-    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
+    /// Set the weight of each node's vote, as in 2,1,1
+    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = parse_count)]
     weights: Option<Vec<u32>>,
-    /// The spanning tree: balanced:K, chain or star [default: balanced:2]
+    /// Choose the spanning tree: balanced:K, chain or star [default: balanced:2]
     #[arg(long, value_name = "SHAPE")]
     tree: Option<TreeShape>,
-    /// The wires along which messages travel [default: mesh]
+    /// Choose the links along which messages travel [default: mesh]
     #[arg(long, value_name = "WIRES")]
     topology: Option<Topology>,
-    /// The graph for a wave: ring, mesh, chain, star, balanced:K, or edges as in 1-2,2-3
+    /// Choose the graph for a wave: ring, mesh, chain, star, balanced:K, or edges as in 1-2,2-3
     /// [default: ring]
     #[arg(long, value_name = "GRAPH")]
     graph: Option<GraphShape>,
-    /// The nodes that start the wave, as in 1,4 [default: 1]
+    /// Choose the nodes that start the wave, as in 1,4 [default: 1]
     #[arg(long, value_name = "NODES", value_delimiter = ',', value_parser = parse_node)]
     initiators: Option<Vec<NodeId>>,
 }
@@ -66,7 +58,7 @@ impl ShapeArgs {
         info.group(size, &shape)
     }
 
-    /// What was chosen here, as the options of a script's `run`, each after a blank.
+    /// The choices as options of a script's `run` command, each after a blank.
     pub(crate) fn script_options(&self, size: usize) -> String {
         let list = |items: Vec<String>| items.join(",");
         let weights = self.weights.as_ref();
@@ -107,7 +99,7 @@ impl Topology {
     }
 }
 
-/// A graph yet without a size.
+/// A graph whose size is not known yet.
 #[derive(Clone, Debug, PartialEq)]
 enum GraphShape {
     Ring,
@@ -116,7 +108,7 @@ enum GraphShape {
     Edges(Vec<(NodeId, NodeId)>),
 }
 
-/// A mesh has N(N-1)/2 edges, all of which are kept: beyond this it would fill the memory.
+/// The largest mesh. It has N(N-1)/2 edges, all kept in memory.
 const LARGEST_MESH: usize = 5000;
 
 impl GraphShape {
@@ -133,8 +125,8 @@ impl GraphShape {
         }
     }
 
-    /// The same for a script, which knows no trees here; nothing for a lone node, which has no
-    /// edges to be written.
+    /// The graph as a script's option. Scripts do not know trees here, so a tree is written as its
+    /// edges. A single node has no edges, and so no option.
     fn script_option(&self, size: usize) -> Option<String> {
         let edges = match self {
             Self::Ring => return Some("ring".to_owned()),
@@ -176,18 +168,23 @@ impl FromStr for GraphShape {
     }
 }
 
-/// A node as a person numbers it, from 1.
+/// Parse a whole number; the group checks its range.
+pub(crate) fn parse_count(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("say a whole number from 0 to {}", u32::MAX))
+}
+
+/// Parse the number of a node; people count them from 1.
 pub(crate) fn parse_node(text: &str) -> Result<NodeId, String> {
     let number = text.parse::<usize>().ok().filter(|number| (1..=MAX_NODES).contains(number));
     number.map(|number| NodeId::at(number - 1)).ok_or_else(|| "nodes are numbered from 1".into())
 }
 
-/// Nodes as in 1,4.
+/// Parse a list of nodes, as in 1,4.
 pub(crate) fn parse_nodes(text: &str) -> Result<Vec<NodeId>, String> {
     text.split(',').map(parse_node).collect()
 }
 
-/// A size that a group can have, so that nothing is built for one that it cannot.
+/// Parse a size that a group can have.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let size = text.parse::<usize>().ok().filter(|size| (1..=MAX_NODES).contains(size));
     size.ok_or_else(|| format!("a group has 1 to {MAX_NODES} nodes"))

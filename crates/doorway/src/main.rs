@@ -27,12 +27,13 @@ mod header;
 mod names;
 mod pages;
 mod progress;
-mod replay;
+mod rerun;
 mod run_args;
+mod scripts;
 mod service;
 mod stdout;
-mod story;
 mod table;
+mod wrap;
 
 fn main() -> ExitCode {
     let mut out = BufWriter::new(Stdout::new());

@@ -1,4 +1,5 @@
-//! Things known by name: completed by the shell, and an unknown name is answered with the nearest.
+//! Arguments that are names: the shell completes them, and an unknown name is answered with the
+//! nearest known one.
 
 use std::ffi::OsStr;
 
@@ -12,37 +13,64 @@ use doorway_lab::{nearest, papers};
 
 use crate::commands::paper;
 
-/// Parses one of a list of names into what it stands for.
+/// Parses one of a list of names into the value that it stands for.
 #[derive(Clone)]
 pub(crate) struct Named<T> {
-    /// What the names are of, as in "no algorithm is called ...".
+    /// The kind of thing that is named, as in "no algorithm is called ...".
     what: &'static str,
     /// The command that shows them all.
     shown_by: &'static str,
     all: Vec<(&'static str, T)>,
+    /// Where else a name may be known, and what to say then.
+    elsewhere: fn(&str) -> Option<String>,
 }
 
-/// The algorithms of the list.
+fn nowhere_else(_: &str) -> Option<String> {
+    None
+}
+
+/// What to say of an algorithm between threads where one between nodes is expected.
+fn between_threads(name: &str) -> Option<String> {
+    let known = doorway_threads::algorithms::ALL.iter().any(|entry| entry.info.name == name);
+    let text = "is an algorithm between threads, not between nodes: see `doorway threads --help`";
+    known.then(|| format!("'{name}' {text}"))
+}
+
+/// What to say of an algorithm between nodes where one between threads is expected.
+fn between_nodes(name: &str) -> Option<String> {
+    let known = ALL.iter().any(|entry| entry.info.name == name);
+    let text = "is an algorithm between nodes, not between threads: see `doorway explain";
+    known.then(|| format!("'{name}' {text} {name}`"))
+}
+
+/// The algorithms between nodes.
 pub(crate) fn algorithms() -> Named<&'static Entry> {
     let all = ALL.iter().map(|entry| (entry.info.name, entry)).collect();
-    Named { what: "algorithm", shown_by: "doorway list", all }
+    Named { what: "algorithm", shown_by: "doorway list", all, elsewhere: between_threads }
 }
 
 /// The algorithms between threads.
 pub(crate) fn thread_algorithms() -> Named<&'static doorway_threads::algorithms::Entry> {
     let all = doorway_threads::algorithms::ALL.iter().map(|entry| (entry.info.name, entry));
-    Named { what: "algorithm", shown_by: "doorway threads list", all: all.collect() }
+    let (all, elsewhere) = (all.collect(), between_nodes as fn(&str) -> Option<String>);
+    Named { what: "algorithm", shown_by: "doorway threads list", all, elsewhere }
 }
 
 /// The quorum constructions.
 pub(crate) fn quorum_kinds() -> Named<quorums::Kind> {
     let all = quorums::Kind::ALL.map(|kind| (kind.name(), kind)).into();
-    Named { what: "quorum construction", shown_by: "doorway help quorums", all }
+    Named {
+        what: "quorum construction",
+        shown_by: "doorway help quorums",
+        all,
+        elsewhere: nowhere_else,
+    }
 }
 
-/// What can be asked of a history.
+/// The properties of a history that can be checked.
 pub(crate) fn histories() -> Named<History> {
-    Named { what: "history", shown_by: "doorway help check", all: History::ALL.into() }
+    let all = History::ALL.into();
+    Named { what: "history", shown_by: "doorway help check", all, elsewhere: nowhere_else }
 }
 
 /// The tables of the papers.
@@ -50,7 +78,7 @@ pub(crate) fn papers() -> Named<paper::Choice> {
     let mut all: Vec<_> =
         papers::ALL.iter().map(|paper| (paper.name, paper::Choice::One(paper))).collect();
     all.push(("all", paper::Choice::All));
-    Named { what: "table", shown_by: "doorway paper", all }
+    Named { what: "table", shown_by: "doorway paper", all, elsewhere: nowhere_else }
 }
 
 impl<T: Clone + Send + Sync + 'static> Named<T> {
@@ -59,7 +87,11 @@ impl<T: Clone + Send + Sync + 'static> Named<T> {
             return Ok(value.clone());
         }
         let Self { what, shown_by, .. } = self;
-        let hint = nearest::hint(&name.to_lowercase(), self.all.iter().map(|(known, _)| *known));
+        let lower = name.to_lowercase();
+        if let Some(answer) = (self.elsewhere)(&lower) {
+            return Err(answer);
+        }
+        let hint = nearest::hint(&lower, self.all.iter().map(|(known, _)| *known));
         Err(format!("no {what} is called '{name}'{hint} (`{shown_by}` shows them all)"))
     }
 }

@@ -1,4 +1,5 @@
-//! The two pages that `doorway check` writes: what was checked, and what is assumed.
+//! The two pages of the documentation that `doorway check` writes: what was checked, and what each
+//! algorithm assumes.
 
 use std::io::{self, Write};
 
@@ -9,75 +10,84 @@ use doorway_lab::FOREVER;
 use doorway_lab::check::assumptions::{self, SIZES};
 use doorway_lab::check::census::{self, Attempt};
 use doorway_lab::check::{Case, Verdict};
-use indicatif::HumanCount;
+use doorway_lab::numbers::grouped;
 
 use crate::checking::{self, Interrupt};
 use crate::commands::list::channel;
 use crate::failure::NotExhausted;
 
-/// How many worlds a check of the great table may have; with requests for ever each costs more.
+/// The limit on the worlds of each check.
 const MOST_WORLDS: u64 = 10_000_000;
+/// The limit if nodes ask forever: each world then costs more.
 const MOST_ENDLESS: u64 = 500_000;
+/// The limit if nodes record a history.
 const MOST_WITH_HISTORY: u64 = 500_000;
 
-/// How many worlds the search behind each cell of the assumptions may have.
+/// The limit on the worlds of the search behind each cell of the page about assumptions.
 const MOST_IN_A_CELL: u64 = 200_000;
 
+/// The limit on memory, in gigabytes.
 const GIGABYTES: u64 = 6;
 
 const CHECKED: &str = "\
 # What was checked
 
-Written by `doorway check --table`. Every algorithm runs over the channels it assumes, nothing
-fails, and every world that can be reached is looked at: at most as many inside as may be
-(exclusion), no message of a correct peer refused (refusal), nobody waiting where nothing can
-happen (stuck), and no cycle in which someone waits for ever though every message arrives and
-everyone leaves (starvation). *Overtaken* is the exact maximum of entries of others while one node
-waits. *Messages* are the fewest and the most of any complete run. Worlds are told apart by 64-bit
-fingerprints: at ten million of them, two were taken for one with a chance below 3e-6. `not
-exhausted` says nothing but that there are more worlds than were looked at. Where something breaks,
-the number is the length of the shortest counterexample, and what else holds is left open. Depth is
-that of the farthest world found; messages are counted where runs end.
+Written by `doorway check --table`. A *world* is the state of all nodes and of all messages in
+transit. Every algorithm runs over the channels it assumes, without faults, and the checker visits
+every world that can be reached. It checks four properties:
 
-Where there are permits, there are two; quorums, trees and weights are those that the command takes
-by default, and seven nodes have the quorums of Maekawa's figure. `once (2 to 5)` means that only
-nodes 2 to 5 ask, and `one writes` that all others ask for shared mode.
+- *exclusion*: never more nodes are inside than allowed;
+- *refusal*: no node refuses a message of a correct node;
+- *stuck*: no node waits while nothing can happen (deadlock);
+- *starvation*: there is no cycle in which a node waits forever although every message arrives and
+  every node leaves.
+
+*Overtaken* is the exact maximum of entries of other nodes while one node waits. *Messages* are the
+fewest and the most of any complete run, where runs end. *Depth* is the distance of the farthest
+world. Worlds are told apart by 64-bit fingerprints: with ten million worlds, the probability that
+two were mistaken for one is below 3e-6. `not exhausted` means only that there are more worlds than
+the checker visited. If a property is violated, the number is the length of the shortest
+counterexample, and the other properties were not decided.
+
+Groups with permits have two. Quorums, trees and weights are the defaults of the command, and seven
+nodes have the quorums of Maekawa's figure. `once (2 to 5)` means that only nodes 2 to 5 ask, and
+`one writes` that all other nodes ask for shared mode.
 
 ";
 
 const HISTORIES: &str = "
 ## With a history
 
-The nodes write down what they know, which multiplies the worlds. *Fences*: between exclusive
-grants they grow. *Order*: nobody is inside while another waits whose request happened before;
-only Lamport's paper claims it, and it says nothing against the others that they do not keep it.
-*Price*: the requests of a node cost together what is claimed for each. What does not hold is told
-with the steps of the shortest counterexample: `doorway check ALGORITHM -n N --history WHAT` shows
-it.
+Here the nodes record a history, which multiplies the worlds. *Fences*: they grow from one exclusive
+grant to the next. *Order*: no node is inside while another one waits whose request happened before;
+only Lamport's paper claims this, and the other algorithms need not keep it. *Price*:
+the requests of a node cost together as many messages as are claimed for each. If a property does
+not hold, the number is the length of the shortest counterexample; `doorway check ALGORITHM -n N
+--history WHAT` shows it.
 
 ";
 
 const ASSUMED: &str = "\
 # What is assumed
 
-Written by `doorway check --assumptions`. For each algorithm, over channels that keep order and
-over those that do not, without a fault and with one: a lost message, a message that arrives
-twice, the crash of a node outside, the crash of a node inside (of which the others learn). In
-**bold** are the channels that the algorithm assumes.
+Written by `doorway check --assumptions`. Each algorithm is checked over channels that keep the
+order of messages and over channels that do not; without a fault, and with one: a lost message, a
+message that arrives twice, the crash of a node outside, the crash of a node inside (the other nodes
+are told of a crash). The channels that the algorithm assumes are in **bold**.
 
-A number is the length of the shortest counterexample in any of the groups tried. Unless it says
-*too many inside*, exclusion holds although something else breaks: *stuck*, someone waits and
-nothing can happen; *refusal*, a message is refused, which the lock service answers by dropping
-the link; *starvation*, someone waits for ever. A (?) means that exclusion could not be exhausted in
-all of the groups, within 200,000 worlds each. `doorway check ALGORITHM -n N --property exclusion`
-shows the stories of *too many inside*.
+A number is the length of the shortest counterexample in any of the groups tried. Unless the cell
+says *too many inside*, exclusion holds although another property is violated: *stuck*, a node waits
+and nothing can happen; *refusal*, a node refuses a message, and the lock service would drop the
+link; *starvation*, a node waits forever. A (?) means that exclusion could not be exhausted in all
+of the groups, within 200,000 worlds each. `doorway check ALGORITHM -n N --property exclusion` shows
+the counterexamples of *too many inside*.
 
-Where there are permits, there are two, and where there are readers, node 1 is one. A refuted text
-may hold here: what breaks it may need other quorums than those of these groups.
+Groups with permits have two, and where there are readers, node 1 is one. A refuted algorithm may
+hold here, because its flaw may need other quorums than those of these groups.
 
 ";
 
-/// Write the table of everything that was checked.
+/// Write the page about what was checked.
 pub(crate) fn checked(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Result<()> {
     out.write_all(CHECKED.as_bytes())?;
     let columns = [
@@ -148,7 +158,7 @@ fn histories(
     Ok(())
 }
 
-/// A check that only a person ends early; that ends the page too.
+/// Run a check. If Ctrl-C ends it, the page ends too.
 fn check(case: Case, interrupt: &Interrupt) -> anyhow::Result<checking::Checked> {
     let case = Case { threads: checking::cores(), ..case };
     let checked = checking::check(&case, GIGABYTES, interrupt);
@@ -164,8 +174,8 @@ fn ensure_going(interrupt: &Interrupt) -> Result<(), NotExhausted> {
 fn row(info: &Info, attempt: &Attempt, checked: &checking::Checked) -> Vec<String> {
     let progress = checked.report.progress;
     let counts = [
-        HumanCount(progress.states).to_string(),
-        HumanCount(progress.steps).to_string(),
+        grouped(progress.states),
+        grouped(progress.steps),
         progress.depth.to_string(),
         format!("{:.2}", checked.seconds),
         format!("{:.1}", progress.bytes as f64 / 1e6),
@@ -173,14 +183,15 @@ fn row(info: &Info, attempt: &Attempt, checked: &checking::Checked) -> Vec<Strin
     census::cells(info, attempt, &checked.report).into_iter().chain(counts).collect()
 }
 
-/// Write what each algorithm assumes.
+/// Write the page about what each algorithm assumes.
 pub(crate) fn assumed(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Result<()> {
     out.write_all(ASSUMED.as_bytes())?;
     let group = |(size, times): (usize, u32)| format!("{size} nodes that each ask {times}×");
     let groups = SIZES.map(group).join(", ");
     writeln!(
         out,
-        "The groups: {groups}; what holds, holds in the last unless another is named.\n"
+        "The groups: {groups}. Where a property holds, it holds in the last of them unless the \
+         cell names another.\n"
     )?;
     let faults = ["reliable", "loss", "duplication", "crash outside", "crash inside"];
     heading(out, &["algorithm", "channel"].into_iter().chain(faults).collect::<Vec<_>>())?;

@@ -10,59 +10,61 @@ use crate::failure::Usage;
 use crate::files;
 use crate::group_args::{parse_node, parse_nodes};
 
-/// How clients come, how messages travel, and what fails.
+/// How clients arrive, how messages travel, and what fails.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct RunArgs {
-    /// What rules all chance: the same seed, the same run
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    /// Random seed; the same seed gives the same run
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = parse_seed)]
     pub(crate) seed: u64,
-    /// How long clients think between two visits, in message delays; a bare number is the mean of
-    /// an exponential law [default: 10]
+    /// Set the time between two visits of a client, in message delays; a bare number is the mean of
+    /// an exponential distribution [default: 10]
     #[arg(long, value_name = "T|LAW", value_parser = parse_think)]
     #[arg(conflicts_with_all = ["open", "requests"])]
     think: Option<Law>,
-    /// How long they stay inside, in message delays; a bare number is constant
+    /// Set the time that a client stays inside, in message delays; a bare number is constant
     #[arg(long, value_name = "T|LAW", default_value = "1", value_parser = parse_inside)]
     inside: Law,
-    /// How long messages travel: constant:1, uniform:0.5..1.5, exponential:1, or matrix:FILE with a
-    /// row of delays for each node
+    /// Set the delay of messages: constant:1, uniform:0.5..1.5, exponential:1, or matrix:FILE with
+    /// a row of delays for each node
     #[arg(long, value_name = "LAW", default_value = "constant:1")]
     delay: String,
-    /// Clients come to each node at this rate, whatever became of earlier ones
-    #[arg(long, value_name = "RATE", group = "load")]
+    /// Let clients arrive at each node at this rate per message delay, whether or not earlier
+    /// clients have finished
+    #[arg(long, value_name = "RATE", group = "load", value_parser = parse_number)]
     open: Option<f64>,
-    /// One client at a time, at a node drawn evenly, a think time after the last one left
+    /// Serve one client at a time: at a random node, one think time after the last one left
     #[arg(long, group = "load")]
     serial: bool,
-    /// Exactly the clients of a file, a line each: `TIME NODE [shared] [stay TIME]`
+    /// Read the requests from FILE, one in each line: `TIME NODE [shared] [stay TIME]`
     #[arg(long, value_name = "FILE", group = "load")]
     requests: Option<PathBuf>,
-    /// The first K nodes are hot: clients come there F times as often
+    /// Make the first K nodes hot: clients arrive there F times as often
     #[arg(long, value_name = "K:F", value_parser = parse_hot, conflicts_with = "requests")]
     hot: Option<(u32, f64)>,
-    /// Which part of the clients wants shared mode [default: 0.5 where it is served]
-    #[arg(long, value_name = "P")]
+    /// Set the share of clients that ask for shared mode, from 0 to 1 [default: 0.5 where the
+    /// algorithm has shared mode]
+    #[arg(long, value_name = "P", value_parser = parse_number)]
     shared: Option<f64>,
-    /// Whether messages keep their order [default: as the algorithm assumes]
+    /// Choose whether messages keep their order [default: as the algorithm assumes]
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<ChannelName>,
-    /// The chance that a message is lost
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    /// Lose each message with this probability
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_number)]
     loss: f64,
-    /// The chance that a message arrives twice
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    /// Deliver each message twice with this probability
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_number)]
     duplicate: f64,
-    /// A node crashes at a time, as in 3@25.5; may be repeated
+    /// Crash a node at a time, as in 3@25.5; may be repeated
     #[arg(long, value_name = "NODE@TIME", value_parser = parse_crash)]
     crash: Vec<(f64, NodeId)>,
-    /// The survivors learn of a crash so long after it [default: never]
+    /// Tell the survivors of a crash this many message delays after it [default: never]
     #[arg(long, value_name = "T", value_parser = parse_time)]
     detect: Option<f64>,
-    /// Some nodes are cut off from the others for a time, as in 1,2@10..20; may be repeated
+    /// Cut some nodes off from the others for a time, as in 1,2@10..20; may be repeated
     #[arg(long, value_name = "NODES@FROM..UNTIL", value_parser = parse_partition)]
     partition: Vec<Partition>,
-    /// How many entries are done before anything is counted
+    /// Count nothing during the first W entries
     #[arg(long, value_name = "W", default_value_t = 0, value_parser = parse_entries)]
     warmup: u64,
 }
@@ -83,26 +85,26 @@ impl ChannelName {
     }
 }
 
-/// What files may say of a run: read once, however many runs there are.
+/// The parts of a run that may come from files. They are read once, however many runs there are.
 pub(crate) struct Traffic {
-    /// How clients come.
+    /// How clients arrive.
     pub(crate) workload: Workload,
     /// How long messages travel.
     delay: Delay,
 }
 
 impl Traffic {
-    /// How many entries a run has: as many as a file has clients, else `usual`.
+    /// The number of entries of a run: as many as a file has requests, else `usual`.
     pub(crate) fn entries(&self, usual: u64) -> u64 {
         match &self.workload {
-            Workload::Scripted(clients) => clients.len().max(1) as u64,
+            Workload::Scripted(clients) => clients.len() as u64,
             _ => usual,
         }
     }
 }
 
 impl RunArgs {
-    /// How clients come and messages travel.
+    /// Read how clients arrive and how messages travel.
     pub(crate) fn traffic(&self) -> anyhow::Result<Traffic> {
         Ok(Traffic { workload: self.workload()?, delay: self.delay()? })
     }
@@ -114,7 +116,7 @@ impl RunArgs {
         info: &Info,
         group: Group,
         entries: u64,
-    ) -> Result<Options, Usage> {
+    ) -> Options {
         let mut options = Options::new(info, group);
         options.delay = traffic.delay.clone();
         options.workload = traffic.workload.clone();
@@ -127,17 +129,16 @@ impl RunArgs {
         options.detect = self.detect;
         options.partitions.clone_from(&self.partition);
         (options.seed, options.entries, options.warmup) = (self.seed, entries, self.warmup);
-        options.check(info).map_err(Usage)?;
-        Ok(options)
+        options
     }
 
-    /// Was it said how clients come?
+    /// Do the arguments say how clients arrive?
     pub(crate) fn describes_load(&self) -> bool {
         let load = self.open.is_some() || self.serial || self.requests.is_some();
         load || self.think.is_some()
     }
 
-    /// Was anything said that makes sense only with a load?
+    /// Do the arguments say anything that makes sense only with a load?
     pub(crate) fn implies_load(&self) -> bool {
         let clients = self.hot.is_some() || self.shared.is_some() || self.warmup > 0;
         self.describes_load() || clients
@@ -155,8 +156,12 @@ impl RunArgs {
             return Ok(Workload::Serial { pause: self.think() });
         }
         if let Some(file) = &self.requests {
-            let arrivals = Arrival::parse_all(&files::read(file)?)
+            let arrivals = Arrival::parse_all(&files::read(file, files::MAX_DATA)?)
                 .map_err(|error| Usage(format!("{}, {error}", file.display())))?;
+            if arrivals.is_empty() {
+                let format = "each line is: TIME NODE [shared] [stay TIME]";
+                return Err(Usage(format!("{} has no requests; {format}", file.display())).into());
+            }
             return Ok(Workload::Scripted(arrivals));
         }
         Ok(Workload::Closed { think: self.think() })
@@ -170,18 +175,28 @@ impl RunArgs {
                 .map_err(|error: String| Usage(format!("{error}; or matrix:FILE")))?;
             return Ok(Delay::Law(law));
         };
-        let text = files::read(Path::new(file))?;
+        let text = files::read(Path::new(file), files::MAX_DATA)?;
         Ok(Delay::matrix(&text).map_err(|error| Usage(format!("{file}, {error}")))?)
     }
 }
 
-/// A number of entries that a run can have.
+/// Parse a number of entries that a run can have.
 pub(crate) fn parse_entries(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| *number <= MAX_ENTRIES);
     number.ok_or_else(|| format!("say a number up to {MAX_ENTRIES}"))
 }
 
-/// A time at which, or after which, something happens.
+/// Parse a seed.
+fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("say a whole number from 0 to {}", u64::MAX))
+}
+
+/// Parse a number; the simulator checks its range.
+fn parse_number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "say a number, as in 0.5".to_owned())
+}
+
+/// Parse a time at which, or after which, something happens.
 fn parse_time(text: &str) -> Result<f64, String> {
     let time = text.parse().ok().filter(|time| (0.0..=1e9).contains(time));
     time.ok_or_else(|| "say a time from 0 to 1e9, in message delays".to_owned())
@@ -195,7 +210,7 @@ fn parse_inside(text: &str) -> Result<Law, String> {
     parse_law(text, "constant")
 }
 
-/// A law, or a bare number for the usual one.
+/// Parse a distribution, or a bare number for the usual one.
 fn parse_law(text: &str, usual: &str) -> Result<Law, String> {
     if text.contains(':') { text.parse() } else { format!("{usual}:{text}").parse() }.map_err(
         |_| "say a number from 0 to 1e9, constant:1, uniform:0.5..1.5 or exponential:1".to_owned(),

@@ -1,8 +1,8 @@
-//! What real nodes record is read by the laboratory, which finds nothing wrong with it.
+//! The laboratory reads what real nodes record, and finds nothing wrong with it.
 //!
 //! `UPDATE=1 cargo test -p doorway --test recording` writes the recordings that the tests of
-//! the command draw: three nodes over TLS on this machine, of which each takes a lock in turn, two
-//! of them at once, and then the second is stopped and started again while the first is inside.
+//! the command draw: three nodes over TLS on this machine. Each takes a lock in turn, two of them
+//! at once; then the second node is stopped and started again while the first is inside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use common::{group, rule, start};
 
 const WAIT: Duration = Duration::from_mins(1);
 
-/// A group whose nodes record into this directory.
+/// Let the nodes of a group record into this directory.
 fn recorded(configs: &mut [Config], directory: &Path) {
     for config in configs {
         config.record = Some(directory.join(format!("{}.jsonl", config.me)));
@@ -47,11 +47,11 @@ fn count(recording: &Recording, what: impl Fn(&What) -> bool) -> u64 {
 
 async fn visit(node: &Node, lock: &str) {
     let guard = node.lock(lock).within(WAIT).await.expect("a lock");
-    tokio::task::yield_now().await; // Others may come meanwhile.
+    tokio::task::yield_now().await; // Let others ask meanwhile.
     drop(guard);
 }
 
-/// Wait until all that was sent has arrived.
+/// Wait until every message has arrived.
 async fn settle(nodes: &[Node]) {
     let total = |sent: bool| -> u64 {
         let rules = nodes.iter().flat_map(|node| node.counters().rules);
@@ -97,7 +97,7 @@ async fn what_is_recorded_is_what_was_counted() {
     }
 }
 
-/// The story that the tests of the command draw.
+/// The run that the tests of the command draw.
 async fn story(configs: &[Config]) {
     let mut nodes = start(configs).await;
     while nodes.iter().any(|node| node.counters().view.is_none()) {
@@ -110,7 +110,7 @@ async fn story(configs: &[Config]) {
     let before = nodes[0].counters().view;
     let second = nodes.remove(1);
     second.stop().await;
-    drop(second); // Its directory is free for the next.
+    drop(second); // So that the next start can use its directory.
     nodes.insert(1, Node::start(configs[1].clone()).await.expect("it starts again"));
     tokio::join!(visit(&nodes[1], "orders"), async {
         // In the next view the guard is still good.
@@ -145,7 +145,7 @@ async fn a_recording_goes_on_across_views_and_restarts() {
 }
 
 #[tokio::test]
-async fn a_recording_that_cannot_be_written_harms_nothing() {
+async fn a_node_runs_on_if_its_recording_cannot_be_written() {
     let record = Some(PathBuf::from("/no/such/directory/node.jsonl"));
     let node = Node::start(Config { record, ..Config::default() }).await.expect("it starts");
     visit(&node, "orders").await;
@@ -155,7 +155,7 @@ async fn a_recording_that_cannot_be_written_harms_nothing() {
 /// Writing to this device fails as on a disk that is full.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_full_disk_harms_nothing() {
+async fn a_node_runs_on_if_the_disk_of_its_recording_is_full() {
     let record = Some(PathBuf::from("/dev/full"));
     let node = Node::start(Config { record, ..Config::default() }).await.expect("it starts");
     for _ in 0..10_000 {
@@ -164,10 +164,10 @@ async fn a_full_disk_harms_nothing() {
     node.stop().await;
 }
 
-/// A pipe that nobody reads stands for a disk that is too slow.
+/// A pipe that nobody reads acts like a disk that is too slow.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_is_too_much_to_write_ends_the_recording_and_holds_up_nothing() {
+async fn a_recording_that_is_too_slow_ends_and_holds_up_nothing() {
     let scratch = common::Scratch::new();
     let pipe = scratch.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
@@ -190,7 +190,7 @@ async fn what_is_too_much_to_write_ends_the_recording_and_holds_up_nothing() {
     assert!((1..visits).contains(&entries), "{entries}");
 }
 
-/// What may have become of a file: a line is gone, there twice or elsewhere, a byte is another.
+/// Damage to a file: a line is missing, duplicated or moved, a byte is changed, or the end is cut.
 #[derive(Clone, Debug)]
 enum Damage {
     Gone(Index),
@@ -211,7 +211,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// The text of a file after that.
+/// The text of a file after damage.
 fn damaged(text: &str, damage: &Damage) -> String {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut bytes = text.as_bytes().to_vec();
@@ -236,24 +236,111 @@ fn damaged(text: &str, damage: &Damage) -> String {
     lines.concat()
 }
 
+/// The recordings that are kept for the tests.
+fn kept() -> Vec<File> {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
+    let file = |node| {
+        let name = format!("n{node}.jsonl");
+        let text = fs::read_to_string(kept.join(&name)).expect("it is kept");
+        File { name, text }
+    };
+    (1..=3).map(file).collect()
+}
+
+/// Is something wrong with these files, as far as the laboratory can tell?
+fn is_found_wrong(files: &[File]) -> bool {
+    recording::read(files, Some("orders")).map_or(true, |found| found.violation.is_some())
+}
+
+/// Every line about the lock that says one of these things, as file and line.
+fn lines_that_say(files: &[File], said: &[&str]) -> Vec<(usize, usize)> {
+    let says = |line: &str| said.iter().any(|what| line.contains(&format!("\"did\":\"{what}\"")));
+    let of = |(file, File { text, .. }): (usize, &File)| -> Vec<(usize, usize)> {
+        let lines = text.lines().enumerate();
+        let about = lines.filter(|(_, line)| line.contains("\"lock\":\"orders\"") && says(line));
+        about.map(|(line, _)| (file, line)).collect()
+    };
+    files.iter().enumerate().flat_map(of).collect()
+}
+
+/// The files with one line replaced by these.
+fn with_line(files: &[File], (file, line): (usize, usize), new: &[&str]) -> Vec<File> {
+    let mut files = files.to_vec();
+    let mut lines: Vec<&str> = files[file].text.lines().collect();
+    lines.splice(line..=line, new.iter().copied());
+    files[file].text = lines.join("\n") + "\n";
+    files
+}
+
+#[test]
+fn every_line_counts() {
+    let files = kept();
+    assert!(!is_found_wrong(&files));
+    let line = |(file, line): (usize, usize)| files[file].text.lines().nth(line).expect("a line");
+    let mut seen = 0;
+    for place in lines_that_say(&files, &["acquire", "enter", "send", "receive", "release"]) {
+        seen += 1;
+        let (text, name) = (line(place), &files[place.0].name);
+        let twice = with_line(&files, place, &[text, text]);
+        assert!(is_found_wrong(&twice), "{name}, line {} is there twice", place.1 + 1);
+        let gone = with_line(&files, place, &[]);
+        // The last node to leave may as well have stopped inside.
+        let last = text.contains("\"release\"")
+            && !files[place.0].text.lines().skip(place.1 + 1).any(|line| line.contains("orders"));
+        assert!(last || is_found_wrong(&gone), "{name}, line {} is gone: {text}", place.1 + 1);
+    }
+    for place in lines_that_say(&files, &["send"]) {
+        let text = line(place);
+        let other = text.replace("Request(", "Request(9").replace("\"Reply\"", "\"Request(1)\"");
+        assert_ne!(text, other, "a message that is changed");
+        let changed = with_line(&files, place, &[&other]);
+        assert!(is_found_wrong(&changed), "line {} has another message", place.1 + 1);
+    }
+    assert!(seen > 20, "only {seen} lines were tried");
+}
+
+/// The entries and exits of each node, in order.
+fn visits(recording: &Recording) -> Vec<Vec<&What>> {
+    let node = |node| {
+        let own = recording.trace.events.iter().filter(move |event| event.node.0 == node);
+        own.map(|event| &event.what).filter(|what| matches!(what, What::Enter | What::Release))
+    };
+    (0..recording.trace.size).map(|number| node(number).collect()).collect()
+}
+
+/// Does `part` have nothing that `whole` has not, in the same order?
+fn is_within(part: &[&What], whole: &[&What]) -> bool {
+    let mut rest = whole.iter();
+    part.iter().all(|what| rest.any(|other| other == what))
+}
+
 proptest! {
     #[test]
-    fn a_damaged_recording_is_refused_or_found_wrong_and_does_no_harm(
+    fn a_damaged_recording_is_refused_or_found_wrong_or_tells_of_no_other_visit(
+        place in 0_usize..3,
+        damage in damage(),
+    ) {
+        let mut files = kept();
+        let whole = recording::read(&files, Some("orders")).expect("it is undamaged");
+        files[place].text = damaged(&files[place].text, &damage);
+        if let Ok(found) = recording::read(&files, Some("orders")) && found.violation.is_none() {
+            let (part, whole) = (visits(&found), visits(&whole));
+            let within = part.iter().zip(&whole).all(|(part, whole)| is_within(part, whole));
+            prop_assert!(within, "{damage:?}: {part:?} is not within {whole:?}");
+        }
+    }
+
+    #[test]
+    fn no_damage_makes_the_reader_panic(
         damages in prop::collection::vec((0_usize..3, damage()), 1..6),
         garbage in any::<String>(),
     ) {
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
-        let file = |node| {
-            let name = format!("n{node}.jsonl");
-            let text = fs::read_to_string(kept.join(&name)).expect("it is kept");
-            File { name, text }
-        };
-        let mut files: Vec<File> = (1..=3).map(file).collect();
-        prop_assert!(recording::read(&files, Some("orders")).is_ok());
+        let mut files = kept();
         for (file, damage) in damages {
             files[file].text = damaged(&files[file].text, &damage);
         }
         let _ = recording::read(&files, Some("orders"));
-        let _ = recording::read(&[File { name: "garbage".to_owned(), text: garbage }], None);
+        let garbage = [File { name: "garbage".to_owned(), text: garbage }];
+        prop_assert!(recording::read(&garbage, None).is_err());
     }
 }

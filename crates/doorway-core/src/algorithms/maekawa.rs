@@ -44,6 +44,18 @@
 //!   lock must count as refused, or there is deadlock again.
 //! - The common textbook rule, FAILED only if the request that has the lock is older, also leads to
 //!   deadlock.
+//!
+//! # Variant maekawa-printed
+//!
+//! - Rule 2: if INQUIRE is done already, the request that was the oldest is told nothing.
+//! - Rule 3: INQUIRE names no request, so one that arrives late, about a past request, is taken for
+//!   one about the present request.
+//! - Rule 4: RELINQUISH is accepted from any node, even from one that does not have the lock.
+//!
+//! # Variant maekawa-textbook
+//!
+//! - Rule 2: FAILED is answered only if the lock is older. A request that is behind an older one in
+//!   the queue is told nothing, and neither is one that is displaced by a still older one.
 
 use core::marker::PhantomData;
 

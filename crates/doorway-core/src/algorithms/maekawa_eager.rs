@@ -30,6 +30,13 @@
 //! The slides inquire for every older request. The second INQUIRE makes the same node relinquish
 //! twice, and the second RELINQUISH takes the lock from its next owner, which may be inside by
 //! then. An INQUIRE that arrives late, when its receiver has asked again, does the same.
+//!
+//! # Variant maekawa-slides-printed
+//!
+//! - Rule 2: INQUIRE is sent for every request that is older than the lock, not only for the first.
+//! - Rule 3: an INQUIRE about a past request is answered like one about the present request.
+//! - Rule 4: RELINQUISH is accepted from any node. Its sender waits again, and the lock goes to the
+//!   oldest queued request, whichever node has it.
 
 use super::maekawa::requester::ByName;
 use super::maekawa::{Maekawa, Repaired, Rules};

@@ -25,6 +25,11 @@
 //! The text does not say that a node must lock itself at its own place in the order. If nodes lock
 //! themselves first, because that costs nothing, they may wait in a circle: two nodes do so after 4
 //! steps.
+//!
+//! # Variant maekawa-sequential-self-first
+//!
+//! - Rules 1 and 3: a node locks itself first, if it is a member of its quorum, and then the other
+//!   members in the order of their numbers. So the order is not the same for all nodes.
 
 use core::marker::PhantomData;
 

@@ -30,6 +30,10 @@
 //! `raymond-k-scanned`. It tests for entry only on REPLY, though with K = N no reply is needed. A
 //! REPLY of the paper says how many requests it answers; here it names the last one, which serves
 //! the same purpose.
+//!
+//! # Variant raymond-k-scanned
+//!
+//! - Rule 3: a REPLY counts only if it comes from a node with a lower number.
 
 use super::prelude::*;
 use super::ricart_agrawala::COST;

@@ -1,24 +1,24 @@
-//! The time axis of a space-time diagram: to scale, except that long silences are cut.
+//! The time axis of a space-time diagram: to scale, except that long pauses are cut.
 
 use super::story::Flight;
 use crate::canvas::{Point, nice_step, number, text_width};
 use crate::trace::Event;
 
-/// A silence longer than so many of the longest flights is drawn as `CUT_LENGTH` of them. Nothing
-/// is under way in it, so that no arrow is bent by a cut.
+/// A pause longer than this many times the longest travel time of a message is drawn as
+/// `CUT_LENGTH` of them. No message is in transit during such a pause, so no arrow crosses a cut.
 const CUT_BEYOND: f64 = 2.0;
 const CUT_LENGTH: f64 = 1.0;
 
-/// How far apart the labels of the axis are at least, in pixels.
+/// The smallest distance between two labels of the axis, in pixels.
 const TICK_DISTANCE: f64 = 54.0;
 
-/// Maps times to places.
+/// Maps times to horizontal places.
 pub(super) struct Axis {
-    /// Each moment at which something happens, and its place.
+    /// Each time at which something happens, with its place.
     knots: Vec<Point>,
-    /// The middles of the silences that are cut.
+    /// The middles of the pauses that are cut.
     pub(super) cuts: Vec<f64>,
-    /// Pixels for a unit of time, where nothing is cut.
+    /// Pixels for each unit of time, where nothing is cut.
     scale: f64,
     left: f64,
     width: f64,
@@ -60,24 +60,24 @@ impl Axis {
         axis
     }
 
-    /// How many moments there are at which something happens.
+    /// The number of different times at which something happens.
     pub(super) fn moments(events: &[Event]) -> usize {
         events.windows(2).filter(|pair| pair[0].at < pair[1].at).count() + 1
     }
 
-    /// The place of a moment at which something happens.
+    /// The place of a time at which something happens.
     pub(super) fn x(&self, at: f64) -> f64 {
         let next = self.knots.partition_point(|(moment, _)| *moment < at);
         self.knots.get(next).map_or(self.left + self.width, |(_, x)| *x)
     }
 
-    /// Where the axis is labelled, and with what. A cut silence has no labels.
+    /// The places of the labels, and their texts. A pause that is cut has no labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = Vec::new();
         if self.scale <= 0.0 {
             return ticks;
         }
-        // Where all happens at whole times, as it does step by step, there is nothing in between.
+        // If every event is at a whole number, as in a run counted in steps, so are the labels.
         let whole = self.knots.iter().all(|(moment, _)| moment.fract() == 0.0);
         let least = if whole { 1.0 } else { 0.0 };
         let step = nice_step((TICK_DISTANCE / self.scale).max(least));

@@ -12,8 +12,9 @@ use crate::trace::{Event, What, kind};
 /// The format counts microseconds; a step or a message delay is shown as a millisecond.
 const UNIT: f64 = 1000.0;
 
-/// An arrow must begin and end in a slice, so each end of a message gets one of this length, or
-/// less where the node's next event comes sooner: slices of one thread must not overlap.
+/// The length of the slice at each end of a message. The format requires an arrow to begin and end
+/// in a slice. The slice is shorter where the node's next event comes sooner, since slices of one
+/// thread must not overlap.
 const BLINK: f64 = 0.02;
 
 /// The trace as one JSON object: a thread for each node, slices for waiting and inside, flows for
@@ -25,7 +26,7 @@ pub(super) fn render(trace: &Trace) -> String {
     })];
     for node in story::cast(trace.size, &trace.events, 1000) {
         let tid = thread(node);
-        let name = format!("node {node}");
+        let name = trace.name(node);
         list.push(json!({
             "ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": { "name": name },
         }));
@@ -34,7 +35,7 @@ pub(super) fn render(trace: &Trace) -> String {
             "args": { "sort_index": tid },
         }));
     }
-    // Stays come before messages: of two slices that begin together, the outer must be first.
+    // Stays come before messages: of two slices that begin together, the outer must come first.
     for stay in story::stays(&trace.events) {
         list.push(json!({
             "ph": "X", "pid": 1, "tid": thread(stay.node), "cat": "stay",
@@ -45,7 +46,7 @@ pub(super) fn render(trace: &Trace) -> String {
     let mut arrivals = BTreeMap::<u64, usize>::new();
     for (event, next) in trace.events.iter().zip(nexts(trace)) {
         let (ts, tid) = (time(event.at), thread(event.node));
-        let name = story::phrase(&event.what, &flights);
+        let name = story::phrase(trace, &event.what, &flights);
         match &event.what {
             What::Send { id, .. } | What::Receive { id } => {
                 let length = next.map_or(BLINK, |next| (next - event.at).min(BLINK));
@@ -54,7 +55,7 @@ pub(super) fn render(trace: &Trace) -> String {
                     "ts": ts, "dur": time(length),
                 }));
                 if let Some(flight) = flights.get(id) {
-                    // An arrow for each arrival: all begin at the sending.
+                    // One arrow for each arrival, all of them beginning where the message was sent.
                     let turns = if matches!(event.what, What::Send { .. }) {
                         0..flight.arrived.len()
                     } else {
@@ -89,7 +90,7 @@ fn flow(flight: &Flight<'_>, turn: usize, event: &Event) -> Value {
     })
 }
 
-/// For each event, when something happens next at its node and strictly later.
+/// For each event, the time of the next event of its node that is strictly later.
 fn nexts(trace: &Trace) -> Vec<Option<f64>> {
     let mut later = BTreeMap::<NodeId, (f64, Option<f64>)>::new();
     let mut nexts: Vec<_> = trace

@@ -1,7 +1,7 @@
-//! Finding room for the labels of arrows.
+//! Finds room for the labels of arrows.
 //!
-//! Everything on a diagram is taken for a capsule, a thick line with round ends: lanes, bars,
-//! arrows and labels alike. A label goes where it touches none of the others, or nowhere.
+//! Lanes, bars, arrows and labels are all treated as capsules: thick lines with round ends. A label
+//! is drawn where it touches no other capsule; if there is no such place, it is left out.
 
 use crate::canvas::Point;
 
@@ -16,7 +16,7 @@ pub(super) struct Capsule {
 impl Capsule {
     fn touches(&self, other: &Self) -> bool {
         let reach = self.radius + other.radius;
-        // Most pairs are far apart, and this is cheaper than to measure them.
+        // Most pairs are far apart, and comparing their boxes is cheaper than measuring distances.
         let apart = |a: (f64, f64), b: (f64, f64)| {
             a.0.min(a.1) > b.0.max(b.1) + reach || b.0.min(b.1) > a.0.max(a.1) + reach
         };
@@ -30,7 +30,7 @@ impl Capsule {
         splits(self, other.from, other.to) && splits(other, self.from, self.to)
     }
 
-    /// How far the nearer end of `other` is from our middle line.
+    /// The distance of the nearer end of `other` from the middle line of this capsule.
     fn gap(&self, other: &Self) -> f64 {
         [other.from, other.to].map(|end| self.distance(end)).into_iter().fold(f64::MAX, f64::min)
     }
@@ -44,27 +44,27 @@ impl Capsule {
     }
 }
 
-/// On which side of a line a point lies, as a sign.
+/// The side of a line on which a point lies, as a sign.
 fn side(line: &Capsule, (x, y): Point) -> f64 {
     let (dx, dy) = (line.to.0 - line.from.0, line.to.1 - line.from.1);
     dx * (y - line.from.1) - dy * (x - line.from.0)
 }
 
-/// Where a label found room: the middle of its baseline, and its angle in degrees.
+/// The place of a label: the middle of its baseline, and its angle in degrees.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) at: Point,
     pub(super) degrees: f64,
 }
 
-/// What is on the diagram so far.
+/// The capsules on the diagram so far.
 #[derive(Default)]
 pub(super) struct Room {
     taken: Vec<Capsule>,
 }
 
 impl Room {
-    /// Here is something.
+    /// Add a capsule that labels must not touch.
     pub(super) fn take(&mut self, capsule: Capsule) {
         self.taken.push(capsule);
     }
@@ -74,7 +74,7 @@ impl Room {
     pub(super) fn place(&mut self, arrow: &Capsule, width: f64, height: f64) -> Option<Spot> {
         let (dx, dy) = (arrow.to.0 - arrow.from.0, arrow.to.1 - arrow.from.1);
         let length = (dx * dx + dy * dy).sqrt();
-        // The head of the arrow and a little air at its foot are no place for a text.
+        // Keep the text off the head of the arrow, and a little away from its start.
         if length < width + 18.0 {
             return None;
         }
@@ -94,7 +94,7 @@ impl Room {
                     && (1.0 - share) * length - half >= radius + 8.0;
                 if inside && !self.taken.iter().any(|other| label.touches(other)) {
                     self.take(label);
-                    // The letters stand a third of their height below the middle.
+                    // The baseline is a third of the height below the middle.
                     let drop = height / 3.0;
                     let at = (middle.0 - drop * uy, middle.1 + drop * ux);
                     return Some(Spot { at, degrees: uy.atan2(ux).to_degrees() });
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_finds_room_beside_its_arrow_or_none() {
+    fn a_label_is_placed_beside_its_arrow_or_left_out() {
         let mut room = Room::default();
         let arrow = line((0.0, 0.0), (100.0, 0.0));
         room.take(arrow);

@@ -23,7 +23,8 @@ pub(super) fn render(trace: &Trace) -> String {
     let flights = story::flights(events);
     let cast = story::cast(trace.size, events, MAX_PARTICIPANTS);
     let mut standings = story::opening(events);
-    let people = cast.iter().map(|node| format!("  participant n{node} as node {node}\n"));
+    let people =
+        cast.iter().map(|node| format!("  participant n{node} as {}\n", plain(&trace.name(*node))));
     let people = people.collect::<Vec<_>>().concat();
     let title = plain(&trace.title);
     let mut page = format!("sequenceDiagram\n  title {title}\n{people}");
@@ -41,22 +42,23 @@ pub(super) fn render(trace: &Trace) -> String {
         }
         if cast.contains(&event.node) {
             let standing = standings.entry(event.node).or_default();
-            page += &happening(event, *standing, &flights, &cast);
+            page += &happening(trace, event, *standing, &flights, &cast);
             *standing = standing.after(&event.what);
         }
     }
     page
 }
 
-/// The lines for one event of a node that stood as `before`.
+/// The lines for one event of a node whose state was `before`.
 fn happening(
+    trace: &Trace,
     event: &Event,
     before: Standing,
     flights: &BTreeMap<u64, Flight<'_>>,
     cast: &[NodeId],
 ) -> String {
     let (node, held) = (event.node, before.held as usize);
-    let says = || note(&[node], &story::phrase(&event.what, flights));
+    let says = || note(&[node], &story::phrase(trace, &event.what, flights));
     match &event.what {
         What::Send { .. } => String::new(), // Drawn on arrival.
         What::Receive { id } | What::Lose { id } => match flights.get(id) {
@@ -73,7 +75,7 @@ fn happening(
         What::Violate(violation) => {
             let mut concerned = story::concerned(violation);
             concerned.retain(|node| cast.contains(node));
-            let words = note(&concerned, &story::phrase(&event.what, flights));
+            let words = note(&concerned, &story::phrase(trace, &event.what, flights));
             format!("  rect rgb(255, 170, 170)\n{words}  end\n")
         }
         _ => says(),

@@ -1,20 +1,22 @@
 //! One trace, several printers: text, Mermaid, a space-time diagram in SVG, a `ShiViz` log, and a
 //! Chrome trace.
 //!
-//! All of them read the same [`Trace`], draw the same for the same trace, and know no algorithm.
+//! All of them read the same [`Trace`], and the same trace always gives the same drawing.
 //!
-//! - **Text** has a line per event, beside a column per node that shows where the node stands.
+//! - **Text** has a line per event, beside a column per node that shows the state of the node.
 //! - **SVG** draws at most [`MAX_EVENTS`] events and [`MAX_LANES`] nodes and says what it left out.
-//! - **Mermaid** draws a message when it arrives; what would exceed the 50,000 characters that
-//!   Mermaid accepts is left out, which a note says.
-//! - **`ShiViz`**: open <https://bestchai.bitbucket.io/shiviz/>, try it out and choose the file:
-//!   its first line is the expression that parses the rest. When pasting the text instead, copy
-//!   that line into the field for the parser's expression too.
+//! - **Mermaid** draws a message when it arrives. Mermaid accepts 50,000 characters; events beyond
+//!   that are left out, and a note says so.
+//! - **`ShiViz`**: open <https://bestchai.bitbucket.io/shiviz/>, press "Try out" and choose the
+//!   file: its first line is the expression that parses the rest. When pasting the text instead,
+//!   copy that line into the field for the parser's expression too.
 //! - **Chrome**: open the file in <https://ui.perfetto.dev> or `chrome://tracing`. One unit of time
 //!   (a step, or a message delay) is shown as one millisecond.
 
+mod apart;
 mod axis;
 mod chrome;
+mod colours;
 mod labels;
 mod mermaid;
 mod shapes;
@@ -30,7 +32,7 @@ pub use svg::{MAX_EVENTS, MAX_LANES};
 
 use crate::Trace;
 
-/// What a diagram can be written as.
+/// The format of a diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Lines for a terminal, `.txt`.
@@ -46,7 +48,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format and how the name of such a file ends.
+    /// Every format, with the ending of its file names.
     pub const ALL: [(&str, Self); 5] = [
         ("svg", Self::Svg),
         ("txt", Self::Text),
@@ -55,7 +57,7 @@ impl Format {
         ("json", Self::Chrome),
     ];
 
-    /// The format that the name of a file asks for.
+    /// The format that the ending of a file name asks for.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, UnknownFormat> {
         let path = path.as_ref();
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
@@ -64,20 +66,24 @@ impl Format {
     }
 }
 
-/// The name of a file says nothing about its format.
+/// The name of a file does not end in the name of a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFormat(String);
 
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = Format::ALL.map(|(ending, _)| format!(".{ending}")).join(", ");
-        write!(f, "'{}' names no format of a diagram; the name must end in one of {known}", self.0)
+        let known = Format::ALL.map(|(ending, _)| format!("NAME.{ending}")).join(", ");
+        write!(
+            f,
+            "cannot tell the format of the diagram from '{}'; write to one of {known}",
+            self.0
+        )
     }
 }
 
 impl std::error::Error for UnknownFormat {}
 
-/// Write a trace in a format.
+/// The trace as the text of a file in this format.
 pub fn render(trace: &Trace, format: Format) -> String {
     match format {
         Format::Text => text::render(trace),

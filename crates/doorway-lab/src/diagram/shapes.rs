@@ -1,5 +1,7 @@
 //! The shapes of arrows and marks, and the legend that explains them.
 
+use std::collections::BTreeMap;
+
 use doorway_core::Mode;
 
 use super::story::{Flight, Stay};
@@ -10,11 +12,11 @@ const HEAD: f64 = 8.0;
 const ROW: f64 = 20.0;
 const SAMPLE: f64 = 26.0;
 
-/// The classes that give a kind of message its colour, and a dash once the colours are used up.
-pub(super) fn class(kind: usize) -> String {
-    match kind / COLOURS {
-        0 => format!("c{kind}"),
-        round => format!("c{} dash{}", kind % COLOURS, 2 - round % 2),
+/// The style classes of a colour; colours beyond the palette repeat it with dashes.
+pub(super) fn class(colour: usize) -> String {
+    match colour / COLOURS {
+        0 => format!("c{colour}"),
+        round => format!("c{} dash{}", colour % COLOURS, 2 - round % 2),
     }
 }
 
@@ -52,12 +54,12 @@ pub(super) fn stroke(from: Point, to: Point) -> String {
     path(&[('M', from), ('L', to)])
 }
 
-/// What lies between two lines.
+/// The area between two lines.
 pub(super) fn band(left: (Point, Point), right: (Point, Point)) -> String {
     path(&[('M', left.0), ('L', left.1), ('L', right.1), ('L', right.0)]) + "Z"
 }
 
-/// The point at a share of the way.
+/// The point at this share of the way.
 pub(super) fn along(from: Point, to: Point, share: f64) -> Point {
     (from.0 + share * (to.0 - from.0), from.1 + share * (to.1 - from.1))
 }
@@ -73,8 +75,9 @@ fn path(moves: &[(char, Point)]) -> String {
     parts.collect::<Vec<_>>().concat()
 }
 
-/// What a legend explains.
+/// A thing that the legend explains.
 pub(super) enum Sample {
+    /// A kind of message, by its colour.
     Kind(usize),
     Lost,
     Stub,
@@ -89,9 +92,9 @@ pub(super) enum Sample {
     Stop,
 }
 
-/// An entry for everything that this diagram shows, and for nothing else.
+/// The entries of the legend: one for each thing that this diagram shows.
 pub(super) fn entries<'a>(
-    kinds: &[&str],
+    kinds: &BTreeMap<&str, usize>,
     stays: &[Stay],
     mut flights: impl Iterator<Item = &'a Flight<'a>> + Clone,
     events: &[Event],
@@ -122,7 +125,10 @@ pub(super) fn entries<'a>(
         (stops(), Sample::Stop, "stops"),
     ];
     let shown = |(shown, sample, text): (bool, Sample, &str)| shown.then(|| (sample, text.into()));
-    let kinds = kinds.iter().enumerate().map(|(at, kind)| (Sample::Kind(at), (*kind).to_owned()));
+    let mut kinds: Vec<(usize, &str)> =
+        kinds.iter().map(|(kind, colour)| (*colour, *kind)).collect();
+    kinds.sort_unstable();
+    let kinds = kinds.into_iter().map(|(colour, kind)| (Sample::Kind(colour), kind.to_owned()));
     states
         .into_iter()
         .filter_map(shown)
@@ -131,7 +137,8 @@ pub(super) fn entries<'a>(
         .collect()
 }
 
-/// Draw a legend from `left` to `right` below `top`, in as many rows as it takes; returns its end.
+/// Draw the legend from `left` to `right` below `top`, in as many rows as needed; returns its lower
+/// edge.
 pub(super) fn legend(
     canvas: &mut Canvas,
     entries: &[(Sample, String)],
@@ -164,8 +171,8 @@ fn draw(canvas: &mut Canvas, sample: &Sample, (x, y): Point) {
             bar("knock", 4.0);
             bar("waiting", 4.0);
         }
-        Sample::Kind(kind) => {
-            canvas.path(&format!("head {}", class(*kind)), &arrow(from, to), "");
+        Sample::Kind(colour) => {
+            canvas.path(&format!("head {}", class(*colour)), &arrow(from, to), "");
         }
         Sample::Lost => canvas.path("lost lane", &cross(from, (to.0 - 5.0, y)), ""),
         Sample::Stub => canvas.path("stub lane", &stroke(from, to), ""),

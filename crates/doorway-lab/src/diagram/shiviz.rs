@@ -18,7 +18,7 @@ type Clock = BTreeMap<NodeId, u64>;
 
 /// The trace as a log: for each event its node and clock on a line, what happened on the next.
 ///
-/// A lost message is no event of any node: it is told where the message was sent.
+/// The loss of a message is an event of no node; the log says it where the message was sent.
 pub(super) fn render(trace: &Trace) -> String {
     let flights = story::flights(&trace.events);
     let mut clocks = BTreeMap::<NodeId, Clock>::new();
@@ -44,11 +44,16 @@ pub(super) fn render(trace: &Trace) -> String {
                 fate = " (lost)";
             }
         }
-        let phrase = story::phrase(&event.what, &flights);
+        let phrase = story::phrase(trace, &event.what, &flights);
         let entries: Vec<_> =
-            clock.iter().map(|(node, seen)| format!("\"node{node}\":{seen}")).collect();
-        log.push(format!("node{} {{{}}}\n", event.node, entries.join(",")));
+            clock.iter().map(|(node, seen)| format!("\"{}\":{seen}", host(trace, *node))).collect();
+        log.push(format!("{} {{{}}}\n", host(trace, event.node), entries.join(",")));
         log.push(format!("{phrase}{fate} at {}\n", number(event.at)));
     }
     log.concat()
+}
+
+/// The name of a node without blanks, as the format asks for.
+fn host(trace: &Trace, node: NodeId) -> String {
+    trace.name(node).replace(char::is_whitespace, "")
 }

@@ -1,28 +1,28 @@
-//! A trace read as a story: who stood where from when to when, and what became of each message.
+//! A trace read as a story: when each node waited and was inside, and what became of each message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use doorway_core::{Mode, NodeId};
 
-use crate::Violation;
 use crate::canvas::number;
 use crate::trace::{Event, What};
+use crate::{Trace, Violation};
 
-/// Where a node stands.
+/// The state of a node as a picture shows it: outside, waiting, inside or crashed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     /// The mode of its open request.
     pub(super) waiting: Option<Mode>,
     /// How many permits it holds: 1 inside, unless permits are served.
     pub(super) held: u32,
-    /// The mode of those inside, meaningful while `held` is not zero.
+    /// The mode in which it is inside; meaningful while `held` is not zero.
     pub(super) mode: Mode,
-    /// Has it stopped for ever?
+    /// Has it stopped forever?
     pub(super) crashed: bool,
 }
 
 impl Standing {
-    /// Where the node stands after something happened to it.
+    /// The state of the node after an event.
     pub(super) fn after(mut self, what: &What) -> Self {
         match what {
             What::Acquire(mode) => self.waiting = Some(*mode),
@@ -41,12 +41,12 @@ impl Standing {
         self
     }
 
-    /// Does it wait, or is it inside?
+    /// Is the node waiting or inside?
     pub(super) fn busy(self) -> bool {
         self.waiting.is_some() || self.held > 0
     }
 
-    /// In words.
+    /// The state in words.
     pub(super) fn name(self) -> String {
         let shared = |mode| if mode == Mode::Shared { ", shared" } else { "" };
         let waiting = self.waiting.map(|mode| format!("waiting{}", shared(mode)));
@@ -59,7 +59,8 @@ impl Standing {
     }
 }
 
-/// Where the nodes stand before the first event: who leaves without having entered began inside.
+/// The state of each node before the first event. A node that leaves without having entered was
+/// inside from the beginning.
 pub(super) fn opening(events: &[Event]) -> BTreeMap<NodeId, Standing> {
     let mut balances = BTreeMap::<NodeId, (i64, i64)>::new();
     for event in events {
@@ -78,12 +79,13 @@ pub(super) struct Stay {
     pub(super) node: NodeId,
     pub(super) since: f64,
     pub(super) until: f64,
-    /// Does the stay outlast the trace? It then ends, for us, with the last event.
+    /// Does the stay go on after the trace? `until` is then the time of the last event.
     pub(super) open: bool,
     pub(super) standing: Standing,
 }
 
-/// Every stay, in the order in which they end. A wait of no length is left out, a visit is not.
+/// Every stay, in the order in which they end. A wait of length zero is left out; a visit of
+/// length zero is kept.
 pub(super) fn stays(events: &[Event]) -> Vec<Stay> {
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Vec::new() };
     let begin = |(node, standing)| (node, (first.at, standing));
@@ -116,7 +118,7 @@ pub(super) struct Flight<'a> {
     pub(super) to: NodeId,
     pub(super) message: &'a str,
     pub(super) sent: f64,
-    /// When it arrived; more than once, if it was doubled.
+    /// When it arrived; several times if it was duplicated.
     pub(super) arrived: Vec<f64>,
     /// When it was lost.
     pub(super) lost: Option<f64>,
@@ -149,10 +151,10 @@ pub(super) fn flights(events: &[Event]) -> BTreeMap<u64, Flight<'_>> {
     flights
 }
 
-/// What happened to the node, as the rest of a sentence that begins with it, on one line.
-pub(super) fn phrase(what: &What, flights: &BTreeMap<u64, Flight<'_>>) -> String {
+/// What happened to a node, on one line, as the rest of a sentence that begins with the node.
+pub(super) fn phrase(trace: &Trace, what: &What, flights: &BTreeMap<u64, Flight<'_>>) -> String {
     let source = |id: &u64| match flights.get(id) {
-        Some(flight) => format!("{} from node {}", flight.message, flight.from),
+        Some(flight) => format!("{} from {}", flight.message, trace.name(flight.from)),
         None => format!("message {id}"),
     };
     let phrase = match what {
@@ -160,21 +162,22 @@ pub(super) fn phrase(what: &What, flights: &BTreeMap<u64, Flight<'_>>) -> String
         What::Acquire(Mode::Shared) => "acquires, shared".into(),
         What::Enter => "enters".into(),
         What::Release => "leaves".into(),
-        What::Send { to, message, .. } => format!("sends {message} to node {to}"),
+        What::Send { to, message, .. } => format!("sends {message} to {}", trace.name(*to)),
         What::Receive { id } => format!("receives {}", source(id)),
         What::Lose { id } => format!("never gets {}: lost", source(id)),
         What::Crash => "crashes".into(),
-        What::Detect(node) => format!("learns that node {node} crashed"),
+        What::Detect(node) => format!("learns that {} crashed", trace.name(*node)),
         What::Forget => "forgets the lock".into(),
         What::View { number, held: 0, .. } => format!("begins view {number}"),
         What::View { number, .. } => format!("begins view {number} inside"),
         What::Stop(how) => (*how).into(),
-        What::Violate(violation) => format!("VIOLATION: {violation}"),
+        What::Violate(violation) => format!("VIOLATION: {}", trace.describe(violation)),
     };
     phrase.replace(char::is_control, " ")
 }
 
-/// The nodes that a picture shows: all of a small group, else those that take part, up to `most`.
+/// The nodes that a picture shows: every node of a group of up to `most`, else the first `most`
+/// that take part.
 pub(super) fn cast(size: u32, events: &[Event], most: usize) -> Vec<NodeId> {
     if size as usize <= most {
         return (0..size).map(NodeId).collect();
@@ -191,7 +194,7 @@ pub(super) fn cast(size: u32, events: &[Event], most: usize) -> Vec<NodeId> {
     cast.into_iter().collect()
 }
 
-/// "3 nodes", or "2,000 of 10,000 events" when not all are shown.
+/// A count for a heading: "3 nodes", or "2,000 of 10,000 events" when not all are shown.
 pub(super) fn count(shown: usize, all: usize, noun: &str) -> String {
     let plural = if all == 1 { "" } else { "s" };
     let all = number(all as f64);

@@ -1,10 +1,12 @@
 //! A trace as a space-time diagram: a lane for each node, time to the right, messages as arrows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use doorway_core::{Mode, NodeId};
 
+use super::apart::Apart;
 use super::axis::Axis;
+use super::colours::colours;
 use super::labels::{Capsule, Room};
 use super::shapes::{self, along, arrow, class, cross, stroke};
 use super::story::{self, Flight, Stay};
@@ -12,10 +14,11 @@ use crate::canvas::{Canvas, Point, text_width};
 use crate::trace::{Event, What, kind};
 use crate::{Trace, Violation};
 
-/// A picture shows at most so many events, the first ones: some megabyte at the most.
+/// The largest number of events that a picture shows: the first ones. Such a picture has about a
+/// megabyte.
 pub const MAX_EVENTS: usize = 2_000;
 
-/// A picture shows at most so many nodes, the first that take part.
+/// The largest number of nodes that a picture shows: the first that take part.
 pub const MAX_LANES: usize = 100;
 
 const MARGIN: f64 = 20.0;
@@ -26,7 +29,7 @@ const LABEL: f64 = 11.0;
 /// A message whose text is longer than this is labelled by its kind alone.
 const MAX_LABEL: usize = 18;
 
-/// So many rows above the lanes are for the words of violations; those beyond have only their mark.
+/// How many rows above the lanes hold the texts of violations. Further violations have only a mark.
 const MAX_ALARM_ROWS: usize = 6;
 
 /// The trace as a picture.
@@ -44,17 +47,18 @@ pub(super) fn render(trace: &Trace) -> String {
     drawing.canvas.finish(size, &trace.title, &description)
 }
 
-/// Where everything goes, and what is drawn so far.
+/// The places of everything, and what is drawn so far.
 struct Drawing<'a> {
     trace: &'a Trace,
     events: &'a [Event],
-    /// The messages between nodes that are shown, and how many there are with the others.
+    /// The messages between nodes that are shown.
     flights: BTreeMap<u64, Flight<'a>>,
+    /// How many messages there are, those between other nodes included.
     sent: usize,
     stays: Vec<Stay>,
     lanes: Vec<NodeId>,
-    /// The kinds of messages in the order of their first appearance, which gives them colours.
-    kinds: Vec<&'a str>,
+    /// The colour of each kind of message.
+    kinds: BTreeMap<&'a str, usize>,
     axis: Axis,
     width: f64,
     left: f64,
@@ -64,9 +68,10 @@ struct Drawing<'a> {
     alarms: Vec<Alarm>,
     canvas: Canvas,
     room: Room,
+    apart: Apart,
 }
 
-/// A violation, where it is marked, and the row in which its words found room.
+/// A violation, the place of its mark, and the row in which its text found room.
 struct Alarm {
     x: f64,
     violation: Violation,
@@ -81,16 +86,12 @@ impl<'a> Drawing<'a> {
         let mut flights = story::flights(events);
         let sent = flights.len();
         flights.retain(|_, flight| lanes.contains(&flight.from) && lanes.contains(&flight.to));
-        let mut kinds = Vec::new();
-        for flight in flights.values() {
-            if !kinds.contains(&kind(flight.message)) {
-                kinds.push(kind(flight.message));
-            }
-        }
-        let widest = lanes.iter().map(|node| text_width(&lane_name(*node), 12.0));
+        let kinds: BTreeSet<&str> = flights.values().map(|flight| kind(flight.message)).collect();
+        let kinds = colours(&kinds);
+        let widest = lanes.iter().map(|node| text_width(&trace.name(*node), 12.0));
         let left = MARGIN + widest.fold(0.0, f64::max) + 14.0;
-        // Thirteen pixels an event put sixty of them on a page; but a moment is neither squeezed
-        // nor, where many things happen at once, pulled apart too far.
+        // With thirteen pixels an event, about sixty of them fit on a page. The bounds keep moments
+        // readable, and keep moments at which many things happen from being pulled apart too far.
         let moments = Axis::moments(events) as f64;
         let wanted = (13.0 * events.len() as f64).clamp(14.0 * moments, 80.0 * moments);
         let heading = text_width(&trace.title, 17.0).max(460.0);
@@ -105,10 +106,10 @@ impl<'a> Drawing<'a> {
             _ => 22.0,
         };
         let stays = story::stays(events);
-        let alarms = alarms(events, &axis, right);
+        let alarms = alarms(trace, events, &axis, right);
         let rows = alarms.iter().filter_map(|alarm| alarm.row).max().map_or(0, |row| row + 1);
         let top = 66.0 + ROW * rows as f64 + spacing / 2.0;
-        let (canvas, room) = (Canvas::default(), Room::default());
+        let (canvas, room, apart) = (Canvas::default(), Room::default(), Apart::default());
         Self {
             trace,
             events,
@@ -126,10 +127,11 @@ impl<'a> Drawing<'a> {
             alarms,
             canvas,
             room,
+            apart,
         }
     }
 
-    /// The height of a node's lane, unless it is left out.
+    /// The height of a node's lane, unless the node is left out.
     fn y(&self, node: NodeId) -> Option<f64> {
         let lane = self.lanes.binary_search(&node).ok()?;
         Some(self.top + self.spacing * lane as f64)
@@ -151,7 +153,7 @@ impl<'a> Drawing<'a> {
         self.canvas.text("soft", (MARGIN, 50.0), &facts.join(" · "));
     }
 
-    /// Lanes, their names and the axis: what everything else is drawn upon.
+    /// Draw the lanes, their names and the axis, below everything else.
     fn ground(&mut self) {
         let bottom = self.bottom();
         let top = self.top - self.spacing / 2.0;
@@ -162,7 +164,7 @@ impl<'a> Drawing<'a> {
         let caption = format!("time in {}", self.trace.unit);
         let middle = f64::midpoint(self.left, self.right);
         self.canvas.text("soft small mid", (middle, bottom + 31.0), &caption);
-        // A node that has crashed comes back with a view, or never.
+        // The lane of a crashed node ends, unless the node comes back with a later view.
         let crash = |node| {
             let own = self.events.iter().rev().filter(|event| event.node == node);
             let mut turns = own.filter(|e| matches!(e.what, What::Crash | What::View { .. }));
@@ -172,21 +174,21 @@ impl<'a> Drawing<'a> {
         let ends: Vec<_> = self.lanes.iter().map(|node| crash(*node)).collect();
         for (node, end) in self.lanes.clone().into_iter().zip(ends) {
             let Some(y) = self.y(node) else { continue };
-            self.canvas.text("text end", (self.left - 10.0, y + 4.0), &lane_name(node));
+            self.canvas.text("text end", (self.left - 10.0, y + 4.0), &self.trace.name(node));
             let lane = ((self.left, y), (end.unwrap_or(self.right), y));
             self.canvas.line("lane", lane.0, lane.1);
             self.room.take(Capsule { from: lane.0, to: lane.1, radius: 1.0 });
         }
     }
 
-    /// The bars: hatched while a node waits, solid while it is inside.
+    /// Draw the bars: hatched while a node waits, solid while it is inside.
     fn stays(&mut self) {
         let stays = std::mem::take(&mut self.stays);
         for stay in &stays {
             let Some(y) = self.y(stay.node) else { continue };
             let from = self.axis.x(stay.since);
             let to = if stay.open { self.right } else { self.axis.x(stay.until) };
-            let tip = format!("node {} {}", stay.node, stay.standing.name());
+            let tip = format!("{} {}", self.trace.name(stay.node), stay.standing.name());
             let bar = |height: f64| ((from, y - height / 2.0), ((to - from).max(2.0), height));
             if stay.standing.held > 0 {
                 let shared = stay.standing.mode == Mode::Shared;
@@ -198,7 +200,7 @@ impl<'a> Drawing<'a> {
                 }
             }
             if stay.standing.waiting.is_some() {
-                // Waiting for one more permit while inside: a strip that leaves the bar solid.
+                // A node inside that waits for one more permit: a strip across the solid bar.
                 let (at, size) = bar(if stay.standing.held > 0 { BAR / 3.0 } else { BAR });
                 self.canvas.bar("knock", at, size, "");
                 self.canvas.bar("waiting", at, size, &tip);
@@ -208,7 +210,7 @@ impl<'a> Drawing<'a> {
         self.stays = stays;
     }
 
-    /// A double stroke through axis and lanes wherever time is cut.
+    /// Draw a double stroke through the axis and the lanes wherever time is cut.
     fn cuts(&mut self) {
         let lanes = self.lanes.iter().filter_map(|node| self.y(*node));
         let heights: Vec<_> = lanes.chain([self.bottom()]).collect();
@@ -221,36 +223,35 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Does a bar lie at this moment on the lane of `node`?
+    /// Is there a bar on the lane of `node` at this time?
     fn busy(&self, node: NodeId, at: f64) -> bool {
         self.stays.iter().any(|s| s.node == node && s.since <= at && at <= s.until)
     }
 
-    /// The arrows, and then their labels where there is room.
+    /// Draw the arrows, and then their labels where there is room.
     fn flights(&mut self) {
         let mut named = Vec::new();
         let flights = std::mem::take(&mut self.flights);
         for flight in flights.values() {
-            let colour = self.kinds.iter().position(|k| *k == kind(flight.message)).unwrap_or(0);
-            let class = class(colour);
-            let tip = format!("{} from node {} to node {}", flight.message, flight.from, flight.to);
+            let class = class(self.kinds.get(kind(flight.message)).copied().unwrap_or(0));
+            let (sender, receiver) = (self.trace.name(flight.from), self.trace.name(flight.to));
+            let tip = format!("{} from {sender} to {receiver}", flight.message);
             for arrived in &flight.arrived {
-                let Some(line) = self.line(flight, *arrived) else { continue };
-                let (from, to) = line;
+                let Some((from, to)) = self.arrow_line(flight, *arrived) else { continue };
                 self.canvas.path(&format!("arrow {class}"), &arrow(from, to), &tip);
                 let line = Capsule { from, to, radius: 1.0 };
                 self.room.take(line);
                 named.push((line, flight.message));
             }
             if let Some(lost) = flight.lost {
-                let Some((from, to)) = self.line(flight, lost) else { continue };
+                let Some((from, to)) = self.arrow_line(flight, lost) else { continue };
                 let end = along(from, to, 0.75);
                 self.canvas.path(&format!("lost {class}"), &cross(from, end), &(tip + ", lost"));
                 let line = Capsule { from, to: end, radius: 1.0 };
                 self.room.take(line);
                 named.push((line, flight.message));
             } else if flight.arrived.is_empty() {
-                // Still under way when the picture ends, or sent to a node that has crashed.
+                // Still in transit when the picture ends, or sent to a node that has crashed.
                 let Some((from, to)) = self.stub(flight) else { continue };
                 let tip = tip + ", never received";
                 self.canvas.path(&format!("stub {class}"), &stroke(from, to), &tip);
@@ -267,6 +268,13 @@ impl<'a> Drawing<'a> {
         }
     }
 
+    /// The line of a message's arrow, moved aside if another one lies there.
+    fn arrow_line(&mut self, flight: &Flight<'_>, end: f64) -> Option<(Point, Point)> {
+        let line = self.line(flight, end)?;
+        let lanes = (self.y(flight.from)?, self.y(flight.to)?);
+        Some(self.apart.place(line, lanes, self.right))
+    }
+
     /// From lane to lane, or from the edge of a bar to the edge of a bar.
     fn line(&self, flight: &Flight<'_>, end: f64) -> Option<(Point, Point)> {
         let (y1, y2) = (self.y(flight.from)?, self.y(flight.to)?);
@@ -276,14 +284,16 @@ impl<'a> Drawing<'a> {
         Some((from, (self.axis.x(end), y2 - down * edge(flight.to, end))))
     }
 
-    /// The beginning of an arrow that ends nowhere.
-    fn stub(&self, flight: &Flight<'_>) -> Option<(Point, Point)> {
+    /// The short line of a message that never arrives.
+    fn stub(&mut self, flight: &Flight<'_>) -> Option<(Point, Point)> {
         let (from, _) = self.line(flight, flight.sent)?;
-        let down = (self.y(flight.to)? - self.y(flight.from)?).signum();
-        Some((from, ((from.0 + 18.0).min(self.right), from.1 + down * self.spacing * 0.4)))
+        let lane = self.y(flight.from)?;
+        let rise = (self.y(flight.to)? - lane).signum() * self.spacing * 0.4;
+        let to = ((from.0 + 18.0).min(self.right), from.1 + rise);
+        Some(self.apart.place((from, to), (lane, lane + rise), self.right))
     }
 
-    /// What happens to a node besides waiting, entering and messages.
+    /// Marks for events that are neither bars nor arrows: crashes, views, detections.
     fn happenings(&mut self) {
         for event in self.events {
             let Some(y) = self.y(event.node) else { continue };
@@ -311,7 +321,7 @@ impl<'a> Drawing<'a> {
             if let Some(row) = alarm.row {
                 let y = 72.0 + ROW * row as f64;
                 head = y + 5.0;
-                let words = format!("✗ {}", alarm.violation);
+                let words = format!("✗ {}", self.trace.describe(&alarm.violation));
                 let (class, x) =
                     if alarm.flipped { ("alarm end", x + 5.0) } else { ("alarm", x - 5.0) };
                 self.canvas.text(class, (x, y), &words);
@@ -325,7 +335,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Explain what was drawn; returns the height of the whole picture.
+    /// Draw the legend; returns the height of the whole picture.
     fn legend(&mut self) -> f64 {
         let entries = shapes::entries(&self.kinds, &self.stays, self.flights.values(), self.events);
         let (span, top) = ((MARGIN, self.width - MARGIN), self.bottom() + 42.0);
@@ -334,7 +344,9 @@ impl<'a> Drawing<'a> {
 
     fn description(&self) -> String {
         let violations = self.events.iter().filter_map(|event| match &event.what {
-            What::Violate(violation) => Some(format!(" Violation: {violation}.")),
+            What::Violate(violation) => {
+                Some(format!(" Violation: {}.", self.trace.describe(violation)))
+            }
             _ => None,
         });
         format!(
@@ -348,18 +360,14 @@ impl<'a> Drawing<'a> {
     }
 }
 
-fn lane_name(node: NodeId) -> String {
-    format!("node {node}")
-}
-
-/// Where the violations are marked, their words in rows that keep them from overlapping.
-fn alarms(events: &[Event], axis: &Axis, right: f64) -> Vec<Alarm> {
+/// The places of the violations; their texts are in rows, so that they do not overlap.
+fn alarms(trace: &Trace, events: &[Event], axis: &Axis, right: f64) -> Vec<Alarm> {
     let mut alarms: Vec<Alarm> = Vec::new();
     let mut rows: Vec<Vec<Point>> = vec![Vec::new(); MAX_ALARM_ROWS];
     for event in events {
         let What::Violate(violation) = &event.what else { continue };
         let x = axis.x(event.at);
-        let width = text_width(&violation.to_string(), 13.0) + 24.0;
+        let width = text_width(&trace.describe(violation), 13.0) + 24.0;
         let flipped = x + width > right;
         let span = if flipped { (x - width, x + 8.0) } else { (x - 8.0, x + width) };
         let free = |row: &Vec<Point>| row.iter().all(|r| span.1 < r.0 || r.1 < span.0);

@@ -20,7 +20,7 @@ pub(super) const RICART_TABLE_1: Paper = Paper {
         let mut table = Table::default();
         for (name, [after_release, least, typical]) in ROWS {
             let case = |note| format!("{name}, note {note}");
-            // Nobody thinks, so that every request is known everywhere when its turn comes.
+            // Clients do not think, so every request is known everywhere when its turn comes.
             let mut busy = Run::heavy(name, 10, 5_000);
             busy.warmup = 100;
             busy.workload = Workload::Closed { think: Law::Constant(0.0) };
@@ -31,7 +31,7 @@ pub(super) const RICART_TABLE_1: Paper = Paper {
                 _ => Printed::exactly(after_release),
             };
             table.add(case(1), "after the previous one leaves", printed, measured);
-            // Node 1 enters twice, then node 2: all quiet in between.
+            // Node 1 enters twice, then node 2, with no requests in between.
             let quiet = [(0.0, 0), (100.0, 0), (200.0, 1)];
             let arrivals = quiet.map(|(at, node)| Arrival::new(at, NodeId(node)));
             let (_, trace) = Run::scripted(name, 10, arrivals.into()).go()?;
@@ -65,8 +65,8 @@ pub(super) const RICART_TABLE_1: Paper = Paper {
     },
 };
 
-/// The longest time from the first request after a quiet spell to the first entry, over all orders
-/// in which the nodes entered before it and all request times on whole message delays.
+/// The longest time from the first request after a pause to the first entry: the maximum over all
+/// orders in which the nodes entered before it, and all request times on whole message delays.
 fn slowest_first_entry(name: &'static str, size: usize) -> Result<f64, String> {
     const QUIET: f64 = 1_000.0;
     let mut slowest: f64 = 0.0;
@@ -107,7 +107,7 @@ pub(super) const CARVALHO_ROUCAIROL: Paper = Paper {
             table.add(case.clone(), "a node's first entry", Printed::exactly(upper), first);
             let again = f64::from(report.messages_min);
             table.add(case.clone(), "its re-entry", Printed::exactly(0.0), again);
-            // Two nodes in turn ask only each other, however many others there are.
+            // Two nodes that enter in turn ask only each other, however large the group is.
             let pair = (0..40).map(|time| Arrival::new(100.0 * f64::from(time), NodeId(time % 2)));
             let mut turns = Run::scripted(name, size, pair.collect());
             turns.warmup = 2;
@@ -128,7 +128,7 @@ pub(super) const CARVALHO_ROUCAIROL: Paper = Paper {
     },
 };
 
-/// All orders of `size` things.
+/// All permutations of `0..size`.
 fn orders(size: usize) -> Vec<Vec<usize>> {
     (0..size).fold(vec![vec![]], |orders, next| {
         let places = |order: &Vec<usize>| {
@@ -143,7 +143,7 @@ fn orders(size: usize) -> Vec<Vec<usize>> {
     })
 }
 
-/// Every way for each node to ask at a time of the grid or not at all.
+/// Every combination in which each node asks at a time of the grid or not at all.
 fn grid(size: usize) -> Vec<Vec<Option<f64>>> {
     let times: Vec<_> =
         std::iter::once(None).chain((0..size).map(|time| Some(time as f64))).collect();

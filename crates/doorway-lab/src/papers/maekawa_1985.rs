@@ -56,7 +56,7 @@ pub(super) const TABLE_2: Paper = Paper {
 
 pub(super) const TABLE_3: Paper = Paper {
     name: "maekawa-table-3",
-    title: "whom a node asks and knows, and what its crash costs (Maekawa 1985, Table III)",
+    title: "nodes that a node asks and knows, and the cost of a crash (Maekawa 1985, Table III)",
     measure: || {
         let mut table = Table::default();
         for (size, k) in [(13, 4.0), (133, 12.0)] {
@@ -92,14 +92,14 @@ pub(super) const TABLE_3: Paper = Paper {
     },
 };
 
-/// Let node 3 crash when all is quiet: how many RECOVER messages its heir gets, and of how many
-/// nodes it knew something.
+/// Crash node 3 while no node asks. Returns how many RECOVER messages its heir gets, and about how
+/// many nodes node 3 knew something.
 fn take_over(size: usize) -> Result<(f64, f64), String> {
     let failed = NodeId(2);
     let arrivals = (0..size).map(|node| Arrival::new(100.0 * node as f64, NodeId::at(node)));
     let mut run = Run::scripted("maekawa-heir", size, arrivals.collect());
     run.crashes = vec![(100.0 * size as f64 + 50.0, failed)];
-    run.entries += 1; // One more than there are, so that the run goes on to the crash.
+    run.entries += 1; // One more than there are requests, so that the run goes on to the crash.
     let (_, trace) = run.go()?;
     let recover = sends(&trace).filter(|(_, _, text)| kind(text) == "Recover").count();
     let asked = sends(&trace).filter(|(_, to, text)| *to == failed && kind(text) == "Request");

@@ -1,4 +1,4 @@
-//! The papers' own numbers, measured: each table is one experiment that anyone can repeat.
+//! The tables printed in the papers, measured: each is an experiment that anyone can repeat.
 
 mod correspondence_1983;
 mod maekawa_1985;
@@ -18,9 +18,9 @@ use crate::trace::What;
 /// A table of a paper.
 #[derive(Clone, Copy)]
 pub struct Paper {
-    /// The name the command line knows.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it shows and where it is printed.
+    /// What it shows, and in which paper it is printed.
     pub title: &'static str,
     /// The experiment.
     pub measure: fn() -> Result<Table, String>,
@@ -39,7 +39,7 @@ pub const ALL: &[Paper] = &[
     trees::RAYMOND_SATURATED,
 ];
 
-/// What a paper says of a quantity.
+/// The value of a quantity as printed in a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Printed {
@@ -52,16 +52,16 @@ pub enum Printed {
     },
     /// Bounds.
     Range {
-        /// Not less.
+        /// The lower bound.
         least: f64,
-        /// Not more.
+        /// The upper bound.
         most: f64,
     },
-    /// A number that is wrong: the experiment shows what is right.
+    /// A number that is wrong; the experiment shows the right one.
     Wrong {
         /// The printed number.
         value: f64,
-        /// What holds instead.
+        /// The right number.
         really: f64,
     },
 }
@@ -72,7 +72,7 @@ impl Printed {
         Self::Value { value, tolerance: 0.0 }
     }
 
-    /// A number to be met within a part of it.
+    /// A number to be met within this part of it.
     pub fn about(value: f64, tolerance: f64) -> Self {
         Self::Value { value, tolerance }
     }
@@ -95,21 +95,22 @@ impl fmt::Display for Printed {
     }
 }
 
-/// One comparison.
+/// A printed value and its measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// Which row: algorithm, size, arrangement.
+    /// The row: algorithm, size, topology.
     pub case: String,
-    /// What is measured.
+    /// The quantity that is measured.
     pub quantity: &'static str,
-    /// What is printed.
+    /// The printed value.
     pub paper: Printed,
-    /// What was measured.
+    /// The measured value.
     pub measured: f64,
 }
 
 impl Figure {
-    /// Does the measurement bear out the paper, or, where the paper errs, what is right?
+    /// Does the measurement agree with the paper, or, where the paper is wrong, with the right
+    /// number?
     pub fn agrees(&self) -> bool {
         match self.paper {
             Printed::Value { value, tolerance } => {
@@ -134,7 +135,7 @@ impl Figure {
 pub struct Table {
     /// The comparisons.
     pub figures: Vec<Figure>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<&'static str>,
 }
 
@@ -150,7 +151,7 @@ impl Table {
     }
 }
 
-/// A run described by what differs from the usual one.
+/// A simulated run.
 struct Run {
     name: &'static str,
     size: usize,
@@ -164,20 +165,21 @@ struct Run {
 }
 
 impl Run {
-    /// One client at a time, each at a node drawn evenly.
+    /// One client at a time, each at a random node.
     fn light(name: &'static str, size: usize, entries: u64) -> Self {
-        // Long enough that nothing is under way when the next one comes, whatever the algorithm.
+        // Long enough that no message is in transit when the next client comes, whatever the
+        // algorithm.
         let pause = Law::Constant(4.0 * size as f64 + 100.0);
         Self::of(name, size, Workload::Serial { pause }, entries)
     }
 
-    /// Every node wants in again well before its turn comes, but not before others had theirs.
+    /// Every node asks again well before its turn comes, but not before other nodes had theirs.
     fn heavy(name: &'static str, size: usize, entries: u64) -> Self {
         let think = Law::Constant(size as f64 / 2.0);
         Self::of(name, size, Workload::Closed { think }, entries)
     }
 
-    /// Exactly these clients, and everything that happens is recorded.
+    /// Exactly these clients, with a trace of everything that happens.
     fn scripted(name: &'static str, size: usize, arrivals: Vec<Arrival>) -> Self {
         let entries = arrivals.len() as u64;
         let mut run = Self::of(name, size, Workload::Scripted(arrivals), entries);
@@ -185,7 +187,7 @@ impl Run {
         run
     }
 
-    /// Each node once, one after the other.
+    /// One client at each node, one after the other.
     fn each_once(name: &'static str, size: usize) -> Self {
         let arrival = |node| Arrival::new(1_000.0 * node as f64, NodeId::at(node));
         Self::scripted(name, size, (0..size).map(arrival).collect())
@@ -230,7 +232,7 @@ impl Run {
     }
 }
 
-/// From the asking of each request in a trace to its entry, in the order of entering.
+/// The time from each request in a trace to its entry, in the order of the entries.
 fn waits(trace: &Trace) -> Vec<f64> {
     let mut asked = vec![0.0; trace.size as usize];
     let mut waits = Vec::new();
@@ -244,7 +246,7 @@ fn waits(trace: &Trace) -> Vec<f64> {
     waits
 }
 
-/// The messages sent, with their texts.
+/// The messages sent: sender, receiver and text.
 fn sends(trace: &Trace) -> impl Iterator<Item = (NodeId, NodeId, &str)> {
     trace.events.iter().filter_map(|event| match &event.what {
         What::Send { to, message, .. } => Some((event.node, *to, message.as_str())),

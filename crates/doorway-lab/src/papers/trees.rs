@@ -20,16 +20,17 @@ pub(super) const RAYMOND_K_SECTION_7: Paper = Paper {
             table.add(case.clone(), "mean, heavy load, 2(N-1)", Printed::about(upper, 0.02), heavy);
             let bounds = Printed::between(lower, upper);
             table.add(case.clone(), "mean, heavy load, bounds", bounds, heavy);
-            // Clients that stay very unequally long: many a deferred reply stands for several.
+            // Clients that stay for very different times, so that a deferred reply often stands for
+            // several.
             let mut contrived = Run::heavy("raymond-k", size, 20_000).shaped(shape);
             contrived.workload = Workload::Closed { think: Law::Constant(0.0) };
             contrived.inside = Law::Exponential(100.0);
             let spread = contrived.messages()?;
-            let seldom_below = 2.0 * size as f64 - 1.0 - f64::from(permits) / 2.0;
+            let rarely_below = 2.0 * size as f64 - 1.0 - f64::from(permits) / 2.0;
             let quantity = "mean, very unequal stays";
             table.add(case.clone(), quantity, Printed::between(lower, upper), spread);
-            let printed = Printed::about(seldom_below, 0.1);
-            table.add(case, "the same, against 2N-1-K/2", printed, spread);
+            let printed = Printed::about(rarely_below, 0.1);
+            table.add(case, "mean, very unequal stays, against 2N-1-K/2", printed, spread);
         }
         for again in [1, 2, 4, 8] {
             let printed = Printed::exactly(3.0 * f64::from(again) + 5.0);
@@ -43,7 +44,7 @@ pub(super) const RAYMOND_K_SECTION_7: Paper = Paper {
     },
 };
 
-/// Node 1 stays inside while node 2 enters `again` times; all messages of the group.
+/// The number of messages of the group while node 1 stays inside and node 2 enters `again` times.
 fn story(again: u32) -> Result<f64, String> {
     let mut arrivals = vec![Arrival { stay: Some(1_000.0), ..Arrival::new(0.0, NodeId(0)) }];
     let visit = |time| Arrival::new(10.0 + 10.0 * f64::from(time), NodeId(1));
@@ -62,7 +63,7 @@ pub(super) const NAIMI_TREHEL_LOG: Paper = Paper {
         {
             let harmonic: f64 = (1..size).map(|i| 1.0 / i as f64).sum();
             let mut run = Run::light("naimi-trehel", size, entries);
-            // At first all pointers lead to one node, which is cheap; that must be forgotten.
+            // At first all pointers lead to one node, which is cheap; the warm-up removes this.
             run.warmup = 10 * size as u64;
             let measured = run.messages()?;
             let printed = Printed::about(harmonic, 0.005);

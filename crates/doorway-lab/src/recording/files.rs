@@ -11,27 +11,29 @@ use super::steps::{self, NodeSteps};
 use super::{File, Problem};
 use crate::nearest;
 
-/// All that the nodes of a group have recorded of one lock.
+/// What the nodes of a group have recorded about one lock.
 pub(super) struct Recorded {
     pub(super) group: String,
     pub(super) lock: String,
-    /// The algorithm, and the nodes as it needs them.
+    /// The names of the members, in the order of their numbers.
+    pub(super) members: Vec<String>,
     pub(super) algorithm: &'static str,
+    /// The group as the algorithm needs it: with quorums, a tree, and so on.
     pub(super) arranged: Group,
     pub(super) nodes: Vec<NodeSteps>,
 }
 
-/// A file, each line with its number; the first is a header.
+/// The lines of a file with their numbers; the first line is a header.
 pub(super) struct Parsed<'a> {
     pub(super) name: &'a str,
     pub(super) header: Header,
     pub(super) lines: Vec<(usize, Line)>,
 }
 
-/// Read the files of all nodes of one group, and pick a lock.
+/// Read the files of all nodes of one group, and select a lock.
 pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<Recorded, Problem> {
     let parsed: Vec<_> = files.iter().map(parse).collect::<Result<_, _>>()?;
-    let Some(first) = parsed.first() else { return Err(Problem::new("there are no files")) };
+    let Some(first) = parsed.first() else { return Err(Problem::new("no files were given")) };
     let (group, members) = (&first.header.group, &first.header.members);
     let mut sorted = Vec::new();
     for member in members {
@@ -40,7 +42,7 @@ pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<Recorded, Probl
             (Some(file), None) => sorted.push(file),
             (None, _) => {
                 let all = members.join(", ");
-                let reason = format!("no file is of node {member}; the group has {all}");
+                let reason = format!("the file of node {member} is missing; the group has {all}");
                 return Err(Problem::new(reason));
             }
             (Some(one), Some(other)) => {
@@ -52,7 +54,7 @@ pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<Recorded, Probl
     for file in &parsed {
         let Header { group: theirs, members: with, node, .. } = &file.header;
         if theirs != group || with != members || !members.contains(node) {
-            let reason = format!("{} and {} are not of one group", first.name, file.name);
+            let reason = format!("{} and {} are of different groups", first.name, file.name);
             return Err(Problem::new(reason));
         }
     }
@@ -60,7 +62,8 @@ pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<Recorded, Probl
     let (algorithm, arranged) = arranged(&parsed, &lock, members.len())?;
     let nodes = (0..).map(NodeId).zip(sorted).map(|(node, file)| steps::of(node, file, &lock));
     let nodes = nodes.collect::<Result<_, _>>()?;
-    Ok(Recorded { group: group.clone(), lock, algorithm, arranged, nodes })
+    let (group, members) = (group.clone(), members.clone());
+    Ok(Recorded { group, lock, members, algorithm, arranged, nodes })
 }
 
 fn parse(file: &File) -> Result<Parsed<'_>, Problem> {
@@ -71,15 +74,15 @@ fn parse(file: &File) -> Result<Parsed<'_>, Problem> {
         let wrong = |reason: &str| Problem::at(&file.name, index + 1, reason);
         let line = match Line::read(text) {
             Ok(line) => line,
-            // The line that a node was writing when it was killed.
+            // A node that is killed may leave a line half written.
             Err(_) if index > 0 && may_be_last(texts.get(index + 1)) => continue,
             Err(reason) => return Err(wrong(&reason)),
         };
         match (&first, &line) {
             (None, Line::Header(header)) => first = Some(header.clone()),
-            (None, _) => return Err(wrong("a recording begins with a line about its node")),
+            (None, _) => return Err(wrong("a recording begins with a line that names its node")),
             (Some(first), Line::Header(header)) if !same_node(header, first) => {
-                return Err(wrong("this start is of another node or group than the first"));
+                return Err(wrong("this start belongs to another node or group than the first"));
             }
             (Some(_), _) => {}
         }
@@ -94,7 +97,7 @@ fn same_node(one: &Header, other: &Header) -> bool {
     (&one.group, &one.node, &one.members) == (&other.group, &other.node, &other.members)
 }
 
-/// With this after it, can a line be the last that a process wrote?
+/// Can a line be the last one that a process wrote, given the line that follows it?
 fn may_be_last(next: Option<&&str>) -> bool {
     next.is_none_or(|next| matches!(Line::read(next), Ok(Line::Header(_))))
 }
@@ -110,7 +113,7 @@ fn lock_lines<'a>(
     })
 }
 
-/// The lock that is meant.
+/// The lock to read: the one named, or the only one there is.
 fn choose(parsed: &[Parsed<'_>], lock: Option<&str>) -> Result<String, Problem> {
     let known: BTreeSet<&str> = lock_lines(parsed).map(|(_, _, line)| line.lock.as_str()).collect();
     let shown: Vec<&str> = known.iter().copied().take(20).collect();
@@ -118,18 +121,21 @@ fn choose(parsed: &[Parsed<'_>], lock: Option<&str>) -> Result<String, Problem> 
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let list = || format!("{}{more}", shown.join(", "));
     match (lock, shown.as_slice()) {
-        (_, []) => Err(Problem::new("nothing happened to any lock")),
+        (_, []) => Err(Problem::new("no lock was used in this recording")),
         (None, [only]) => Ok((*only).to_owned()),
-        (None, _) => Err(Problem::new(format!("name one of the locks: {}", list()))),
+        (None, _) => Err(Problem::new(format!(
+            "several locks were recorded; name one with --lock: {}",
+            list()
+        ))),
         (Some(lock), _) if known.contains(lock) => Ok(lock.to_owned()),
         (Some(lock), _) => {
-            let reason = format!("nothing happened to lock {lock}; there are {}", list());
+            let reason = format!("lock {lock} is not in this recording; it has {}", list());
             Err(Problem::new(reason))
         }
     }
 }
 
-/// The algorithm of a lock, and the nodes as it needs them.
+/// The algorithm of a lock, and the group as the algorithm needs it.
 fn arranged(
     parsed: &[Parsed<'_>],
     lock: &str,
@@ -143,7 +149,7 @@ fn arranged(
             if name == algorithm && of == permits {
                 continue;
             }
-            return Err(wrong(format!("the lock began with {name} and {of} permits before")));
+            return Err(wrong(format!("the lock began with {name} and {of} permits earlier")));
         }
         let Some(entry) = ALL.iter().find(|entry| entry.info.name == algorithm) else {
             let hint = nearest::hint(algorithm, ALL.iter().map(|entry| entry.info.name));
@@ -154,6 +160,6 @@ fn arranged(
         let group = entry.info.group(size, &shape).map_err(|error| wrong(error.to_string()))?;
         known = Some((entry.info.name, *permits, group));
     }
-    let nowhere = || Problem::new(format!("no file says with which algorithm lock {lock} began"));
+    let nowhere = || Problem::new(format!("no file names the algorithm of lock {lock}"));
     known.map(|(name, _, group)| (name, group)).ok_or_else(nowhere)
 }

@@ -1,4 +1,4 @@
-//! The steps of all nodes in one order: by view, by cause, and by the time where that is left open.
+//! Merges the steps of all nodes into one order: by view, then by cause, then by time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,9 +27,9 @@ pub(super) fn merge(recorded: &Recorded) -> Result<Vec<Step>, Problem> {
 struct Turn<'a> {
     recorded: &'a Recorded,
     view: u64,
-    /// How many steps of each node are in their place.
+    /// How many steps of each node have been merged.
     cursors: &'a mut [usize],
-    /// How many messages are under way from one node to another.
+    /// How many messages are in transit from one node to another.
     sent: BTreeMap<(NodeId, NodeId), usize>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Turn<'a> {
         steps.get(self.cursors[node]).filter(|step| step.view == self.view)
     }
 
-    /// Has all that must come before this step its place?
+    /// Has everything that must come before this step been merged?
     fn ready(&self, step: &Step) -> bool {
         let Cause::Receive { from, .. } = step.cause else { return true };
         let under_way = self.sent.get(&(from, step.node)).is_some_and(|count| *count > 0);
@@ -77,7 +77,7 @@ impl<'a> Turn<'a> {
             Cause::Receive { from, .. } => from,
             _ => step.node,
         };
-        let reason = format!("by {} this message was not sent before", file(sender));
+        let reason = format!("{} does not say that this message was sent", file(sender));
         Problem::at(file(step.node), step.line, reason)
     }
 }

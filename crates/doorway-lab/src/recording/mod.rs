@@ -1,13 +1,14 @@
-//! What the nodes of a real group have recorded, put together and judged.
+//! Recordings of the nodes of a real group, merged and checked.
 //!
-//! Every node writes its own file, by its own clock. The files of all of them are merged by cause:
-//! each node's own order is kept, a message is received after it was sent, and a view begins after
-//! all of the one before. No message carries a number for that, since links lose and reorder
-//! nothing: of those from one node to another about one lock in one view, the first that arrives
-//! is the first that was sent. Messages of a view that was left are lost.
+//! Every node writes its own file, by its own clock. The files are merged by cause: each node's own
+//! order is kept, a message is received after it was sent, and a view begins after everything of
+//! the view before. Messages carry no numbers for this, because links neither lose nor reorder: of
+//! the messages from one node to another about one lock in one view, the first that arrives is the
+//! first that was sent. Messages of a view that has ended are lost.
 //!
-//! Then the algorithm is stepped through all that happened, as in every other driver: a node that
-//! did anything else than its algorithm does, and two inside together, are violations.
+//! Then the algorithm is stepped through everything that happened, as in every other driver. A node
+//! that did something else than its algorithm does is a violation, and so are two nodes inside
+//! together.
 
 mod files;
 mod lines;
@@ -23,22 +24,22 @@ use crate::{Trace, Violation};
 /// A file that a node has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its name, for what there is to say about it.
+    /// Its name, for error messages.
     pub name: String,
-    /// What is in it.
+    /// Its contents.
     pub text: String,
 }
 
 /// What happened to one lock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// All that happened, ordered by cause.
+    /// The events, ordered by cause.
     pub trace: Trace,
-    /// The first thing in it that must never happen.
+    /// The first violation in it.
     pub violation: Option<Violation>,
 }
 
-/// Why files are no recording of a group.
+/// Why some files are not a recording of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem(String);
 
@@ -60,7 +61,8 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Read what the nodes of one group have recorded of a lock; of the only one, if none is named.
+/// Read what the nodes of one group have recorded about a lock. The lock may be left out if there
+/// is only one.
 pub fn read(files: &[File], lock: Option<&str>) -> Result<Recording, Problem> {
     let recorded = files::read(files, lock)?;
     let steps = merge::merge(&recorded)?;

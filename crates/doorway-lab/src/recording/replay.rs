@@ -1,4 +1,4 @@
-//! The algorithm stepped through what has happened, to see whether it could.
+//! Steps the algorithm through a recording, to see whether every node did what it should.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::steps::{Cause, Step};
 use crate::erased::{AnyAlgorithm, AnyMessage};
 use crate::{Nodes, Violation};
 
-/// The first thing that must never happen, and the step at which it did.
+/// The first violation, and the index of its step.
 pub(super) fn replay(recorded: &Recorded, steps: &[Step]) -> Option<(usize, Violation)> {
     let algorithm =
         AnyAlgorithm::named(recorded.algorithm).expect("the algorithm was found in the list");
@@ -30,23 +30,24 @@ pub(super) fn replay(recorded: &Recorded, steps: &[Step]) -> Option<(usize, Viol
     steps.find_map(|(index, step)| run.step(step).err().map(|violation| (index, violation)))
 }
 
-/// A lock in one view.
+/// The members of a lock, driven through the steps of a recording.
 struct Run<'a> {
     algorithm: AnyAlgorithm,
     recorded: &'a Recorded,
     group: Arc<Group>,
     view: Option<u64>,
-    /// How the view began.
+    /// The state with which the view began.
     start: Start,
-    /// Unknown from where a message arrives of which nobody has recorded what it was.
+    /// The members. `None` after a message that no node has recorded as sent: its contents are not
+    /// known, so nothing can be checked until the next view.
     nodes: Option<Nodes>,
     /// What each node does as the lock begins there, with the view's own start.
     opening: Vec<Effects<AnyMessage>>,
-    /// Where the lock has begun in this view.
+    /// The nodes at which the lock has begun in this view.
     begun: NodeSet,
-    /// Who has no part in this view any more.
+    /// The nodes that have left this view.
     gone: NodeSet,
-    /// The messages from one node to another.
+    /// The messages in transit from one node to another.
     lines: BTreeMap<(NodeId, NodeId), VecDeque<AnyMessage>>,
 }
 
@@ -54,7 +55,7 @@ impl Run<'_> {
     fn step(&mut self, step: &Step) -> Result<(), Violation> {
         let node = step.node;
         if let Cause::Break(why) = &step.cause {
-            return claim(format!("the lock is out of order at node {node}: {why}"));
+            return claim(format!("the lock is out of order at {}: {why}", self.name(node)));
         }
         if self.view != Some(step.view) {
             self.turn(step)?;
@@ -70,15 +71,22 @@ impl Run<'_> {
                 return Ok(());
             }
             _ if !self.begun.contains(node) => {
-                return claim(format!("node {node} takes part before the lock began there"));
+                return claim(format!(
+                    "{} takes part before the lock began there",
+                    self.name(node)
+                ));
             }
             _ if self.gone.contains(node) => {
-                return claim(format!("node {node} takes part after it had left the view"));
+                return claim(format!("{} takes part after it left the view", self.name(node)));
             }
             Cause::Acquire(mode) if member.may_acquire(&self.group, *mode) => Input::Acquire(*mode),
             Cause::Release if member.may_release() => Input::Release,
             Cause::Receive { from, refused: Some(why) } => {
-                return claim(format!("node {node} refused a message of node {from}: {why}"));
+                return claim(format!(
+                    "{} refused a message of {}: {why}",
+                    self.name(node),
+                    self.name(*from)
+                ));
             }
             Cause::Receive { from, .. } => {
                 let message = self.lines.get_mut(&(*from, node)).and_then(VecDeque::pop_front);
@@ -88,7 +96,7 @@ impl Run<'_> {
                 };
                 Input::Receive { from: *from, message }
             }
-            _ => return claim(format!("node {node} asks or leaves when no node could")),
+            _ => return claim(format!("{} acquires or releases when it cannot", self.name(node))),
         };
         let mut out = Effects::default();
         nodes.step(node, input, &mut out)?;
@@ -97,18 +105,18 @@ impl Run<'_> {
 
     /// Send what the algorithm sends, if the node did what its algorithm does.
     fn perform(&mut self, step: &Step, mut out: Effects<AnyMessage>) -> Result<(), Violation> {
-        compare(step, &out)?;
+        self.compare(step, &out)?;
         for (to, message) in out.drain() {
             self.lines.entry((step.node, to)).or_default().push_back(message);
         }
         Ok(())
     }
 
-    /// A view begins, with those inside who were so at the end of the last.
+    /// Begin a view. The nodes inside must be those that were inside at the end of the last one.
     fn turn(&mut self, step: &Step) -> Result<(), Violation> {
         let view = step.view;
         let Cause::Begin(start) = &step.cause else {
-            return claim(format!("node {} takes part before view {view} began", step.node));
+            return claim(format!("{} takes part before view {view} began", self.name(step.node)));
         };
         start
             .check(self.algorithm.info(), &self.group)
@@ -120,7 +128,8 @@ impl Run<'_> {
                 let before = self.view.unwrap_or_default();
                 if held != known && !self.recorded.nodes[node.index()].may_lack(before) {
                     return claim(format!(
-                        "node {node} held {held} as view {view} began, and by the view {known}"
+                        "{} held {held} permits as view {view} began; the view says {known}",
+                        self.name(node)
                     ));
                 }
             }
@@ -135,7 +144,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The lock begins at one more node, or again where it was forgotten.
+    /// The lock begins at one more node, or begins again at a node that had forgotten it.
     fn begin(&mut self, step: &Step, start: &Start) -> Result<(), Violation> {
         let node = step.node;
         let Some(nodes) = &mut self.nodes else { return Ok(()) };
@@ -146,32 +155,42 @@ impl Run<'_> {
         let mut out = std::mem::take(&mut self.opening[node.index()]);
         if again || *start != self.start {
             if nodes.member(node).phase() != Phase::Outside || start.holder(node).is_some() {
-                return claim(format!("node {node} begins anew though it waits or is inside"));
+                return claim(format!(
+                    "{} begins again although it waits or is inside",
+                    self.recorded.members[node.index()]
+                ));
             }
             nodes.begin_again(node, start, &mut out)?;
         }
         self.perform(step, out)
     }
-}
 
-/// Did the node do what its algorithm does?
-fn compare(step: &Step, out: &Effects<AnyMessage>) -> Result<(), Violation> {
-    let right: Vec<_> =
-        out.sends().iter().map(|(to, message)| (*to, format!("{message:?}"))).collect();
-    if (step.entered, &step.sends) == (out.entered(), &right) {
-        return Ok(());
+    /// Check that the node did what its algorithm does.
+    fn compare(&self, step: &Step, out: &Effects<AnyMessage>) -> Result<(), Violation> {
+        let sends = out.sends().iter();
+        let right: Vec<_> = sends.map(|(to, message)| (*to, format!("{message:?}"))).collect();
+        if (step.entered, &step.sends) == (out.entered(), &right) {
+            return Ok(());
+        }
+        let tell = |entered: bool, sends: &[(NodeId, String)]| {
+            let mut parts = Vec::from_iter(entered.then(|| "enters".to_owned()));
+            let send =
+                |(to, message): &(NodeId, String)| format!("sends {message} to {}", self.name(*to));
+            parts.extend(sends.iter().map(send));
+            if parts.is_empty() { "does nothing".to_owned() } else { parts.join(" and ") }
+        };
+        claim(format!(
+            "{} {}, where its algorithm {}",
+            self.name(step.node),
+            tell(step.entered, &step.sends),
+            tell(out.entered(), &right)
+        ))
     }
-    let tell = |entered: bool, sends: &[(NodeId, String)]| {
-        let mut parts = Vec::from_iter(entered.then(|| "enters".to_owned()));
-        parts.extend(sends.iter().map(|(to, message)| format!("sends {message} to node {to}")));
-        if parts.is_empty() { "does nothing".to_owned() } else { parts.join(" and ") }
-    };
-    claim(format!(
-        "node {} {}, where its algorithm {}",
-        step.node,
-        tell(step.entered, &step.sends),
-        tell(out.entered(), &right)
-    ))
+
+    /// The name of a node in the recording.
+    fn name(&self, node: NodeId) -> &str {
+        &self.recorded.members[node.index()]
+    }
 }
 
 fn claim<T>(what: String) -> Result<T, Violation> {

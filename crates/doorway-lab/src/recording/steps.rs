@@ -1,4 +1,4 @@
-//! The lines of one node about one lock, as steps: what happened, and what the node did about it.
+//! The lines of one node about one lock, as steps: what happened to the node, and how it reacted.
 
 use doorway_core::{Holder, Mode, NodeId, Start};
 use doorway_protocol::recording::{self, End, Event, LockLine};
@@ -7,14 +7,14 @@ use super::Problem;
 use super::files::Parsed;
 use super::lines::Line;
 
-/// What a node did about one thing that happened to it.
+/// Something that happened to a node, and what the node did in reaction.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Step {
     pub(super) node: NodeId,
     pub(super) view: u64,
-    /// In microseconds since 1970, by the clock of the node.
+    /// The time in microseconds since 1970, by the clock of the node.
     pub(super) at: u64,
-    /// The line in its file.
+    /// The number of its line in the node's file.
     pub(super) line: usize,
     pub(super) cause: Cause,
     pub(super) entered: bool,
@@ -30,33 +30,33 @@ pub(super) enum Cause {
     Release,
     Receive {
         from: NodeId,
-        /// Why it was refused, if it was.
+        /// Why the node refused the message, if it did.
         refused: Option<String>,
     },
-    /// The lock is of no use any more in this view.
+    /// The lock cannot be used any more in this view.
     Break(String),
-    /// Another start of the node follows, so it must have stopped.
+    /// The node was killed: another start follows without a stop.
     Crash,
-    /// The node has no part any more in what follows.
+    /// The node takes no part in what follows, for the reason given.
     Stop(&'static str),
 }
 
-/// What one node has recorded of the lock.
+/// What one node has recorded about the lock.
 pub(super) struct NodeSteps {
     pub(super) file: String,
     pub(super) steps: Vec<Step>,
-    /// From which view to which something may be missing.
+    /// Ranges of views, first and last, in which steps may be missing.
     gaps: Vec<(u64, u64)>,
 }
 
 impl NodeSteps {
-    /// May the node have done something in this view that is not recorded?
+    /// May steps of the node in this view be missing from its recording?
     pub(super) fn may_lack(&self, view: u64) -> bool {
         self.gaps.iter().any(|(from, to)| (*from..=*to).contains(&view))
     }
 }
 
-/// What a node did about one lock.
+/// The steps of a node about one lock.
 pub(super) fn of(node: NodeId, file: &Parsed<'_>, lock: &str) -> Result<NodeSteps, Problem> {
     let (steps, gaps) = (Vec::new(), Vec::new());
     let mut reader =
@@ -82,7 +82,7 @@ pub(super) fn of(node: NodeId, file: &Parsed<'_>, lock: &str) -> Result<NodeStep
             Line::Lock(line) => reader.moment(line),
         }
     }
-    // The node still runs, or was killed and not started again.
+    // The recording has no end: the node still runs, or was killed and not started again.
     if let Some(from) = reader.gap.or(reader.open.then_some(reader.view)) {
         reader.gaps.push((from, u64::MAX));
     }
@@ -92,22 +92,23 @@ pub(super) fn of(node: NodeId, file: &Parsed<'_>, lock: &str) -> Result<NodeStep
 struct Reader<'a> {
     node: NodeId,
     file: &'a Parsed<'a>,
-    /// When the node started, and what time it is now.
+    /// When the node started.
     began: u64,
+    /// The time of the latest line.
     at: u64,
-    /// The newest view of this lock.
+    /// The latest view of this lock.
     view: u64,
-    /// Has a start of the node not ended yet?
+    /// Has the node started and not yet ended?
     open: bool,
-    /// Since which view something may be missing.
+    /// The view since which steps may be missing.
     gap: Option<u64>,
     steps: Vec<Step>,
     gaps: Vec<(u64, u64)>,
 }
 
 impl Reader<'_> {
-    /// Threads look at the clock before they take their turn, so times may be a little out of
-    /// order; the order of the lines is right.
+    /// Note the time of a line. Threads read the clock before they enter the lock table, so times
+    /// may be slightly out of order; the order of the lines is right.
     fn moment(&mut self, line: &LockLine) {
         self.at = self.at.max(self.began.saturating_add(line.at));
     }
@@ -117,7 +118,7 @@ impl Reader<'_> {
         self.steps.push(Step { node, view, at, line, cause, entered: false, sends: Vec::new() });
     }
 
-    /// The node has no part in what follows, if it had one at all.
+    /// The node takes no part in what follows, if it took part before.
     fn leave(&mut self, line: usize, cause: Cause) {
         if !self.steps.is_empty() {
             self.push(line, cause);
@@ -157,13 +158,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Something that the node did about what happened last.
+    /// Add what the node did to the step that caused it.
     fn effect(&mut self, number: usize, line: &LockLine) -> Result<(), Problem> {
         let send = match &line.event {
             Event::Send { to, message } => Some((self.find(number, to)?, message.clone())),
             _ => None,
         };
-        let alone = || Problem::at(self.file.name, number, "nothing that happened led to this");
+        let alone =
+            || Problem::at(self.file.name, number, "this line follows no step that could cause it");
         let step = self.steps.last_mut().filter(|step| step.view == line.view);
         let step = step.ok_or_else(alone)?;
         match (&line.event, &mut step.cause) {
@@ -184,7 +186,7 @@ impl Reader<'_> {
         let members = &self.file.header.members;
         let found = members.iter().position(|member| member == name);
         found.map(NodeId::at).ok_or_else(|| {
-            let reason = format!("{name} is no member; the group has {}", members.join(", "));
+            let reason = format!("{name} is not a member; the group has {}", members.join(", "));
             Problem::at(self.file.name, line, reason)
         })
     }

@@ -9,18 +9,19 @@ use super::steps::{Cause, Step};
 use crate::trace::What;
 use crate::{Trace, Violation};
 
-/// Clocks that differ by more than so many microseconds give no common time.
+/// If the clocks of two nodes differ by more than this, in microseconds, times are not shown.
 const AGREE: u64 = 1000;
 
-/// The trace of these steps, with what is wrong at one of them.
+/// The trace of these steps, with the violation at one of them if there is one.
 pub(super) fn tell(
     recorded: &Recorded,
     steps: &[Step],
     found: Option<&(usize, Violation)>,
 ) -> Trace {
-    let Recorded { algorithm, lock, group, nodes, .. } = recorded;
+    let Recorded { algorithm, lock, group, members, nodes, .. } = recorded;
     let title = format!("{algorithm}, lock {lock} of group {group}");
-    let trace = Trace::new(title, nodes.len() as u32);
+    let mut trace = Trace::new(title, nodes.len() as u32);
+    trace.names.clone_from(members);
     let mut teller = Teller { trace, view: None, now: 0.0, sent: 0, course: Course::default() };
     let times = times(steps);
     if times.is_some() {
@@ -55,20 +56,21 @@ struct Teller {
     trace: Trace,
     view: Option<u64>,
     now: f64,
-    /// How many messages were sent so far.
+    /// How many messages have been sent so far.
     sent: u64,
     course: Course,
 }
 
-/// How things stand in a view.
+/// The state of the lock in a view.
 #[derive(Default)]
 struct Course {
-    /// The messages under way from one node to another.
+    /// The messages in transit from one node to another.
     lines: BTreeMap<(NodeId, NodeId), VecDeque<u64>>,
-    /// Where the lock has begun.
+    /// The nodes at which the lock has begun.
     begun: NodeSet,
-    /// Who waits or is inside, with how many permits.
+    /// The nodes that wait.
     waiting: NodeSet,
+    /// How many permits each node holds.
     held: BTreeMap<NodeId, u32>,
 }
 
@@ -102,7 +104,7 @@ impl Teller {
                 let id = line.pop_front().unwrap_or_else(|| self.number());
                 self.push(node, What::Receive { id });
             }
-            // What is wrong is told as a violation.
+            // This is shown as a violation.
             Cause::Break(_) => {}
             Cause::Crash => self.leave(node, What::Crash),
             Cause::Stop(how) => self.leave(node, What::Stop(how)),
@@ -124,7 +126,7 @@ impl Teller {
         self.sent - 1
     }
 
-    /// A node has no part in it any more, which is worth a word if it had.
+    /// A node leaves the group; this is shown if it was waiting or inside.
     fn leave(&mut self, node: NodeId, what: What) {
         let held = self.course.held.remove(&node).is_some_and(|held| held > 0);
         if self.course.waiting.remove(node) || held {
@@ -132,7 +134,7 @@ impl Teller {
         }
     }
 
-    /// A view begins: what was under way is lost, and whoever is not inside does not wait any more.
+    /// A view begins: messages in transit are lost, and a node that is not inside stops waiting.
     fn turn(&mut self, step: &Step) {
         let first = self.view.replace(step.view).is_none();
         let course = std::mem::take(&mut self.course);

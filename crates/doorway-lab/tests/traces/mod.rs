@@ -16,7 +16,7 @@ fn world<A: Algorithm>(size: usize, change: impl Fn(&mut Limits)) -> World {
     World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), Channel::Unordered, limits)
 }
 
-/// Step by step, the choice picked by `pick` among all that there are, until it picks none.
+/// A run step by step: `pick` picks one of the choices each time, until it picks none.
 fn stepwise(
     title: &str,
     mut world: World,
@@ -34,8 +34,8 @@ fn stepwise(
     trace
 }
 
-/// In message delays: message number `i` takes `delay(i)`, requests come at the given times, and a
-/// node inside leaves after `inside`.
+/// A run in message delays: message number `i` takes `delay(i)`, requests come at the given times,
+/// and a node inside leaves after `inside`.
 fn timed(
     title: &str,
     mut world: World,
@@ -101,13 +101,13 @@ pub(crate) fn thirteen() -> Trace {
     timed("ricart-agrawala", world, requests, 1.0, 1e9, uneven)
 }
 
-/// A ring on which the token circulates; long visits, so that silences are cut.
+/// A ring on which the token circulates; visits are long, so that pauses are cut.
 pub(crate) fn ring() -> Trace {
     let requests = vec![(1.5, 3), (3.2, 1), (40.0, 4)];
     timed("le-lann", world::<LeLann>(5, |_| {}), requests, 9.0, 46.0, |_| 1.0)
 }
 
-/// A reply is lost, and its node waits for ever.
+/// A reply is lost, and its receiver waits forever.
 pub(crate) fn loss() -> Trace {
     let mut lost = false;
     let world = world::<RicartAgrawala>(3, |limits| limits.losses = 1);
@@ -123,7 +123,7 @@ pub(crate) fn loss() -> Trace {
     stepwise("ricart-agrawala, one message lost", world, pick)
 }
 
-/// A doubled token lets two nodes in.
+/// A duplicated token lets two nodes in.
 pub(crate) fn doubled() -> Trace {
     let world = world::<LeLann>(3, |limits| {
         limits.duplicates = 1;
@@ -163,8 +163,9 @@ pub(crate) fn crash() -> Trace {
     stepwise("ricart-agrawala, a node crashes", world, pick)
 }
 
-/// Written by hand: what the algorithms above do not do. Node 1 begins inside, node 2 holds two
-/// permits and waits for a third, node 3 reads and then forgets, and the words are hostile.
+/// A trace written by hand, of things that the algorithms above do not do: node 1 begins inside,
+/// node 2 holds two permits and waits for a third, node 3 reads and then forgets, and the texts
+/// contain special characters.
 pub(crate) fn odd() -> Trace {
     let mut trace = Trace::new("<odd> & \"hostile\"; #1 %%", 4);
     let node = NodeId;

@@ -1,4 +1,4 @@
-//! `doorway check`: every world that a group can come into, and whether something is wrong in one.
+//! `doorway check`: search every state that a group can reach for a violation.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::{anyhow, ensure};
 use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
-use doorway_lab::AnyAlgorithm;
 use doorway_lab::check::Verdict;
 use doorway_lab::diagram::{self, Format};
-use indicatif::HumanCount;
+use doorway_lab::numbers::grouped;
+use doorway_lab::{AnyAlgorithm, Violation};
 use serde::Serialize;
 
 use super::print_json;
@@ -17,36 +17,45 @@ use crate::check_args::{CaseArgs, parse_checked_size};
 use crate::checking::{self, Interrupt};
 use crate::failure::{NotExhausted, Usage, unless_closed};
 use crate::files;
-use crate::finding::{Finding, Record, Story};
+use crate::finding::{Counterexample, Finding, Record};
 use crate::group_args::ShapeArgs;
 use crate::names;
 use crate::pages;
-use crate::replay::{quoted, with_option};
-use crate::story;
+use crate::rerun::{quoted, with_option};
+use crate::scripts;
 use crate::table::Table;
 
-/// Check every world that a group can come into: exclusion, refusals, standstill, starvation
+const EXAMPLES: &str = "\
+Examples:
+  doorway check ricart-agrawala
+  doorway check lamport -n 2 --channel unordered --diagram story.svg
+  doorway check --all -n 2
+
+Exit codes: 0 holds, 1 violated, 2 usage error, 3 not exhausted (nothing is shown)";
+
+/// Search every state that a group can reach for violations: two inside, refused messages,
+/// deadlock, starvation
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
     #[arg(required_unless_present_any = ["all", "table", "assumptions"])]
     #[arg(conflicts_with_all = ["all", "table", "assumptions"])]
     algorithm: Option<&'static Entry>,
-    /// How many nodes there are [default with --all: 3]
+    /// Set the number of nodes [default: 3]
     #[arg(short = 'n', value_name = "N", value_parser = parse_checked_size)]
-    #[arg(required_unless_present_any = ["all", "table", "assumptions"])]
     nodes: Option<usize>,
-    /// Check every algorithm, the refuted ones too, and print a line for each
+    /// Check every algorithm, including the refuted ones, and print a line for each
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     pages: PageArgs,
-    /// Draw the counterexample, in the format that the name asks for: .svg, .txt, .mmd, .shiviz,
-    /// or .json for Perfetto
+    /// Write a diagram of the counterexample to FILE; its ending chooses the format: .svg, .txt,
+    /// .mmd (Mermaid), .shiviz, or .json (Perfetto)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     diagram: Option<PathBuf>,
-    /// Write the counterexample as a script, which `doorway replay` plays
+    /// Write the counterexample to FILE as a script for `doorway replay`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     save: Option<PathBuf>,
     /// Print JSON
@@ -58,23 +67,23 @@ pub(crate) struct Args {
     shape: ShapeArgs,
 }
 
-/// The pages instead of a check.
+/// Options that print a page of the documentation instead of one check.
 #[derive(clap::Args)]
 struct PageArgs {
-    /// Check every algorithm at the largest sizes that fit, and print the page docs/checked.md;
-    /// this takes a quarter of an hour
+    /// Check every algorithm at the largest sizes that fit into memory, and print the page
+    /// docs/checked.md; this takes about 15 minutes
     #[arg(long, conflicts_with_all = ["all", "nodes", "json", "CaseArgs", "ShapeArgs"])]
     table: bool,
     /// Check every algorithm over both kinds of channels and with every fault, and print the page
-    /// docs/assumptions.md; this takes a minute
+    /// docs/assumptions.md; this takes about a minute
     #[arg(long, conflicts_with_all = ["all", "table", "nodes", "json", "CaseArgs", "ShapeArgs"])]
     assumptions: bool,
 }
 
-/// How many nodes there are when all algorithms are checked, unless a number is given.
+/// The number of nodes, unless a number is given.
 const NODES: usize = 3;
 
-/// Check it; a violation is a failure, and so is a check without an end.
+/// Run the check. A violation is a failure, and so is a check that was not exhausted.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.pages.table {
         return pages::checked(out, &Interrupt::listen()?);
@@ -94,7 +103,7 @@ impl Args {
         self.nodes.unwrap_or(NODES)
     }
 
-    /// Check an algorithm, unless there is no such group of it.
+    /// Check an algorithm, unless it cannot have such a group.
     fn check(&self, entry: &'static Entry, interrupt: &Interrupt) -> anyhow::Result<Finding> {
         let group = self.shape.group(&entry.info, self.size())?;
         let case = self.case.case(AnyAlgorithm::from(entry), group)?;
@@ -103,8 +112,8 @@ impl Args {
         Finding::new(&entry.info, case, self.case.acquires(), checked, &options)
     }
 
-    /// Write the files that were asked for.
-    fn write(&self, story: &Story) -> anyhow::Result<()> {
+    /// Write the diagram and the script that were asked for.
+    fn write(&self, story: &Counterexample) -> anyhow::Result<()> {
         if let Some(path) = &self.diagram {
             let format = Format::from_path(path).map_err(|error| Usage(error.to_string()))?;
             files::write(path, &diagram::render(&story.played.trace, format))?;
@@ -133,7 +142,7 @@ impl Args {
             return Ok(());
         };
         writeln!(out)?;
-        story::print(out, &story.played.steps)?;
+        scripts::print(out, &story.played.steps)?;
         writeln!(out)?;
         let mut hints = Table::new([]);
         if self.diagram.is_none() {
@@ -145,7 +154,12 @@ impl Args {
             hints.row(["to save it:".to_owned(), with_option("--save out.txt")]);
             "out.txt".to_owned()
         };
-        hints.row(["then to see it again:".to_owned(), format!("doorway replay {script}")]);
+        let again = match finding.violation() {
+            // A script does not know histories, so a replay shows the steps and judges nothing.
+            Some(Violation::Claim(_)) => "then to see the steps again:",
+            _ => "then to see it again:",
+        };
+        hints.row([again.to_owned(), format!("doorway replay {script}")]);
         Ok(hints.print_body(out, 0)?)
     }
 }
@@ -171,7 +185,7 @@ fn one(args: &Args, entry: &'static Entry, out: &mut dyn Write) -> anyhow::Resul
     }
 }
 
-/// What came of one of all algorithms.
+/// The result of one algorithm under `--all`.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Line<'a> {
@@ -179,7 +193,7 @@ enum Line<'a> {
     Impossible { algorithm: &'static str, n: usize, verdict: &'static str, reason: String },
 }
 
-/// A group that an algorithm cannot have.
+/// The verdict on an algorithm that cannot have the group asked for.
 const NO_GROUP: &str = "no such group";
 
 fn all(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -220,7 +234,7 @@ fn tell_all(args: &Args, findings: &Findings, out: &mut dyn Write) -> anyhow::Re
 
 type Findings = [(&'static Info, anyhow::Result<Finding>)];
 
-/// Is it that there is no such group, which the table says?
+/// Is the error that the algorithm cannot have such a group? The table says so then.
 fn is_refusal(error: &anyhow::Error) -> bool {
     error.is::<Usage>() || error.is::<doorway_core::GroupError>()
 }
@@ -242,7 +256,7 @@ fn print_all(out: &mut dyn Write, findings: &Findings) -> anyhow::Result<()> {
         table.row([
             info.name.to_owned(),
             finding.verdict().to_owned(),
-            HumanCount(progress.states).to_string(),
+            grouped(progress.states),
             progress.depth.to_string(),
             format!("{:.2}", finding.checked.seconds),
             finding.overtaking().unwrap_or_else(|| "-".to_owned()),
@@ -260,12 +274,12 @@ fn remark(info: &Info, finding: &Finding) -> String {
             let known = if refuted { "refuted: " } else { "" };
             format!("{known}{violated} after {steps} steps")
         }
-        (Verdict::Holds, _) if refuted => "refuted, but not at this size".to_owned(),
+        (Verdict::Holds, _) if refuted => finding.refuted_elsewhere().unwrap_or_default(),
         _ => finding.stop().unwrap_or_default(),
     }
 }
 
-/// A violation by an algorithm that is not refuted is the worst, then what is left open.
+/// Fail if an algorithm that is not refuted is violated, or else if a check was not exhausted.
 fn judge(findings: &Findings) -> anyhow::Result<()> {
     let found = || findings.iter().filter_map(|(_, found)| found.as_ref().ok());
     let names = |of: &dyn Fn(&Finding) -> bool| {

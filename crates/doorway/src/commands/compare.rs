@@ -1,8 +1,9 @@
-//! `doorway compare`: algorithms side by side, as a table, as values and as a plot.
+//! `doorway compare`: measure algorithms side by side, and print a table, values and a plot.
 
 use std::io::Write;
 use std::path::PathBuf;
 
+use anyhow::ensure;
 use clap::ValueEnum;
 use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
@@ -12,44 +13,52 @@ use doorway_lab::plot::{Plot, Series};
 use doorway_lab::simulate::{Options, Workload};
 
 use super::print_json;
+use crate::check_args::parse_threads;
 use crate::failure::Usage;
 use crate::files;
 use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
 use crate::progress::Progress;
-use crate::replay;
+use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
 use crate::table::Table;
+use crate::wrap;
 
-/// Compare algorithms over a sweep of size, load or delay, on all cores
+const EXAMPLES: &str = "\
+Examples:
+  doorway compare ricart-agrawala suzuki-kasami maekawa
+  doorway compare ricart-agrawala carvalho-roucairol --sweep load --plot load.svg";
+
+/// Compare algorithms over a range of sizes, loads or delays, on all cores
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The algorithms [default: all that are not refuted]
+    /// The algorithms to compare [default: all that are not refuted]
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
     algorithms: Vec<&'static Entry>,
-    /// What changes: n, load (think time) or delay (against the time inside)
+    /// Choose what changes: n (nodes), load (think time) or delay (relative to the time inside)
     #[arg(long, value_name = "n|load|delay", default_value = "n")]
     sweep: Sweep,
-    /// Where it is measured, as in 3,7,13
-    #[arg(long, value_name = "POINTS", value_delimiter = ',')]
+    /// Choose the points to measure, as in 3,7,13
+    #[arg(long, value_name = "POINTS", value_delimiter = ',', value_parser = parse_point)]
     points: Option<Vec<f64>>,
-    /// How many nodes there are, unless that is what changes
+    /// Set the number of nodes for a sweep over load or delay
     #[arg(short = 'n', value_name = "N", value_parser = parse_size, default_value = "16")]
     nodes: usize,
-    /// Entries for each point
+    /// Set the number of entries measured for each point
     #[arg(long, value_name = "E", default_value_t = 3_000, value_parser = parse_entries)]
     entries: u64,
-    /// What the plot and the table show
+    /// Choose the figure that table and plot show
     #[arg(long, value_name = "FIGURE", default_value = "messages")]
     metric: Metric,
-    /// Write a plot, with the papers' formulas dashed over what was measured
+    /// Write a plot to FILE.svg, with the papers' formulas as dashes
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Write every figure of every point as comma-separated values
+    /// Write every figure of every point to FILE.csv
     #[arg(long, value_name = "FILE.csv")]
     csv: Option<PathBuf>,
-    /// How many threads measure [default: one for each core]
-    #[arg(long, value_name = "T")]
+    /// Set the number of threads [default: one for each core]
+    #[arg(long, value_name = "T", value_parser = parse_threads)]
     threads: Option<usize>,
     /// Print JSON
     #[arg(long)]
@@ -102,17 +111,21 @@ impl Metric {
     }
 }
 
-/// What the runs of a comparison have in common.
+/// Makes the options of a run, for an algorithm and a number of nodes.
 type OptionsOf<'a> = dyn Fn(&Info, usize) -> Result<Options, String> + Sync + 'a;
 
-/// Measure, print and write what was asked for.
+/// Measure, and print and write the results.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let traffic = args.run.traffic()?;
     let options = |info: &Info, size: usize| {
         let group = args.shape.group(info, size).map_err(|error| error.to_string())?;
-        let options = args.run.options(&traffic, info, group, args.entries);
-        options.map_err(|error| error.to_string())
+        Ok(args.run.options(&traffic, info, group, args.entries))
     };
+    if let Some(file) = &args.plot {
+        let svg = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+        let reason = format!("a plot is written as SVG: '{}' must end in .svg", file.display());
+        ensure!(svg, Usage(reason));
+    }
     let plan = args.plan(&options)?;
     for file in args.plot.iter().chain(&args.csv) {
         files::ensure_writable(file)?;
@@ -134,12 +147,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         print_json(out, &rows)?;
     } else {
         print_table(out, args.metric, &plan, &rows)?;
+        for names in alike(args.metric, &rows, plan.points.len()) {
+            let names = names.join(" and ");
+            let advice = match plan.sweep {
+                Sweep::Load => "another --metric or -n may tell them apart",
+                _ => "--sweep load shows where they differ, if they do",
+            };
+            writeln!(out)?;
+            let note = format!("{names} differ by less than 2 % at every point; {advice}.");
+            wrap::print_prose(out, 0, &note)?;
+        }
     }
     let bad = rows.iter().find_map(|row| Some((row, row.report.violation.as_ref()?)));
     if let Some((row, violation)) = bad {
         out.flush()?;
         let what = format!("{} at {}: {violation}", row.report.algorithm, row.x);
-        return Err(replay::failure(what, args.run.seed));
+        return Err(rerun::failure(what, args.run.seed));
     }
     Ok(())
 }
@@ -159,7 +182,8 @@ impl Args {
             Sweep::Delay => (1e-6..=1e6).contains(point),
         };
         if let Some(point) = points.iter().find(|point| !fits(point)) {
-            let reason = format!("{point} is no point of a sweep over {}", self.sweep.label());
+            let label = self.sweep.label();
+            let reason = format!("{point} cannot be a point of a sweep over {label}");
             return Err(Usage(reason));
         }
         if self.sweep == Sweep::Load && self.run.describes_load() {
@@ -174,7 +198,7 @@ impl Args {
         })
     }
 
-    /// The figure of a point; a run that failed has none.
+    /// The figure of a point; NaN if its run failed.
     fn drawn(&self, row: &Row) -> f64 {
         if row.report.violation.is_some() { f64::NAN } else { self.metric.of(row) }
     }
@@ -214,6 +238,32 @@ impl Args {
             series,
         }
     }
+}
+
+/// Parse a point of a sweep; the sweep checks its range.
+fn parse_point(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "say numbers with commas between them, as in 3,7,13".to_owned())
+}
+
+/// The groups of algorithms whose curves lie on each other: each differs from the first of its
+/// group by less than 2 % at every point.
+fn alike(metric: Metric, rows: &[Row], points: usize) -> Vec<Vec<&'static str>> {
+    let close = |one: &Row, other: &Row| {
+        let (one, other) = (metric.of(one), metric.of(other));
+        (one - other).abs() <= 0.02 * one.abs().max(other.abs())
+    };
+    let mut groups: Vec<Vec<&[Row]>> = Vec::new();
+    for curve in rows.chunks(points) {
+        let same = |group: &&mut Vec<&[Row]>| {
+            group[0].iter().zip(curve).all(|(one, other)| close(one, other))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(curve),
+            None => groups.push(vec![curve]),
+        }
+    }
+    let names = |group: &Vec<&[Row]>| group.iter().map(|curve| curve[0].report.algorithm).collect();
+    groups.iter().filter(|group| group.len() > 1).map(names).collect()
 }
 
 fn capitalised(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! `doorway diagram`: who sent what to whom, and who was inside when.
+//! `doorway diagram`: draw which messages were sent and when each node was inside.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,41 +16,47 @@ use crate::failure::Usage;
 use crate::files;
 use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
-use crate::replay;
+use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
-use crate::story;
+use crate::scripts;
 
-/// Draw a run: two nodes that ask shortly after each other, a load with a seed, a script, or what
-/// real nodes have recorded
+const EXAMPLES: &str = "\
+Examples:
+  doorway diagram ricart-agrawala
+  doorway diagram maekawa -n 7 --entries 6 --seed 3 -o maekawa.svg
+  doorway diagram --recorded a.jsonl b.jsonl c.jsonl --lock orders -o orders.svg";
+
+/// Draw a run: two nodes that ask shortly after each other, a random load, a script, or a recording
+/// of real nodes
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
     #[arg(required_unless_present_any = ["script", "recorded"])]
     algorithm: Option<&'static Entry>,
-    /// How many nodes there are
+    /// Set the number of nodes [default: 3]
     #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
-    #[arg(required_unless_present_any = ["script", "recorded"])]
     nodes: Option<usize>,
-    /// Play this script, which says itself what it runs
+    /// Draw this script; its first command names the algorithm and the number of nodes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ShapeArgs", "RunArgs"])]
     script: Option<PathBuf>,
-    /// Read what the nodes of a group have recorded, one file of each
+    /// Draw what the nodes of a group have recorded; name the file of every node
     #[arg(long, value_name = "FILE", num_args = 1..)]
     #[arg(conflicts_with_all = ["ShapeArgs", "RunArgs", "script", "entries", "algorithm", "nodes"])]
     recorded: Vec<PathBuf>,
-    /// Of what was recorded, the lock to draw
+    /// Choose the lock to draw from a recording
     #[arg(long, value_name = "NAME", requires = "recorded")]
     #[arg(conflicts_with_all = ["algorithm", "nodes", "script"])]
     lock: Option<String>,
-    /// Where to draw, and how by its name: .svg, .txt, .mmd, .shiviz, or .json for Perfetto
-    /// [default: text on the screen]
+    /// Write to FILE; its ending chooses the format: .svg, .txt, .mmd (Mermaid), .shiviz, or .json
+    /// (Perfetto) [default: text on standard output]
     #[arg(short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print JSON: the trace for Perfetto
+    /// Print JSON for Perfetto
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// After how many entries of a load the run ends [default: 5, or all that --requests has]
+    /// Draw a random load of E entries [default: 5, or as many as --requests has]
     #[arg(long, value_name = "E", conflicts_with = "script", value_parser = parse_entries)]
     entries: Option<u64>,
     #[command(flatten)]
@@ -59,19 +65,22 @@ pub(crate) struct Args {
     shape: ShapeArgs,
 }
 
-/// Nobody reads a diagram of more nodes.
+/// The largest number of nodes in a diagram.
 const MAX_NODES: usize = 1000;
 
-/// Nor one of more events.
+/// The largest number of events in a diagram.
 const MAX_EVENTS: usize = 100_000;
 
-/// How many entries of a load are drawn, unless a number is given.
+/// The number of entries of a load, unless a number is given.
 const ENTRIES: u64 = 5;
 
-/// What is drawn, and the failure if something happened in it that must never happen.
-type Story = (Trace, Option<anyhow::Error>);
+/// The number of nodes, unless a number is given.
+const NODES: usize = 3;
 
-/// Draw it; a violation is a failure, after it has been drawn.
+/// What is drawn, and the error if there is a violation in it.
+type Drawn = (Trace, Option<anyhow::Error>);
+
+/// Draw a run. A violation is drawn, and is then a failure.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let format = match &args.output {
         Some(path) => Format::from_path(path).map_err(|error| Usage(error.to_string()))?,
@@ -93,9 +102,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// The story of a script, which must be about what was named besides it.
-    fn played(&self, path: &Path) -> anyhow::Result<Story> {
-        let Outcome { trace, violation, .. } = story::play(path)?;
+    /// The run of a script. An algorithm or a size given beside it must agree with it.
+    fn played(&self, path: &Path) -> anyhow::Result<Drawn> {
+        let (_, Outcome { trace, violation, .. }) = scripts::play(path)?;
         let name = trace.title.split(' ').next().unwrap_or_default();
         let other_name = self.algorithm.is_some_and(|entry| entry.info.name != name);
         let other_size = self.nodes.is_some_and(|nodes| nodes != trace.size as usize);
@@ -103,13 +112,13 @@ impl Args {
             let reason = format!("{} runs {name} with {} nodes", path.display(), trace.size);
             return Err(Usage(reason).into());
         }
-        Ok((trace, violation.map(|violation| story::failure(path, &violation))))
+        Ok((trace, violation.map(|violation| scripts::failure(path, &violation))))
     }
 
-    /// The story that files tell.
-    fn recorded(&self) -> anyhow::Result<Story> {
+    /// The run in recorded files.
+    fn recorded(&self) -> anyhow::Result<Drawn> {
         let file = |path: &PathBuf| -> anyhow::Result<File> {
-            Ok(File { name: path.display().to_string(), text: files::read(path)? })
+            Ok(File { name: path.display().to_string(), text: files::read(path, files::MAX_DATA)? })
         };
         let files = self.recorded.iter().map(file).collect::<anyhow::Result<Vec<_>>>()?;
         let read = recording::read(&files, self.lock.as_deref());
@@ -118,32 +127,35 @@ impl Args {
             trace.events.truncate(MAX_EVENTS);
             trace.title = format!("{}, the first {MAX_EVENTS} events", trace.title);
         }
-        let failure = |violation| anyhow!("the recording has a violation: {violation}");
-        Ok((trace, violation.map(failure)))
+        let describe = |violation| trace.describe(&violation);
+        let failure = |what: String| anyhow!("the recording has a violation: {what}");
+        let failure = violation.map(describe).map(failure);
+        Ok((trace, failure))
     }
 
-    /// The story of a run.
-    fn simulated(&self) -> anyhow::Result<Story> {
-        let (Some(entry), Some(size)) = (self.algorithm, self.nodes) else {
-            let reason = "a diagram needs an algorithm and -n N, --script, or --recorded";
+    /// A simulated run.
+    fn simulated(&self) -> anyhow::Result<Drawn> {
+        let Some(entry) = self.algorithm else {
+            let reason = "say what to draw: an algorithm, --script FILE, or --recorded FILES";
             return Err(Usage(reason.into()).into());
         };
+        let size = self.nodes.unwrap_or(NODES);
         let limit = format!("a diagram has at most {MAX_NODES} nodes, not {size}");
         ensure!(size <= MAX_NODES, Usage(limit));
         let group = self.shape.group(&entry.info, size)?;
         let traffic = self.run.traffic()?;
         let entries = self.entries.unwrap_or_else(|| traffic.entries(ENTRIES));
-        let mut options = self.run.options(&traffic, &entry.info, group, entries)?;
+        let mut options = self.run.options(&traffic, &entry.info, group, entries);
         if self.entries.is_none() && !self.run.implies_load() {
             two_ask(&mut options);
         }
         let (trace, violation) = traced(entry, options)?;
-        Ok((trace, violation.map(|violation| replay::failure(violation, self.run.seed))))
+        Ok((trace, violation.map(|violation| rerun::failure(violation, self.run.seed))))
     }
 }
 
-/// The small run that shows what an algorithm does: nodes 2 and 3 ask, or whoever there is, the
-/// second before it can know of the first.
+/// Make a small run that shows what the algorithm does: nodes 2 and 3 ask, or those that there are,
+/// the second one before it can know of the first.
 fn two_ask(options: &mut Options) {
     let second = options.group.nodes().skip(1).chain(options.group.nodes());
     let askers = second.take(options.group.size().min(2) as usize);
@@ -153,14 +165,14 @@ fn two_ask(options: &mut Options) {
     options.workload = Workload::Scripted(arrivals);
 }
 
-/// The trace of that run, for an explanation.
+/// The trace of the small run in which two nodes ask, for an explanation.
 pub(crate) fn example_of(entry: &Entry, group: Group) -> Result<Trace, Usage> {
     let mut options = Options::new(&entry.info, group);
     two_ask(&mut options);
     Ok(traced(entry, options)?.0)
 }
 
-/// What happens in a run, and what of it must never happen.
+/// The trace of a run, and its violation if there is one.
 fn traced(entry: &Entry, mut options: Options) -> Result<(Trace, Option<String>), Usage> {
     options.trace = MAX_EVENTS;
     let mut run = Simulation::new(AnyAlgorithm::from(entry), options).map_err(Usage)?;

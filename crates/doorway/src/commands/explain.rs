@@ -1,4 +1,6 @@
-//! `doorway explain ALGORITHM`: assumptions, idea, rules, why it is right, cost, and a picture.
+//! `doorway explain ALGORITHM`: assumptions, idea, rules, why it is right, cost, and a small run.
+//!
+//! For a refuted algorithm: what differs from the right one, and a run that shows the flaw.
 
 use std::io::{self, IsTerminal as _, Write};
 
@@ -6,6 +8,7 @@ use doorway_core::algorithms::Entry;
 use doorway_core::{Channel, Formula, Group, GroupError, Info, Needs, Per, Shape};
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::numbers::short;
+use doorway_lab::{refutations, script};
 use serde::Serialize;
 
 use super::diagram::example_of;
@@ -15,14 +18,21 @@ use crate::group_args::{ShapeArgs, parse_size};
 use crate::header::{Header, Section};
 use crate::names;
 use crate::table::Table;
+use crate::wrap;
+
+const EXAMPLES: &str = "\
+Examples:
+  doorway explain ricart-agrawala
+  doorway explain maekawa -n 13";
 
 /// Explain an algorithm: what it assumes, its rules, why it is right, what it costs
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
     algorithm: &'static Entry,
-    /// Work the formulas out for N nodes [default: for a few sizes]
+    /// Compute the numbers of messages for N nodes [default: 3, 13 and 100]
     #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
     nodes: Option<usize>,
     /// Print JSON
@@ -32,12 +42,11 @@ pub(crate) struct Args {
     shape: ShapeArgs,
 }
 
-/// The sizes for which formulas are worked out unless a group is given: tiny, Maekawa's example,
-/// and many.
+/// The sizes for which messages are counted unless one is given: tiny, Maekawa's example, and many.
 const SIZES: [usize; 3] = [3, 13, 100];
 
 impl Args {
-    /// The groups to work formulas out for: the one asked for, or one of each size that can be.
+    /// The groups for which messages are counted: the one asked for, or one of each possible size.
     fn groups(&self) -> Result<Vec<Group>, GroupError> {
         let group = |size: &usize| self.shape.group(&self.algorithm.info, *size);
         if let Some(size) = &self.nodes {
@@ -60,7 +69,7 @@ struct Explanation {
     cost: Vec<Cost>,
 }
 
-/// One formula, and what it comes to in each of the groups.
+/// One formula, and its value for each of the groups.
 #[derive(Serialize)]
 struct Cost {
     of: &'static str,
@@ -68,7 +77,7 @@ struct Cost {
     values: Vec<Value>,
 }
 
-/// A value for a group of `n`; `None` is beyond all bounds.
+/// A value for a group of `n` nodes; `None` if it is unbounded.
 #[derive(Serialize)]
 struct Value {
     n: u32,
@@ -78,7 +87,7 @@ struct Value {
 /// Print the explanation.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let info = &args.algorithm.info;
-    let header = Header::of(args.algorithm.source);
+    let header = Header::about(args.algorithm);
     let row = Row::new(info);
     let cost = cost(info, &args.groups()?);
     if args.json {
@@ -89,36 +98,46 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(how) = info.refuted {
         part(out, "Refuted", how)?;
     }
-    part(out, "Assumes", &assumptions(info, &row))?;
+    print_assumptions(out, info, &row)?;
     part(out, "Idea", &header.idea)?;
     for Section { title, text } in &header.sections {
         part(out, title, text)?;
     }
     heading(out, "Messages per entry")?;
     print_cost(out, info, &cost)?;
+    if let Some(refutation) = refutations::of(info.name) {
+        let played = script::run(refutation.script)?;
+        let picture = diagram::render(&played.trace, Format::Text);
+        part(out, "A run that shows the flaw", &picture)?;
+        let (name, options) = (info.name, refutation.check);
+        return Ok(writeln!(out, "To find one by search: doorway check {name} {options}")?);
+    }
     let group = info.group(PICTURE_SIZE, &Shape::default())?;
     let picture = diagram::render(&example_of(args.algorithm, group)?, Format::Text);
     Ok(part(out, "A small run", &picture)?)
 }
 
-/// A part of the page: a heading, and its text set in.
+/// Print a part of the page: a heading, and its text indented.
 pub(crate) fn part(out: &mut dyn Write, title: &str, text: &str) -> io::Result<()> {
     heading(out, title)?;
-    for line in text.lines() {
-        writeln!(out, "{}", format!("  {line}").trim_end())?;
+    if text.contains('│') {
+        // The columns of a diagram stay as they are.
+        text.lines().try_for_each(|line| writeln!(out, "{}", format!("  {line}").trim_end()))?;
+    } else {
+        wrap::print_lines(out, 2, text)?;
     }
     writeln!(out)
 }
 
-/// A title, bold where a person reads it.
+/// Print a title, in bold on a terminal.
 pub(crate) fn heading(out: &mut dyn Write, title: &str) -> io::Result<()> {
     let (on, off) = if io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     writeln!(out, "{on}{title}{off}")
 }
 
-fn assumptions(info: &Info, row: &Row) -> String {
+fn print_assumptions(out: &mut dyn Write, info: &Info, row: &Row) -> io::Result<()> {
     let channel = match info.channel {
-        Channel::Fifo => "messages of one node to another arrive in the order sent",
+        Channel::Fifo => "messages from one node to another arrive in the order sent",
         Channel::Unordered => "messages may overtake each other",
     };
     let group = match info.needs {
@@ -126,15 +145,17 @@ fn assumptions(info: &Info, row: &Row) -> String {
         Needs::Quorums => "its members, and a quorum for each (see `doorway quorums`)",
         Needs::Weights => "its members, and the weight of each one's vote",
         Needs::Tree => "its members, spanned by a tree",
-        Needs::Wiring => "its members, wired as a mesh, a ring or a tree",
-        Needs::Graph => "its members, a connected graph of them, and who starts",
+        Needs::Wiring => "its members, linked as a mesh, a ring or a tree",
+        Needs::Graph => "its members, a connected graph of them, and the nodes that start",
     };
-    let modes = row.modes();
-    format!(
-        "Channels  {channel}; none is lost or doubled\n\
-         Modes     {modes}\n\
-         Group     {group}"
-    )
+    heading(out, "Assumes")?;
+    let mut table = Table::new([]);
+    let channels = format!("{channel}; no message is lost or duplicated");
+    table.row(["Channels".to_owned(), channels]);
+    table.row(["Modes".to_owned(), row.modes().to_owned()]);
+    table.row(["Group".to_owned(), group.to_owned()]);
+    table.print_body(out, 2)?;
+    writeln!(out)
 }
 
 fn cost(info: &Info, groups: &[Group]) -> Vec<Cost> {
@@ -142,8 +163,8 @@ fn cost(info: &Info, groups: &[Group]) -> Vec<Cost> {
     let lines = [
         ("at least", Some(claim.least)),
         ("at most", Some(claim.most)),
-        ("asked one at a time", claim.light),
-        ("asked by all, always", claim.heavy),
+        ("one request at a time", claim.light),
+        ("all nodes always ask", claim.heavy),
     ];
     let value = |formula: Formula, group: &Group| {
         let messages = Some((formula.of)(group)).filter(|messages| messages.is_finite());

@@ -1,4 +1,4 @@
-//! `doorway list`: every algorithm, one line each.
+//! `doorway list`: every algorithm, in one line each.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::print_json;
 use crate::table::Table;
 
-/// List the algorithms
+/// List the algorithms between nodes (`doorway threads list` has those between threads)
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print JSON
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What an algorithm declares, under the names that scripts rely on.
+/// What an algorithm declares, as JSON; the names are a promise to scripts.
 #[derive(Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "these are the fields of a JSON object")]
 pub(crate) struct Row {
@@ -62,7 +62,7 @@ impl Row {
         }
     }
 
-    /// The authors: what stands before the title, as in "A", "A & B" or "A, B & C".
+    /// The authors: the part of the paper before its title, as in "A", "A & B" or "A, B & C".
     fn authors(&self) -> &'static str {
         let first = self.paper.find(", ").unwrap_or(self.paper.len());
         let rest = self.paper.get(first + 2..).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Row {
         &self.paper[..end]
     }
 
-    /// How one may ask.
+    /// The modes in which a client may ask.
     pub(crate) fn modes(&self) -> &'static str {
         match (self.shared, self.permits) {
             (false, false) => "exclusive",
@@ -91,6 +91,10 @@ impl Row {
     }
 }
 
+/// The columns that a narrow terminal leaves out.
+const CHANNEL: usize = 3;
+const MODES: usize = 4;
+
 /// Print the list.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let rows: Vec<Row> = ALL.iter().map(|entry| Row::new(&entry.info)).collect();
@@ -98,7 +102,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         return print_json(out, &rows);
     }
     let heading = ["NAME", "PAPER", "KIND", "CHANNEL", "MODES", "MESSAGES", ""];
-    let mut table = Table::new(heading.map(str::to_owned));
+    let mut table = Table::new(heading.map(str::to_owned)).optional([CHANNEL, MODES]);
     for row in &rows {
         table.row([
             row.name.to_owned(),

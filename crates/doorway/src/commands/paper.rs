@@ -1,4 +1,4 @@
-//! `doorway paper [NAME]`: the papers' own tables, measured.
+//! `doorway paper [NAME]`: the tables printed in the papers, measured again.
 
 use std::io::Write;
 
@@ -11,9 +11,16 @@ use super::print_json;
 use crate::names;
 use crate::progress::Progress;
 use crate::table::Table;
+use crate::wrap;
 
-/// Measure a table of a paper and print both side by side; without a name, list them
+const EXAMPLES: &str = "\
+Examples:
+  doorway paper
+  doorway paper maekawa-table-1";
+
+/// Measure a table of a paper and print both side by side; without a name, list the tables
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The table, or 'all'
     #[arg(value_parser = names::papers(), hide_possible_values = true)]
@@ -52,7 +59,7 @@ struct Compared {
     agrees: bool,
 }
 
-/// List the tables, or measure some of them; a number that is not met is a failure.
+/// List the tables, or measure some of them. A number that is not met is a failure.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let chosen: &[Paper] = match args.name {
         None => return list(args, out),
@@ -111,7 +118,8 @@ impl Outcome {
     }
 
     fn print(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        writeln!(out, "{}: {}\n", self.heading.name, self.heading.title)?;
+        wrap::print_lines(out, 0, &format!("{}: {}", self.heading.name, self.heading.title))?;
+        writeln!(out)?;
         let heading = ["case", "quantity", "paper", "measured", "difference", ""];
         let mut table = Table::new(heading.map(str::to_owned));
         for Compared { figure, difference, agrees } in &self.figures {
@@ -126,7 +134,8 @@ impl Outcome {
         }
         table.print(out, 0)?;
         for note in &self.notes {
-            writeln!(out, "\nNote: {note}.")?;
+            writeln!(out)?;
+            wrap::print_prose(out, 0, &format!("Note: {note}."))?;
         }
         Ok(writeln!(out)?)
     }

@@ -1,4 +1,4 @@
-//! `doorway quorums KIND -n N`: the sets, their sizes and load, and Maekawa's four properties.
+//! `doorway quorums KIND -n N`: the quorums, their sizes and load, and Maekawa's four properties.
 
 use std::io::{self, Write};
 
@@ -6,25 +6,34 @@ use anyhow::ensure;
 use clap::ValueEnum;
 use doorway_core::NodeId;
 use doorway_core::quorums::{Kind, Properties, Quorums, Scheme};
+use doorway_lab::numbers::grouped;
 use serde::Serialize;
 
 use super::print_json;
 use crate::failure::Usage;
-use crate::group_args::SizeArg;
+use crate::group_args::{parse_count, parse_size};
 use crate::names;
+use crate::progress::Busy;
 
-/// Print a quorum for each node, and verify what a quorum system promises
+const EXAMPLES: &str = "\
+Examples:
+  doorway quorums projective-plane -n 7
+  doorway quorums weighted -n 3 --weights 2,1,1";
+
+/// Print a quorum for each node, and verify the properties of the quorum system
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The construction
     #[arg(value_name = "KIND", value_parser = names::quorum_kinds())]
     kind: Kind,
-    #[command(flatten)]
-    size: SizeArg,
-    /// The weight of each node's vote, as in 2,1,1
-    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
+    /// Set the number of nodes
+    #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
+    nodes: usize,
+    /// Set the weight of each node's vote, as in 2,1,1
+    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = parse_count)]
     weights: Option<Vec<u32>>,
-    /// Which of the two schemes of the triangle [default: both, taking turns]
+    /// Choose one of the two schemes of the triangle [default: both, in turn]
     #[arg(long, value_name = "SCHEME")]
     scheme: Option<SchemeName>,
     /// Print JSON
@@ -44,12 +53,13 @@ enum SchemeName {
 
 impl Args {
     fn build(&self) -> anyhow::Result<Quorums> {
-        let size = u32::try_from(self.size.nodes)?;
+        let size = u32::try_from(self.nodes)?;
         let weights = self.weights.as_deref();
         match self.scheme {
             None => Ok(Quorums::build(self.kind, size, weights)?),
             Some(_) if self.kind != Kind::Triangle => {
-                let reason = format!("{} quorums have no schemes, the triangle's do", self.kind);
+                let reason =
+                    format!("{} quorums have no schemes; only triangle quorums do", self.kind);
                 Err(Usage(reason).into())
             }
             Some(_) if weights.is_some() => {
@@ -70,10 +80,20 @@ impl SchemeName {
     }
 }
 
-/// Print the quorums. A system in which two do not meet is a failure.
+/// The work grows with the square of the number of nodes; beyond this it takes more than a second.
+const MANY: usize = 10_000;
+
+/// Print the quorums. If two of them do not meet, that is a failure.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let quorums = args.build()?;
-    let properties = quorums.properties();
+    let (quorums, properties) = {
+        let many = args.nodes > MANY;
+        let text =
+            || format!("verifying that any two of {} quorums meet", grouped(args.nodes as u64));
+        let _busy = many.then(|| Busy::new(text()));
+        let quorums = args.build()?;
+        let properties = quorums.properties();
+        (quorums, properties)
+    };
     if args.json {
         print_json(out, &Report::new(args.kind, &quorums, &properties))?;
     } else {
@@ -83,7 +103,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The answer under the names that scripts rely on.
+/// The JSON output; its names are a promise to scripts.
 #[derive(Serialize)]
 struct Report {
     kind: &'static str,

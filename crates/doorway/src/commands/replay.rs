@@ -1,8 +1,9 @@
-//! `doorway replay FILE`: play a script, as `check --save` writes one.
+//! `doorway replay FILE`: play a script, such as `doorway check --save` writes.
 
 use std::io::Write;
 use std::path::PathBuf;
 
+use anyhow::bail;
 use doorway_lab::check::Property;
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::script::{Outcome, Told};
@@ -11,16 +12,24 @@ use serde::Serialize;
 use super::print_json;
 use crate::failure::{Usage, unless_closed};
 use crate::files;
-use crate::story;
+use crate::scripts::{self, Difference};
 
-/// Play a script, such as a counterexample that was saved, and print what it does
+const EXAMPLES: &str = "\
+Examples:
+  doorway check lamport -n 2 --channel unordered --save story.txt
+  doorway replay story.txt --diagram story.svg";
+
+/// Play a script, such as a counterexample saved by `doorway check`, and print what happens
+///
+/// Effects that are written in the script are compared with what happens; a difference is an error.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The script, which says itself what it runs
+    /// The script; its first command names the algorithm and the number of nodes
     #[arg(value_name = "FILE")]
     script: PathBuf,
-    /// Draw it, in the format that the name asks for: .svg, .txt, .mmd, .shiviz, or .json for
-    /// Perfetto
+    /// Write a diagram to FILE; its ending chooses the format: .svg, .txt, .mmd (Mermaid), .shiviz,
+    /// or .json (Perfetto)
     #[arg(long, value_name = "FILE")]
     diagram: Option<PathBuf>,
     /// Print JSON
@@ -35,6 +44,7 @@ struct Replay<'a> {
     verdict: &'static str,
     property: Option<String>,
     violation: Option<String>,
+    difference: Option<&'a Difference>,
     steps: Vec<Step<'a>>,
 }
 
@@ -44,34 +54,44 @@ struct Step<'a> {
     effects: &'a [String],
 }
 
-/// Play it; a script that ends where something is wrong is a failure.
+/// Play the script. It fails if the script ends with a violation, or has other effects than those
+/// written in it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let format = args.diagram.as_ref().map(Format::from_path).transpose();
     let format = format.map_err(|error| Usage(error.to_string()))?;
-    let played = story::play(&args.script)?;
+    let (text, played) = scripts::play(&args.script)?;
+    let difference = scripts::difference(&text, &played);
     if let (Some(path), Some(format)) = (&args.diagram, format) {
         files::write(path, &diagram::render(&played.trace, format))?;
     }
-    unless_closed(print(args, &played, out))?;
-    played.violation.map_or(Ok(()), |violation| Err(story::failure(&args.script, &violation)))
+    unless_closed(print(args, &played, difference.as_ref(), out))?;
+    if let Some(difference) = difference {
+        bail!("{}, {difference}", args.script.display());
+    }
+    played.violation.map_or(Ok(()), |violation| Err(scripts::failure(&args.script, &violation)))
 }
 
-fn print(args: &Args, played: &Outcome, out: &mut dyn Write) -> anyhow::Result<()> {
+fn print(
+    args: &Args,
+    played: &Outcome,
+    difference: Option<&Difference>,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     if args.json {
-        print_json(out, &Replay::new(played))?;
+        print_json(out, &Replay::new(played, difference))?;
     } else {
         writeln!(out, "{}", played.trace.title)?;
-        story::print(out, &played.steps)?;
+        scripts::print(out, &played.steps)?;
         match &played.violation {
             None => writeln!(out, "nothing is violated")?,
-            Some(violation) => writeln!(out, "violated: {}", story::violated(violation))?,
+            Some(violation) => writeln!(out, "violated: {}", scripts::violated(violation))?,
         }
     }
     Ok(out.flush()?)
 }
 
 impl<'a> Replay<'a> {
-    fn new(played: &'a Outcome) -> Self {
+    fn new(played: &'a Outcome, difference: Option<&'a Difference>) -> Self {
         let violation = played.violation.as_ref();
         let step = |told: &'a Told| Step { command: &told.command, effects: &told.effects };
         Self {
@@ -80,6 +100,7 @@ impl<'a> Replay<'a> {
             verdict: if violation.is_some() { "violated" } else { "holds" },
             property: violation.map(|what| Property::violated_by(what).to_string()),
             violation: violation.map(ToString::to_string),
+            difference,
             steps: played.steps.iter().map(step).collect(),
         }
     }

@@ -1,4 +1,4 @@
-//! `doorway simulate ALGORITHM -n N`: one run and its figures.
+//! `doorway simulate ALGORITHM`: one run and its figures.
 
 use std::io::Write;
 use std::time::Instant;
@@ -11,22 +11,29 @@ use serde::Serialize;
 
 use super::print_json;
 use crate::failure::Usage;
-use crate::group_args::{ShapeArgs, SizeArg};
+use crate::group_args::{ShapeArgs, parse_size};
 use crate::names;
 use crate::progress::Progress;
-use crate::replay;
+use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
 use crate::table::Table;
 
-/// Simulate an algorithm and measure what an entry costs
+const EXAMPLES: &str = "\
+Examples:
+  doorway simulate ricart-agrawala -n 20
+  doorway simulate maekawa -n 13 --think 1 --delay exponential:1 --seed 7";
+
+/// Simulate an algorithm and measure messages, delays and fairness
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
     algorithm: &'static Entry,
-    #[command(flatten)]
-    size: SizeArg,
-    /// After how many entries the run ends [default: 10000, or all that --requests has]
+    /// Set the number of nodes
+    #[arg(short = 'n', value_name = "N", value_parser = parse_size, default_value = "10")]
+    nodes: usize,
+    /// End the run after E entries [default: 10000, or as many as --requests has]
     #[arg(long, value_name = "E", value_parser = parse_entries)]
     entries: Option<u64>,
     /// Print JSON
@@ -38,7 +45,7 @@ pub(crate) struct Args {
     shape: ShapeArgs,
 }
 
-/// How many entries a run has, unless a number or a file is given.
+/// The number of entries of a run, unless a number or a file is given.
 const ENTRIES: u64 = 10_000;
 
 #[derive(Serialize)]
@@ -48,13 +55,13 @@ struct Outcome {
     events_per_second: f64,
 }
 
-/// Run it and print the figures; a violation is a failure.
+/// Run the simulation and print the figures. A violation is a failure.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let info = &args.algorithm.info;
-    let group = args.shape.group(info, args.size.nodes)?;
+    let group = args.shape.group(info, args.nodes)?;
     let traffic = args.run.traffic()?;
     let entries = args.entries.unwrap_or_else(|| traffic.entries(ENTRIES));
-    let options = args.run.options(&traffic, info, group, entries)?;
+    let options = args.run.options(&traffic, info, group, entries);
     let (report, seconds) = timed(AnyAlgorithm::from(args.algorithm), options)?;
     let events_per_second = report.events as f64 / seconds.max(1e-9);
     let violation = report.violation.clone();
@@ -65,7 +72,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     if let Some(violation) = violation {
         out.flush()?;
-        return Err(replay::failure(violation, args.run.seed));
+        return Err(rerun::failure(violation, args.run.seed));
     }
     Ok(())
 }
@@ -95,7 +102,7 @@ fn print_report(out: &mut dyn Write, report: &Report, rate: f64) -> anyhow::Resu
         ("response time", optional(r.response_time), "message delays".into()),
         ("longest wait", short(r.longest_wait), "message delays".into()),
         ("throughput", short(r.throughput), "entries per message delay".into()),
-        ("waiting at a time", short(r.queue_mean), "clients".into()),
+        ("mean queue length", short(r.queue_mean), "waiting clients".into()),
         ("fairness", short(r.jain), "Jain's index, 1 is even".into()),
         ("longest overtaking", r.overtakes_max.to_string(), "entries".into()),
         (

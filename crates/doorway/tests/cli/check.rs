@@ -16,7 +16,7 @@ fn a_verdict_comes_with_its_figures() {
         " worlds a second, ",
         "at most 2 entries of others",
         "12 a run, 4 an entry; claimed: 2(N-1) = 4",
-        "64-bit fingerprints; two were taken for one with a chance below 3e-13",
+        "64-bit fingerprints; the probability of a mix-up is below 3e-13",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -38,7 +38,7 @@ fn nothing_is_written_for_what_holds() {
 }
 
 #[test]
-fn a_violation_is_told_step_by_step() {
+fn a_violation_is_printed_step_by_step() {
     let (text, reason) = failing("check lamport -n 2 --channel unordered", 1);
     let violated = "violated: exclusion: nodes 1, 2 are inside together";
     assert_eq!(reason, format!("doorway: lamport: {violated}\n"));
@@ -82,7 +82,7 @@ const KEYS: [&str; 17] = [
 ];
 
 #[test]
-fn figures_are_there_for_programs() {
+fn json_has_every_figure() {
     let found = json("check ricart-agrawala -n 3 --acquires 1");
     assert_eq!(found.as_object().unwrap().keys().collect::<Vec<_>>(), KEYS);
     assert_eq!((&found["worlds"], &found["n"]), (&2822.into(), &3.into()));
@@ -149,14 +149,14 @@ fn files_that_cannot_be_written_are_failures_before_any_work() {
 }
 
 #[test]
-fn a_large_group_comes_to_an_end_too() {
+fn a_large_group_reaches_its_limit_too() {
     let (text, _) = failing("check suzuki-kasami -n 32 --acquires 1 --limit 2000", 3);
     assert!(text.starts_with("not exhausted: suzuki-kasami, 32 nodes"), "{text}");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn ctrl_c_ends_a_check_with_what_is_known() {
+fn ctrl_c_ends_a_check_and_prints_its_progress() {
     let text = crate::interrupted("check lamport -n 5 --acquires 100");
     assert!(text.starts_with("not exhausted: lamport, 5 nodes"), "{text}");
     assert!(text.contains(" transitions, depth ") && text.contains("stopped by Ctrl-C"), "{text}");
@@ -178,4 +178,13 @@ fn a_counterexample_is_drawn_in_every_format() {
     let path = temporary("check-stuck.svg");
     failing(&format!("check le-lann -n 2 --loss --diagram {path}"), 1);
     assert!(text_of(&path).contains("✗ node 1 waits and nothing can happen any more"));
+}
+
+#[test]
+fn a_refuted_algorithm_that_holds_at_one_size_is_still_called_refuted() {
+    let text = answer("check maekawa-printed --acquires 1");
+    assert!(text.starts_with("holds: maekawa-printed, 3 nodes"), "{text}");
+    let remark = "refuted, but not at this size; try: doorway check maekawa-printed -n 7";
+    assert!(text.contains(remark), "{text}");
+    assert!(!answer("check maekawa --acquires 1").contains("refuted"));
 }

@@ -75,11 +75,34 @@ fn a_violation_is_a_failure_after_everything_is_written() {
     assert_eq!(text_of(&csv).lines().count(), 2);
 }
 
-/// Only while it is measured does this turn out to have too many quorums.
+#[test]
+fn a_plot_is_written_as_svg_only() {
+    let reason = refusal(&format!("{LINE} --plot curves.png"));
+    assert!(reason.contains("'curves.png' must end in .svg"), "{reason}");
+}
+
+#[test]
+fn curves_that_lie_on_each_other_are_named() {
+    let busy = "compare ricart-agrawala carvalho-roucairol --think 0 --entries 500";
+    let table = answer(&format!("{busy} --points 21"));
+    let note = "ricart-agrawala and carvalho-roucairol differ by less than 2 % at every point";
+    assert!(table.contains(note) && table.contains("--sweep load"), "{table}");
+    assert!(!answer(LINE).contains("differ by less"));
+}
+
+#[test]
+fn a_logarithmic_axis_says_so() {
+    let plot = temporary("axis.svg");
+    answer(&format!("{LINE} --plot {plot}"));
+    let text = text_of(&plot);
+    assert!(text.contains("messages per entry (log scale)") && !text.contains("nodes (log"));
+}
+
+/// This turns out to have too many quorums only while it is measured.
 const IMPOSSIBLE: &str = "compare maekawa --points 16777216";
 
 #[test]
-fn whether_files_can_be_written_is_known_before_the_work() {
+fn files_that_cannot_be_written_are_reported_before_the_work() {
     for option in ["--csv", "--plot"] {
         let (table, reason) = failing(&format!("{IMPOSSIBLE} {option} {NOWHERE}"), 1);
         assert_eq!(table, "");

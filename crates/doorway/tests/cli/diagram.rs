@@ -22,7 +22,9 @@ fn diagrams_are_drawn_in_the_format_that_the_name_asks_for() {
     assert!(refusal("diagram le-lann -n 3 -o picture.bmp").contains(".svg"));
     assert!(refusal("diagram le-lann -n 3 --json -o picture.svg").contains("'--json'"));
     assert!(refusal("diagram le-lann -n 1001").contains("at most 1000"));
-    assert!(refusal("diagram le-lann").contains("-n <N>"));
+    assert!(refusal("diagram le-lann -o .svg").contains("NAME.svg, NAME.txt"));
+    assert!(refusal("diagram").contains("<ALGORITHM>"));
+    assert_eq!(answer("diagram le-lann"), answer("diagram le-lann -n 3"), "the default");
 }
 
 #[test]
@@ -58,7 +60,7 @@ fn what_is_said_of_the_load_is_heard() {
     let visits =
         |line: &str| answer(&format!("diagram lamport -n 3 {line}")).matches(" leaves\n").count();
     assert_eq!(visits(""), 2, "two ask");
-    // Whoever comes while the last of them settles is drawn too.
+    // Clients that come while the last entry ends are drawn too.
     assert!(visits("--entries 4") >= 4);
     assert!(visits("--think 2") >= 5);
     assert!(visits("--hot 1:100") >= 5);
@@ -103,7 +105,7 @@ fn files_with_the_wrong_contents_are_misuses() {
     let words = file("words.txt", "some words\n");
     let square = file("square.txt", "0 1\n1 0\n");
     for (line, why) in [
-        (format!("diagram --script {path}"), "is no text"),
+        (format!("diagram --script {path}"), "is not text"),
         (format!("diagram --script {words}"), "line 1"),
         (format!("simulate lamport -n 3 --requests {words}"), "line 1"),
         (format!("simulate lamport -n 3 --delay matrix:{words}"), "line 1"),

@@ -1,6 +1,6 @@
 //! `doorway list` and `doorway explain`.
 
-use crate::{algorithms, answer, json, refusal};
+use crate::{algorithms, answer, failing, json, refusal};
 
 #[test]
 fn list_has_a_line_for_each_algorithm() {
@@ -71,10 +71,13 @@ fn explain_has_every_part_for_every_algorithm() {
     for row in algorithms() {
         let name = row["name"].as_str().expect("a name");
         let text = answer(&format!("explain {name}"));
-        for part in
-            ["Assumes", "Idea", "Rules", "Why it is right", "Messages per entry", "A small run"]
-        {
-            assert!(text.lines().any(|line| line == part), "{part} of {name}");
+        let own: &[&str] = if row["refuted"] == true {
+            &["Refuted", "A run that shows the flaw"]
+        } else {
+            &["Rules", "Why it is right", "A small run"]
+        };
+        for part in ["Assumes", "Idea", "Messages per entry"].iter().chain(own) {
+            assert!(text.lines().any(|line| line == *part), "{part} of {name}");
         }
         assert!(!text.contains("//!"), "{name}");
         assert_eq!(json(&format!("explain {name}"))["name"], name);
@@ -88,4 +91,29 @@ fn explain_works_formulas_out_for_a_group() {
     assert_eq!(cost[0]["values"][0]["messages"], 20.0);
     assert!(refusal("explain ricart-agrawala -n 5 --quorums grid").contains("no use for quorums"));
     assert!(refusal("explain ricart-agrawala --tree star").contains("no use for a tree"));
+}
+
+#[test]
+fn a_refuted_algorithm_is_explained_by_its_difference_and_its_flaw() {
+    for row in algorithms().iter().filter(|row| row["refuted"] == true) {
+        let name = row["name"].as_str().expect("a name");
+        let text = answer(&format!("explain {name}"));
+        assert!(!text.contains("Why it is right"), "no proof of {name}");
+        assert!(text.contains(&format!("\nWhat differs in {name}\n")), "{text}");
+        assert!(text.contains("VIOLATION: "), "the run of {name} shows the flaw: {text}");
+        let sections = &json(&format!("explain {name}"))["sections"];
+        assert!(!sections.to_string().contains("Why it is right"), "{sections}");
+        // The search that is recommended finds a violation.
+        let (_, search) = text.rsplit_once("by search: doorway ").expect("a command");
+        let (found, _) = failing(search.trim_end(), 1);
+        assert!(found.starts_with(&format!("violated: {name}, ")), "{found}");
+    }
+    assert!(!answer("explain maekawa").contains("Variant"));
+}
+
+#[test]
+fn algorithms_between_threads_are_found_in_their_own_command() {
+    let reason = refusal("explain peterson");
+    assert!(reason.contains("between threads") && reason.contains("`doorway threads"), "{reason}");
+    assert!(refusal("threads check lamport").contains("doorway explain lamport"));
 }

@@ -32,8 +32,13 @@ fn what_really_happened_is_drawn() {
     let text = answer(&diagram(&all(), "--lock orders"));
     assert!(text.starts_with("carvalho-roucairol, lock orders of group test ("), "{text}");
     assert_eq!(text.matches(" enters\n").count(), 5);
-    assert_eq!(text.matches(" inside\n").count(), 1, "who is inside stays so in the next view");
-    assert!(text.contains("sends Request("), "{text}");
+    assert_eq!(
+        text.matches(" inside\n").count(),
+        1,
+        "a node that is inside stays inside in the next view"
+    );
+    assert!(text.contains("   n1 sends Request("), "members are called by their names: {text}");
+    assert!(!text.contains("node "), "{text}");
     assert!(json(&diagram(&all(), "--lock stock"))["traceEvents"].is_array());
     for (ending, opening) in
         [("svg", "<svg"), ("txt", "carvalho"), ("mmd", "sequenceDiagram"), ("shiviz", "(?<host>")]
@@ -58,9 +63,9 @@ fn the_order_of_the_files_and_a_torn_last_line_do_not_matter() {
 
 #[test]
 fn what_is_missing_is_asked_for() {
-    assert!(refusal(&diagram(&all(), "")).contains("name one of the locks: orders, stock"));
-    assert!(refusal(&diagram(&all(), "--lock order")).contains("there are orders, stock"));
-    assert!(refusal(&diagram(&all()[..2], "")).contains("no file is of node n3"));
+    assert!(refusal(&diagram(&all(), "")).contains("name one with --lock: orders, stock"));
+    assert!(refusal(&diagram(&all(), "--lock order")).contains("it has orders, stock"));
+    assert!(refusal(&diagram(&all()[..2], "")).contains("the file of node n3 is missing"));
     let twice = [path("n1"), path("n1"), path("n2"), path("n3")];
     assert!(refusal(&diagram(&twice, "")).contains("are both of node n1"));
     assert!(refusal("diagram --lock orders").contains("--recorded"));
@@ -82,7 +87,7 @@ fn what_is_no_recording_is_refused_with_its_line() {
     let reason = replaced("did.jsonl", "\"did\":\"enter\"", "\"did\":\"exit\"");
     assert!(reason.contains("did.jsonl, line ") && reason.contains("`exit`"), "{reason}");
     let reason = replaced("stranger.jsonl", "\"from\":\"n1\"", "\"from\":\"n9\"");
-    assert!(reason.contains("n9 is no member; the group has n1, n2, n3"), "{reason}");
+    assert!(reason.contains("n9 is not a member; the group has n1, n2, n3"), "{reason}");
 }
 
 #[test]

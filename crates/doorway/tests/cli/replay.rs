@@ -34,7 +34,27 @@ fn a_saved_counterexample_shows_the_same_again() {
     }
 }
 
-/// The request of node 2 is lost, and node 3, which always asks again, goes in and out for ever.
+#[test]
+fn effects_that_do_not_happen_are_reported_with_their_line() {
+    let script = "run le-lann n=2\n----\n1 -> 2 Token\n\nacquire 2\n----\n2 waits\n";
+    let right = file("right.txt", script);
+    assert!(answer(&format!("replay {right}")).ends_with("nothing is violated\n"));
+    let wrong = file("other.txt", &script.replace("1 -> 2 Token", "1 -> 3 Token"));
+    let (_, reason) = failing(&format!("replay {wrong}"), 1);
+    assert!(reason.contains("other.txt, line 3: the script says '1 -> 3 Token'"), "{reason}");
+    assert!(reason.contains("what happens is '1 -> 2 Token'"), "{reason}");
+    let found = parsed(&failing(&format!("replay {wrong} --json"), 1).0);
+    assert_eq!(found["difference"]["line"], 3);
+    assert_eq!(json(&format!("replay {right}"))["difference"], serde_json::Value::Null);
+
+    let story = temporary("edited.txt");
+    failing(&format!("check lamport -n 2 --channel unordered --save {story}"), 1);
+    let edited = file("edited-by-hand.txt", &text_of(&story).replace("1 -> 2 Ack", "1 -> 2 Nack"));
+    let (_, reason) = failing(&format!("replay {edited}"), 1);
+    assert!(reason.contains("the script says '1 -> 2 Nack"), "{reason}");
+}
+
+/// The request of node 2 is lost, and node 3, which always asks again, goes in and out forever.
 const STARVATION: &str = "run central n=3
 acquire 2
 drop 2 1
@@ -66,7 +86,7 @@ fn a_starvation_goes_round() {
     let found = parsed(&failing(&format!("replay {story} --json"), 1).0);
     assert_eq!((&found["verdict"], &found["property"]), (&"violated".into(), &"starvation".into()));
 
-    // A request that is not lost arrives one day, so that nobody starves while it is under way.
+    // A request that is not lost arrives some time, so no node starves while it is in transit.
     let patient = STARVATION.replace("drop 2 1\n", "");
     let text = answer(&format!("replay {}", file("patient.txt", &patient)));
     assert!(text.ends_with("and so on for ever\nnothing is violated\n"), "{text}");
@@ -96,6 +116,8 @@ fn what_cannot_be_played_is_refused() {
     assert!(refusal(&format!("replay {wrong}")).contains("line 2"));
     let story = file("fine.txt", "run le-lann n=2\n");
     assert!(refusal(&format!("replay {story} --diagram picture.bmp")).contains(".svg"));
+    #[cfg(unix)]
+    assert!(refusal("replay /dev/zero").contains("/dev/zero is too large: at most 16 MiB"));
     let (_, reason) = failing(&format!("replay {story} --diagram {NOWHERE}"), 1);
     assert!(reason.starts_with(&format!("doorway: cannot write {NOWHERE}: ")), "{reason}");
 }

@@ -1,6 +1,6 @@
 //! `doorway simulate`.
 
-use crate::{answer, json, parsed, timeless, violating};
+use crate::{answer, file, json, parsed, refusal, timeless, violating};
 
 const NUMBERS: [&str; 14] = [
     "n",
@@ -39,7 +39,7 @@ fn the_text_says_the_same() {
 }
 
 #[test]
-fn the_seed_rules_the_run() {
+fn the_same_seed_gives_the_same_run() {
     let line = "simulate maekawa -n 7 --entries 300 --delay exponential:1 --json";
     let run = |seed: u32| timeless(&answer(&format!("{line} --seed {seed}")));
     assert_eq!(run(7), run(7));
@@ -58,6 +58,18 @@ fn a_violation_is_a_failure_that_can_be_seen_again() {
         let violation = run["violation"].as_str().expect("what it was");
         assert!(reason.starts_with(&format!("doorway: {violation}; seed ")), "{reason}");
     }
+}
+
+#[test]
+fn a_file_without_requests_is_refused() {
+    let empty = file("empty.txt", "# nobody comes\n");
+    let reason = refusal(&format!("simulate lamport --requests {empty}"));
+    assert!(reason.contains("empty.txt has no requests; each line is: TIME NODE"), "{reason}");
+}
+
+#[test]
+fn the_number_of_nodes_has_a_default() {
+    assert_eq!(json("simulate central --entries 10")["n"], 10);
 }
 
 #[test]
