@@ -46,11 +46,10 @@ fn name(command: &clap::Command) -> &str {
 
 /// Print the page of a command.
 fn page(command: &clap::Command, out: &mut dyn Write) -> io::Result<()> {
-    let man = Man::new(command.clone())
-        .title(name(command).to_uppercase())
-        .source(concat!("doorway ", env!("CARGO_PKG_VERSION")))
-        .manual("Doorway Manual");
-    man.render_title(out)?;
+    let man = Man::new(command.clone());
+    // The title of the library leaves out an empty date, and so moves the rest of the footer.
+    let (title, version) = (name(command).to_uppercase(), env!("CARGO_PKG_VERSION"));
+    writeln!(out, ".TH {title} 1 \"\" \"doorway {version}\" \"Doorway Manual\"")?;
     man.render_name_section(out)?;
     man.render_synopsis_section(out)?;
     man.render_description_section(out)?;
