@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 
-use doorway_core::{Fault, Formula, Info, NodeId};
+use doorway_core::{Fault, Formula, Info};
 use doorway_lab::check::{Case, Property, Sought, Verdict, Waiting};
 use doorway_lab::numbers::{grouped, short};
 use doorway_lab::refutations::{self, Refutation};
 use doorway_lab::script::{self, Outcome};
-use doorway_lab::trace::What;
 use doorway_lab::{FOREVER, Violation};
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -80,25 +79,13 @@ impl Finding {
         let name = self.info.name;
         let (trace, cycle) = self.case.tell(trace, cycle);
         let (size, channel) = (self.case.group.size(), channel(self.case.channel));
-        let setup = format!("{name} n={size} channel={channel}{options}");
+        let history = self.case.history.map(|history| format!(" history={}", history.name()));
+        let history = history.unwrap_or_default();
+        let setup = format!("{name} n={size} channel={channel}{options}{history}");
         let comment = format!("violated: {}.", self.violated().unwrap_or_default());
-        let claim = matches!(violation, Violation::Claim(_));
-        let comment = match self.case.history.filter(|_| claim) {
-            None => comment,
-            Some(what) => {
-                format!("{comment} A replay shows the steps; it does not check {}.", what.name())
-            }
-        };
-        let mut played = script::run(&script::compose(&comment, &setup, &trace, &cycle))?;
-        if claim {
-            // A script keeps no history, so this violation is added to the picture by hand.
-            let last = played.trace.events.last();
-            let (at, node) = last.map_or((0.0, NodeId(0)), |last| (last.at, last.node));
-            played.trace.push(at, node, What::Violate(violation.clone()));
-        } else {
-            let same = played.violation.as_ref() == Some(violation);
-            anyhow::ensure!(same, "the script of '{violation}' shows {:?}", played.violation);
-        }
+        let played = script::run(&script::compose(&comment, &setup, &trace, &cycle))?;
+        let same = played.violation.as_ref() == Some(violation);
+        anyhow::ensure!(same, "the script of '{violation}' shows {:?}", played.violation);
         Ok(Some(Counterexample { trace, cycle, played }))
     }
 

@@ -62,7 +62,7 @@ impl History {
     }
 
     /// The algorithm with nodes that write this history.
-    fn watch(self, algorithm: AnyAlgorithm) -> AnyAlgorithm {
+    pub(crate) fn watch(self, algorithm: AnyAlgorithm) -> AnyAlgorithm {
         match self {
             Self::Fences => algorithm.watched::<Fences>(),
             Self::Order => algorithm.watched::<Order>(),
@@ -71,7 +71,7 @@ impl History {
     }
 
     /// What is asked of it.
-    fn judge(self) -> &'static Judge {
+    pub(crate) fn judge(self) -> &'static Judge {
         match self {
             Self::Fences => &fence::check::<Fences>,
             Self::Order => &order::check::<Order>,
@@ -139,8 +139,7 @@ impl Case {
     /// The commands of a script that make the choices of a counterexample, first those that lead to
     /// it and then those of its cycle.
     pub fn tell(&self, trace: &[Choice], cycle: &[Choice]) -> (Vec<String>, Vec<String>) {
-        let plain = Self { history: None, ..self.clone() };
-        let (trace, there) = script::tell(&plain.world(), trace);
+        let (trace, there) = script::tell(&self.world(), trace);
         (trace, script::tell(&there, cycle).0)
     }
 }

@@ -11,6 +11,7 @@ use doorway_core::{
 };
 
 use super::ScriptError;
+use crate::check::History;
 use crate::erased::AnyAlgorithm;
 use crate::nearest::hint;
 use crate::{FOREVER, Limits, Victims, World};
@@ -19,7 +20,7 @@ use crate::{FOREVER, Limits, Victims, World};
 pub const MAX_NODES: usize = 100;
 
 /// The options of `run`, each with an example of its value.
-pub const OPTIONS: [(&str, &str); 11] = [
+pub const OPTIONS: [(&str, &str); 12] = [
     ("n", "3"),
     ("channel", "fifo or unordered"),
     ("holder", "2 or 1,3: who is inside at the start"),
@@ -31,6 +32,7 @@ pub const OPTIONS: [(&str, &str); 11] = [
     ("topology", "mesh, ring or tree"),
     ("graph", "mesh, ring, or edges as in 1-2,2-3"),
     ("initiators", "1,3"),
+    ("history", "fences, order or price: what nodes write down, and what is then judged"),
 ];
 
 /// What `run` and the lines below it ask for.
@@ -45,6 +47,8 @@ pub(super) struct Setup<'a> {
     shape: Shape,
     channel: Option<Channel>,
     holders: Vec<NodeId>,
+    /// What nodes write down.
+    pub(super) history: Option<History>,
     /// The quorums written out, by node; empty if none is.
     quorums: Vec<Option<Vec<NodeId>>>,
     /// Has anything happened, so that the group can no longer be changed?
@@ -106,6 +110,7 @@ impl<'a> Setup<'a> {
                 shape.wiring = Some(one_of(key, value, &wirings)?);
             }
             "graph" => shape.graph = Some(graph(value, self.size)?),
+            "history" => self.history = Some(one_of(key, value, &History::ALL)?),
             "initiators" => shape.initiators = Some(nodes(value, self.size)?.into_iter().collect()),
             _ => {
                 let near = hint(key, OPTIONS.map(|(name, _)| name));
@@ -164,6 +169,10 @@ impl<'a> Setup<'a> {
             forgetting: true,
         };
         let channel = self.channel.unwrap_or(algorithm.info().channel);
+        let algorithm = match self.history {
+            Some(history) => history.watch(algorithm),
+            None => algorithm,
+        };
         Ok(World::new(algorithm, Arc::new(group), &start, channel, limits))
     }
 

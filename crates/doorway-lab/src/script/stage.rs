@@ -8,7 +8,7 @@ use doorway_core::{Channel, Mode, NodeId, Phase};
 
 use super::parse::{Act, Command, Fate, Line, Script, Which};
 use super::{Outcome, ScriptError, Told};
-use crate::check::starved_by;
+use crate::check::{History, Judge, starved_by};
 use crate::trace::{What, kind};
 use crate::{Choice, Letter, Parcel, Step, Trace, Violation, World};
 
@@ -19,6 +19,7 @@ const MAX_DELIVERIES: usize = 10_000;
 pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
     let Script { setup, lines } = script;
     let mut stage = Stage::new(setup.world()?, setup.title);
+    stage.judge = setup.history.map(History::judge);
     let mut text = Vec::new();
     let mut steps = Vec::new();
     // How many of the effects that have no place yet are told.
@@ -61,6 +62,8 @@ struct Stage {
     stuck: bool,
     /// What is wrong where the story has come to.
     violation: Option<Violation>,
+    /// What is asked of the histories of the nodes, if they write any.
+    judge: Option<&'static Judge>,
     /// The world at the last `round`, and what has happened since.
     round: Option<(World, Vec<Choice>)>,
 }
@@ -76,6 +79,7 @@ impl Stage {
             over: false,
             stuck: false,
             violation: None,
+            judge: None,
             round: None,
         };
         for step in stage.world.opening().to_vec() {
@@ -235,6 +239,16 @@ impl Stage {
             self.trace.push(f64::from(self.time), waiting[0], What::Violate(violation));
         }
         self.stuck = stuck.is_some();
+        let claim =
+            self.judge.filter(|_| self.violation.is_none()).and_then(|judge| judge(&self.world));
+        if let Some(claim) = claim {
+            let violation = Violation::Claim(claim);
+            self.effects.push(format!("violation: {violation}"));
+            let node = self.trace.events.last().map_or(NodeId(0), |event| event.node);
+            self.trace.push(f64::from(self.time), node, What::Violate(violation.clone()));
+            self.violation = Some(violation);
+            self.over = true;
+        }
         self.violation = self.violation.take().or(stuck);
     }
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::{anyhow, ensure};
 use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
+use doorway_lab::AnyAlgorithm;
 use doorway_lab::check::Verdict;
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::numbers::grouped;
-use doorway_lab::{AnyAlgorithm, Violation};
 use serde::Serialize;
 
 use super::print_json;
@@ -154,12 +154,8 @@ impl Args {
             hints.row(["to save it:".to_owned(), with_option("--save out.txt")]);
             "out.txt".to_owned()
         };
-        let again = match finding.violation() {
-            // A script does not know histories, so a replay shows the steps and judges nothing.
-            Some(Violation::Claim(_)) => "then to see the steps again:",
-            _ => "then to see it again:",
-        };
-        hints.row([again.to_owned(), format!("doorway replay {script}")]);
+        let again = "then to see it again:".to_owned();
+        hints.row([again, format!("doorway replay {script}")]);
         Ok(hints.print_body(out, 0)?)
     }
 }
