@@ -7,7 +7,6 @@ use std::process::ExitCode;
 mod bench;
 mod docs;
 mod files;
-mod functions;
 mod mutants;
 mod run;
 mod test;

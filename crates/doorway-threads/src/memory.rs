@@ -114,7 +114,11 @@ pub trait Memory {
 #[macro_export]
 macro_rules! shared {
     ($($(#[$doc:meta])* $constant:ident: $name:ident $([$($length:tt)+])? = $first:expr;)+) => {
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[allow(
+            non_camel_case_types,
+            clippy::upper_case_acronyms,
+            reason = "a register has the name that its paper gives it"
+        )]
         enum Declared { $($constant),+ }
 
         $($crate::shared!(@constant $(#[$doc])* $constant $([$($length)+])?);)+
