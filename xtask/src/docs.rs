@@ -1,4 +1,4 @@
-//! The generated documents: what the command says of itself, kept where a reader looks first.
+//! The generated documents: help, tables and pictures that the `doorway` command prints.
 
 use std::env;
 use std::fs;
@@ -10,24 +10,25 @@ use serde_json::Value;
 use crate::mutants;
 use crate::run::{cargo, command, output, succeed};
 
-/// Pictures, and the commands that draw them.
+/// Pictures, and the subcommands that draw them.
 const PICTURES: [(&str, &str); 2] = [
     ("docs/space-time.svg", "diagram maekawa -n 7 -o"),
     ("docs/compare.svg", "compare --sweep n --serial --think 1000 --plot"),
 ];
 
-/// The test that finds the flaws also writes the page about them, with `UPDATE=1`.
+/// The test that finds the flaws of published algorithms. With `UPDATE=1` it also writes the page
+/// about them.
 const FLAWS: &str = "test --quiet --workspace --all-features --test flaws";
 
-/// The command, as it is built for its own tests, so that nothing is built twice: for those its
-/// dependencies have more features than it asks for by itself.
+/// Builds the `doorway` command with the features that its tests use, so that nothing is built
+/// twice.
 const COMMAND: &str = "test --quiet --no-run --workspace --all-features --test cli";
 
-/// The page about the algorithms between threads once more, inside the crate whose documentation
-/// includes it.
+/// A copy of the page about the algorithms between threads. It is inside the crate whose
+/// documentation includes it.
 const THREADS: &str = "crates/doorway-threads/TABLE.md";
 
-/// Where the table of algorithms goes in the README.
+/// The marks around the table of algorithms in the README.
 const TABLE_BEGIN: &str = "<!-- algorithms: written by `cargo xtask docs` -->\n";
 const TABLE_END: &str = "<!-- end of algorithms -->\n";
 
@@ -45,7 +46,7 @@ pub(crate) fn write() -> anyhow::Result<()> {
     succeed(cargo(FLAWS).env("UPDATE", "1"))
 }
 
-/// Is every generated document as it would be written now?
+/// Fail if a generated document differs from what would be written now.
 pub(crate) fn check() -> anyhow::Result<()> {
     let documents = documents()?;
     let fresh = |path: &str, text: &str| fs::read_to_string(path).is_ok_and(|old| old == text);
@@ -56,7 +57,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     succeed(&mut cargo(FLAWS))
 }
 
-/// Every generated document, by path.
+/// Every generated document: its path and its text.
 fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
     succeed(&mut cargo(COMMAND))?;
     let mut documents = vec![
@@ -74,13 +75,13 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(documents)
 }
 
-/// What `doorway` prints.
+/// What the `doorway` command prints.
 fn doorway(words: &str) -> anyhow::Result<String> {
     let target = env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
     output(&mut command(&format!("{target}/debug/doorway {words}")))
 }
 
-/// What `doorway` draws into a file of the same name elsewhere.
+/// What the `doorway` command draws, into a file of the same name below `target`.
 fn picture(path: &str, command: &str) -> anyhow::Result<String> {
     let copy = Path::new("target/xtask").join(path);
     fs::create_dir_all(copy.parent().unwrap_or(Path::new(".")))?;
@@ -94,12 +95,13 @@ fn readme() -> anyhow::Result<String> {
         let (_, after) = rest.split_once(TABLE_END)?;
         Some((before, after))
     });
-    let (before, after) = parts.context("README.md has lost the marks around its table")?;
+    let (before, after) =
+        parts.context("README.md: the marks around the table of algorithms are missing")?;
     let table = algorithm_table(&doorway("list --json")?)?;
     Ok(format!("{before}{TABLE_BEGIN}{table}{TABLE_END}{after}"))
 }
 
-/// The algorithms as a Markdown table, from `doorway list --json`.
+/// The algorithms as a Markdown table, from the output of `doorway list --json`.
 fn algorithm_table(json: &str) -> anyhow::Result<String> {
     let rows: Vec<Value> = serde_json::from_str(json)?;
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().replace('|', "\\|");
@@ -121,19 +123,19 @@ fn algorithm_table(json: &str) -> anyhow::Result<String> {
     Ok(heading.to_owned() + &rows.iter().map(line).collect::<String>())
 }
 
-/// A page without its first line, the title, and the empty line after it.
+/// The page without its title, which is the first line, and the empty line after it.
 fn without_title(page: &str) -> anyhow::Result<&str> {
     let parts = page.split_once("\n\n").filter(|(title, _)| title.starts_with("# "));
     Ok(parts.context("the page has no title")?.1)
 }
 
-/// The help of every command on one page.
+/// The help of every subcommand on one page.
 fn commands() -> anyhow::Result<String> {
     let title = "# The command line\n\nWritten by `cargo xtask docs`.\n";
     Ok(title.to_owned() + &sections("", &doorway("help")?)?)
 }
 
-/// A section with the help of a command, and those of the commands below it.
+/// A section with the help of a command, followed by the sections of its subcommands.
 fn sections(command: &str, help: &str) -> anyhow::Result<String> {
     let mut text = format!("\n## doorway{command}\n\n```text\n{}\n```\n", help.trim_end());
     for name in below(help) {
@@ -143,11 +145,11 @@ fn sections(command: &str, help: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The commands that a help lists.
+/// The subcommands that a help text lists.
 fn below(help: &str) -> impl Iterator<Item = &str> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| !line.is_empty());
-    // A command's line is set in by two; the rest of a long one by more.
+    // The line of a subcommand is indented by two spaces, the continuation of a long one by more.
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     names.filter(|name| !["", "help"].contains(name))
 }

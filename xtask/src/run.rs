@@ -4,12 +4,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// `cargo` with these words.
+/// `cargo` with these arguments, separated by spaces.
 pub(crate) fn cargo(words: &str) -> Command {
     command(&format!("cargo {words}"))
 }
 
-/// The program that the first word names, with the others.
+/// The program that the first word names, with the other words as arguments.
 pub(crate) fn command(words: &str) -> Command {
     let mut words = words.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_default());
@@ -17,7 +17,7 @@ pub(crate) fn command(words: &str) -> Command {
     command
 }
 
-/// Run it in full view; its failure is ours.
+/// Run the command with its output shown, and fail if it fails.
 pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<()> {
     let shown = shown(command);
     println!("$ {shown}");
@@ -26,7 +26,7 @@ pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Run it unseen; what it printed.
+/// Run the command, fail if it fails, and return what it printed on standard output.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = shown(command);
     let done = command.output().with_context(|| format!("cannot run `{shown}`"))?;
@@ -35,12 +35,13 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(done.stdout)?)
 }
 
-/// Run it unseen; did it succeed?
+/// Run the command without showing its output. Did it succeed?
 pub(crate) fn quietly(command: &mut Command) -> bool {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
+/// The command as a person would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
