@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 mod bench;
+mod dependencies;
 mod docs;
 mod files;
 mod mutants;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::ensure;
 
 use crate::run::{cargo, command, output, quietly, succeed};
-use crate::{docs, files, tidy};
+use crate::{dependencies, docs, files, tidy};
 
 /// How a stage ended, if it did not fail.
 enum Outcome {
@@ -24,9 +24,10 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The stages in their order. The quick ones come first.
-const STAGES: [Stage; 14] = [
+const STAGES: [Stage; 15] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
+    ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
     ("lints", lints),
     ("tests", tests),
     ("tests with Spin", spin),
