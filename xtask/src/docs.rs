@@ -1,14 +1,14 @@
 //! The generated documents: help, tables and pictures that the `doorway` command prints.
 
-use std::env;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::mutants;
-use crate::run::{cargo, command, output, succeed};
+use crate::run::{built_doorway, cargo, output, succeed, target};
 
 /// Pictures, and the subcommands that draw them.
 const PICTURES: [(&str, &str); 2] = [
@@ -19,10 +19,6 @@ const PICTURES: [(&str, &str); 2] = [
 /// The test that finds the flaws of published algorithms. With `UPDATE=1` it also writes the page
 /// about them.
 const FLAWS: &str = "test --quiet --workspace --all-features --test flaws";
-
-/// Builds the `doorway` command with the features that its tests use, so that nothing is built
-/// twice.
-const COMMAND: &str = "test --quiet --no-run --workspace --all-features --test cli";
 
 /// A copy of the page about the algorithms between threads. It is inside the crate whose
 /// documentation includes it.
@@ -59,7 +55,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 
 /// Every generated document: its path and its text.
 fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
-    succeed(&mut cargo(COMMAND))?;
+    built_doorway()?;
     let mut documents = vec![
         ("README.md", readme()?),
         ("docs/commands.md", commands()?),
@@ -77,8 +73,7 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
 
 /// What the `doorway` command prints.
 fn doorway(words: &str) -> anyhow::Result<String> {
-    let target = env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    output(&mut command(&format!("{target}/debug/doorway {words}")))
+    output(Command::new(target().join("debug/doorway")).args(words.split_whitespace()))
 }
 
 /// What the `doorway` command draws, into a file of the same name below `target`.

@@ -10,6 +10,7 @@ mod dependencies;
 mod docs;
 mod files;
 mod mutants;
+mod package;
 mod run;
 mod test;
 mod tidy;
@@ -27,6 +28,7 @@ Usage: cargo xtask TASK
   bench daemon [--json] [--smoke]
                   measure the service through its socket; takes two minutes
   mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours
+  package         build a Debian package in target/package
 ";
 
 fn main() -> ExitCode {
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
+        ["package"] => package::build(),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);

@@ -1,5 +1,7 @@
 //! Running other programs.
 
+use std::env;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
@@ -39,6 +41,18 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
 pub(crate) fn quietly(command: &mut Command) -> bool {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
+}
+
+/// The directory into which cargo builds.
+pub(crate) fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
+}
+
+/// Build the `doorway` command for tests, and return its path. It is built with the features of the
+/// tests, so that nothing is built twice.
+pub(crate) fn built_doorway() -> anyhow::Result<PathBuf> {
+    succeed(&mut cargo("test --quiet --no-run --workspace --all-features --test cli"))?;
+    Ok(target().join("debug/doorway"))
 }
 
 /// The command as a person would type it.

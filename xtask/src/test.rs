@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::ensure;
 
 use crate::run::{cargo, command, output, quietly, succeed};
-use crate::{dependencies, docs, files, tidy};
+use crate::{dependencies, docs, files, package, tidy};
 
 /// How a stage ended, if it did not fail.
 enum Outcome {
@@ -24,7 +24,7 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The stages in their order. The quick ones come first.
-const STAGES: [Stage; 15] = [
+const STAGES: [Stage; 16] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
@@ -40,6 +40,7 @@ const STAGES: [Stage; 15] = [
     ("advisories", advisories),
     ("benchmarks, once around", benchmarks),
     ("generated documents", || docs::check().map(passed)),
+    ("Debian package", debian_package),
 ];
 
 /// Run the stages that have `only` in their names, even after one has failed, and print at the end
@@ -235,4 +236,11 @@ fn benchmarks() -> anyhow::Result<Outcome> {
     // With the profile of the tests, which have built most of it already.
     succeed(&mut cargo("bench --profile dev --workspace --all-features --bench * -- --smoke"))
         .map(passed)
+}
+
+fn debian_package() -> anyhow::Result<Outcome> {
+    if !quietly(&mut command("dpkg-deb --version")) {
+        return Ok(Skipped("dpkg-deb is a part of Debian".to_owned()));
+    }
+    package::try_out().map(passed)
 }
