@@ -11,6 +11,7 @@ mod docs;
 mod files;
 mod mutants;
 mod package;
+mod publish;
 mod run;
 mod test;
 mod tidy;
@@ -29,6 +30,8 @@ Usage: cargo xtask TASK
                   measure the service through its socket; takes two minutes
   mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours
   package         build a Debian package in target/package
+  publish --dry-run
+                  check that the library crates can be published to crates.io
 ";
 
 fn main() -> ExitCode {
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
         ["package"] => package::build(),
+        ["publish", "--dry-run"] => publish::dry_run(),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);

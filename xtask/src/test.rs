@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::ensure;
 
 use crate::run::{cargo, command, output, quietly, succeed};
-use crate::{dependencies, docs, files, package, tidy};
+use crate::{dependencies, docs, files, package, publish, tidy};
 
 /// How a stage ended, if it did not fail.
 enum Outcome {
@@ -24,10 +24,11 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The stages in their order. The quick ones come first.
-const STAGES: [Stage; 16] = [
+const STAGES: [Stage; 17] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
+    ("manifests, as for crates.io", || publish::check().map(passed)),
     ("lints", lints),
     ("tests", tests),
     ("tests with Spin", spin),
