@@ -42,15 +42,16 @@ pub(crate) fn write() -> anyhow::Result<()> {
     succeed(cargo(FLAWS).env("UPDATE", "1"))
 }
 
-/// Fail if a generated document differs from what would be written now.
+/// Fail if a generated document differs from what would be written now. The page about flaws is
+/// checked by the test that writes it.
 pub(crate) fn check() -> anyhow::Result<()> {
     let documents = documents()?;
     let fresh = |path: &str, text: &str| fs::read_to_string(path).is_ok_and(|old| old == text);
     let stale: Vec<&str> =
         documents.iter().filter(|(path, text)| !fresh(path, text)).map(|(path, _)| *path).collect();
-    ensure!(stale.is_empty(), "stale: {}; `cargo xtask docs` writes them", stale.join(", "));
-    println!("{} documents are fresh", documents.len());
-    succeed(&mut cargo(FLAWS))
+    ensure!(stale.is_empty(), "out of date: {}; `cargo xtask docs` writes them", stale.join(", "));
+    println!("{} documents are up to date", documents.len());
+    Ok(())
 }
 
 /// Every generated document: its path and its text.
