@@ -6,9 +6,19 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
+/// Is this an automatic run (`CI=true`)?
+pub(crate) fn ci() -> bool {
+    env::var("CI").is_ok_and(|value| value == "true")
+}
+
 /// `cargo` with these arguments, separated by spaces.
 pub(crate) fn cargo(words: &str) -> Command {
-    command(&format!("cargo {words}"))
+    let mut cargo = command(&format!("cargo {words}"));
+    if ci() {
+        // Nothing is edited and built again, so that preparing for it would be a waste.
+        cargo.env("CARGO_INCREMENTAL", "0");
+    }
+    cargo
 }
 
 /// The program that the first word names, with the other words as arguments.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 
-use crate::run::{cargo, command, output, quietly, succeed};
+use crate::run::{cargo, ci, command, output, quietly, succeed};
 use crate::{dependencies, docs, files, package, publish, tidy};
 
 /// How a stage ended, if it did not fail.
@@ -71,11 +71,6 @@ pub(crate) fn run(only: &str) -> anyhow::Result<()> {
 
 fn passed(_: ()) -> Outcome {
     Passed
-}
-
-/// Is this an automatic run (`CI=true`), which installs the tools that it needs?
-fn ci() -> bool {
-    env::var("CI").is_ok_and(|value| value == "true")
 }
 
 /// Is this cargo tool installed? In CI it is installed if it is missing. A person decides that for
