@@ -1,15 +1,16 @@
-//! `cargo xtask bench`: measure, and print a table.
+//! `cargo xtask bench`: run a benchmark, which prints a table.
 
 use anyhow::ensure;
 
 use crate::run::{cargo, shown};
 
-/// Run the benchmark of the node. What it prints on standard output is all that appears there.
+/// Run the benchmark of the node. Only the benchmark itself prints on standard output.
 pub(crate) fn node(options: &[&str]) -> anyhow::Result<()> {
     bench("node", options)
 }
 
-/// Run the benchmark of the daemon, with the command whose runs are measured beside it.
+/// Run the benchmark of the daemon. It also measures runs of the `doorway` command, which is
+/// therefore built first.
 pub(crate) fn daemon(options: &[&str]) -> anyhow::Result<()> {
     if !options.contains(&"--smoke") {
         eprintln!("... building the command");

@@ -1,33 +1,30 @@
-//! The generated documents: what the command says of itself, kept where a reader looks first.
+//! The generated documents: help, tables and pictures that the `doorway` command prints.
 
-use std::env;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::mutants;
-use crate::run::{cargo, command, output, succeed};
+use crate::run::{built_doorway, cargo, output, succeed, target};
 
-/// Pictures, and the commands that draw them.
+/// Pictures, and the subcommands that draw them.
 const PICTURES: [(&str, &str); 2] = [
     ("docs/space-time.svg", "diagram maekawa -n 7 -o"),
     ("docs/compare.svg", "compare --sweep n --serial --think 1000 --plot"),
 ];
 
-/// The test that finds the flaws also writes the page about them, with `UPDATE=1`.
+/// The test that finds the flaws of published algorithms. With `UPDATE=1` it also writes the page
+/// about them.
 const FLAWS: &str = "test --quiet --workspace --all-features --test flaws";
 
-/// The command, as it is built for its own tests, so that nothing is built twice: for those its
-/// dependencies have more features than it asks for by itself.
-const COMMAND: &str = "test --quiet --no-run --workspace --all-features --test cli";
-
-/// The page about the algorithms between threads once more, inside the crate whose documentation
-/// includes it.
+/// A copy of the page about the algorithms between threads. It is inside the crate whose
+/// documentation includes it.
 const THREADS: &str = "crates/doorway-threads/TABLE.md";
 
-/// Where the table of algorithms goes in the README.
+/// The marks around the table of algorithms in the README.
 const TABLE_BEGIN: &str = "<!-- algorithms: written by `cargo xtask docs` -->\n";
 const TABLE_END: &str = "<!-- end of algorithms -->\n";
 
@@ -45,20 +42,21 @@ pub(crate) fn write() -> anyhow::Result<()> {
     succeed(cargo(FLAWS).env("UPDATE", "1"))
 }
 
-/// Is every generated document as it would be written now?
+/// Fail if a generated document differs from what would be written now. The page about flaws is
+/// checked by the test that writes it.
 pub(crate) fn check() -> anyhow::Result<()> {
     let documents = documents()?;
     let fresh = |path: &str, text: &str| fs::read_to_string(path).is_ok_and(|old| old == text);
     let stale: Vec<&str> =
         documents.iter().filter(|(path, text)| !fresh(path, text)).map(|(path, _)| *path).collect();
-    ensure!(stale.is_empty(), "stale: {}; `cargo xtask docs` writes them", stale.join(", "));
-    println!("{} documents are fresh", documents.len());
-    succeed(&mut cargo(FLAWS))
+    ensure!(stale.is_empty(), "out of date: {}; `cargo xtask docs` writes them", stale.join(", "));
+    println!("{} documents are up to date", documents.len());
+    Ok(())
 }
 
-/// Every generated document, by path.
+/// Every generated document: its path and its text.
 fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
-    succeed(&mut cargo(COMMAND))?;
+    built_doorway()?;
     let mut documents = vec![
         ("README.md", readme()?),
         ("docs/commands.md", commands()?),
@@ -74,13 +72,12 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(documents)
 }
 
-/// What `doorway` prints.
+/// What the `doorway` command prints.
 fn doorway(words: &str) -> anyhow::Result<String> {
-    let target = env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    output(&mut command(&format!("{target}/debug/doorway {words}")))
+    output(Command::new(target().join("debug/doorway")).args(words.split_whitespace()))
 }
 
-/// What `doorway` draws into a file of the same name elsewhere.
+/// What the `doorway` command draws, into a file of the same name below `target`.
 fn picture(path: &str, command: &str) -> anyhow::Result<String> {
     let copy = Path::new("target/xtask").join(path);
     fs::create_dir_all(copy.parent().unwrap_or(Path::new(".")))?;
@@ -94,12 +91,13 @@ fn readme() -> anyhow::Result<String> {
         let (_, after) = rest.split_once(TABLE_END)?;
         Some((before, after))
     });
-    let (before, after) = parts.context("README.md has lost the marks around its table")?;
+    let (before, after) =
+        parts.context("README.md: the marks around the table of algorithms are missing")?;
     let table = algorithm_table(&doorway("list --json")?)?;
     Ok(format!("{before}{TABLE_BEGIN}{table}{TABLE_END}{after}"))
 }
 
-/// The algorithms as a Markdown table, from `doorway list --json`.
+/// The algorithms as a Markdown table, from the output of `doorway list --json`.
 fn algorithm_table(json: &str) -> anyhow::Result<String> {
     let rows: Vec<Value> = serde_json::from_str(json)?;
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().replace('|', "\\|");
@@ -121,19 +119,19 @@ fn algorithm_table(json: &str) -> anyhow::Result<String> {
     Ok(heading.to_owned() + &rows.iter().map(line).collect::<String>())
 }
 
-/// A page without its first line, the title, and the empty line after it.
+/// The page without its title, which is the first line, and the empty line after it.
 fn without_title(page: &str) -> anyhow::Result<&str> {
     let parts = page.split_once("\n\n").filter(|(title, _)| title.starts_with("# "));
     Ok(parts.context("the page has no title")?.1)
 }
 
-/// The help of every command on one page.
+/// The help of every subcommand on one page.
 fn commands() -> anyhow::Result<String> {
     let title = "# The command line\n\nWritten by `cargo xtask docs`.\n";
     Ok(title.to_owned() + &sections("", &doorway("help")?)?)
 }
 
-/// A section with the help of a command, and those of the commands below it.
+/// A section with the help of a command, followed by the sections of its subcommands.
 fn sections(command: &str, help: &str) -> anyhow::Result<String> {
     let mut text = format!("\n## doorway{command}\n\n```text\n{}\n```\n", help.trim_end());
     for name in below(help) {
@@ -143,14 +141,14 @@ fn sections(command: &str, help: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The commands that a help lists.
+/// The subcommands that a help text lists.
 fn below(help: &str) -> impl Iterator<Item = &str> {
     // They are in the sections "Commands:" or "Lock commands:" and the like.
     let sections = help.split("\n\n").filter(|section| {
         section.lines().next().is_some_and(|heading| heading.ends_with("ommands:"))
     });
     let listed = sections.flat_map(|section| section.lines().skip(1));
-    // A command's line is set in by two; the rest of a long one by more.
+    // The line of a subcommand is indented by two spaces, the continuation of a long one by more.
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     names.filter(|name| !["", "help"].contains(name))
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 /// A text file.
 pub(crate) struct File {
-    /// Where, from the root of the repository, with slashes.
+    /// Its path from the root of the repository, with slashes.
     pub(crate) path: String,
-    /// What it says.
+    /// Its content.
     pub(crate) text: String,
 }
 
@@ -18,12 +18,12 @@ impl File {
     }
 }
 
-/// Every text file of the repository, by path. Build output and what git keeps are left out.
+/// Every text file of the repository, sorted by path, without build output and `.git`.
 pub(crate) fn all() -> anyhow::Result<Vec<File>> {
     below(Path::new("."))
 }
 
-/// The same for a copy of the repository with this root.
+/// Every text file below `root`, sorted by path, without build output and `.git`.
 pub(crate) fn below(root: &Path) -> anyhow::Result<Vec<File>> {
     let mut files = Vec::new();
     let mut open = vec![root.to_path_buf()];

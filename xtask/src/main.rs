@@ -1,15 +1,18 @@
-//! `cargo xtask test` is everything CI does; the other tasks are parts of it, or help to pass it.
+//! The tasks of a developer. `cargo xtask test` runs everything that CI runs; most other tasks are
+//! parts of it.
 
 use std::env;
 use std::path::Path;
 use std::process::ExitCode;
 
 mod bench;
+mod dependencies;
 mod docs;
 mod files;
-mod functions;
 mod layers;
 mod mutants;
+mod package;
+mod publish;
 mod run;
 mod test;
 mod tidy;
@@ -17,19 +20,23 @@ mod tidy;
 const HELP: &str = "\
 Usage: cargo xtask TASK
 
-  test            everything CI does; with CI=true nothing may be skipped
-  tidy            the rules of style that no other tool knows
-  fmt             format every file, also those that cargo fmt does not find
-  docs [--check]  write the generated documents, or say which are stale
+  test [STAGE]    run everything that CI runs, or only the stages with STAGE in their names;
+                  with CI=true a skipped stage is a failure
+  tidy            check the rules of style that no other tool checks
+  fmt             format every source file, also those that cargo fmt does not find
+  docs [--check]  write the generated documents, or only name those that are out of date
   bench node [--json] [--smoke]
-                  how fast a node is, beside what people use instead; takes two minutes
+                  measure a node beside other lock services; takes two minutes
   bench daemon [--json] [--smoke]
-                  the same through the socket of the service; takes two minutes
-  mutants [FILE]  change the algorithms in small ways and see the tests fail; takes hours
+                  measure the service through its socket; takes two minutes
+  mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours
+  package         build a Debian package in target/package
+  publish --dry-run
+                  check that the library crates can be published to crates.io
 ";
 
 fn main() -> ExitCode {
-    // Tasks speak of files by their path in the repository.
+    // Tasks use paths that are relative to the root of the repository.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     if let Err(error) = env::set_current_dir(root) {
         eprintln!("xtask: {error}");
@@ -38,7 +45,8 @@ fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args[..] {
-        ["test"] => test::run(),
+        ["test"] => test::run(""),
+        ["test", stage] => test::run(stage),
         ["tidy"] => tidy::run(),
         ["fmt"] => test::format(false),
         ["docs"] => docs::write(),
@@ -47,6 +55,8 @@ fn main() -> ExitCode {
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
+        ["package"] => package::build(),
+        ["publish", "--dry-run"] => publish::dry_run(),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);
@@ -61,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Are these the words that a benchmark knows?
+/// Are these options of a benchmark?
 fn for_benches(options: &[&str]) -> bool {
     options.iter().all(|option| ["--json", "--smoke"].contains(option))
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask mutants`: an algorithm that is changed in any small way must fail a test.
+//! `cargo xtask mutants`: any small change of an algorithm must make a test fail.
 //!
-//! cargo-mutants makes the changes, module by module, in a copy of the tree that is pared down so
-//! that a build takes seconds. What survives is listed in `xtask/mutants.toml` with the reason why
-//! no test can tell it from the original; anything else that survives is a failure.
+//! cargo-mutants makes the changes, module by module, in a copy of the tree that contains only the
+//! algorithms concerned, so that a build takes seconds. `xtask/mutants.toml` lists the mutants that
+//! no test can tell from the original, with the reason. Any other survivor is a failure.
 
 use std::fs;
 
@@ -21,13 +21,16 @@ use module::Module;
 use summary::Summary;
 use survivors::Survivor;
 
-/// Where the copy and the records of unfinished trials are.
+/// The directory of the copy and of the records of unfinished trials.
 const DIRECTORY: &str = "target/mutants";
 
-/// Try every module that has changed since it was last tried, the small ones first; or the one that
-/// is named, in any case. A trial that was interrupted goes on where it stopped.
+/// Try the mutants of the module named `only`. Without a name, try every module that has changed
+/// since it was last tried, the small ones first. An interrupted trial continues where it stopped.
 pub(crate) fn run(only: Option<&str>) -> anyhow::Result<()> {
-    ensure!(have("mutants"), "`cargo install cargo-mutants --locked` brings what it needs");
+    ensure!(
+        have("mutants"),
+        "cargo-mutants is not installed: run `cargo install cargo-mutants --locked`"
+    );
     let files = files::all()?;
     let modules = Module::all(&files);
     let mut summary = Summary::read()?;
@@ -38,7 +41,7 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<()> {
     let mut complaints = 0;
     for module in chosen {
         let result = trial::run(module, &modules, &files)?;
-        // Read only now, for a reason may be found while the trial runs.
+        // Read after the trial, because a person may add a reason while it runs.
         let listed = survivors::read()?;
         let found = survivors::compare(module, &result.survivors, &listed);
         println!("{}: {} mutants, {} complaints", module.name, result.mutants(), found.len());
@@ -55,16 +58,16 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The summary, with the reasons as they are now.
+/// The text of `docs/mutants.md`, with the reasons that are listed now.
 pub(crate) fn document() -> anyhow::Result<String> {
     Ok(Summary::read()?.text(&survivors::read()?))
 }
 
-/// The module that a person means: by its name or by the path of its file.
+/// The module of this name, or the one that contains a file of this path.
 fn named<'a, 'b>(modules: &'a [Module<'b>], name: &str) -> anyhow::Result<&'a Module<'b>> {
     let is = |path: &str| path == name || path.ends_with(&format!("/{name}"));
     let found = modules
         .iter()
         .find(|module| module.name == name || module.files.iter().any(|file| is(&file.path)));
-    found.with_context(|| format!("no algorithm is in a file {name}"))
+    found.with_context(|| format!("no algorithm has the module or file {name}"))
 }

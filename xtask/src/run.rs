@@ -1,15 +1,27 @@
 //! Running other programs.
 
+use std::env;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// `cargo` with these words.
-pub(crate) fn cargo(words: &str) -> Command {
-    command(&format!("cargo {words}"))
+/// Is this an automatic run (`CI=true`)?
+pub(crate) fn ci() -> bool {
+    env::var("CI").is_ok_and(|value| value == "true")
 }
 
-/// The program that the first word names, with the others.
+/// `cargo` with these arguments, separated by spaces.
+pub(crate) fn cargo(words: &str) -> Command {
+    let mut cargo = command(&format!("cargo {words}"));
+    if ci() {
+        // Nothing is edited and built again, so that preparing for it would be a waste.
+        cargo.env("CARGO_INCREMENTAL", "0");
+    }
+    cargo
+}
+
+/// The program that the first word names, with the other words as arguments.
 pub(crate) fn command(words: &str) -> Command {
     let mut words = words.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or_default());
@@ -17,7 +29,7 @@ pub(crate) fn command(words: &str) -> Command {
     command
 }
 
-/// Run it in full view; its failure is ours.
+/// Run the command with its output shown, and fail if it fails.
 pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<()> {
     let shown = shown(command);
     println!("$ {shown}");
@@ -26,7 +38,7 @@ pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Run it unseen; what it printed.
+/// Run the command, fail if it fails, and return what it printed on standard output.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = shown(command);
     let done = command.output().with_context(|| format!("cannot run `{shown}`"))?;
@@ -35,12 +47,25 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(done.stdout)?)
 }
 
-/// Run it unseen; did it succeed?
+/// Run the command without showing its output. Did it succeed?
 pub(crate) fn quietly(command: &mut Command) -> bool {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
+/// The directory into which cargo builds.
+pub(crate) fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
+}
+
+/// Build the `doorway` command for tests, and return its path. It is built with the features of the
+/// tests, so that nothing is built twice.
+pub(crate) fn built_doorway() -> anyhow::Result<PathBuf> {
+    succeed(&mut cargo("test --quiet --no-run --workspace --all-features --test cli"))?;
+    Ok(target().join("debug/doorway"))
+}
+
+/// The command as a person would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -7,45 +7,49 @@ use std::time::Instant;
 
 use anyhow::ensure;
 
-use crate::run::{cargo, command, quietly, succeed};
-use crate::{docs, files, tidy};
+use crate::run::{cargo, ci, command, output, quietly, succeed};
+use crate::{dependencies, docs, files, package, publish, tidy};
 
 /// How a stage ended, if it did not fail.
 enum Outcome {
     Passed,
-    /// Passed, with something to know.
+    /// Passed, with something that the reader should know.
     Noted(&'static str),
-    /// Something that should run did not. With `CI=true` that is a failure.
-    Skipped(&'static str),
+    /// Did not run, because this is missing. With `CI=true` that is a failure.
+    Skipped(String),
 }
 
 use Outcome::{Noted, Passed, Skipped};
 
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
-/// The quick ones first.
-const STAGES: [Stage; 14] = [
+/// The stages in their order. The quick ones come first.
+const STAGES: [Stage; 17] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
+    ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
+    ("manifests, as for crates.io", || publish::check().map(passed)),
     ("lints", lints),
-    ("Spin, for the tests that ask it", || Ok(spin())),
-    ("databases, for the tests that ask them", || Ok(databases())),
     ("tests", tests),
-    ("HTTP against its own document", http),
+    ("tests with Spin", spin),
+    ("tests with SQLite and PostgreSQL", databases),
+    ("tests with curl", curl),
+    ("tests with Schemathesis", schemathesis),
     ("examples in the documentation", doctests),
     ("documentation", documentation),
     ("core without the standard library", no_std),
-    ("licences, bans and sources", licences),
     ("advisories", advisories),
     ("benchmarks, once around", benchmarks),
     ("generated documents", || docs::check().map(passed)),
+    ("Debian package", debian_package),
 ];
 
-/// Run every stage, also after one has failed, and say at the end how each of them went.
-pub(crate) fn run() -> anyhow::Result<()> {
+/// Run the stages that have `only` in their names, even after one has failed, and print at the end
+/// how each of them went.
+pub(crate) fn run(only: &str) -> anyhow::Result<()> {
     let mut summary = Vec::new();
     let mut failures = 0;
-    for (name, stage) in STAGES {
+    for (name, stage) in STAGES.iter().filter(|(name, _)| name.contains(only)) {
         println!("\n== {name}");
         let begin = Instant::now();
         let (failed, word) = match stage() {
@@ -60,7 +64,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
         summary.push(line);
     }
     println!("\n== summary\n{}", summary.join("\n"));
-    ensure!(failures == 0, "{failures} of {} stages failed", STAGES.len());
+    ensure!(!summary.is_empty(), "no stage has \"{only}\" in its name");
+    ensure!(failures == 0, "{failures} of {} stages failed", summary.len());
     Ok(())
 }
 
@@ -68,20 +73,26 @@ fn passed(_: ()) -> Outcome {
     Passed
 }
 
-/// Does a machine rather than a person run the tests?
-fn ci() -> bool {
-    env::var("CI").is_ok_and(|value| value == "true")
-}
-
-/// Is this cargo tool at hand? In CI it is brought if it is not; a person is not made to wait for
-/// that.
+/// Is this cargo tool installed? In CI it is installed if it is missing. A person decides that for
+/// themselves, because it takes minutes.
 pub(crate) fn have(tool: &str) -> bool {
     let there = || quietly(&mut cargo(&format!("{tool} --version")));
-    there() || ci() && succeed(&mut cargo(&format!("install cargo-{tool} --locked"))).is_ok()
+    there() || ci() && install_tool(tool)
 }
 
-/// Format, or check the format of, every source file. `cargo fmt` finds modules by reading `mod`
-/// lines, and those of the algorithms come out of a macro.
+/// Build and install a cargo tool in the way that takes the least time: without optimisation,
+/// without debug information and without parts that are not used here.
+fn install_tool(tool: &str) -> bool {
+    let features = match tool {
+        "nextest" => " --no-default-features --features default-no-update",
+        _ => "",
+    };
+    let mut install = cargo(&format!("install cargo-{tool} --locked --debug{features}"));
+    succeed(install.env("CARGO_PROFILE_DEV_DEBUG", "0")).is_ok()
+}
+
+/// Format every source file, or check its format. `cargo fmt` finds modules by their `mod` lines,
+/// and a macro writes those of the algorithms.
 pub(crate) fn format(check: bool) -> anyhow::Result<()> {
     let mut command = Command::new("rustfmt");
     command.args(["--edition", "2024"]).args(check.then_some("--check"));
@@ -90,7 +101,7 @@ pub(crate) fn format(check: bool) -> anyhow::Result<()> {
     let sources: Vec<&str> = sources.map(|file| file.path.as_str()).collect();
     println!("$ rustfmt, {} files", sources.len());
     let status = command.args(sources).status()?;
-    ensure!(status.success(), "not formatted; `cargo xtask fmt` mends it");
+    ensure!(status.success(), "not formatted; `cargo xtask fmt` formats all files");
     Ok(())
 }
 
@@ -103,38 +114,57 @@ fn tests() -> anyhow::Result<Outcome> {
     if have("nextest") {
         return succeed(&mut cargo("nextest run --workspace --all-features")).map(passed);
     }
-    // The same tests, only slower and less well told.
+    // These are the same tests, but one test program runs after the other.
     succeed(&mut cargo("test --workspace --all-targets --all-features"))?;
     Ok(Noted("with cargo test, since cargo-nextest is not installed"))
 }
 
-/// Spin is a program of the system, with a C compiler for what it writes. In CI both are brought if
-/// they are not there; a person is told how, and the tests that need them pass without.
-fn spin() -> Outcome {
-    let there = || ["spin -V", "gcc --version"].iter().all(|words| quietly(&mut command(words)));
-    if there() || ci() && install("spin gcc") && there() {
-        return Passed;
-    }
-    Skipped("`apt-get install spin gcc` brings what it needs")
+/// Run tests that are ignored elsewhere because they need a tool. They are part of the build of
+/// `tests`. `words` names the test program, and after ` -- ` the start of the tests' names.
+fn ignored_tests(words: &str) -> Command {
+    let (program, names) = words.split_once(" -- ").unwrap_or((words, ""));
+    cargo(&format!("test --workspace --all-features --test {program} -- --ignored {names}"))
 }
 
-/// The statements that check fences are tried on real databases. In CI those are brought if they
-/// are not there; a person is told how, and the tests that need them pass without.
-fn databases() -> Outcome {
+/// Run tests that need Debian packages, if `there` finds what is in them. In CI the packages are
+/// installed if they are missing; a person is told their names.
+fn tests_with(there: fn() -> bool, packages: &str, words: &str) -> anyhow::Result<Outcome> {
+    if !(there() || ci() && install(packages) && there()) {
+        return Ok(Skipped(format!("`apt-get install {packages}` installs what it needs")));
+    }
+    run_some(&mut ignored_tests(words)).map(passed)
+}
+
+/// Run tests, and fail if there are none of these names.
+fn run_some(tests: &mut Command) -> anyhow::Result<()> {
+    let said = output(tests)?;
+    print!("{said}");
+    ensure!(!said.contains("running 0 tests"), "there are no tests of this name");
+    Ok(())
+}
+
+fn spin() -> anyhow::Result<Outcome> {
+    let there = || quietly(&mut command("spin -V")) && quietly(&mut command("gcc --version"));
+    tests_with(there, "spin gcc", "spin")
+}
+
+fn databases() -> anyhow::Result<Outcome> {
     let there = || {
         let known = ["sqlite3 --version", "psql --version"];
         let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         known.iter().all(|words| quietly(&mut command(words)))
             && versions.map(|version| version.path()).any(|it| it.join("bin/postgres").exists())
     };
-    if there() || ci() && install("sqlite3 postgresql") && there() {
-        return Passed;
-    }
-    Skipped("`apt-get install sqlite3 postgresql` brings what it needs")
+    tests_with(there, "sqlite3 postgresql", "clients -- fences::the_statements")
 }
 
-/// Install packages of Debian, as root or by a `sudo` that asks for no password; elsewhere this
-/// fails. A fresh machine has to be told first what there is.
+fn curl() -> anyhow::Result<Outcome> {
+    let there = || quietly(&mut command("curl --version"));
+    tests_with(there, "curl", "http -- documents::the_examples_of_the_page")
+}
+
+/// Install Debian packages, as root or by a `sudo` that asks for no password; otherwise this fails.
+/// A fresh machine needs `apt-get update` first.
 fn install(packages: &str) -> bool {
     let sudo = if quietly(&mut command("sudo -n true")) { "sudo -n " } else { "" };
     let apt = |words: &str| succeed(&mut command(&format!("{sudo}apt-get {words}"))).is_ok();
@@ -142,26 +172,26 @@ fn install(packages: &str) -> bool {
     install() || apt("update") && install()
 }
 
-/// A program out of `PyPI` asks the HTTP door all that its document allows, and more. It lives in a
-/// directory of the build; where it cannot be brought, a person goes on without it.
-fn http() -> anyhow::Result<Outcome> {
+/// Schemathesis, a Python program, sends the HTTP interface every request that its `OpenAPI`
+/// document allows, and others. It is installed below `target`.
+fn schemathesis() -> anyhow::Result<Outcome> {
     const VERSION: &str = "4.32.5";
     let place = env::current_dir()?.join("target/schemathesis").join(VERSION);
     let program = place.join("bin/schemathesis");
     let there = || quietly(Command::new(&program).arg("--version"));
-    let bring = || {
+    let fetch = || {
         let made = succeed(Command::new("python3").args(["-m", "venv"]).arg(&place)).is_ok();
         let mut pip = Command::new(place.join("bin/pip"));
         pip.args(["install", "--quiet", "--disable-pip-version-check"]);
         made && succeed(pip.arg(format!("schemathesis=={VERSION}"))).is_ok()
     };
-    let brought = || bring() || ci() && install("python3-venv") && bring();
-    if !(there() || brought() && there()) {
-        return Ok(Skipped("`apt-get install python3-venv` and PyPI bring what it needs"));
+    let fetched = || fetch() || ci() && install("python3-venv") && fetch();
+    if !(there() || fetched() && there()) {
+        let what = "`apt-get install python3-venv` and access to PyPI give what it needs";
+        return Ok(Skipped(what.to_owned()));
     }
-    let test = "test --workspace --all-features --test http -- --ignored --nocapture \
-                --exact documents::the_document_and_the_server_agree";
-    succeed(cargo(test).env("SCHEMATHESIS", program)).map(passed)
+    let mut test = ignored_tests("http -- documents::the_document_and_the_server");
+    run_some(test.arg("--nocapture").env("SCHEMATHESIS", program)).map(passed)
 }
 
 fn doctests() -> anyhow::Result<Outcome> {
@@ -173,43 +203,40 @@ fn documentation() -> anyhow::Result<Outcome> {
     succeed(doc.env("RUSTDOCFLAGS", "-D warnings")).map(passed)
 }
 
-/// Only the host's target can be assumed, and it has a standard library: see `xtask/no_std` for
-/// how its absence is proven nevertheless.
+/// The only target that is surely installed is the host, which has a standard library.
+/// `xtask/no_std` shows how the build proves nevertheless that it is not used.
 fn no_std() -> anyhow::Result<Outcome> {
-    // The versions that everything else is tested with.
+    // The versions with which everything else is tested.
     fs::copy("Cargo.lock", "xtask/no_std/Cargo.lock")?;
     let build = "build --manifest-path xtask/no_std/Cargo.toml --target-dir target/no_std";
     succeed(&mut cargo(build)).map(passed)
 }
 
-fn licences() -> anyhow::Result<Outcome> {
-    if !have("deny") {
-        return Ok(Skipped("`cargo install cargo-deny --locked` brings what it needs"));
-    }
-    // The check itself stays offline; crates of other platforms may not be here yet.
-    succeed(&mut cargo("fetch"))?;
-    succeed(&mut cargo("deny --offline check licenses bans sources")).map(passed)
-}
-
-/// The advisories live in a repository of their own. Where it cannot be reached, nothing can be
-/// said about them, and nothing about this tree is wrong: a note, not a skip.
+/// The advisories are in a repository of their own. If it cannot be reached, that is a note and not
+/// a skip, because the tree is not at fault.
 fn advisories() -> anyhow::Result<Outcome> {
-    if !have("deny") {
-        return Ok(Skipped("`cargo install cargo-deny --locked` brings what it needs"));
-    }
-    if !quietly(&mut cargo("deny fetch db")) {
+    const DATABASE: &str = "https://github.com/RustSec/advisory-db";
+    let mut reach = command(&format!("timeout 20 git ls-remote --exit-code {DATABASE} HEAD"));
+    if !quietly(reach.env("GIT_TERMINAL_PROMPT", "0")) {
         return Ok(Noted("not checked: the advisory database cannot be reached from here"));
     }
-    succeed(&mut cargo("deny --offline check advisories")).map(passed)
+    if !have("deny") {
+        let what = "`cargo install cargo-deny --locked` installs what it needs";
+        return Ok(Skipped(what.to_owned()));
+    }
+    succeed(&mut cargo("deny check advisories")).map(passed)
 }
 
 /// Benchmarks are programs that take `--smoke` to do a little of everything and measure nothing.
 fn benchmarks() -> anyhow::Result<Outcome> {
-    let files = files::all()?;
-    if !files.iter().any(|file| file.is_source() && file.path.contains("/benches/")) {
-        return Ok(Noted("there are none yet"));
-    }
-    // Unoptimised: this is about whether they run, and the tests have built most of it already.
+    // With the profile of the tests, which have built most of it already.
     succeed(&mut cargo("bench --profile dev --workspace --all-features --bench * -- --smoke"))
         .map(passed)
+}
+
+fn debian_package() -> anyhow::Result<Outcome> {
+    if !quietly(&mut command("dpkg-deb --version")) {
+        return Ok(Skipped("dpkg-deb is a part of Debian".to_owned()));
+    }
+    package::try_out().map(passed)
 }

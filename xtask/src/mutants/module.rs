@@ -1,19 +1,19 @@
-//! The modules of the algorithms, and which tests concern them.
+//! The modules of the algorithms, and the tests that concern each.
 
 use crate::files::File;
 use crate::tidy::ALGORITHMS;
 
-/// Where the tests are that run algorithms.
+/// The directory of the tests that run algorithms.
 const TESTS: &str = "crates/doorway-lab/tests/";
 
-/// An algorithm's file, and those in the folder of its name.
+/// An algorithm's file, and the files in the folder of its name.
 pub(super) struct Module<'a> {
     pub(super) name: &'a str,
     pub(super) files: Vec<&'a File>,
 }
 
 impl<'a> Module<'a> {
-    /// Every module, the small ones first.
+    /// Every module, the smallest first.
     pub(super) fn all(files: &'a [File]) -> Vec<Self> {
         let mut modules: Vec<Module<'a>> = Vec::new();
         for file in files.iter().filter(|file| file.is_source()) {
@@ -33,26 +33,26 @@ impl<'a> Module<'a> {
         self.files.iter().map(|file| file.text.as_str())
     }
 
-    /// Does its code contain this?
+    /// Does its code contain this text?
     pub(super) fn says(&self, what: &str) -> bool {
         self.texts().any(|text| text.contains(what))
     }
 
-    /// Its name, and those of the modules that build upon it.
+    /// Its name, and the names of the modules that use it.
     pub(super) fn with_users(&self, modules: &[Self]) -> Vec<&'a str> {
         let path = format!("{}::", self.name);
         let users = modules.iter().filter(|other| other.name == self.name || other.says(&path));
         users.map(|module| module.name).collect()
     }
 
-    /// A number that changes with its code (FNV-1a).
+    /// A hash of its code (FNV-1a).
     pub(super) fn fingerprint(&self) -> String {
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         let hash = self.texts().flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325, step);
         format!("{hash:016x}")
     }
 
-    /// The tests that name it.
+    /// The test targets that mention it.
     pub(super) fn own_tests(&self, files: &'a [File]) -> Vec<&'a str> {
         let path = format!("{}::", self.name);
         let named = files.iter().filter(|file| file.text.contains(&path));
@@ -62,7 +62,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// The test program that a file is part of.
+/// The test target that a file is part of.
 fn target<'a>(file: &'a File, files: &[File]) -> Option<&'a str> {
     let inner = file.path.strip_prefix(TESTS)?;
     match inner.split_once('/') {

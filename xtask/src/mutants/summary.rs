@@ -1,4 +1,4 @@
-//! `docs/mutants.md`: how each module fared, for the reader and for the next call.
+//! `docs/mutants.md`: the results of each module. The next run reads them again.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::Survivor;
 use super::module::Module;
 use super::trial::Outcome;
 
-/// Where it is.
+/// The path of the summary.
 pub(super) const PATH: &str = "docs/mutants.md";
 
 const HEAD: &str = "\
@@ -24,7 +24,7 @@ A module without a row has not been tried yet.
 |---|--:|--:|--:|--:|--:|---|
 ";
 
-/// How one module fared.
+/// The results of one module.
 struct Row {
     module: String,
     /// Mutants, caught, too slow, unviable, survivors.
@@ -49,7 +49,7 @@ impl Row {
     }
 }
 
-/// How every module fared that has been tried, by name.
+/// The results of every module that has been tried, sorted by name.
 pub(super) struct Summary(Vec<Row>);
 
 impl Summary {
@@ -61,7 +61,7 @@ impl Summary {
         Self(text.lines().filter_map(Row::parse).collect())
     }
 
-    /// Was the module tried as it is now?
+    /// Was the module tried with the code it has now?
     pub(super) fn knows(&self, module: &Module<'_>) -> bool {
         let fingerprint = module.fingerprint();
         self.0.iter().any(|row| row.module == module.name && row.fingerprint == fingerprint)

@@ -9,7 +9,7 @@ use super::module::Module;
 use crate::files::File;
 use crate::tidy::ALGORITHMS;
 
-/// Where they are listed.
+/// The path of the list.
 const LIST: &str = "xtask/mutants.toml";
 
 #[derive(Deserialize)]
@@ -19,16 +19,16 @@ struct List {
     survivor: Vec<Survivor>,
 }
 
-/// A mutant that no test can tell from the original. It is known by its code rather than by its
-/// line, so that it is still known after an edit elsewhere in the file.
+/// A mutant that no test can tell from the original. Its code identifies it, not its line number,
+/// so that an edit elsewhere in the file does not matter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Survivor {
-    /// The file, below the folder of the algorithms.
+    /// The path of its file, relative to the folder of the algorithms.
     pub(super) file: String,
-    /// What cargo-mutants says it does.
+    /// The change, in the words of cargo-mutants.
     pub(super) mutation: String,
-    /// The line that it changes, from the change on.
+    /// The line that it changes, from the column of the change to the end.
     pub(super) code: String,
     /// Why it survives.
     pub(super) reason: String,
@@ -44,8 +44,8 @@ impl Survivor {
         file.path.strip_prefix(ALGORITHMS) == Some(&self.file)
     }
 
-    /// The mutant of this name, `path:line:column: mutation`. One that is called otherwise is known
-    /// by its name alone.
+    /// The mutant of this name, `path:line:column: mutation`. A name of another form becomes the
+    /// mutation, without a file.
     fn named(name: &str, module: &Module<'_>) -> Self {
         Self::placed(name, module).unwrap_or_else(|| Self {
             file: String::new(),
@@ -75,26 +75,27 @@ impl Survivor {
     }
 }
 
-/// The list.
+/// Read the list.
 pub(super) fn read() -> anyhow::Result<Vec<Survivor>> {
     let text = fs::read_to_string(LIST).context(LIST)?;
     let list: List = toml::from_str(&text).context(LIST)?;
     Ok(list.survivor)
 }
 
-/// What is wrong with the survivors of a trial: one is not listed, or one that is was caught.
+/// Complaints about the survivors of a trial: a survivor that is not listed, or a listed one that a
+/// test has caught.
 pub(super) fn compare(module: &Module<'_>, found: &[String], listed: &[Survivor]) -> Vec<String> {
     let found: Vec<_> = found.iter().map(|name| Survivor::named(name, module)).collect();
     let unlisted = found.iter().filter(|one| !listed.iter().any(|other| one.is(other)));
     let unlisted = unlisted.map(|Survivor { file, mutation, code, .. }| {
-        // Ready to be listed, should there be a good reason.
+        // An entry ready to be added to the list, in case there is a good reason.
         let entry = format!("file = {file:?}\nmutation = {mutation:?}\ncode = {code:?}");
         format!("survives:\n[[survivor]]\n{entry}\nreason = \"\"\n")
     });
     let mine = listed.iter().filter(|one| one.is_of(module));
     let gone = mine.filter(|one| !found.iter().any(|other| one.is(other)));
     let gone = gone.map(|Survivor { file, mutation, code, .. }| {
-        format!("{LIST}: {file}: {mutation}, at `{code}`: survives no more")
+        format!("{LIST}: {file}: {mutation}, at `{code}`: a test catches it now")
     });
     unlisted.chain(gone).collect()
 }
@@ -119,12 +120,12 @@ mod tests {
         assert_eq!(compare(&module, &found, &[survivor("|| b {")]), [""; 0]);
         let complaints = compare(&module, &found, &[survivor("|| c {")]);
         assert!(complaints[0].contains("code = \"|| b {\""), "{complaints:?}");
-        assert!(complaints[1].contains("`|| c {`: survives no more"), "{complaints:?}");
+        assert!(complaints[1].contains("`|| c {`: a test catches it now"), "{complaints:?}");
         assert_eq!(complaints.len(), 2);
         assert_eq!(compare(&module, &["odd".to_owned()], &[]).len(), 1);
     }
 
-    /// Whether they survive only a trial can say, but what they would change must be there.
+    /// Only a trial can tell whether they survive, but the code that they change must exist.
     #[test]
     fn every_listed_survivor_is_about_code_that_exists_and_has_a_reason() {
         // Tasks run at the root of the repository, tests in their package.

@@ -1,5 +1,6 @@
-//! The copy of the tree in which mutants live: only one module and its users are on the list of
-//! algorithms, which makes a build ten times faster, and `mod` lines lead cargo-mutants to them.
+//! The copy of the tree in which mutants are built. Its list of algorithms contains one module and
+//! its users only, which makes a build ten times faster. The modules are declared by `mod` lines,
+//! by which cargo-mutants finds them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +13,9 @@ use super::module::Module;
 use crate::files::{self, File};
 use crate::tidy::ALGORITHMS;
 
-/// Where the stories are, in folders by the names of algorithms.
+/// The directory of the scripted stories, with one folder per algorithm.
 const STORIES: &str = "crates/doorway-lab/tests/scripts/";
-/// How the list of algorithms opens, and how it declares their modules.
+/// The text that opens the list of algorithms, and the one that declares their modules.
 const LIST: &str = "\nalgorithms! {\n";
 const DECLARATION: &str = "$(pub mod $module;)+";
 
@@ -23,8 +24,8 @@ pub(super) fn root() -> String {
     format!("{DIRECTORY}/tree")
 }
 
-/// Make the copy for these modules. A file that is there already is left alone, so that no build
-/// takes it for a new one.
+/// Make the copy for these modules. A file that is unchanged is not written again, so that cargo
+/// does not rebuild it.
 pub(super) fn lay_out(files: &[File], kept: &[&Module<'_>]) -> anyhow::Result<()> {
     let list = format!("{ALGORITHMS}mod.rs");
     let mut wanted = BTreeMap::new();
@@ -49,7 +50,7 @@ pub(super) fn lay_out(files: &[File], kept: &[&Module<'_>]) -> anyhow::Result<()
     Ok(())
 }
 
-/// Stories of algorithms that are not there could not be played.
+/// Is the file part of the copy? The stories of algorithms that are left out would fail.
 fn concerns(file: &File, kept: &[&Module<'_>]) -> bool {
     let story = file.path.strip_prefix(STORIES).and_then(|story| story.split_once('/'));
     story.is_none_or(|(name, _)| {
@@ -58,7 +59,8 @@ fn concerns(file: &File, kept: &[&Module<'_>]) -> bool {
     })
 }
 
-/// The list with these modules only; the others are there, but nothing is built for them.
+/// The list of algorithms with these modules only. The others stay declared, but no driver is built
+/// for them.
 fn pared(list: &str, kept: &[&Module<'_>]) -> anyhow::Result<String> {
     let (head, lines) = list.split_once(LIST).context("the list of algorithms is gone")?;
     let (start, end) = head.split_once(DECLARATION).context("the list declares no modules")?;

@@ -1,4 +1,4 @@
-//! One module's mutants, tried by cargo-mutants against the tests.
+//! A trial: cargo-mutants runs the tests against the mutants of one module.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -14,19 +14,19 @@ use super::{DIRECTORY, tree};
 use crate::files::File;
 use crate::run::{cargo, shown, succeed};
 
-/// The tests that find most mutants in the least time: few, for building one takes a second, and
-/// none that takes longer than that to run.
+/// The tests that find most mutants in the least time. There are few, because building each takes a
+/// second, and none takes longer than that to run.
 const FIRST: [&str; 4] = ["answers", "declared", "refusals", "scripts"];
 /// The other tests that go through the list of algorithms.
 const SECOND: [&str; 5] = ["claims", "random", "settle", "small", "starts"];
-/// cargo-mutants' lists of mutants that need not be tried again.
+/// The files in which cargo-mutants lists the mutants that need not be tried again.
 const SETTLED: [&str; 3] = ["caught.txt", "timeout.txt", "unviable.txt"];
-/// What cargo-mutants exits with if all went as it should: all caught, some missed, some too slow.
+/// The exit codes of cargo-mutants for a complete run: all caught, some missed, some timed out.
 const FINE: [i32; 3] = [0, 2, 3];
-/// Seconds that a test run may take at least: the machine may be busy with something else.
+/// The smallest timeout of a test run in seconds, for a machine that is busy with something else.
 const PATIENCE: u64 = 20;
 
-/// What became of the mutants, by their names.
+/// The results of a trial.
 pub(super) struct Outcome {
     pub(super) caught: usize,
     pub(super) timeouts: usize,
@@ -40,8 +40,8 @@ impl Outcome {
     }
 }
 
-/// Try the mutants of a module: all of them against the first tests, those that survive against the
-/// second, and what is left then against the tests that name the module.
+/// Try the mutants of a module: all of them with the first tests, the survivors with the second
+/// tests, and what is left with the tests that mention the module.
 pub(super) fn run(
     module: &Module<'_>,
     modules: &[Module<'_>],
@@ -50,7 +50,7 @@ pub(super) fn run(
     let names = module.with_users(modules);
     let kept: Vec<_> = modules.iter().filter(|module| names.contains(&module.name)).collect();
     tree::lay_out(files, &kept)?;
-    // Its own place for each state of the code: names of mutants are told apart by line numbers.
+    // One folder for each state of the code, because the names of mutants contain line numbers.
     let folder = format!("{}-{}", module.name, module.fingerprint());
     let record = Record(env::current_dir()?.join(DIRECTORY).join(folder));
     let mut own = module.own_tests(files);
@@ -69,7 +69,7 @@ pub(super) fn run(
 struct Record(PathBuf);
 
 impl Record {
-    /// Try all mutants that are not settled; which survive?
+    /// Try all mutants that are not settled, and return the names of the survivors.
     fn pass(&self, module: &Module<'_>, tests: &[&str]) -> anyhow::Result<Vec<String>> {
         let targets = tests.join(" --test ");
         let test = format!("test --quiet --profile mutants -p doorway-lab --test {targets}");
@@ -99,13 +99,13 @@ impl Record {
         Ok(missed.into_iter().collect())
     }
 
-    /// Take over what the last run of cargo-mutants settled, also if it was interrupted.
+    /// Record what the last run of cargo-mutants settled, also if it was interrupted.
     fn absorb(&self) -> anyhow::Result<()> {
         let out = self.0.join("mutants.out");
         if !out.exists() {
             return Ok(());
         }
-        // Before its first mutant, our own list of settled ones is all there is.
+        // Before cargo-mutants tries its first mutant, only our own list is there.
         if out.join("mutants.json").exists() {
             for list in SETTLED {
                 let mut settled = self.settled(list);
@@ -129,8 +129,8 @@ fn lines(path: &Path) -> BTreeSet<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// In the copy, and with what is built for it kept there. `PARED` tells the tests that algorithms
-/// are missing on purpose.
+/// Run the command in the copy, with a target directory of its own. `PARED` tells the tests that
+/// algorithms are missing on purpose.
 fn in_tree(command: &mut Command) -> &mut Command {
     command.current_dir(tree::root()).env_remove("CARGO_TARGET_DIR").env("PARED", "1")
 }

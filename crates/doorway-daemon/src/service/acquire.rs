@@ -161,7 +161,7 @@ impl Service {
 
 impl Inner {
     /// A request that was made before: its answer, or its place. Otherwise `tell` comes back.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "the outer error gives `tell` back to the caller")]
     fn repeated(
         &self,
         state: &mut State,

@@ -78,9 +78,10 @@ pub(crate) async fn ended(pid: u32, started: Option<u64>, known: Option<Process>
         let found = known.take().map_or_else(|| Process::look(pid), Ok);
         match found {
             Ok(Some(process)) if !process.is_other(started) => {
-                // What replaces it is unsafe, for descriptors that change; this one is a process'
-                // own and stays what it is until it is dropped.
-                #[allow(deprecated)]
+                #[allow(
+                    deprecated,
+                    reason = "its successor is unsafe, and what is watched here never changes"
+                )]
                 if let Ok(process) = AsyncFd::new(process)
                     && process.readable().await.is_ok()
                 {

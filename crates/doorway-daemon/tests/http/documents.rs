@@ -52,18 +52,10 @@ fn the_document_describes_every_route() {
     assert_eq!(schemas["Lease"]["properties"]["fence"]["type"], json!("string"));
 }
 
-/// Whether the tests run in CI.
-fn ci() -> bool {
-    std::env::var("CI").is_ok_and(|value| value == "true")
-}
-
+/// `cargo xtask test` runs this one.
 #[test]
+#[ignore = "it needs curl"]
 fn the_examples_of_the_page_work() {
-    if Command::new("curl").arg("--version").output().is_err() {
-        assert!(!ci(), "curl is not installed");
-        println!("skipped: curl is not installed");
-        return;
-    }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/http.md");
     let page = fs::read_to_string(page).unwrap();
     let mut script = String::from("set -eu\n");
