@@ -122,10 +122,10 @@ fn reboot(bytes: &mut [u8]) {
     let at = bytes.windows(boot.len()).position(|part| part == boot);
     let at = at.expect("the marker names it");
     bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
-    let length = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
-    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    let check = bytes[6..6 + length].iter().fold(0x811c_9dc5, step);
-    bytes[2..6].copy_from_slice(&check.to_le_bytes());
+    // The highest bit of the length says that the checksum is a CRC-32.
+    let length = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]) & 0x7fff);
+    let checksum = crc32fast::hash(&bytes[6..6 + length]);
+    bytes[2..6].copy_from_slice(&checksum.to_le_bytes());
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn what_makes_no_sense_is_told_and_changes_nothing() {
     send(&[], r#"{"wait": 1}"#).problem(400, "invalid", "unknown field `wait`");
     send(&[], r#"{"ttl_ms": -1}"#).problem(400, "invalid", "-1");
     send(&[], r#"{"ttl_ms": "1"}"#).problem(400, "invalid", "number");
-    send(&[], r#"{"ttl_ms": 1.5}"#).problem(400, "invalid", "no whole number");
+    send(&[], r#"{"ttl_ms": 1.5}"#).problem(400, "invalid", "not a whole number");
     send(&[], r#"{"ttl_ms": 4294967296}"#).problem(400, "invalid", "to 4294967295");
     send(&[], r#"{"wait_ms": 600001}"#).problem(400, "invalid", "600000");
     send(&[], r#"{"request_id": ""}"#).problem(400, "invalid", "1 to 200");

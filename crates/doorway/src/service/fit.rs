@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn a_long_text_keeps_its_beginning_and_its_end() {
         assert_eq!(shorten("make all (pid 12) on host", 25), "make all (pid 12) on host");
-        assert_eq!(shorten("make all (pid 12) on host", 11), "make a… host");
+        assert_eq!(shorten("make all (pid 12) on host", 11), "make … host");
         assert_eq!(shorten("ééééé", 3), "é…é");
     }
 }

@@ -217,7 +217,7 @@ fn impossible_questions_are_refused_in_one_line() {
         ("threads check", "<NAME>"),
         ("threads check petersn", "'peterson'"),
         ("threads explain petersn", "'peterson'"),
-        ("threads check lamport", "doorway threads list"),
+        ("threads check lamport", "doorway explain lamport"),
         ("threads check peterson -n 3", "peterson is for 2 processes, not 3"),
         ("threads check dijkstra -n 1", "dijkstra is for 2 to 8 processes, not 1"),
         ("threads check dijkstra -n 9", "1 to 8 processes"),
