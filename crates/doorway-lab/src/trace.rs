@@ -112,7 +112,7 @@ impl Trace {
                 format!("{} rejected {reason}", self.name(*node))
             }
             Violation::Breach { node, breach } => {
-                format!("{} broke the contract: {breach:?}", self.name(*node))
+                format!("{} broke the contract: {breach}", self.name(*node))
             }
             other => other.to_string(),
         }
