@@ -16,7 +16,7 @@ use doorway_core::{
     Algorithm, CLOCK_LIMIT, Channel, Effects, Group, Info, Input, Member, Mode, NodeId, Per, Start,
 };
 use doorway_lab::check::Sought;
-use doorway_lab::{AnyAlgorithm, Choice, Limits, Parcel, Step, Violation, World};
+use doorway_lab::{AnyAlgorithm, ChannelPosition, Choice, Limits, Step, Violation, World};
 
 use Channel::Fifo;
 use figures::*;
@@ -188,7 +188,7 @@ fn acquire(node: u32) -> Choice {
 }
 
 fn deliver(from: u32, to: u32) -> Choice {
-    Choice::Deliver(Parcel { from: NodeId(from - 1), to: NodeId(to - 1), index: 0 })
+    Choice::Deliver(ChannelPosition { from: NodeId(from - 1), to: NodeId(to - 1), index: 0 })
 }
 
 /// Section 5 of the paper: nodes 7, 8 and 11 of 13 lock each other in a circle.
