@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use doorway_core::{Effects, Input, Mode, NodeId, Phase};
 use doorway_search::{Deed, Tag};
 
-use super::kept::Kept;
+use super::interner::Interner;
 use super::pack::{FAULTS, Frame, Layout, PLACES, Packed, Sought, UNDETECTED, fold, unfold};
 use super::tables::{ACQUIRE, Facts, LETTERS, Meaning, Outcome, RELEASE, Rare, Tables};
 use crate::erased::AnyMessage;
@@ -27,9 +27,9 @@ pub(super) struct Machine<'w> {
 }
 
 struct Known {
-    places: Kept<Place>,
+    places: Interner<Place>,
     /// Messages with their senders.
-    letters: Kept<(NodeId, AnyMessage)>,
+    letters: Interner<(NodeId, AnyMessage)>,
 }
 
 impl<'w> Machine<'w> {
@@ -40,7 +40,7 @@ impl<'w> Machine<'w> {
         judge: Option<&'w Judge>,
     ) -> Self {
         let layout = Layout(first.group().size() as usize);
-        let known = RwLock::new(Known { places: Kept::new(), letters: Kept::new() });
+        let known = RwLock::new(Known { places: Interner::new(), letters: Interner::new() });
         Self { first, layout, sought, settling, judge, known }
     }
 
@@ -115,13 +115,13 @@ impl<'w> Machine<'w> {
         let parts = world.parts();
         let mut known = self.known_mut();
         for place in parts.places {
-            known.places.keep(place);
+            known.places.intern(place);
         }
         for (from, _, messages) in parts.channels {
-            let letters = messages.into_iter().map(|message| known.letters.keep((from, message)));
-            tables.keep_channel(letters.collect());
+            let letters = messages.into_iter().map(|message| known.letters.intern((from, message)));
+            tables.intern_channel(letters.collect());
         }
-        tables.undetected.keep(parts.undetected);
+        tables.undetected.intern(parts.undetected);
         drop(known);
         tables.learn_facts(self);
     }
@@ -173,9 +173,9 @@ impl Meaning for Machine<'_> {
         let mut effects = Effects::default();
         let breached = after.member.step(self.first.group(), input, &mut effects).is_err();
         let (entered, refused) = (effects.entered(), effects.rejected().is_some());
-        let sends = effects.drain().map(|(to, message)| (to, known.letters.keep((me, message))));
+        let sends = effects.drain().map(|(to, message)| (to, known.letters.intern((me, message))));
         let sends = sends.collect();
-        Outcome { place: known.places.keep(after), sends, entered, refused, breached }
+        Outcome { place: known.places.intern(after), sends, entered, refused, breached }
     }
 
     fn places(&self) -> u32 {

@@ -11,7 +11,7 @@ pub mod assumptions;
 mod case;
 pub mod census;
 mod duties;
-mod kept;
+mod interner;
 mod machine;
 mod pack;
 mod round;

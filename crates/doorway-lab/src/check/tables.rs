@@ -9,7 +9,7 @@ use doorway_search::Tag;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
-use super::kept::Kept;
+use super::interner::Interner;
 
 /// What can be asked of a place without looking at its state.
 #[derive(Clone, Copy, Debug)]
@@ -85,9 +85,9 @@ pub(super) trait Meaning: Sync {
 pub(super) struct Tables {
     order: Channel,
     facts: Vec<Facts>,
-    pub(super) channels: Kept<Vec<u32>>,
+    pub(super) channels: Interner<Vec<u32>>,
     deliveries: Vec<Vec<Delivery>>,
-    pub(super) undetected: Kept<Vec<(NodeId, NodeId)>>,
+    pub(super) undetected: Interner<Vec<(NodeId, NodeId)>>,
     steps: IndexMap<u64, Outcome, FxBuildHasher>,
     puts: IndexMap<u64, u32, FxBuildHasher>,
 }
@@ -97,15 +97,15 @@ impl Tables {
         let mut tables = Self {
             order,
             facts: Vec::new(),
-            channels: Kept::new(),
+            channels: Interner::new(),
             deliveries: Vec::new(),
-            undetected: Kept::new(),
+            undetected: Interner::new(),
             steps: IndexMap::default(),
             puts: IndexMap::default(),
         };
         // Number 0 is the empty channel, and nothing undetected.
-        tables.keep_channel(Vec::new());
-        tables.undetected.keep(Vec::new());
+        tables.intern_channel(Vec::new());
+        tables.undetected.intern(Vec::new());
         tables
     }
 
@@ -171,7 +171,7 @@ impl Tables {
             Channel::Unordered => letters.partition_point(|other| meaning.precedes(*other, letter)),
         };
         letters.insert(at, letter);
-        let longer = self.keep_channel(letters);
+        let longer = self.intern_channel(letters);
         self.puts.insert(key(channel, letter), longer);
     }
 
@@ -181,7 +181,7 @@ impl Tables {
         self.facts.extend(new.map(|place| meaning.facts(place)));
     }
 
-    pub(super) fn keep_channel(&mut self, letters: Vec<u32>) -> u32 {
+    pub(super) fn intern_channel(&mut self, letters: Vec<u32>) -> u32 {
         if let Some(known) = self.channels.find(&letters) {
             return known;
         }
@@ -195,10 +195,10 @@ impl Tables {
             }
             let mut rest = letters.clone();
             let letter = rest.remove(index);
-            deliveries.push(Delivery { letter, rest: self.keep_channel(rest) });
+            deliveries.push(Delivery { letter, rest: self.intern_channel(rest) });
         }
         self.deliveries.push(deliveries);
-        self.channels.keep(letters)
+        self.channels.intern(letters)
     }
 }
 
