@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use doorway_core::{Channel, Mode, NodeId, Phase};
 
 use super::parse::{Act, Command, Fate, Line, Script, Which};
-use super::{Outcome, ScriptError, Told};
+use super::{Outcome, ScriptError, ScriptStep};
 use crate::check::{History, Judge, starved_by};
 use crate::trace::{What, kind};
 use crate::{ChannelPosition, Choice, Letter, Step, Trace, Violation, World};
@@ -33,7 +33,7 @@ pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
                 text.push(line.to_owned());
                 let effects = stage.effects[told..].to_vec();
                 told = stage.effects.len();
-                steps.push(Told { command: line.to_owned(), effects });
+                steps.push(ScriptStep { command: line.to_owned(), effects });
             }
             Line::Effects => {
                 text.push("----".to_owned());
