@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use doorway_core::{Channel, NodeId};
 
-use super::machine::Machine;
+use super::codec::WorldCodec;
 use super::tables::Tables;
 use crate::trace::kind;
 use crate::{ChannelPosition, Choice, World};
@@ -21,7 +21,7 @@ pub(super) enum Duty {
     Detect(NodeId, NodeId),
 }
 
-impl Machine<'_> {
+impl WorldCodec<'_> {
     /// The duty that each choice of a world would do.
     pub(super) fn duties(&self, tables: &Tables, row: &[u32]) -> Vec<Option<Duty>> {
         let world = self.unpack(tables, row);

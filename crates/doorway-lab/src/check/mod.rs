@@ -10,9 +10,9 @@
 pub mod assumptions;
 mod case;
 pub mod census;
+mod codec;
 mod duties;
 mod interner;
-mod machine;
 mod pack;
 mod round;
 mod tables;
@@ -26,10 +26,10 @@ pub use doorway_search::{Deed, End, Model, Progress, Scope, Successors, Tag, sea
 use doorway_search::{Search, fair_round};
 
 pub use case::{Case, History, Property};
-pub use machine::Judge;
-use machine::Machine;
+pub use codec::Judge;
+use codec::WorldCodec;
 pub use pack::Sought;
-use pack::{MAX_FAULTS, Packed};
+use pack::{MAX_FAULTS, PackedModel};
 pub use round::starved_by;
 
 use crate::{Choice, FOREVER, Violation, World};
@@ -124,8 +124,8 @@ impl<'a> Check<'a> {
         assert!(!settling || faults == 0, "worlds are settled exactly while no message fails");
         assert!(faults.max(limits.crashes) < MAX_FAULTS, "at most {MAX_FAULTS} faults of a kind");
         assert!(self.world.group().size() as usize <= MAX_NODES, "at most {MAX_NODES} nodes");
-        let machine = Machine::new(self.world, self.sought, settling, self.judge);
-        let packed = machine.packed();
+        let codec = WorldCodec::new(self.world, self.sought, settling, self.judge);
+        let packed = codec.packed();
         let scope = Scope { limit: self.limit, threads: self.threads, record: self.waiting };
         let mut search = Search::new(&packed, scope);
         let end = search.run(watch);
@@ -133,7 +133,7 @@ impl<'a> Check<'a> {
         match end {
             End::Limit | End::Stopped => report(Verdict::NotExhausted, None),
             End::Wrong(steps) => {
-                let (world, trace, violation) = machine.trail(self.world, &steps);
+                let (world, trace, violation) = codec.trail(self.world, &steps);
                 let violation = violation
                     .filter(|violation| self.sought.is(violation))
                     .or_else(|| world.stuck().filter(|_| self.sought.stuck))
@@ -145,7 +145,7 @@ impl<'a> Check<'a> {
             End::Exhausted => {
                 let progress = search.progress();
                 let mut go_on = || watch(&progress);
-                match self.look_into_waiting(&machine, &packed, &search, &mut go_on) {
+                match self.look_into_waiting(&codec, &packed, &search, &mut go_on) {
                     None => report(Verdict::NotExhausted, None),
                     Some((verdict, waiting)) => report(verdict, Some(waiting)),
                 }
@@ -156,8 +156,8 @@ impl<'a> Check<'a> {
     /// What there is to say about waiting, unless it is stopped.
     fn look_into_waiting(
         &self,
-        machine: &Machine<'_>,
-        packed: &Packed<'_>,
+        codec: &WorldCodec<'_>,
+        packed: &PackedModel<'_>,
         search: &Search<'_>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Option<(Verdict, Waiting)> {
@@ -170,12 +170,12 @@ impl<'a> Check<'a> {
             // A run may end before what can still fail has failed.
             waiting.messages = None;
         }
-        let duties = |row: &[u32]| machine.duties(&packed.tables(), row);
+        let duties = |row: &[u32]| codec.duties(&packed.tables(), row);
         let Some(lasso) = fair_round(search, &duties, rounds) else {
             return Some((Verdict::Holds, waiting));
         };
-        let (there, trace, _) = machine.trail(self.world, &search.way(lasso.state));
-        let (_, cycle, _) = machine.trail(&there, &lasso.round);
+        let (there, trace, _) = codec.trail(self.world, &search.way(lasso.state));
+        let (_, cycle, _) = codec.trail(&there, &lasso.round);
         let violation = Violation::Starved(NodeId(lasso.node as u32));
         Some((Verdict::Violated { trace, cycle, violation }, waiting))
     }

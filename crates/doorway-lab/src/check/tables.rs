@@ -2,13 +2,14 @@
 //!
 //! A node's step depends on nothing but its own state and what happens to it, and a group goes
 //! through far fewer states of single nodes than worlds. So each such step is taken once, by the
-//! shipped code, and looked up from then on. What the numbers stand for only [`Meaning`] knows.
+//! shipped code, and looked up from then on. [`WorldCodec`] knows what the numbers stand for.
 
 use doorway_core::{Channel, NodeId};
 use doorway_search::Tag;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
+use super::codec::WorldCodec;
 use super::interner::Interner;
 
 /// What can be asked of a place without looking at its state.
@@ -49,37 +50,7 @@ pub(super) const RELEASE: u32 = 1;
 pub(super) const LETTERS: u32 = 2;
 
 /// A successor in which rare things happen: what its step did, and its row unless it is wrong.
-pub(super) type Rare = (Tag, Option<Vec<u32>>);
-
-/// What the numbers stand for. Rows whose parts are not all known must be made known first.
-pub(super) trait Meaning: Sync {
-    /// Let the shipped code take a step.
-    fn take(&self, place: u32, event: u32) -> Outcome;
-
-    /// How many places are known.
-    fn places(&self) -> u32;
-
-    /// What is known of one.
-    fn facts(&self, place: u32) -> Facts;
-
-    /// Does the message of a letter come before that of another, or is it equal?
-    fn precedes(&self, letter: u32, other: u32) -> bool;
-
-    /// Is something wrong with the world of this row that only a whole world shows?
-    fn accuses(&self, tables: &Tables, row: &[u32]) -> bool;
-
-    /// The row of the settled world, if all its parts are known.
-    fn settled(&self, tables: &Tables, row: &[u32]) -> Option<Vec<u32>>;
-
-    /// Make those parts known.
-    fn know_settled(&self, tables: &mut Tables, row: &[u32]);
-
-    /// Crashes, detections and forgetting, if all parts of what they lead to are known.
-    fn rare(&self, tables: &Tables, row: &[u32]) -> Option<Vec<Rare>>;
-
-    /// Make those parts known.
-    fn know_rare(&self, tables: &mut Tables, row: &[u32]);
-}
+pub(super) type RareStep = (Tag, Option<Vec<u32>>);
 
 /// Everything seen so far. It only grows at its ends, so that a copy can [follow](Self::follow).
 pub(super) struct Tables {
@@ -158,17 +129,17 @@ impl Tables {
         self.puts.get(&key(channel, letter)).copied()
     }
 
-    pub(super) fn learn_step(&mut self, meaning: &dyn Meaning, place: u32, event: u32) {
-        let outcome = meaning.take(place, event);
+    pub(super) fn learn_step(&mut self, codec: &WorldCodec<'_>, place: u32, event: u32) {
+        let outcome = codec.take(place, event);
         self.steps.insert(key(place, event), outcome);
-        self.learn_facts(meaning);
+        self.learn_facts(codec);
     }
 
-    pub(super) fn learn_put(&mut self, meaning: &dyn Meaning, channel: u32, letter: u32) {
+    pub(super) fn learn_put(&mut self, codec: &WorldCodec<'_>, channel: u32, letter: u32) {
         let mut letters = self.channels.get(channel).clone();
         let at = match self.order {
             Channel::Fifo => letters.len(),
-            Channel::Unordered => letters.partition_point(|other| meaning.precedes(*other, letter)),
+            Channel::Unordered => letters.partition_point(|other| codec.precedes(*other, letter)),
         };
         letters.insert(at, letter);
         let longer = self.intern_channel(letters);
@@ -176,9 +147,9 @@ impl Tables {
     }
 
     /// Learn what there is to know of places that were added.
-    pub(super) fn learn_facts(&mut self, meaning: &dyn Meaning) {
-        let new = self.facts.len() as u32..meaning.places();
-        self.facts.extend(new.map(|place| meaning.facts(place)));
+    pub(super) fn learn_facts(&mut self, codec: &WorldCodec<'_>) {
+        let new = self.facts.len() as u32..codec.places();
+        self.facts.extend(new.map(|place| codec.facts(place)));
     }
 
     pub(super) fn intern_channel(&mut self, letters: Vec<u32>) -> u32 {

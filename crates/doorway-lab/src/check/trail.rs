@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::machine::Machine;
+use super::codec::WorldCodec;
 use crate::{Choice, Violation, World};
 
-impl Machine<'_> {
+impl WorldCodec<'_> {
     /// The choices that lead from a world along steps of the search, given by their ordinals; where
     /// they end; and what went wrong at the last of them.
     ///
