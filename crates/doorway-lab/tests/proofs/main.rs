@@ -20,7 +20,7 @@ use doorway_core::{Algorithm, Group, NodeId, Shape, Start};
 use doorway_lab::check::Verdict;
 use doorway_lab::erased::AnyMessage;
 use doorway_lab::trace::kind;
-use doorway_lab::watch::{Event, Noted, Outgoing, Watch, watch_of};
+use doorway_lab::watch::{Event, NotedMessage, Outgoing, Watch, watch_of};
 use doorway_lab::{AnyAlgorithm, ChannelPosition, Letter, Violation, World};
 
 use spoiled::{Sends, Spoil, Spoiled};
@@ -110,7 +110,7 @@ fn permissions(world: &World) -> Option<String> {
     pairs.into_iter().find_map(|(one, two)| {
         let between = world.under_way().filter(|(position, letter)| {
             let ends = [(one, two), (two, one)].contains(&(position.from, position.to));
-            let message = &letter.body.get::<Noted<()>>().inner;
+            let message = &letter.body.get::<NotedMessage<()>>().inner;
             ends && matches!(message.get(), carvalho_roucairol::Message::Reply)
         });
         let has = |one, two| usize::from(state(one).permitted_by(two));
