@@ -15,7 +15,7 @@ use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
 use doorway_core::{
     Algorithm, CLOCK_LIMIT, Channel, Effects, Group, Info, Input, Member, Mode, NodeId, Per, Start,
 };
-use doorway_lab::check::Sought;
+use doorway_lab::check::SearchTargets;
 use doorway_lab::{AnyAlgorithm, ChannelPosition, Choice, Limits, Step, Violation, World};
 
 use Channel::Fifo;
@@ -51,7 +51,7 @@ fn the_repaired_algorithm_holds_on_all_sets_of_three_nodes() {
     }
     let printed = |sets: &&[Vec<u32>; 3]| {
         let world = world::<MaekawaPrinted>(*sets, &[1, 1, 1]);
-        way_to(&world, Sought::default()).is_some()
+        way_to(&world, SearchTargets::default()).is_some()
     };
     assert_eq!(assignments().iter().filter(printed).count(), 4);
 }

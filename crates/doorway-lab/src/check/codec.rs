@@ -6,7 +6,9 @@ use doorway_core::{Effects, Input, Mode, NodeId, Phase};
 use doorway_search::{Deed, Tag};
 
 use super::interner::Interner;
-use super::pack::{FAULTS, Frame, Layout, PLACES, PackedModel, Sought, UNDETECTED, fold, unfold};
+use super::pack::{
+    FAULTS, Frame, Layout, PLACES, PackedModel, SearchTargets, UNDETECTED, fold, unfold,
+};
 use super::tables::{ACQUIRE, Facts, LETTERS, Outcome, RELEASE, RareStep, Tables};
 use crate::erased::AnyMessage;
 use crate::world::{Parts, Place};
@@ -19,7 +21,7 @@ pub type Judge = dyn Fn(&World) -> Option<String> + Sync;
 pub(super) struct WorldCodec<'w> {
     pub(super) first: &'w World,
     pub(super) layout: Layout,
-    pub(super) sought: Sought,
+    pub(super) targets: SearchTargets,
     /// Are worlds rewritten into the simplest that behave alike?
     pub(super) settling: bool,
     pub(super) judge: Option<&'w Judge>,
@@ -35,13 +37,13 @@ struct Numbering {
 impl<'w> WorldCodec<'w> {
     pub(super) fn new(
         first: &'w World,
-        sought: Sought,
+        targets: SearchTargets,
         settling: bool,
         judge: Option<&'w Judge>,
     ) -> Self {
         let layout = Layout(first.group().size() as usize);
         let known = RwLock::new(Numbering { places: Interner::new(), letters: Interner::new() });
-        Self { first, layout, sought, settling, judge, known }
+        Self { first, layout, targets, settling, judge, known }
     }
 
     /// The worlds from the first on, as the search sees them.
@@ -49,7 +51,7 @@ impl<'w> WorldCodec<'w> {
         let frame = Frame {
             group: self.first.group().clone(),
             forgetting: self.first.limits().forgetting,
-            sought: self.sought,
+            targets: self.targets,
             settling: self.settling,
             judging: self.judge.is_some(),
         };
@@ -147,7 +149,7 @@ impl<'w> WorldCodec<'w> {
             let step = world.apply(choice);
             let deed = if step.entered { Deed::Entered } else { deed };
             let tag = Tag::new(actor.index(), deed, step.sends.len());
-            let wrong = step.violation.is_some_and(|violation| self.sought.is(&violation));
+            let wrong = step.violation.is_some_and(|violation| self.targets.is(&violation));
             steps.push((tag, (!wrong).then(|| self.as_searched(&world))));
         }
         steps

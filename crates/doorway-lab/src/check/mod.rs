@@ -28,7 +28,7 @@ use doorway_search::{Search, fair_round};
 pub use case::{Case, History, Property};
 pub use codec::Judge;
 use codec::WorldCodec;
-pub use pack::Sought;
+pub use pack::SearchTargets;
 use pack::{MAX_FAULTS, PackedModel};
 pub use round::starved_by;
 
@@ -89,7 +89,7 @@ pub struct Check<'a> {
     /// The beginning.
     pub world: &'a World,
     /// What ends the search.
-    pub sought: Sought,
+    pub targets: SearchTargets,
     /// Is waiting looked into? It takes the memory of all steps.
     pub waiting: bool,
     /// What else must be true of every world.
@@ -103,7 +103,14 @@ pub struct Check<'a> {
 impl<'a> Check<'a> {
     /// Everything is looked for, on one thread, in at most so many worlds.
     pub fn new(world: &'a World, limit: u64) -> Self {
-        Self { world, sought: Sought::default(), waiting: true, judge: None, limit, threads: 1 }
+        Self {
+            world,
+            targets: SearchTargets::default(),
+            waiting: true,
+            judge: None,
+            limit,
+            threads: 1,
+        }
     }
 
     /// Only what can be seen in a single world or step.
@@ -124,7 +131,7 @@ impl<'a> Check<'a> {
         assert!(!settling || faults == 0, "worlds are settled exactly while no message fails");
         assert!(faults.max(limits.crashes) < MAX_FAULTS, "at most {MAX_FAULTS} faults of a kind");
         assert!(self.world.group().size() as usize <= MAX_NODES, "at most {MAX_NODES} nodes");
-        let codec = WorldCodec::new(self.world, self.sought, settling, self.judge);
+        let codec = WorldCodec::new(self.world, self.targets, settling, self.judge);
         let packed = codec.packed();
         let scope = Scope { limit: self.limit, threads: self.threads, record: self.waiting };
         let mut search = Search::new(&packed, scope);
@@ -135,8 +142,8 @@ impl<'a> Check<'a> {
             End::Wrong(steps) => {
                 let (world, trace, violation) = codec.trail(self.world, &steps);
                 let violation = violation
-                    .filter(|violation| self.sought.is(violation))
-                    .or_else(|| world.stuck().filter(|_| self.sought.stuck))
+                    .filter(|violation| self.targets.is(violation))
+                    .or_else(|| world.stuck().filter(|_| self.targets.stuck))
                     .or_else(|| self.judge.and_then(|judge| judge(&world)).map(Violation::Claim))
                     .expect("the search ends where something is wrong");
                 report(Verdict::Violated { trace, cycle: Vec::new(), violation }, None)

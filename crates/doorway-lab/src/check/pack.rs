@@ -17,7 +17,7 @@ use crate::nodes::compatible;
 
 /// Which of the things that can go wrong end the search; the others are passed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sought {
+pub struct SearchTargets {
     /// More are inside than may be.
     pub together: bool,
     /// A message is refused.
@@ -26,13 +26,13 @@ pub struct Sought {
     pub stuck: bool,
 }
 
-impl Default for Sought {
+impl Default for SearchTargets {
     fn default() -> Self {
         Self { together: true, refusals: true, stuck: true }
     }
 }
 
-impl Sought {
+impl SearchTargets {
     /// Only whether too many are inside, also behind refusals and where someone is stuck.
     pub fn together() -> Self {
         Self { together: true, refusals: false, stuck: false }
@@ -78,7 +78,7 @@ impl Layout {
 pub(super) struct Frame {
     pub(super) group: Arc<Group>,
     pub(super) forgetting: bool,
-    pub(super) sought: Sought,
+    pub(super) targets: SearchTargets,
     pub(super) settling: bool,
     pub(super) judging: bool,
 }
@@ -207,7 +207,7 @@ impl<'m> PackedModel<'m> {
                 }
             }
         }
-        let stuck = self.frame.sought.stuck && waits && !moves;
+        let stuck = self.frame.targets.stuck && waits && !moves;
         if stuck || (self.frame.judging && self.codec.accuses(tables, row)) {
             out.is_broken();
         }
@@ -232,7 +232,7 @@ impl<'m> PackedModel<'m> {
         outcome: &Outcome,
         out: &mut Successors,
     ) -> Result<(), Gap> {
-        if outcome.breached || (outcome.refused && self.frame.sought.refusals) {
+        if outcome.breached || (outcome.refused && self.frame.targets.refusals) {
             out.breaks();
             return Ok(());
         }
@@ -245,7 +245,7 @@ impl<'m> PackedModel<'m> {
                 self.set(tables, draft, slot, longer);
             }
         }
-        if outcome.entered && self.frame.sought.together && !self.compatible(tables, &draft.row) {
+        if outcome.entered && self.frame.targets.together && !self.compatible(tables, &draft.row) {
             out.breaks();
             return Ok(());
         }

@@ -7,7 +7,7 @@ use doorway_core::{Algorithm, Channel, Mode, Shape, Start};
 use doorway_search::{Model, NOT_FOLLOWED, Successors, Wrong};
 
 use super::codec::WorldCodec;
-use super::pack::{PackedModel, Sought};
+use super::pack::{PackedModel, SearchTargets};
 use super::tables::Tables;
 use crate::simulate::Dice;
 use crate::{AnyAlgorithm, FOREVER, Limits, World};
@@ -34,7 +34,7 @@ impl Task for Compare {
         let first =
             World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), self.channel, limits);
         let settling = self.acquires == FOREVER;
-        let codec = WorldCodec::new(&first, Sought::default(), settling, None);
+        let codec = WorldCodec::new(&first, SearchTargets::default(), settling, None);
         let packed = codec.packed();
         for seed in 0..8 {
             let mut dice = Dice::new(seed);
@@ -115,7 +115,7 @@ impl Task for FallBehind {
         let limits = Limits::reliable(&group, 1);
         let first =
             World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits);
-        let codec = WorldCodec::new(&first, Sought::default(), false, None);
+        let codec = WorldCodec::new(&first, SearchTargets::default(), false, None);
         let packed = codec.packed();
         let mut copy = Tables::new(first.channel());
         assert!(copy.follow(&packed.tables()));
