@@ -8,7 +8,7 @@ use doorway_core::algorithms::majority::{self, Majority};
 use doorway_core::algorithms::raymond_k::{self, RaymondK, RaymondKScanned};
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{NodeId, Shape};
-use doorway_lab::check::{Property, Sought};
+use doorway_lab::check::{Property, SearchTargets};
 
 use crate::any_reply::AnyReply;
 use crate::drowsy::Drowsy;
@@ -43,7 +43,7 @@ fn lamport() -> [Flaw; 2] {
                 REQUEST. The other has a later message from everyone and knows of no older \
                 request, so it enters, and so does the older.",
             4,
-            || seek(&unordered(&plain::<Lamport>(&[1, 1])), Sought::default()),
+            || seek(&unordered(&plain::<Lamport>(&[1, 1])), SearchTargets::default()),
         ),
         flaw(
             "lamport-loss",
@@ -70,7 +70,7 @@ fn carvalho_roucairol() -> [Flaw; 3] {
             steps: 21,
             listed: 25,
             remark: EARLY,
-            wrong: || seek(&plain::<Spoiled<NeverAskedBack>>(&[2, 1, 1]), Sought::default()),
+            wrong: || seek(&plain::<Spoiled<NeverAskedBack>>(&[2, 1, 1]), SearchTargets::default()),
             right: || judge(&plain::<CarvalhoRoucairol>(&[2, 1, 1])),
         },
         Flaw {
@@ -146,7 +146,9 @@ fn raymond_k() -> [Flaw; 3] {
             steps: 5,
             listed: 12,
             remark: EARLY,
-            wrong: || seek(&shaped::<RaymondKScanned>(&two(), &[1, 1, 1]), Sought::default()),
+            wrong: || {
+                seek(&shaped::<RaymondKScanned>(&two(), &[1, 1, 1]), SearchTargets::default())
+            },
             right: || judge(&shaped::<RaymondK>(&two(), &[1, 1, 1])),
         },
         Flaw {
@@ -161,7 +163,9 @@ fn raymond_k() -> [Flaw; 3] {
             steps: 13,
             listed: 13,
             remark: "",
-            wrong: || seek(&shaped::<Spoiled<AnyReply>>(&two(), &[2, 2, 1]), Sought::default()),
+            wrong: || {
+                seek(&shaped::<Spoiled<AnyReply>>(&two(), &[2, 2, 1]), SearchTargets::default())
+            },
             right: || judge(&shaped::<RaymondK>(&two(), &[2, 1, 1])),
         },
         Flaw {
@@ -197,7 +201,7 @@ fn votes() -> [Flaw; 2] {
             steps: 17,
             listed: 19,
             remark: EARLY,
-            wrong: || seek(&plain::<Spoiled<Overlooks>>(&[1, 1, 1]), Sought::default()),
+            wrong: || seek(&plain::<Spoiled<Overlooks>>(&[1, 1, 1]), SearchTargets::default()),
             right: || judge(&plain::<Majority>(&[1, 1, 1])),
         },
         Flaw {

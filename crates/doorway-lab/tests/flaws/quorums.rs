@@ -8,7 +8,7 @@ use doorway_core::algorithms::maekawa::{
 use doorway_core::algorithms::maekawa_eager::{Eager, MaekawaEager, MaekawaSlidesPrinted};
 use doorway_core::algorithms::maekawa_sequential::{MaekawaSequential, MaekawaSequentialSelfFirst};
 use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
-use doorway_lab::check::{Property, Sought};
+use doorway_lab::check::{Property, SearchTargets};
 
 use crate::figures::{CYCLIC, FANO, FULL, GRID, PAIR, STAIRS, STAR, VOTER};
 use crate::verdicts::{STUCK, TOGETHER};
@@ -64,7 +64,7 @@ fn displaced() -> [Flaw; 4] {
                 lock of node 2, and node 2, which has failed nowhere as far as it knows, for \
                 that of node 3.",
             8,
-            || seek(&voting::<MaekawaPrinted>(STAIRS, &[1, 1, 1]), Sought::default()),
+            || seek(&voting::<MaekawaPrinted>(STAIRS, &[1, 1, 1]), SearchTargets::default()),
             || judge(&voting::<Maekawa>(STAIRS, &[1, 1, 1])),
         ),
         flaw(
@@ -75,7 +75,7 @@ fn displaced() -> [Flaw; 4] {
                 was displaced keeps an inquiry to itself, waiting for a FAILED that nobody \
                 sends.",
             13,
-            || seek(&voting::<MaekawaPrinted>(CYCLIC, &[1, 1, 1, 0]), Sought::default()),
+            || seek(&voting::<MaekawaPrinted>(CYCLIC, &[1, 1, 1, 0]), SearchTargets::default()),
             || judge(&voting::<Maekawa>(CYCLIC, &[1, 1, 1, 0])),
         ),
         flaw(
@@ -84,7 +84,7 @@ fn displaced() -> [Flaw; 4] {
                 The same where a quorum is a row and a column. Node 2 displaces node 3 at node \
                 4, and node 3, not told, sits on the inquiry of node 1.",
             14,
-            || seek(&voting::<MaekawaPrinted>(GRID, &[0, 1, 1, 1]), Sought::default()),
+            || seek(&voting::<MaekawaPrinted>(GRID, &[0, 1, 1, 1]), SearchTargets::default()),
             || judge(&voting::<Maekawa>(GRID, &[0, 1, 1, 1])),
         ),
         flaw(
@@ -93,7 +93,12 @@ fn displaced() -> [Flaw; 4] {
                 The same on the paper's own Figure 1(b), the plane of seven nodes, with four \
                 nodes asking.",
             18,
-            || seek(&voting::<MaekawaPrinted>(FANO, &[0, 1, 1, 1, 1, 0, 0]), Sought::default()),
+            || {
+                seek(
+                    &voting::<MaekawaPrinted>(FANO, &[0, 1, 1, 1, 1, 0, 0]),
+                    SearchTargets::default(),
+                )
+            },
             || judge(&voting::<Maekawa>(FANO, &[0, 1, 1, 1, 1, 0, 0])),
         ),
     ]
@@ -114,7 +119,9 @@ fn misread() -> [Flaw; 2] {
             steps: 13,
             listed: 13,
             remark: "",
-            wrong: || seek(&voting::<MaekawaTextbook>(CYCLIC, &[1, 1, 1, 0]), Sought::default()),
+            wrong: || {
+                seek(&voting::<MaekawaTextbook>(CYCLIC, &[1, 1, 1, 0]), SearchTargets::default())
+            },
             right: || judge(&voting::<Maekawa>(CYCLIC, &[1, 1, 1, 0])),
         },
         Flaw {
@@ -130,7 +137,9 @@ fn misread() -> [Flaw; 2] {
             steps: 17,
             listed: 18,
             remark: EARLY,
-            wrong: || seek(&voting::<Maekawa<TakenBack>>(STAIRS, &[2, 2, 2]), Sought::default()),
+            wrong: || {
+                seek(&voting::<Maekawa<TakenBack>>(STAIRS, &[2, 2, 2]), SearchTargets::default())
+            },
             right: || judge(&voting::<Maekawa>(STAIRS, &[2, 2, 2])),
         },
     ]
@@ -152,7 +161,9 @@ fn stale() -> [Flaw; 3] {
             steps: 15,
             listed: 15,
             remark: "",
-            wrong: || seek(&voting::<Maekawa<StaleAnswered>>(VOTER, &[1, 1, 2]), Sought::default()),
+            wrong: || {
+                seek(&voting::<Maekawa<StaleAnswered>>(VOTER, &[1, 1, 2]), SearchTargets::default())
+            },
             right: || judge(&voting::<MaekawaEager>(VOTER, &[1, 1, 2])),
         },
         Flaw {
@@ -183,7 +194,9 @@ fn stale() -> [Flaw; 3] {
             steps: 17,
             listed: 17,
             remark: "",
-            wrong: || seek(&voting::<MaekawaSlidesPrinted>(STAR, &[1, 1, 1]), Sought::default()),
+            wrong: || {
+                seek(&voting::<MaekawaSlidesPrinted>(STAR, &[1, 1, 1]), SearchTargets::default())
+            },
             right: || judge(&voting::<MaekawaEager>(STAR, &[1, 1, 1])),
         },
     ]
@@ -207,7 +220,7 @@ fn overtaken() -> [Flaw; 2] {
             remark: "",
             wrong: || {
                 let world = voting::<MaekawaSlidesPrinted>(VOTER, &[1, 1, 0]);
-                seek(&unordered(&world), Sought::default())
+                seek(&unordered(&world), SearchTargets::default())
             },
             right: || judge(&voting::<MaekawaUnordered>(VOTER, &[1, 1, 0])),
         },
@@ -240,7 +253,9 @@ fn section_10() -> [Flaw; 1] {
         steps: 4,
         listed: 4,
         remark: "",
-        wrong: || seek(&voting::<MaekawaSequentialSelfFirst>(PAIR, &[1, 1]), Sought::default()),
+        wrong: || {
+            seek(&voting::<MaekawaSequentialSelfFirst>(PAIR, &[1, 1]), SearchTargets::default())
+        },
         right: || judge(&voting::<MaekawaSequential>(PAIR, &[1, 1])),
     }]
 }

@@ -9,7 +9,7 @@ use doorway_core::algorithms::ricart_agrawala_token::{self, RicartAgrawalaToken}
 use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::tree::TreeShape;
 use doorway_core::{Channel, NodeId, Shape};
-use doorway_lab::check::{Property, Sought};
+use doorway_lab::check::{Property, SearchTargets};
 
 use crate::spoiled::{Message, Sends, Spoil, Spoiled};
 use crate::verdicts::{TOGETHER, holds};
@@ -75,7 +75,7 @@ pub(crate) fn flaws() -> Vec<Flaw> {
             steps: 7,
             listed: 14,
             remark: EARLY,
-            wrong: || seek(&plain::<Spoiled<HolderIgnored>>(&[0, 3, 3]), Sought::default()),
+            wrong: || seek(&plain::<Spoiled<HolderIgnored>>(&[0, 3, 3]), SearchTargets::default()),
             right: || judge(&plain::<Central>(&[0, 3, 3])),
         },
     ]
