@@ -62,6 +62,7 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
         ("docs/commands.md", commands()?),
         ("docs/assumptions.md", doorway("check --assumptions")?),
         ("docs/mutants.md", mutants::document()?),
+        ("docs/settings.md", doorway("serve --settings")?),
     ];
     let threads = doorway("threads check --table")?;
     documents.push((THREADS, without_title(&threads)?.to_owned()));

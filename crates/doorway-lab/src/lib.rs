@@ -25,4 +25,4 @@ mod world;
 pub use erased::AnyAlgorithm;
 pub use nodes::{Nodes, Violation};
 pub use trace::Trace;
-pub use world::{Choice, FOREVER, Letter, Limits, Parcel, Step, Victims, World};
+pub use world::{ChannelPosition, Choice, FOREVER, Letter, Limits, Step, Victims, World};

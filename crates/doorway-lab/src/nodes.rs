@@ -44,7 +44,7 @@ impl fmt::Display for Violation {
             Self::Together(nodes) => write!(f, "nodes {} are inside together", list(nodes)),
             Self::Rejected { node, reason } => write!(f, "node {node} rejected {reason}"),
             Self::Breach { node, breach } => {
-                write!(f, "node {node} broke the contract: {breach:?}")
+                write!(f, "node {node} broke the contract: {breach}")
             }
             Self::Stuck(nodes) => {
                 let one = nodes.len() == 1;

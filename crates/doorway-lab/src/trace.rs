@@ -112,7 +112,7 @@ impl Trace {
                 format!("{} rejected {reason}", self.name(*node))
             }
             Violation::Breach { node, breach } => {
-                format!("{} broke the contract: {breach:?}", self.name(*node))
+                format!("{} broke the contract: {breach}", self.name(*node))
             }
             other => other.to_string(),
         }
@@ -125,10 +125,10 @@ impl Trace {
             Choice::Start(node) => (node, None),
             Choice::Acquire(node, mode) => (node, Some(What::Acquire(mode))),
             Choice::Release(node) => (node, Some(What::Release)),
-            Choice::Deliver(parcel) | Choice::Duplicate(parcel) => {
-                (parcel.to, Some(What::Receive { id }))
+            Choice::Deliver(position) | Choice::Duplicate(position) => {
+                (position.to, Some(What::Receive { id }))
             }
-            Choice::Drop(parcel) => (parcel.to, Some(What::Lose { id })),
+            Choice::Drop(position) => (position.to, Some(What::Lose { id })),
             Choice::Crash(node) => (node, Some(What::Crash)),
             Choice::Detect { node, failed } => (node, Some(What::Detect(failed))),
             Choice::Forget(node) => (node, Some(What::Forget)),

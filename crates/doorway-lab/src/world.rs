@@ -16,14 +16,17 @@ mod settled;
 pub use limits::{FOREVER, Limits, Victims};
 pub(crate) use parts::{Parts, Place};
 
-/// A message under way: the `index`-th from `from` to `to`.
+/// Where a message under way is: in the channel from `from` to `to`, at `index`.
+///
+/// A [`Choice`] names its message in this way. The message itself is a [`Letter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Parcel {
+pub struct ChannelPosition {
     /// The sender.
     pub from: NodeId,
     /// The receiver.
     pub to: NodeId,
-    /// Its place among the messages of this channel.
+    /// How many messages of the channel are before it. In a FIFO channel these are the older ones;
+    /// an unordered channel is sorted by message.
     pub index: usize,
 }
 
@@ -37,11 +40,11 @@ pub enum Choice {
     /// A client leaves.
     Release(NodeId),
     /// A message arrives.
-    Deliver(Parcel),
+    Deliver(ChannelPosition),
     /// A message is lost.
-    Drop(Parcel),
+    Drop(ChannelPosition),
     /// A message arrives, and will arrive once more.
-    Duplicate(Parcel),
+    Duplicate(ChannelPosition),
     /// A node stops for ever.
     Crash(NodeId),
     /// A node learns that another has crashed.
@@ -55,8 +58,11 @@ pub enum Choice {
     Forget(NodeId),
 }
 
-/// A message with a number of its own, by which a picture joins its two ends. The number is no part
-/// of the world: two worlds that differ only in it are the same.
+/// A message of a world, with a number that tells it from all other messages of the run.
+///
+/// A diagram uses the number to join the two ends of the message. The number is not compared: two
+/// worlds that differ only in these numbers are equal. Where the message is under way is its
+/// [`ChannelPosition`].
 #[derive(Clone, Debug)]
 pub struct Letter {
     /// Counts the messages sent since the beginning.
@@ -209,13 +215,13 @@ impl World {
                 if index > 0 && queue[index] == queue[index - 1] {
                     continue;
                 }
-                let parcel = Parcel { from, to, index };
-                choices.push(Choice::Deliver(parcel));
+                let position = ChannelPosition { from, to, index };
+                choices.push(Choice::Deliver(position));
                 if self.limits.losses > 0 {
-                    choices.push(Choice::Drop(parcel));
+                    choices.push(Choice::Drop(position));
                 }
                 if self.limits.duplicates > 0 {
-                    choices.push(Choice::Duplicate(parcel));
+                    choices.push(Choice::Duplicate(position));
                 }
             }
         }
@@ -240,21 +246,25 @@ impl World {
                 self.step_node(node, Input::Acquire(mode), &mut step);
             }
             Choice::Release(node) => self.step_node(node, Input::Release, &mut step),
-            Choice::Deliver(parcel) | Choice::Duplicate(parcel) => {
-                let letter = self.take(parcel);
+            Choice::Deliver(position) | Choice::Duplicate(position) => {
+                let letter = self.take(position);
                 if matches!(choice, Choice::Duplicate(_)) {
                     self.limits.duplicates -= 1;
                     // The copy keeps its place: doubling a message does not reorder a channel.
-                    let queue = self.network.entry((parcel.from, parcel.to)).or_default();
-                    queue.insert(parcel.index, letter.clone());
+                    let queue = self.network.entry((position.from, position.to)).or_default();
+                    queue.insert(position.index, letter.clone());
                 }
                 let message = letter.body.clone();
                 step.message = Some(letter);
-                self.step_node(parcel.to, Input::Receive { from: parcel.from, message }, &mut step);
+                self.step_node(
+                    position.to,
+                    Input::Receive { from: position.from, message },
+                    &mut step,
+                );
             }
-            Choice::Drop(parcel) => {
+            Choice::Drop(position) => {
                 self.limits.losses -= 1;
-                step.message = Some(self.take(parcel));
+                step.message = Some(self.take(position));
             }
             Choice::Crash(node) => self.crash(node),
             Choice::Detect { node, failed } => {
@@ -338,10 +348,10 @@ impl World {
     }
 
     /// The messages under way, channel by channel.
-    pub fn under_way(&self) -> impl Iterator<Item = (Parcel, &Letter)> {
+    pub fn under_way(&self) -> impl Iterator<Item = (ChannelPosition, &Letter)> {
         self.network.iter().flat_map(|(&(from, to), queue)| {
-            let parcel = move |index| Parcel { from, to, index };
-            queue.iter().enumerate().map(move |(index, letter)| (parcel(index), letter))
+            let position = move |index| ChannelPosition { from, to, index };
+            queue.iter().enumerate().map(move |(index, letter)| (position(index), letter))
         })
     }
 
@@ -373,10 +383,10 @@ impl World {
         queue.insert(at, letter);
     }
 
-    fn take(&mut self, parcel: Parcel) -> Letter {
-        let key = (parcel.from, parcel.to);
+    fn take(&mut self, position: ChannelPosition) -> Letter {
+        let key = (position.from, position.to);
         let queue = self.network.get_mut(&key).expect("a choice names a message under way");
-        let letter = queue.remove(parcel.index).expect("a choice names a message under way");
+        let letter = queue.remove(position.index).expect("a choice names a message under way");
         if queue.is_empty() {
             self.network.remove(&key);
         }

@@ -166,7 +166,7 @@ impl Task for Alone {
                     let step = world.apply(choice);
                     assert_eq!(step.violation, None);
                     asked.extend(step.sends.iter().map(|(to, _)| *to));
-                    next = world.under_way().next().map(|(parcel, _)| Choice::Deliver(parcel));
+                    next = world.under_way().next().map(|(position, _)| Choice::Deliver(position));
                 }
             }
             asked.remove(&ME);

@@ -15,8 +15,8 @@ use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
 use doorway_core::{
     Algorithm, CLOCK_LIMIT, Channel, Effects, Group, Info, Input, Member, Mode, NodeId, Per, Start,
 };
-use doorway_lab::check::Sought;
-use doorway_lab::{AnyAlgorithm, Choice, Limits, Parcel, Step, Violation, World};
+use doorway_lab::check::SearchTargets;
+use doorway_lab::{AnyAlgorithm, ChannelPosition, Choice, Limits, Step, Violation, World};
 
 use Channel::Fifo;
 use figures::*;
@@ -51,7 +51,7 @@ fn the_repaired_algorithm_holds_on_all_sets_of_three_nodes() {
     }
     let printed = |sets: &&[Vec<u32>; 3]| {
         let world = world::<MaekawaPrinted>(*sets, &[1, 1, 1]);
-        way_to(&world, Sought::default()).is_some()
+        way_to(&world, SearchTargets::default()).is_some()
     };
     assert_eq!(assignments().iter().filter(printed).count(), 4);
 }
@@ -188,7 +188,7 @@ fn acquire(node: u32) -> Choice {
 }
 
 fn deliver(from: u32, to: u32) -> Choice {
-    Choice::Deliver(Parcel { from: NodeId(from - 1), to: NodeId(to - 1), index: 0 })
+    Choice::Deliver(ChannelPosition { from: NodeId(from - 1), to: NodeId(to - 1), index: 0 })
 }
 
 /// Section 5 of the paper: nodes 7, 8 and 11 of 13 lock each other in a circle.

@@ -241,8 +241,8 @@ fn settle(world: &mut World) -> usize {
     let mut messages = 0;
     for _ in 0..100 {
         let oldest = world.under_way().min_by_key(|(_, letter)| letter.id);
-        let Some((parcel, _)) = oldest else { break };
-        let step = world.apply(Choice::Deliver(parcel));
+        let Some((position, _)) = oldest else { break };
+        let step = world.apply(Choice::Deliver(position));
         assert_eq!(step.violation, None);
         messages += step.sends.len();
     }

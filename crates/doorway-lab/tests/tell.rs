@@ -7,7 +7,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::ALL;
 use doorway_core::algorithms::central::{Central, Message};
 use doorway_core::{Channel, Fault, Group, Mode, NodeId, Shape, Start};
-use doorway_lab::check::{Case, Check, Sought, Verdict, starved_by};
+use doorway_lab::check::{Case, Check, SearchTargets, Verdict, starved_by};
 use doorway_lab::{AnyAlgorithm, FOREVER, Limits, Violation, World, script};
 
 use spoiled::{Spoil, Spoiled};
@@ -69,8 +69,8 @@ fn a_starvation_is_told_with_its_cycle() {
         Channel::Unordered,
         limits,
     );
-    let sought = Sought { stuck: false, ..Sought::default() };
-    let check = Check { sought, ..Check::new(&world, 10_000) };
+    let targets = SearchTargets { stuck: false, ..SearchTargets::default() };
+    let check = Check { targets, ..Check::new(&world, 10_000) };
     let Verdict::Violated { trace, cycle, violation } = check.run().verdict else {
         panic!("node 2 starves");
     };

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use doorway_core::{Fault, Group, Mode, NodeId};
 use doorway_lab::AnyAlgorithm;
 use doorway_lab::FOREVER;
-use doorway_lab::check::{Case, History, MAX_NODES, Sought};
+use doorway_lab::check::{Case, History, MAX_NODES, SearchTargets};
 
 use crate::checking::cores;
 use crate::failure::Usage;
@@ -126,7 +126,7 @@ impl CaseArgs {
         case.history = self.history;
         if let Some(alone) = self.property {
             case.waiting = false;
-            case.sought = Sought {
+            case.targets = SearchTargets {
                 together: matches!(alone, Alone::Exclusion),
                 refusals: matches!(alone, Alone::Refusal),
                 stuck: matches!(alone, Alone::Stuck),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use doorway_core::{Fault, Formula, Info};
-use doorway_lab::check::{Case, Property, Sought, Verdict, Waiting};
+use doorway_lab::check::{Case, Property, SearchTargets, Verdict, Waiting};
 use doorway_lab::numbers::{grouped, short};
 use doorway_lab::refutations::{self, Refutation};
 use doorway_lab::script::{self, Outcome};
@@ -261,8 +261,8 @@ impl Finding {
 
     /// The properties that were checked.
     fn properties(&self) -> String {
-        if let Some(sought) = self.sought() {
-            return format!("{sought} alone");
+        if let Some(targets) = self.targets() {
+            return format!("{targets} alone");
         }
         match self.case.history {
             None => "exclusion, refusal, stuck, starvation".to_owned(),
@@ -271,8 +271,8 @@ impl Finding {
     }
 
     /// The only property that was searched for, if there is just one.
-    fn sought(&self) -> Option<String> {
-        let Sought { together, refusals, stuck } = self.case.sought;
+    fn targets(&self) -> Option<String> {
+        let SearchTargets { together, refusals, stuck } = self.case.targets;
         match (together, refusals, stuck) {
             (true, true, true) => None,
             (true, ..) => Some("exclusion".to_owned()),

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use doorway_lab::Violation;
 use doorway_lab::check::Property;
-use doorway_lab::script::{self, Outcome, Told};
+use doorway_lab::script::{self, Outcome, ScriptStep};
 use serde::Serialize;
 
 use crate::failure::Usage;
@@ -101,7 +101,7 @@ pub(crate) fn violated(violation: &Violation) -> String {
     format!("{}: {violation}", Property::violated_by(violation))
 }
 
-fn verb(told: &Told) -> &str {
+fn verb(told: &ScriptStep) -> &str {
     told.command.split(' ').next().unwrap_or_default()
 }
 
@@ -109,7 +109,7 @@ fn verb(told: &Told) -> &str {
 const START: &str = "at the start";
 
 /// Print what happened: a numbered line for each command.
-pub(crate) fn print(out: &mut dyn Write, steps: &[Told]) -> io::Result<()> {
+pub(crate) fn print(out: &mut dyn Write, steps: &[ScriptStep]) -> io::Result<()> {
     let acts = steps.iter().filter(|told| !["run", "quorum"].contains(&verb(told)));
     let widest = acts.map(|told| told.command.len()).max().unwrap_or(0).max(START.len());
     let mut number = 0;

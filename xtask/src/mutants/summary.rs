@@ -14,11 +14,11 @@ pub(super) const PATH: &str = "docs/mutants.md";
 const HEAD: &str = "\
 # Mutants
 
-Written by `cargo xtask mutants`, which changes the algorithms in small ways and runs the tests on
-each such mutant. A mutant is *caught* by a test that fails or by one that never ends (*too slow*);
-*unviable* is what does not compile. A *survivor* is a mutant that no test can tell from the
-original, for the reason given below. The fingerprint tells whether a module has changed since.
-A module without a row has not been tried yet.
+Written by `cargo xtask mutants`, which makes small changes to the algorithms and runs the tests on
+each changed version, a *mutant*. A mutant is *caught* if a test fails, *too slow* if a test does
+not end in time, and *unviable* if it does not compile. A *survivor* is a mutant that no test can
+tell from the original, for the reason given below. The fingerprint is that of the source: it shows
+whether a module has changed since it was tried. A module without a row has not been tried yet.
 
 | module | mutants | caught | too slow | unviable | survivors | fingerprint |
 |---|--:|--:|--:|--:|--:|---|

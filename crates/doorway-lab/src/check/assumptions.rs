@@ -7,7 +7,7 @@ use std::fmt;
 use doorway_core::algorithms::Entry;
 use doorway_core::{Channel, Fault, Mode, Shape};
 
-use super::{Case, Progress, Property, Report, Sought, Verdict};
+use super::{Case, Progress, Property, Report, SearchTargets, Verdict};
 use crate::erased::AnyAlgorithm;
 
 /// The groups that are tried: how many nodes, and how often each asks. What breaks is told with the
@@ -129,7 +129,7 @@ fn finding(
         return Finding::Breaks(property, steps);
     }
     // Something milder broke first. Is it still safe beyond that?
-    let safety = Case { sought: Sought::together(), waiting: false, ..case };
+    let safety = Case { targets: SearchTargets::together(), waiting: false, ..case };
     match breaks(&run(&safety)) {
         Err((Property::Exclusion, steps)) => Finding::Breaks(Property::Exclusion, steps),
         Ok(true) => Finding::Breaks(property, steps),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use doorway_core::{Channel, Fault, Group, Mode, Start};
 
-use super::{Check, Judge, Progress, Report, Sought};
+use super::{Check, Judge, Progress, Report, SearchTargets};
 use crate::erased::AnyAlgorithm;
 use crate::watch::{Charges, Fences, Order, charge, fence, order};
 use crate::{Choice, Limits, Victims, Violation, World, script};
@@ -28,7 +28,7 @@ pub struct Case {
     /// How many threads work.
     pub threads: usize,
     /// What ends the search.
-    pub sought: Sought,
+    pub targets: SearchTargets,
     /// Is waiting looked into?
     pub waiting: bool,
     /// What nodes write down, and what is then asked of it.
@@ -92,7 +92,7 @@ impl Case {
             faults: Vec::new(),
             limit: 10_000_000,
             threads: 1,
-            sought: Sought::default(),
+            targets: SearchTargets::default(),
             waiting: true,
             history: None,
         }
@@ -127,7 +127,7 @@ impl Case {
         let world = self.world();
         let check = Check {
             threads: self.threads,
-            sought: self.sought,
+            targets: self.targets,
             // A node that waits for ever does so without a history too.
             waiting: self.waiting && judge.is_none(),
             judge,

@@ -8,10 +8,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use doorway_core::{Channel, NodeId};
 
-use super::machine::Machine;
+use super::codec::WorldCodec;
 use super::tables::Tables;
 use crate::trace::kind;
-use crate::{Choice, Parcel, World};
+use crate::{ChannelPosition, Choice, World};
 
 /// Something that must happen if it stays possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub(super) enum Duty {
     Detect(NodeId, NodeId),
 }
 
-impl Machine<'_> {
+impl WorldCodec<'_> {
     /// The duty that each choice of a world would do.
     pub(super) fn duties(&self, tables: &Tables, row: &[u32]) -> Vec<Option<Duty>> {
         let world = self.unpack(tables, row);
@@ -35,12 +35,12 @@ pub(super) fn duty(world: &World, choice: Choice, settling: bool) -> Option<Duty
     match choice {
         Choice::Release(node) => Some(Duty::Leave(node)),
         Choice::Detect { node, failed } => Some(Duty::Detect(node, failed)),
-        Choice::Deliver(parcel) => {
+        Choice::Deliver(position) => {
             let message = match world.channel() {
                 Channel::Fifo => 0,
-                Channel::Unordered => name(world, parcel, settling),
+                Channel::Unordered => name(world, position, settling),
             };
-            Some(Duty::Deliver(parcel.from, parcel.to, message))
+            Some(Duty::Deliver(position.from, position.to, message))
         }
         _ => None,
     }
@@ -51,8 +51,8 @@ pub(super) fn duty(world: &World, choice: Choice, settling: bool) -> Option<Duty
 /// another of its kind was, which can accuse an algorithm wrongly. (It would clear one wrongly only
 /// if mail of a kind were dropped again and again while other mail of that kind lies there for
 /// ever.)
-fn name(world: &World, sought: Parcel, settling: bool) -> u64 {
-    let letter = world.under_way().find(|(parcel, _)| *parcel == sought);
+fn name(world: &World, sought: ChannelPosition, settling: bool) -> u64 {
+    let letter = world.under_way().find(|(position, _)| *position == sought);
     let mut hasher = DefaultHasher::new();
     if let Some((_, letter)) = letter {
         if settling {

@@ -10,9 +10,9 @@
 pub mod assumptions;
 mod case;
 pub mod census;
+mod codec;
 mod duties;
-mod kept;
-mod machine;
+mod interner;
 mod pack;
 mod round;
 mod tables;
@@ -26,10 +26,10 @@ pub use doorway_search::{Deed, End, Model, Progress, Scope, Successors, Tag, sea
 use doorway_search::{Search, fair_round};
 
 pub use case::{Case, History, Property};
-pub use machine::Judge;
-use machine::Machine;
-pub use pack::Sought;
-use pack::{MAX_FAULTS, Packed};
+pub use codec::Judge;
+use codec::WorldCodec;
+pub use pack::SearchTargets;
+use pack::{MAX_FAULTS, PackedModel};
 pub use round::starved_by;
 
 use crate::{Choice, FOREVER, Violation, World};
@@ -89,7 +89,7 @@ pub struct Check<'a> {
     /// The beginning.
     pub world: &'a World,
     /// What ends the search.
-    pub sought: Sought,
+    pub targets: SearchTargets,
     /// Is waiting looked into? It takes the memory of all steps.
     pub waiting: bool,
     /// What else must be true of every world.
@@ -103,7 +103,14 @@ pub struct Check<'a> {
 impl<'a> Check<'a> {
     /// Everything is looked for, on one thread, in at most so many worlds.
     pub fn new(world: &'a World, limit: u64) -> Self {
-        Self { world, sought: Sought::default(), waiting: true, judge: None, limit, threads: 1 }
+        Self {
+            world,
+            targets: SearchTargets::default(),
+            waiting: true,
+            judge: None,
+            limit,
+            threads: 1,
+        }
     }
 
     /// Only what can be seen in a single world or step.
@@ -124,8 +131,8 @@ impl<'a> Check<'a> {
         assert!(!settling || faults == 0, "worlds are settled exactly while no message fails");
         assert!(faults.max(limits.crashes) < MAX_FAULTS, "at most {MAX_FAULTS} faults of a kind");
         assert!(self.world.group().size() as usize <= MAX_NODES, "at most {MAX_NODES} nodes");
-        let machine = Machine::new(self.world, self.sought, settling, self.judge);
-        let packed = machine.packed();
+        let codec = WorldCodec::new(self.world, self.targets, settling, self.judge);
+        let packed = codec.packed();
         let scope = Scope { limit: self.limit, threads: self.threads, record: self.waiting };
         let mut search = Search::new(&packed, scope);
         let end = search.run(watch);
@@ -133,10 +140,10 @@ impl<'a> Check<'a> {
         match end {
             End::Limit | End::Stopped => report(Verdict::NotExhausted, None),
             End::Wrong(steps) => {
-                let (world, trace, violation) = machine.trail(self.world, &steps);
+                let (world, trace, violation) = codec.trail(self.world, &steps);
                 let violation = violation
-                    .filter(|violation| self.sought.is(violation))
-                    .or_else(|| world.stuck().filter(|_| self.sought.stuck))
+                    .filter(|violation| self.targets.is(violation))
+                    .or_else(|| world.stuck().filter(|_| self.targets.stuck))
                     .or_else(|| self.judge.and_then(|judge| judge(&world)).map(Violation::Claim))
                     .expect("the search ends where something is wrong");
                 report(Verdict::Violated { trace, cycle: Vec::new(), violation }, None)
@@ -145,7 +152,7 @@ impl<'a> Check<'a> {
             End::Exhausted => {
                 let progress = search.progress();
                 let mut go_on = || watch(&progress);
-                match self.look_into_waiting(&machine, &packed, &search, &mut go_on) {
+                match self.look_into_waiting(&codec, &packed, &search, &mut go_on) {
                     None => report(Verdict::NotExhausted, None),
                     Some((verdict, waiting)) => report(verdict, Some(waiting)),
                 }
@@ -156,8 +163,8 @@ impl<'a> Check<'a> {
     /// What there is to say about waiting, unless it is stopped.
     fn look_into_waiting(
         &self,
-        machine: &Machine<'_>,
-        packed: &Packed<'_>,
+        codec: &WorldCodec<'_>,
+        packed: &PackedModel<'_>,
         search: &Search<'_>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Option<(Verdict, Waiting)> {
@@ -170,12 +177,12 @@ impl<'a> Check<'a> {
             // A run may end before what can still fail has failed.
             waiting.messages = None;
         }
-        let duties = |row: &[u32]| machine.duties(&packed.tables(), row);
+        let duties = |row: &[u32]| codec.duties(&packed.tables(), row);
         let Some(lasso) = fair_round(search, &duties, rounds) else {
             return Some((Verdict::Holds, waiting));
         };
-        let (there, trace, _) = machine.trail(self.world, &search.way(lasso.state));
-        let (_, cycle, _) = machine.trail(&there, &lasso.round);
+        let (there, trace, _) = codec.trail(self.world, &search.way(lasso.state));
+        let (_, cycle, _) = codec.trail(&there, &lasso.round);
         let violation = Violation::Starved(NodeId(lasso.node as u32));
         Some((Verdict::Violated { trace, cycle, violation }, waiting))
     }

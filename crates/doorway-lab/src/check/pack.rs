@@ -2,7 +2,7 @@
 //! them.
 //!
 //! The row holds the faults still allowed, which crashes are unknown, each node's place and each
-//! channel's content; [`Meaning`] knows what the numbers stand for. Steps are in the order of
+//! channel's content; [`WorldCodec`] knows what the numbers stand for. Steps are in the order of
 //! [`World::choices`](crate::World::choices).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use doorway_core::Group;
 use doorway_search::{Deed, Model, Successors, Tag};
 
-use super::tables::{ACQUIRE, LETTERS, Meaning, Outcome, RELEASE, Tables};
+use super::codec::WorldCodec;
+use super::tables::{ACQUIRE, LETTERS, Outcome, RELEASE, Tables};
 use crate::Violation;
 use crate::nodes::compatible;
 
 /// Which of the things that can go wrong end the search; the others are passed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sought {
+pub struct SearchTargets {
     /// More are inside than may be.
     pub together: bool,
     /// A message is refused.
@@ -25,13 +26,13 @@ pub struct Sought {
     pub stuck: bool,
 }
 
-impl Default for Sought {
+impl Default for SearchTargets {
     fn default() -> Self {
         Self { together: true, refusals: true, stuck: true }
     }
 }
 
-impl Sought {
+impl SearchTargets {
     /// Only whether too many are inside, also behind refusals and where someone is stuck.
     pub fn together() -> Self {
         Self { together: true, refusals: false, stuck: false }
@@ -77,14 +78,14 @@ impl Layout {
 pub(super) struct Frame {
     pub(super) group: Arc<Group>,
     pub(super) forgetting: bool,
-    pub(super) sought: Sought,
+    pub(super) targets: SearchTargets,
     pub(super) settling: bool,
     pub(super) judging: bool,
 }
 
 /// A world as a model.
-pub(super) struct Packed<'m> {
-    meaning: &'m dyn Meaning,
+pub(super) struct PackedModel<'m> {
+    codec: &'m WorldCodec<'m>,
     frame: Frame,
     layout: Layout,
     /// The row of the first world.
@@ -111,10 +112,10 @@ struct Draft {
     print: u64,
 }
 
-impl<'m> Packed<'m> {
+impl<'m> PackedModel<'m> {
     /// The worlds from that of row `first` on.
     pub(super) fn new(
-        meaning: &'m dyn Meaning,
+        codec: &'m WorldCodec<'m>,
         frame: Frame,
         tables: Tables,
         first: Vec<u32>,
@@ -122,7 +123,7 @@ impl<'m> Packed<'m> {
         let layout = Layout(frame.group.size() as usize);
         let keys = (0..layout.width()).map(|slot| scramble(slot as u64 + 1)).collect();
         let (tables, copies) = (RwLock::new(tables), Mutex::default());
-        Self { meaning, frame, layout, first, tables, copies, keys }
+        Self { codec, frame, layout, first, tables, copies, keys }
     }
 
     pub(super) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
@@ -206,12 +207,12 @@ impl<'m> Packed<'m> {
                 }
             }
         }
-        let stuck = self.frame.sought.stuck && waits && !moves;
-        if stuck || (self.frame.judging && self.meaning.accuses(tables, row)) {
+        let stuck = self.frame.targets.stuck && waits && !moves;
+        if stuck || (self.frame.judging && self.codec.accuses(tables, row)) {
             out.is_broken();
         }
         if crashes > 0 || row[UNDETECTED] != 0 || self.frame.forgetting {
-            for (tag, found) in self.meaning.rare(tables, row).ok_or(Gap::Rare)? {
+            for (tag, found) in self.codec.rare(tables, row).ok_or(Gap::Rare)? {
                 match found {
                     None => out.breaks(),
                     Some(row) => out.push(&row, self.print(tables, &row), tag),
@@ -231,7 +232,7 @@ impl<'m> Packed<'m> {
         outcome: &Outcome,
         out: &mut Successors,
     ) -> Result<(), Gap> {
-        if outcome.breached || (outcome.refused && self.frame.sought.refusals) {
+        if outcome.breached || (outcome.refused && self.frame.targets.refusals) {
             out.breaks();
             return Ok(());
         }
@@ -244,7 +245,7 @@ impl<'m> Packed<'m> {
                 self.set(tables, draft, slot, longer);
             }
         }
-        if outcome.entered && self.frame.sought.together && !self.compatible(tables, &draft.row) {
+        if outcome.entered && self.frame.targets.together && !self.compatible(tables, &draft.row) {
             out.breaks();
             return Ok(());
         }
@@ -264,10 +265,10 @@ impl<'m> Packed<'m> {
             return;
         }
         match gap {
-            Gap::Step { place, event } => tables.learn_step(self.meaning, place, event),
-            Gap::Put { channel, letter } => tables.learn_put(self.meaning, channel, letter),
-            Gap::Settled(row) => self.meaning.know_settled(&mut tables, &row),
-            Gap::Rare => self.meaning.know_rare(&mut tables, row),
+            Gap::Step { place, event } => tables.learn_step(self.codec, place, event),
+            Gap::Put { channel, letter } => tables.learn_put(self.codec, channel, letter),
+            Gap::Settled(row) => self.codec.know_settled(&mut tables, &row),
+            Gap::Rare => self.codec.know_rare(&mut tables, row),
         }
         copy.follow(&tables);
     }
@@ -304,14 +305,14 @@ impl<'m> Packed<'m> {
             out.push(&draft.row, draft.print, tag);
             return Ok(());
         }
-        let settled = self.meaning.settled(tables, &draft.row);
+        let settled = self.codec.settled(tables, &draft.row);
         let row = settled.ok_or_else(|| Gap::Settled(draft.row.clone()))?;
         out.push(&row, self.print(tables, &row), tag);
         Ok(())
     }
 }
 
-impl Model for Packed<'_> {
+impl Model for PackedModel<'_> {
     fn width(&self) -> usize {
         self.layout.width()
     }

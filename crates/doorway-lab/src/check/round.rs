@@ -45,11 +45,11 @@ fn open(world: &World, settling: bool) -> BTreeSet<Duty> {
 /// The choice as `here`, the settled form of `world`, knows it; `None` if it delivers what no
 /// longer counts there. A settled message keeps its number, and may change its place.
 fn seen_in(here: &World, world: &World, choice: Choice) -> Option<Choice> {
-    let Choice::Deliver(parcel) = choice else { return Some(choice) };
-    let (_, letter) = world.under_way().find(|(other, _)| *other == parcel)?;
+    let Choice::Deliver(position) = choice else { return Some(choice) };
+    let (_, letter) = world.under_way().find(|(other, _)| *other == position)?;
     let mut known = here.under_way();
-    let (parcel, _) = known.find(|(other, known)| {
-        (other.from, other.to, known.id) == (parcel.from, parcel.to, letter.id)
+    let (position, _) = known.find(|(other, known)| {
+        (other.from, other.to, known.id) == (position.from, position.to, letter.id)
     })?;
-    Some(Choice::Deliver(parcel))
+    Some(Choice::Deliver(position))
 }

@@ -2,14 +2,15 @@
 //!
 //! A node's step depends on nothing but its own state and what happens to it, and a group goes
 //! through far fewer states of single nodes than worlds. So each such step is taken once, by the
-//! shipped code, and looked up from then on. What the numbers stand for only [`Meaning`] knows.
+//! shipped code, and looked up from then on. [`WorldCodec`] knows what the numbers stand for.
 
 use doorway_core::{Channel, NodeId};
 use doorway_search::Tag;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
-use super::kept::Kept;
+use super::codec::WorldCodec;
+use super::interner::Interner;
 
 /// What can be asked of a place without looking at its state.
 #[derive(Clone, Copy, Debug)]
@@ -49,45 +50,15 @@ pub(super) const RELEASE: u32 = 1;
 pub(super) const LETTERS: u32 = 2;
 
 /// A successor in which rare things happen: what its step did, and its row unless it is wrong.
-pub(super) type Rare = (Tag, Option<Vec<u32>>);
-
-/// What the numbers stand for. Rows whose parts are not all known must be made known first.
-pub(super) trait Meaning: Sync {
-    /// Let the shipped code take a step.
-    fn take(&self, place: u32, event: u32) -> Outcome;
-
-    /// How many places are known.
-    fn places(&self) -> u32;
-
-    /// What is known of one.
-    fn facts(&self, place: u32) -> Facts;
-
-    /// Does the message of a letter come before that of another, or is it equal?
-    fn precedes(&self, letter: u32, other: u32) -> bool;
-
-    /// Is something wrong with the world of this row that only a whole world shows?
-    fn accuses(&self, tables: &Tables, row: &[u32]) -> bool;
-
-    /// The row of the settled world, if all its parts are known.
-    fn settled(&self, tables: &Tables, row: &[u32]) -> Option<Vec<u32>>;
-
-    /// Make those parts known.
-    fn know_settled(&self, tables: &mut Tables, row: &[u32]);
-
-    /// Crashes, detections and forgetting, if all parts of what they lead to are known.
-    fn rare(&self, tables: &Tables, row: &[u32]) -> Option<Vec<Rare>>;
-
-    /// Make those parts known.
-    fn know_rare(&self, tables: &mut Tables, row: &[u32]);
-}
+pub(super) type RareStep = (Tag, Option<Vec<u32>>);
 
 /// Everything seen so far. It only grows at its ends, so that a copy can [follow](Self::follow).
 pub(super) struct Tables {
     order: Channel,
     facts: Vec<Facts>,
-    pub(super) channels: Kept<Vec<u32>>,
+    pub(super) channels: Interner<Vec<u32>>,
     deliveries: Vec<Vec<Delivery>>,
-    pub(super) undetected: Kept<Vec<(NodeId, NodeId)>>,
+    pub(super) undetected: Interner<Vec<(NodeId, NodeId)>>,
     steps: IndexMap<u64, Outcome, FxBuildHasher>,
     puts: IndexMap<u64, u32, FxBuildHasher>,
 }
@@ -97,15 +68,15 @@ impl Tables {
         let mut tables = Self {
             order,
             facts: Vec::new(),
-            channels: Kept::new(),
+            channels: Interner::new(),
             deliveries: Vec::new(),
-            undetected: Kept::new(),
+            undetected: Interner::new(),
             steps: IndexMap::default(),
             puts: IndexMap::default(),
         };
         // Number 0 is the empty channel, and nothing undetected.
-        tables.keep_channel(Vec::new());
-        tables.undetected.keep(Vec::new());
+        tables.intern_channel(Vec::new());
+        tables.undetected.intern(Vec::new());
         tables
     }
 
@@ -158,30 +129,30 @@ impl Tables {
         self.puts.get(&key(channel, letter)).copied()
     }
 
-    pub(super) fn learn_step(&mut self, meaning: &dyn Meaning, place: u32, event: u32) {
-        let outcome = meaning.take(place, event);
+    pub(super) fn learn_step(&mut self, codec: &WorldCodec<'_>, place: u32, event: u32) {
+        let outcome = codec.take(place, event);
         self.steps.insert(key(place, event), outcome);
-        self.learn_facts(meaning);
+        self.learn_facts(codec);
     }
 
-    pub(super) fn learn_put(&mut self, meaning: &dyn Meaning, channel: u32, letter: u32) {
+    pub(super) fn learn_put(&mut self, codec: &WorldCodec<'_>, channel: u32, letter: u32) {
         let mut letters = self.channels.get(channel).clone();
         let at = match self.order {
             Channel::Fifo => letters.len(),
-            Channel::Unordered => letters.partition_point(|other| meaning.precedes(*other, letter)),
+            Channel::Unordered => letters.partition_point(|other| codec.precedes(*other, letter)),
         };
         letters.insert(at, letter);
-        let longer = self.keep_channel(letters);
+        let longer = self.intern_channel(letters);
         self.puts.insert(key(channel, letter), longer);
     }
 
     /// Learn what there is to know of places that were added.
-    pub(super) fn learn_facts(&mut self, meaning: &dyn Meaning) {
-        let new = self.facts.len() as u32..meaning.places();
-        self.facts.extend(new.map(|place| meaning.facts(place)));
+    pub(super) fn learn_facts(&mut self, codec: &WorldCodec<'_>) {
+        let new = self.facts.len() as u32..codec.places();
+        self.facts.extend(new.map(|place| codec.facts(place)));
     }
 
-    pub(super) fn keep_channel(&mut self, letters: Vec<u32>) -> u32 {
+    pub(super) fn intern_channel(&mut self, letters: Vec<u32>) -> u32 {
         if let Some(known) = self.channels.find(&letters) {
             return known;
         }
@@ -195,10 +166,10 @@ impl Tables {
             }
             let mut rest = letters.clone();
             let letter = rest.remove(index);
-            deliveries.push(Delivery { letter, rest: self.keep_channel(rest) });
+            deliveries.push(Delivery { letter, rest: self.intern_channel(rest) });
         }
         self.deliveries.push(deliveries);
-        self.channels.keep(letters)
+        self.channels.intern(letters)
     }
 }
 

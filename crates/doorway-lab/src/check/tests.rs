@@ -6,8 +6,8 @@ use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Channel, Mode, Shape, Start};
 use doorway_search::{Model, NOT_FOLLOWED, Successors, Wrong};
 
-use super::machine::Machine;
-use super::pack::{Packed, Sought};
+use super::codec::WorldCodec;
+use super::pack::{PackedModel, SearchTargets};
 use super::tables::Tables;
 use crate::simulate::Dice;
 use crate::{AnyAlgorithm, FOREVER, Limits, World};
@@ -34,13 +34,13 @@ impl Task for Compare {
         let first =
             World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), self.channel, limits);
         let settling = self.acquires == FOREVER;
-        let machine = Machine::new(&first, Sought::default(), settling, None);
-        let packed = machine.packed();
+        let codec = WorldCodec::new(&first, SearchTargets::default(), settling, None);
+        let packed = codec.packed();
         for seed in 0..8 {
             let mut dice = Dice::new(seed);
-            let mut world = machine.as_searched(&first);
+            let mut world = codec.as_searched(&first);
             for _ in 0..80 {
-                let Some(next) = compare(&machine, &packed, &world, &mut dice) else { break };
+                let Some(next) = compare(&codec, &packed, &world, &mut dice) else { break };
                 world = next;
             }
         }
@@ -49,18 +49,18 @@ impl Task for Compare {
 
 /// Compare the successors of one world, and pick one of them.
 fn compare(
-    machine: &Machine<'_>,
-    packed: &Packed<'_>,
+    codec: &WorldCodec<'_>,
+    packed: &PackedModel<'_>,
     world: &World,
     dice: &mut Dice,
 ) -> Option<World> {
     let pack = |world: &World| {
-        let row = machine.pack(&mut packed.tables_mut(), world);
+        let row = codec.pack(&mut packed.tables_mut(), world);
         let print = packed.print(&packed.tables(), &row);
         (row, print)
     };
     let (row, print) = pack(world);
-    assert_eq!(machine.unpack(&packed.tables(), &row), *world);
+    assert_eq!(codec.unpack(&packed.tables(), &row), *world);
     let mut successors = Successors::default();
     packed.expand(&row, print, &mut successors);
     let choices = world.choices();
@@ -81,7 +81,7 @@ fn compare(
                 step.violation
             );
         } else {
-            let next = machine.as_searched(&next);
+            let next = codec.as_searched(&next);
             assert_eq!((found.to_vec(), there), pack(&next), "{} {choice:?}", world.info().name);
             sound.push(next);
         }
@@ -115,16 +115,16 @@ impl Task for FallBehind {
         let limits = Limits::reliable(&group, 1);
         let first =
             World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits);
-        let machine = Machine::new(&first, Sought::default(), false, None);
-        let packed = machine.packed();
+        let codec = WorldCodec::new(&first, SearchTargets::default(), false, None);
+        let packed = codec.packed();
         let mut copy = Tables::new(first.channel());
         assert!(copy.follow(&packed.tables()));
         let mut later = first.clone();
         let sends = later.apply(first.choices()[0]).sends;
-        let row = machine.pack(&mut packed.tables_mut(), &later);
-        assert_eq!(machine.find(&copy, &later), None, "{}", A::INFO.name);
+        let row = codec.pack(&mut packed.tables_mut(), &later);
+        assert_eq!(codec.find(&copy, &later), None, "{}", A::INFO.name);
         assert!(copy.follow(&packed.tables()));
-        assert_eq!(machine.find(&copy, &later), Some(row), "{}", A::INFO.name);
+        assert_eq!(codec.find(&copy, &later), Some(row), "{}", A::INFO.name);
         assert!(!copy.follow(&packed.tables()));
         sends.is_empty()
     }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::machine::Machine;
+use super::codec::WorldCodec;
 use crate::{Choice, Violation, World};
 
-impl Machine<'_> {
+impl WorldCodec<'_> {
     /// The choices that lead from a world along steps of the search, given by their ordinals; where
     /// they end; and what went wrong at the last of them.
     ///
@@ -43,6 +43,6 @@ fn dropped(world: &World) -> Option<Choice> {
     let settled = world.settled();
     let kept: BTreeSet<u64> = settled.under_way().map(|(_, letter)| letter.id).collect();
     let gone = world.under_way().filter(|(_, letter)| !kept.contains(&letter.id));
-    let gone: BTreeSet<_> = gone.map(|(parcel, _)| Choice::Deliver(parcel)).collect();
+    let gone: BTreeSet<_> = gone.map(|(position, _)| Choice::Deliver(position)).collect();
     world.choices().into_iter().find(|choice| gone.contains(choice))
 }

@@ -20,7 +20,7 @@ use std::fmt;
 use doorway_core::algorithms::{self, Entry, Task};
 use doorway_core::{Algorithm, Breach, Effects, Group, Info, NodeId, Start};
 
-use crate::watch::{Watch, Watched};
+use crate::watch::{Watch, WatchedMember};
 
 pub use member::AnyMember;
 pub(crate) use member::{AnySnapshot, State};
@@ -47,7 +47,7 @@ impl AnyAlgorithm {
             info: const { &A::INFO },
             begin: member::begin::<A>,
             watch: None,
-            troupe: |size| Box::new(troupe::Typed::<A>::new(size)),
+            troupe: |size| Box::new(troupe::TypedTroupe::<A>::new(size)),
         }
     }
 
@@ -68,7 +68,7 @@ impl AnyAlgorithm {
     /// counts for itself.
     #[must_use]
     pub fn watched<W: Watch>(self) -> Self {
-        Self { watch: Some(Watched::<W>::begin), ..self }
+        Self { watch: Some(WatchedMember::<W>::begin), ..self }
     }
 
     /// What the algorithm declares.

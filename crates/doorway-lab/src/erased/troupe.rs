@@ -64,14 +64,14 @@ impl Members for Box<dyn Troupe> {
 
 /// The troupe of algorithm `A`.
 #[derive(Debug)]
-pub(super) struct Typed<A: Algorithm> {
+pub(super) struct TypedTroupe<A: Algorithm> {
     nodes: Vec<Member<A>>,
     messages: Messages<A::Message>,
     /// The buffer of each step, kept for the next.
     effects: Effects<A::Message>,
 }
 
-impl<A: Algorithm> Typed<A> {
+impl<A: Algorithm> TypedTroupe<A> {
     pub(super) fn new(size: usize) -> Self {
         let messages = Messages { slots: Vec::new(), free: Vec::new() };
         Self { nodes: Vec::with_capacity(size), messages, effects: Effects::default() }
@@ -92,7 +92,7 @@ impl<A: Algorithm> Typed<A> {
     }
 }
 
-impl<A: Algorithm> Members for Typed<A> {
+impl<A: Algorithm> Members for TypedTroupe<A> {
     type Message = Slot;
 
     fn step(
@@ -117,7 +117,7 @@ impl<A: Algorithm> Members for Typed<A> {
     }
 }
 
-impl<A: Algorithm> Troupe for Typed<A> {
+impl<A: Algorithm> Troupe for TypedTroupe<A> {
     fn begin(
         &mut self,
         group: &Group,

@@ -51,16 +51,16 @@ pub struct Outcome {
     /// The script with the effects that it really had.
     pub text: String,
     /// Each command and what it did.
-    pub steps: Vec<Told>,
+    pub steps: Vec<ScriptStep>,
     /// What happened, step by step, for every printer of diagrams.
     pub trace: Trace,
     /// What is wrong where the script ends.
     pub violation: Option<Violation>,
 }
 
-/// A command and what it did.
+/// A command of a script, and what it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ScriptStep {
     /// The command as written.
     pub command: String,
     /// What it did, a line each.

@@ -7,10 +7,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use doorway_core::{Channel, Mode, NodeId, Phase};
 
 use super::parse::{Act, Command, Fate, Line, Script, Which};
-use super::{Outcome, ScriptError, Told};
+use super::{Outcome, ScriptError, ScriptStep};
 use crate::check::{History, Judge, starved_by};
 use crate::trace::{What, kind};
-use crate::{Choice, Letter, Parcel, Step, Trace, Violation, World};
+use crate::{ChannelPosition, Choice, Letter, Step, Trace, Violation, World};
 
 /// How many messages one `stabilize` delivers at most.
 const MAX_DELIVERIES: usize = 10_000;
@@ -33,7 +33,7 @@ pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
                 text.push(line.to_owned());
                 let effects = stage.effects[told..].to_vec();
                 told = stage.effects.len();
-                steps.push(Told { command: line.to_owned(), effects });
+                steps.push(ScriptStep { command: line.to_owned(), effects });
             }
             Line::Effects => {
                 text.push("----".to_owned());
@@ -122,11 +122,11 @@ impl Stage {
                 Choice::Release(node)
             }
             Act::Message { fate, from, to, ref which } => {
-                let parcel = self.parcel(from, to, which)?;
+                let position = self.position(from, to, which)?;
                 match fate {
-                    Fate::Deliver => Choice::Deliver(parcel),
-                    Fate::Drop => Choice::Drop(parcel),
-                    Fate::Duplicate => Choice::Duplicate(parcel),
+                    Fate::Deliver => Choice::Deliver(position),
+                    Fate::Drop => Choice::Drop(position),
+                    Fate::Duplicate => Choice::Duplicate(position),
                 }
             }
             Act::Crash(node) => {
@@ -172,25 +172,25 @@ impl Stage {
     }
 
     /// The messages under way between two nodes, in the order of sending.
-    fn between(&self, from: NodeId, to: NodeId) -> Vec<(Parcel, &Letter)> {
-        let mut parcels: Vec<_> = self.world.under_way().collect();
-        parcels.retain(|(parcel, _)| (parcel.from, parcel.to) == (from, to));
-        parcels.sort_by_key(|(_, letter)| letter.id);
-        parcels
+    fn between(&self, from: NodeId, to: NodeId) -> Vec<(ChannelPosition, &Letter)> {
+        let mut messages: Vec<_> = self.world.under_way().collect();
+        messages.retain(|(position, _)| (position.from, position.to) == (from, to));
+        messages.sort_by_key(|(_, letter)| letter.id);
+        messages
     }
 
-    fn parcel(&self, from: NodeId, to: NodeId, which: &Which) -> Result<Parcel, String> {
-        let parcels = self.between(from, to);
-        let texts: Vec<_> = parcels.iter().map(|(_, letter)| plain(&letter.body)).collect();
+    fn position(&self, from: NodeId, to: NodeId, which: &Which) -> Result<ChannelPosition, String> {
+        let messages = self.between(from, to);
+        let texts: Vec<_> = messages.iter().map(|(_, letter)| plain(&letter.body)).collect();
         let at = which.find(&texts);
-        let Some((parcel, _)) = at.and_then(|at| parcels.get(at)).copied() else {
+        let Some((position, _)) = at.and_then(|at| messages.get(at)).copied() else {
             let there = if texts.is_empty() { "nothing".into() } else { texts.join(", ") };
             return Err(format!("from {from} to {to}, {there} is under way"));
         };
         if self.world.channel() == Channel::Fifo && at != Some(0) {
             return Err(format!("channels are FIFO here, and {} comes first", texts[0]));
         }
-        Ok(parcel)
+        Ok(position)
     }
 
     /// Deliver the oldest message, whoever sent it, until there is none; or until the world is as
@@ -199,8 +199,8 @@ impl Stage {
         let mut seen = BTreeSet::from([fingerprint(&self.world)]);
         for delivered in 0..MAX_DELIVERIES {
             let oldest = self.world.under_way().min_by_key(|(_, letter)| letter.id);
-            let Some((parcel, _)) = oldest else { return Ok(delivered) };
-            self.step(Choice::Deliver(parcel));
+            let Some((position, _)) = oldest else { return Ok(delivered) };
+            self.step(Choice::Deliver(position));
             if self.over {
                 return Ok(delivered + 1);
             }
@@ -284,12 +284,12 @@ impl Stage {
     }
 
     fn show_network(&mut self) {
-        let mut parcels: Vec<_> = self.world.under_way().collect();
-        parcels.sort_by_key(|(_, letter)| letter.id);
-        let line = |(parcel, letter): &(Parcel, &Letter)| {
-            format!("{} -> {} {}", parcel.from, parcel.to, plain(&letter.body))
+        let mut messages: Vec<_> = self.world.under_way().collect();
+        messages.sort_by_key(|(_, letter)| letter.id);
+        let line = |(position, letter): &(ChannelPosition, &Letter)| {
+            format!("{} -> {} {}", position.from, position.to, plain(&letter.body))
         };
-        let mut lines: Vec<_> = parcels.iter().map(line).collect();
+        let mut lines: Vec<_> = messages.iter().map(line).collect();
         if lines.is_empty() {
             lines.push("nothing is under way".into());
         }
@@ -332,11 +332,12 @@ fn describe(step: &Step) -> Vec<String> {
             lines.push(format!("{node} leaves"));
             node
         }
-        Choice::Deliver(Parcel { from, to, .. }) | Choice::Duplicate(Parcel { from, to, .. }) => {
+        Choice::Deliver(ChannelPosition { from, to, .. })
+        | Choice::Duplicate(ChannelPosition { from, to, .. }) => {
             lines.push(format!("{to} <- {from} {message}"));
             to
         }
-        Choice::Drop(Parcel { from, to, .. }) => {
+        Choice::Drop(ChannelPosition { from, to, .. }) => {
             lines.push(format!("lost: {from} -> {to} {message}"));
             to
         }

@@ -4,7 +4,7 @@ use doorway_core::{Channel, Mode};
 
 use super::parse::Which;
 use super::stage::plain;
-use crate::{Choice, Parcel, World};
+use crate::{ChannelPosition, Choice, World};
 
 /// The commands by which a script makes these choices, one for each, and the world in which they
 /// end.
@@ -40,9 +40,9 @@ fn command(world: &World, choice: Choice) -> String {
         Choice::Acquire(node, Mode::Exclusive) => format!("acquire {node}"),
         Choice::Acquire(node, Mode::Shared) => format!("acquire {node} shared"),
         Choice::Release(node) => format!("release {node}"),
-        Choice::Deliver(parcel) => message(world, "deliver", parcel),
-        Choice::Drop(parcel) => message(world, "drop", parcel),
-        Choice::Duplicate(parcel) => message(world, "duplicate", parcel),
+        Choice::Deliver(position) => message(world, "deliver", position),
+        Choice::Drop(position) => message(world, "drop", position),
+        Choice::Duplicate(position) => message(world, "duplicate", position),
         Choice::Crash(node) => format!("crash {node}"),
         Choice::Detect { node, failed } => format!("detect {node} {failed}"),
         Choice::Forget(node) => format!("forget {node}"),
@@ -51,8 +51,8 @@ fn command(world: &World, choice: Choice) -> String {
 
 /// A message is called by its text, or by its number where that text would find another one. On
 /// channels that keep order, it is the first.
-fn message(world: &World, verb: &str, parcel: Parcel) -> String {
-    let Parcel { from, to, .. } = parcel;
+fn message(world: &World, verb: &str, position: ChannelPosition) -> String {
+    let ChannelPosition { from, to, .. } = position;
     let command = format!("{verb} {from} {to}");
     if world.channel() == Channel::Fifo {
         return command;
@@ -60,7 +60,7 @@ fn message(world: &World, verb: &str, parcel: Parcel) -> String {
     let mut letters: Vec<_> = world.under_way().collect();
     letters.retain(|(other, _)| (other.from, other.to) == (from, to));
     letters.sort_by_key(|(_, letter)| letter.id);
-    let at = letters.iter().position(|(other, _)| *other == parcel).unwrap_or_default();
+    let at = letters.iter().position(|(other, _)| *other == position).unwrap_or_default();
     let texts: Vec<_> = letters.iter().map(|(_, letter)| plain(&letter.body)).collect();
     let found = Which::read(&texts[at]).find(&texts);
     match found {

@@ -54,7 +54,7 @@ impl Times {
 
 /// What is measured between the end of the warm-up and the last counted entry.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
+pub(super) struct Measurements {
     since: u64,
     pub(super) until: u64,
     pub(super) entries: u64,
@@ -70,7 +70,7 @@ pub(super) struct Measured {
     pub(super) waiting_time: u128,
 }
 
-impl Measured {
+impl Measurements {
     fn new(size: usize, since: u64) -> Self {
         Self {
             since,
@@ -109,7 +109,7 @@ pub(super) struct Accounts {
     backlog: u64,
     /// When places inside became free while someone waited, until they are taken.
     vacated: VecDeque<u64>,
-    pub(super) measured: Measured,
+    pub(super) measured: Measurements,
 }
 
 impl Accounts {
@@ -124,7 +124,7 @@ impl Accounts {
             entries: 0,
             backlog: 0,
             vacated: VecDeque::new(),
-            measured: Measured::new(size, 0),
+            measured: Measurements::new(size, 0),
         }
     }
 
@@ -180,7 +180,7 @@ impl Accounts {
         if !self.closed {
             self.done.push(id);
             if self.done.len() == self.warmup {
-                self.measured = Measured::new(self.newest.len(), now);
+                self.measured = Measurements::new(self.newest.len(), now);
             }
         }
     }

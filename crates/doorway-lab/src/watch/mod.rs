@@ -26,7 +26,7 @@ pub use order::Order;
 
 /// A message with a note of the watch.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Noted<N> {
+pub struct NotedMessage<N> {
     /// The message of the algorithm: first, so that channels sort watched messages like others.
     pub inner: AnyMessage,
     /// What the watch of the sender wrote on it.
@@ -34,7 +34,7 @@ pub struct Noted<N> {
 }
 
 /// The message first, since pictures know a message by its first word.
-impl<N: fmt::Debug> fmt::Debug for Noted<N> {
+impl<N: fmt::Debug> fmt::Debug for NotedMessage<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} with {:?}", self.inner, self.note)
     }
@@ -52,7 +52,7 @@ pub enum Event<'a, N> {
         /// Its sender.
         from: NodeId,
         /// The message and its note.
-        message: &'a Noted<N>,
+        message: &'a NotedMessage<N>,
     },
     /// The client has left.
     Release,
@@ -108,12 +108,12 @@ pub trait Watch: Clone + fmt::Debug + Eq + Hash + Send + Sync + 'static {
 
 /// A node and its watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Watched<W> {
+pub struct WatchedMember<W> {
     member: AnyMember,
     watch: W,
 }
 
-impl<W: Watch> Watched<W> {
+impl<W: Watch> WatchedMember<W> {
     /// Put a watch beside a node that has just begun, and pass on what the node did then.
     pub(crate) fn begin(
         member: AnyMember,
@@ -147,12 +147,12 @@ impl<W: Watch> Watched<W> {
         for (to, inner) in did.drain() {
             let serves = self.member.serves(&inner, self.member.me(), to);
             let note = self.watch.note(event, Outgoing { to, message: &inner, serves });
-            out.send(to, AnyMessage::new(Noted { inner, note }));
+            out.send(to, AnyMessage::new(NotedMessage { inner, note }));
         }
     }
 }
 
-impl<W: Watch> State for Watched<W> {
+impl<W: Watch> State for WatchedMember<W> {
     fn step(
         &mut self,
         group: &Group,
@@ -160,7 +160,7 @@ impl<W: Watch> State for Watched<W> {
         out: &mut Effects<AnyMessage>,
     ) -> Result<(), Breach> {
         let mut did = Effects::default();
-        let input = input.map(|message| message.get::<Noted<W::Note>>().clone());
+        let input = input.map(|message| message.get::<NotedMessage<W::Note>>().clone());
         let inner = input.clone().map(|message| message.inner);
         let stepped = self.member.step(group, inner, &mut did);
         out.clear();
@@ -194,7 +194,7 @@ impl<W: Watch> State for Watched<W> {
     fn settle(&self, _group: &Group, _moment: &mut AnySnapshot) {}
 
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId> {
-        self.member.serves(&message.get::<Noted<W::Note>>().inner, from, to)
+        self.member.serves(&message.get::<NotedMessage<W::Note>>().inner, from, to)
     }
 
     fn floor(&self) -> Option<u64> {
@@ -267,7 +267,7 @@ impl<W: Watch> State for Watched<W> {
 /// If the nodes of the world have no watch of this type.
 pub fn watch_of<W: Watch>(world: &World, node: NodeId) -> &W {
     let state: &dyn Any = world.nodes().member(node).state();
-    let watched: &Watched<W> = state.downcast_ref().expect("the nodes have this watch");
+    let watched: &WatchedMember<W> = state.downcast_ref().expect("the nodes have this watch");
     &watched.watch
 }
 

@@ -13,10 +13,10 @@ impl World {
     #[must_use]
     pub fn settled(&self) -> Self {
         let mut world = self.clone();
-        let mail = self.under_way().map(|(parcel, letter)| Mail {
+        let mail = self.under_way().map(|(position, letter)| Mail {
             id: letter.id,
-            from: parcel.from,
-            to: parcel.to,
+            from: position.from,
+            to: position.to,
             message: letter.body.clone(),
         });
         let mut snapshot =

@@ -1,5 +1,5 @@
-//! Every flaw that was found in a text or that a reader may make of one: the checker refutes the
-//! wrong version by its shortest story, and finds nothing wrong with the right one.
+//! Flaws of published texts, misreadings of them, and broken assumptions: for each, the checker
+//! finds a shortest counterexample, and finds nothing wrong with the version without the flaw.
 //!
 //! `docs/flaws.md` and its pictures are written from this table: `cargo xtask docs` does it, or
 //! `UPDATE=1 cargo test -p doorway-lab --test flaws`.
@@ -22,45 +22,36 @@ mod worlds;
 use doorway_lab::check::{Property, Report, Verdict};
 use doorway_lab::{Trace, Violation};
 
-/// A flaw, and what refutes it.
+/// A flaw, and the searches that refute it.
 #[derive(Clone)]
 pub(crate) struct Flaw {
     pub(crate) name: &'static str,
     /// What is wrong.
     pub(crate) what: &'static str,
-    /// What happens then, for the reader of the page.
+    /// What happens in the counterexample, for readers of the page.
     pub(crate) story: &'static str,
     /// The version without the flaw.
     pub(crate) cure: &'static str,
-    /// What it breaks.
+    /// The property that it violates.
     pub(crate) breaks: Property,
-    /// How many steps the shortest story has.
+    /// The number of steps of a shortest counterexample.
     pub(crate) steps: usize,
-    /// How many it has in a model made from the texts alone, before there was any code.
-    pub(crate) listed: usize,
-    /// Why the two differ; empty if they do not.
-    pub(crate) remark: &'static str,
-    /// Look for the violation in the wrong version.
+    /// Searches the wrong version for the violation.
     pub(crate) wrong: fn() -> Finding,
-    /// Look for any violation in the right one.
+    /// Searches the right version for any violation.
     pub(crate) right: fn() -> Finding,
 }
 
-/// Why some stories are shorter than expected.
-pub(crate) const EARLY: &str = "\
-    a world counts as stuck here as soon as nothing but new requests can happen, and the model \
-    went on until nobody could ask any more.";
-
-/// What the checker says of a world.
+/// The answer of the checker about a world.
 pub(crate) struct Finding {
     pub(crate) report: Report,
     /// The world in words.
     pub(crate) setting: String,
-    /// The story: nothing but the opening if there is no violation.
+    /// The counterexample; only the opening if there is no violation.
     pub(crate) trace: Trace,
 }
 
-/// All of them, in the order of the page.
+/// All flaws, in the order of the page.
 fn flaws() -> impl Iterator<Item = Flaw> {
     quorums::flaws().into_iter().chain(permissions::flaws()).chain(tokens::flaws())
 }
@@ -74,9 +65,9 @@ impl Finding {
     }
 }
 
-/// What is not as the table says.
+/// The differences between the findings and the table.
 fn complaints(flaw: &Flaw, wrong: &Finding, right: &Finding) -> Vec<String> {
-    let Flaw { name, steps, listed, breaks, .. } = flaw;
+    let Flaw { name, steps, breaks, .. } = flaw;
     let mut complaints = Vec::new();
     match &wrong.report.verdict {
         Verdict::Violated { trace, violation, .. } => {
@@ -87,9 +78,6 @@ fn complaints(flaw: &Flaw, wrong: &Finding, right: &Finding) -> Vec<String> {
             }
         }
         verdict => complaints.push(format!("{name}: {verdict:?}")),
-    }
-    if (steps == listed) != flaw.remark.is_empty() {
-        complaints.push(format!("{name}: {steps} steps and not {listed}, why?"));
     }
     if right.report.verdict != Verdict::Holds {
         complaints.push(format!("{name} without the flaw: {:?}", right.report.verdict));

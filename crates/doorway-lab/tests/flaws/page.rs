@@ -1,4 +1,4 @@
-//! The page that tells the stories, and their pictures.
+//! The page about the flaws, and the pictures of the counterexamples.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,21 +10,22 @@ use doorway_lab::diagram::{Format, render};
 use crate::{Finding, Flaw};
 
 const HEAD: &str = "\
-# Flaws, and the shortest stories that show them
+# Flaws, and the shortest counterexamples that show them
 
 Written by `cargo xtask docs`, from the table in `crates/doorway-lab/tests/flaws`.
 
-Each of these is a mistake that stands in a text, that a reader can make of one, or that a network
-makes when it does not keep what an algorithm assumes. The checker (`doorway_lab::check`) runs the
-code that ships, with that one thing wrong, through every world that can be reached, breadth first:
-so no story is longer than it must be. Then it goes through every world of the version without the
-flaw, looks into waiting as well, and finds nothing: that it holds, and in how many worlds, is in
-the last column.
+Each flaw on this page is a mistake in a published text, a mistake that a reader of a text can make,
+or a network that does not keep what an algorithm assumes. For each flaw, the checker
+(`doorway_lab::check`) runs the algorithm of the library with only this one thing wrong (for
+cr-split-wakeup, a copy of it), and searches all worlds that can be reached. It searches breadth
+first, so no counterexample is longer than necessary. Then it visits every world of the version
+without the flaw, and finds no violation, starvation included. The last column names that version
+and the number of its worlds; if it names a property, only that property was checked.
 
-A step is one thing that happens at one node: a client asks or leaves, or a message arrives or is
-lost. What a node tells itself happens in the same step. *Expected* is the length of the shortest
-story in an independent model of the texts; where it differs, the story
-says why.
+The number of steps is that of a shortest counterexample. A step is one event at one node: a client
+asks or leaves, or a message arrives (perhaps a second time) or is lost. Messages of a node to
+itself are handled in the same step. *Stuck* means that a node waits and nothing can happen any more
+but new requests. The counterexample ends there, even if other nodes could still ask.
 
 ";
 
@@ -44,30 +45,26 @@ fn keep(path: &Path, text: &str, stale: &mut Vec<String>) {
 }
 
 fn row(flaw: &Flaw, wrong: &Finding, right: &Finding) -> String {
-    let Flaw { name, what, breaks, steps, listed, cure, .. } = flaw;
+    let Flaw { name, what, breaks, steps, cure, .. } = flaw;
     let (algorithm, worlds) = (&wrong.trace.title, right.report.progress.states);
     format!(
-        "| [{name}](#{name}) | `{algorithm}` | {what} | {breaks} | {steps} | {listed} \
-         | {cure}: {worlds} |\n"
+        "| [{name}](#{name}) | `{algorithm}` | {what} | {breaks} | {steps} | {cure}: {worlds} |\n"
     )
 }
 
 fn section(flaw: &Flaw, wrong: &Finding) -> String {
-    let Flaw { name, what, story, steps, remark, .. } = flaw;
+    let Flaw { name, what, story, steps, .. } = flaw;
     let violation = wrong.violation().map_or_else(String::new, ToString::to_string);
     let mut text = format!("\n## {name}\n\n*{what}.* {}.\n\n{story}", wrong.setting);
     let _ = write!(text, " After {steps} steps {violation}.");
-    if !remark.is_empty() {
-        let _ = write!(text, "\n\nExpected were {}: {remark}", flaw.listed);
-    }
     text + &format!("\n\n![The {steps} steps of {name}](flaws/{name}.svg)\n")
 }
 
 /// Write the page and its pictures, or find out which of them are stale.
 pub(crate) fn stale(found: &[(Flaw, Finding, Finding)]) -> Vec<String> {
     let mut stale = Vec::new();
-    let mut table = "| name | algorithm | what is wrong | breaks | steps | expected \
-                     | holds without it: worlds |\n|---|---|---|---|---|---|---|\n"
+    let mut table = "| name | algorithm | what is wrong | violates | steps \
+                     | holds without it: worlds |\n|---|---|---|---|---|---|\n"
         .to_owned();
     let mut sections = String::new();
     for (flaw, wrong, right) in found {

@@ -8,14 +8,14 @@ use doorway_core::algorithms::majority::{self, Majority};
 use doorway_core::algorithms::raymond_k::{self, RaymondK, RaymondKScanned};
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{NodeId, Shape};
-use doorway_lab::check::{Property, Sought};
+use doorway_lab::check::{Property, SearchTargets};
 
+use crate::Flaw;
 use crate::any_reply::AnyReply;
 use crate::drowsy::Drowsy;
 use crate::spoiled::{Message, Sends, Spoil, Spoiled};
 use crate::verdicts::{TOGETHER, holds};
 use crate::worlds::{begun_by, doubling, judge, losing, plain, seek, shaped, unordered};
-use crate::{EARLY, Flaw};
 
 pub(crate) fn flaws() -> Vec<Flaw> {
     [&lamport()[..], &carvalho_roucairol(), &ricart_agrawala(), &raymond_k(), &votes()].concat()
@@ -29,8 +29,6 @@ fn lamport() -> [Flaw; 2] {
         cure: "`lamport`, FIFO and reliable",
         breaks: Property::Exclusion,
         steps,
-        listed: steps,
-        remark: "",
         wrong,
         right: || judge(&plain::<Lamport>(&[1, 1])),
     };
@@ -39,18 +37,18 @@ fn lamport() -> [Flaw; 2] {
             "lamport-nonfifo",
             "unordered channels: an ACK overtakes the REQUEST sent before it",
             "\
-                Both ask. One acknowledges the other's request, and its ACK overtakes its own \
-                REQUEST. The other has a later message from everyone and knows of no older \
-                request, so it enters, and so does the older.",
+                Both nodes ask. One acknowledges the request of the other, and its ACK overtakes \
+                its own REQUEST. The other node has a later message from every node and knows of \
+                no older request, so it enters. The node with the older request enters too.",
             4,
-            || seek(&unordered(&plain::<Lamport>(&[1, 1])), Sought::default()),
+            || seek(&unordered(&plain::<Lamport>(&[1, 1])), SearchTargets::default()),
         ),
         flaw(
             "lamport-loss",
             "a REQUEST is lost",
             "\
-                The same without overtaking: the older REQUEST is lost, and the ACK behind it \
-                arrives.",
+                Here nothing is overtaken, but the older REQUEST is lost, and the ACK that was \
+                sent after it arrives.",
             5,
             || seek(&losing(plain::<Lamport>(&[1, 1])), TOGETHER),
         ),
@@ -63,34 +61,29 @@ fn carvalho_roucairol() -> [Flaw; 3] {
             name: "cr-no-rerequest",
             what: "rule 4 is left out: a permission given back while waiting is not asked for again",
             story: "\
-                A node that waits gives a permission away to an older request. Nobody knows that \
-                it wants the permission back.",
+                A waiting node gives a permission away to an older request, and no node knows that \
+                it needs the permission back.",
             cure: "`carvalho-roucairol`",
             breaks: Property::Stuck,
             steps: 21,
-            listed: 25,
-            remark: EARLY,
-            wrong: || seek(&plain::<Spoiled<NeverAskedBack>>(&[2, 1, 1]), Sought::default()),
+            wrong: || seek(&plain::<Spoiled<NeverAskedBack>>(&[2, 1, 1]), SearchTargets::default()),
             right: || judge(&plain::<CarvalhoRoucairol>(&[2, 1, 1])),
         },
         Flaw {
             name: "cr-split-wakeup",
             what: "an adapter: the client is woken, and enters without looking again",
             story: "\
-                Node 2 leaves and keeps the permission of the pair. It asks again, and as nothing \
-                is missing, its client is woken. Before it comes round, the request of node 1 \
-                arrives, which has the same number and so is the older one: the permission goes \
-                to node 1. Then the client of node 2 goes inside all the same.",
+                Node 2 begins inside, leaves, and keeps the permission of the pair. It asks again, \
+                and as no permission is missing, its client is woken. Before the client runs, the \
+                request of node 1 arrives. It has the same number, so it is the older one, and the \
+                permission goes to node 1. Then the client of node 2 enters all the same. This \
+                needs a client that is woken by its own request: of two nodes, one that is woken \
+                by a REPLY loses nothing, because the next request of the other node is younger \
+                and has to wait. Here a woken client runs in the step of the next event at its \
+                node.",
             cure: "`carvalho-roucairol`",
             breaks: Property::Exclusion,
             steps: 6,
-            listed: 16,
-            remark: "\
-                here node 2 begins inside, and a woken client comes round in the step of the \
-                next event at its node. If coming round is a step of its own and nobody begins \
-                inside, there are 11. It takes a client that is woken when it asks: of two nodes, \
-                one that is woken by a REPLY loses nothing, for the other's next request is \
-                younger and has to wait.",
             wrong: || seek(&begun_by(NodeId(1), &plain::<Drowsy>(&[1, 1])), TOGETHER),
             right: || judge(&begun_by(NodeId(1), &plain::<CarvalhoRoucairol>(&[1, 1]))),
         },
@@ -98,13 +91,11 @@ fn carvalho_roucairol() -> [Flaw; 3] {
             name: "cr-dup",
             what: "a REPLY arrives twice",
             story: "\
-                A REPLY is a permission, and its copy arrives when the receiver has given the \
-                permission back and asked for it once more. Both nodes of the pair have it then.",
+                A REPLY is a permission. Its copy arrives when the receiver has given the \
+                permission back and asked for it again. Then both nodes of the pair have it.",
             cure: "`carvalho-roucairol`, each message once",
             breaks: Property::Exclusion,
             steps: 9,
-            listed: 9,
-            remark: "",
             wrong: || seek(&doubling(plain::<CarvalhoRoucairol>(&[2, 2])), TOGETHER),
             right: || judge(&plain::<CarvalhoRoucairol>(&[2, 2])),
         },
@@ -116,13 +107,11 @@ fn ricart_agrawala() -> [Flaw; 1] {
         name: "ra-dup",
         what: "a REPLY arrives twice",
         story: "\
-            The copy of a REPLY arrives when its receiver has asked again, and is counted for \
-            the new request.",
+            The copy of a REPLY arrives when its receiver has asked again, and is counted for the \
+            new request.",
         cure: "`ricart-agrawala`, each message once",
         breaks: Property::Exclusion,
         steps: 9,
-        listed: 9,
-        remark: "",
         wrong: || seek(&doubling(plain::<RicartAgrawala>(&[2, 2])), TOGETHER),
         right: || judge(&plain::<RicartAgrawala>(&[2, 2])),
     }]
@@ -139,14 +128,14 @@ fn raymond_k() -> [Flaw; 3] {
             name: "raymondk-ocr",
             what: "the scan: replies of nodes Z < me count, for Z ≠ me",
             story: "\
-                No node is lower than node 1, so no reply to it counts. It asks alone, both \
-                others reply, and that is all that will ever happen.",
+                No node is lower than node 1, so no reply to it counts. It asks alone, both others \
+                reply, and nothing else can happen.",
             cure: "`raymond-k`",
             breaks: Property::Stuck,
             steps: 5,
-            listed: 12,
-            remark: EARLY,
-            wrong: || seek(&shaped::<RaymondKScanned>(&two(), &[1, 1, 1]), Sought::default()),
+            wrong: || {
+                seek(&shaped::<RaymondKScanned>(&two(), &[1, 1, 1]), SearchTargets::default())
+            },
             right: || judge(&shaped::<RaymondK>(&two(), &[1, 1, 1])),
         },
         Flaw {
@@ -154,14 +143,14 @@ fn raymond_k() -> [Flaw; 3] {
             what: "a reply to an earlier request is counted",
             story: "\
                 With two permits for three nodes, a node enters on the first reply. The second \
-                comes when it has left and asked again. Counted for the new request, it stands \
-                for a node that may be inside.",
+                reply comes when the node has left and asked again. It is counted for the new \
+                request, although its sender may be inside.",
             cure: "`raymond-k`",
             breaks: Property::Exclusion,
             steps: 13,
-            listed: 13,
-            remark: "",
-            wrong: || seek(&shaped::<Spoiled<AnyReply>>(&two(), &[2, 2, 1]), Sought::default()),
+            wrong: || {
+                seek(&shaped::<Spoiled<AnyReply>>(&two(), &[2, 2, 1]), SearchTargets::default())
+            },
             right: || judge(&shaped::<RaymondK>(&two(), &[2, 1, 1])),
         },
         Flaw {
@@ -169,14 +158,12 @@ fn raymond_k() -> [Flaw; 3] {
             what: "the paper's replies are only counted, and one arrives twice",
             story: "\
                 In the paper a REPLY says how many requests it answers, and each node counts how \
-                many replies the others owe it. A copy pays a debt that is still open. With the \
-                name of its request in the REPLY, as `raymond-k` has it, the same copy is \
-                refused and does nothing.",
+                many replies every other node owes it. The copy of a REPLY pays a debt that is \
+                still open. In `raymond-k` a REPLY names its request, so the same copy is refused \
+                and does nothing.",
             cure: "`raymond-k`, one copy too, exclusion",
             breaks: Property::Exclusion,
             steps: 12,
-            listed: 12,
-            remark: "",
             wrong: || seek(&doubling(shaped::<Spoiled<Counted>>(&two(), &[2, 1, 1])), TOGETHER),
             right: || seek(&doubling(shaped::<RaymondK>(&two(), &[2, 1, 1])), TOGETHER),
         },
@@ -189,28 +176,24 @@ fn votes() -> [Flaw; 2] {
             name: "majority-release-overtakes",
             what: "a YES to a request that is done is ignored",
             story: "\
-                A node enters with two votes of three and is gone before the third YES arrives. \
-                If that vote is not given back, it is lent to a request that is done, for ever; \
-                two such votes are a majority.",
+                A node enters with two votes of three, and leaves before the third YES arrives. If \
+                it does not give that vote back, the vote is lent for ever to a request that is \
+                done. Two such votes are a majority.",
             cure: "`majority`",
             breaks: Property::Stuck,
             steps: 17,
-            listed: 19,
-            remark: EARLY,
-            wrong: || seek(&plain::<Spoiled<Overlooks>>(&[1, 1, 1]), Sought::default()),
+            wrong: || seek(&plain::<Spoiled<Overlooks>>(&[1, 1, 1]), SearchTargets::default()),
             right: || judge(&plain::<Majority>(&[1, 1, 1])),
         },
         Flaw {
             name: "majority-dup-vote",
             what: "a YES arrives twice",
             story: "\
-                A YES that arrives twice is counted twice, and with the node's own vote, or even \
-                without it, makes a majority of one other voter.",
+                A YES that arrives twice is counted twice. The two counts are a majority of \
+                three, although only one node has voted for the request.",
             cure: "`majority`, each message once",
             breaks: Property::Exclusion,
             steps: 7,
-            listed: 7,
-            remark: "",
             wrong: || seek(&doubling(plain::<Majority>(&[1, 1, 1])), TOGETHER),
             right: || judge(&plain::<Majority>(&[1, 1, 1])),
         },

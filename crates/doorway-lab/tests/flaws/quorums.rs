@@ -8,12 +8,12 @@ use doorway_core::algorithms::maekawa::{
 use doorway_core::algorithms::maekawa_eager::{Eager, MaekawaEager, MaekawaSlidesPrinted};
 use doorway_core::algorithms::maekawa_sequential::{MaekawaSequential, MaekawaSequentialSelfFirst};
 use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
-use doorway_lab::check::{Property, Sought};
+use doorway_lab::check::{Property, SearchTargets};
 
+use crate::Flaw;
 use crate::figures::{CYCLIC, FANO, FULL, GRID, PAIR, STAIRS, STAR, VOTER};
 use crate::verdicts::{STUCK, TOGETHER};
 use crate::worlds::{judge, seek, unordered, voting};
-use crate::{EARLY, Flaw};
 
 /// The wrong turns that no text takes, but a reader may.
 macro_rules! mutant {
@@ -47,8 +47,6 @@ fn displaced() -> [Flaw; 4] {
         cure: "`maekawa`",
         breaks: Property::Stuck,
         steps,
-        listed: steps,
-        remark: "",
         wrong,
         right,
     };
@@ -56,44 +54,51 @@ fn displaced() -> [Flaw; 4] {
         flaw(
             "maekawa-displaced-3",
             "\
-                All three ask, and each locks itself first; node 3 has its whole quorum and is \
-                inside. Node 1's older request makes node 2 inquire of itself, and node 2 waits \
-                to be told FAILED before it gives way. Node 2's request makes node 3 inquire of \
-                itself; then node 1's, older still, takes the head of that queue, and node 2 is \
-                not told. Node 3 leaves and locks itself for node 1. Now node 1 waits for the \
-                lock of node 2, and node 2, which has failed nowhere as far as it knows, for \
-                that of node 3.",
+                All three nodes ask, and each locks itself first. Node 3 has its whole quorum and \
+                is inside. The request of node 1 is older than that of node 2, so node 2, as an \
+                arbiter, inquires of itself; but it gives way only when it has been told FAILED. \
+                The request of node 2 makes node 3 inquire of itself. Then the request of node 1, \
+                which is older still, takes the head of the queue at node 3, and node 2 is not \
+                told FAILED. Node 3 leaves and locks itself for node 1. Now node 1 waits for the \
+                lock of node 2. Node 2 waits for the lock of node 3, and does not know that it has \
+                failed there.",
             8,
-            || seek(&voting::<MaekawaPrinted>(STAIRS, &[1, 1, 1]), Sought::default()),
+            || seek(&voting::<MaekawaPrinted>(STAIRS, &[1, 1, 1]), SearchTargets::default()),
             || judge(&voting::<Maekawa>(STAIRS, &[1, 1, 1])),
         ),
         flaw(
             "maekawa-displaced-4",
             "\
-                The same on the smallest quorums that have all of the paper's properties (a) to \
-                (d). Each of three nodes has a lock that the next one lacks, and the one that \
-                was displaced keeps an inquiry to itself, waiting for a FAILED that nobody \
-                sends.",
+                This is the deadlock of maekawa-displaced-3 on the smallest quorums that have all \
+                of the paper's properties (a) to (d). Each of three nodes has a lock that the next \
+                one needs. The node whose request was displaced does not answer an inquiry, \
+                because it waits for a FAILED that no node sends.",
             13,
-            || seek(&voting::<MaekawaPrinted>(CYCLIC, &[1, 1, 1, 0]), Sought::default()),
+            || seek(&voting::<MaekawaPrinted>(CYCLIC, &[1, 1, 1, 0]), SearchTargets::default()),
             || judge(&voting::<Maekawa>(CYCLIC, &[1, 1, 1, 0])),
         ),
         flaw(
             "maekawa-grid4",
             "\
-                The same where a quorum is a row and a column. Node 2 displaces node 3 at node \
-                4, and node 3, not told, sits on the inquiry of node 1.",
+                This is the deadlock of maekawa-displaced-3 where a quorum is a row and a column \
+                of a grid. The request of node 2 displaces that of node 3 at node 4. Node 3 is not \
+                told, so it does not answer the inquiry of node 1.",
             14,
-            || seek(&voting::<MaekawaPrinted>(GRID, &[0, 1, 1, 1]), Sought::default()),
+            || seek(&voting::<MaekawaPrinted>(GRID, &[0, 1, 1, 1]), SearchTargets::default()),
             || judge(&voting::<Maekawa>(GRID, &[0, 1, 1, 1])),
         ),
         flaw(
             "maekawa-fano",
             "\
-                The same on the paper's own Figure 1(b), the plane of seven nodes, with four \
-                nodes asking.",
+                This is the deadlock of maekawa-displaced-3 on the quorums of the paper's own \
+                Figure 1(b), the plane of seven nodes. Four nodes ask.",
             18,
-            || seek(&voting::<MaekawaPrinted>(FANO, &[0, 1, 1, 1, 1, 0, 0]), Sought::default()),
+            || {
+                seek(
+                    &voting::<MaekawaPrinted>(FANO, &[0, 1, 1, 1, 1, 0, 0]),
+                    SearchTargets::default(),
+                )
+            },
             || judge(&voting::<Maekawa>(FANO, &[0, 1, 1, 1, 1, 0, 0])),
         ),
     ]
@@ -106,31 +111,31 @@ fn misread() -> [Flaw; 2] {
             name: "maekawa-textbook-4",
             what: "many textbooks: FAILED only if the lock itself is older",
             story: "\
-                A request that is older than the lock, but comes after one still older in the \
-                queue, is not told FAILED. It cannot win there, and does not know: it keeps the \
-                locks that others need.",
+                A request that is older than the lock, but younger than another request in the \
+                queue, is not told FAILED. It cannot win there and does not know it, so its node \
+                keeps the locks that others need.",
             cure: "`maekawa`",
             breaks: Property::Stuck,
             steps: 13,
-            listed: 13,
-            remark: "",
-            wrong: || seek(&voting::<MaekawaTextbook>(CYCLIC, &[1, 1, 1, 0]), Sought::default()),
+            wrong: || {
+                seek(&voting::<MaekawaTextbook>(CYCLIC, &[1, 1, 1, 0]), SearchTargets::default())
+            },
             right: || judge(&voting::<Maekawa>(CYCLIC, &[1, 1, 1, 0])),
         },
         Flaw {
             name: "maekawa-clear-failed",
             what: "a reading: LOCKED takes FAILED back, and a relinquished lock is not missed",
             story: "\
-                A node that has been told FAILED relinquishes a lock. Then the member that \
-                refused it is locked for it, and it forgets that it ever failed, though the lock \
-                that it gave away has not come back. To the next inquiry it sees no reason to \
-                give way.",
+                A node that has been told FAILED relinquishes a lock. Then the member that refused \
+                it locks itself for this node, and the node forgets that it ever failed, although \
+                the lock that it relinquished has not come back. At the next inquiry it sees no \
+                reason to give way.",
             cure: "`maekawa`",
             breaks: Property::Stuck,
             steps: 17,
-            listed: 18,
-            remark: EARLY,
-            wrong: || seek(&voting::<Maekawa<TakenBack>>(STAIRS, &[2, 2, 2]), Sought::default()),
+            wrong: || {
+                seek(&voting::<Maekawa<TakenBack>>(STAIRS, &[2, 2, 2]), SearchTargets::default())
+            },
             right: || judge(&voting::<Maekawa>(STAIRS, &[2, 2, 2])),
         },
     ]
@@ -143,31 +148,29 @@ fn stale() -> [Flaw; 3] {
             name: "maekawa-stale-inquire",
             what: "paper and slides: a late INQUIRE is taken for one about the next request",
             story: "\
-                Node 4 has the only vote. It inquires of node 3 on behalf of an older request; \
-                before that arrives, node 3 has entered, left and asked again, and takes the \
-                INQUIRE for one about its new request. Its RELINQUISH takes the lock from the \
-                node that is inside by now, and gives it to another.",
+                Node 4 has the only vote. It inquires of node 3 on behalf of an older request. \
+                Before the INQUIRE arrives, node 3 has entered, left and asked again, and it takes \
+                the INQUIRE for one about its new request. Its RELINQUISH takes the lock from the \
+                node that is inside by now, and node 4 gives the lock to another one.",
             cure: "`maekawa-eager`",
             breaks: Property::Exclusion,
             steps: 15,
-            listed: 15,
-            remark: "",
-            wrong: || seek(&voting::<Maekawa<StaleAnswered>>(VOTER, &[1, 1, 2]), Sought::default()),
+            wrong: || {
+                seek(&voting::<Maekawa<StaleAnswered>>(VOTER, &[1, 1, 2]), SearchTargets::default())
+            },
             right: || judge(&voting::<MaekawaEager>(VOTER, &[1, 1, 2])),
         },
         Flaw {
             name: "maekawa-stale-inquire-checked",
             what: "a repair: RELINQUISH counts only if it comes from the owner of the lock",
             story: "\
-                Node 4 makes sure that RELINQUISH comes from the owner of its lock. But it may \
-                have locked itself for node 3's new request in the meantime: node 3 answers the \
-                old INQUIRE, node 4 gives the lock to another, and the LOCKED that was under way \
-                to node 3 is counted when it arrives.",
+                Node 4 checks that a RELINQUISH comes from the owner of its lock. But in the \
+                meantime it may have locked itself for the new request of node 3. Node 3 answers \
+                the old INQUIRE, node 4 gives the lock to another node, and the LOCKED that was in \
+                transit to node 3 is counted when it arrives.",
             cure: "`maekawa-eager`",
             breaks: Property::Exclusion,
             steps: 18,
-            listed: 18,
-            remark: "",
             wrong: || seek(&voting::<Maekawa<SenderChecked>>(VOTER, &[1, 1, 2]), TOGETHER),
             right: || judge(&voting::<MaekawaEager>(VOTER, &[1, 1, 2])),
         },
@@ -175,15 +178,15 @@ fn stale() -> [Flaw; 3] {
             name: "slides-double-inquiry",
             what: "the slides: one INQUIRE for every older request",
             story: "\
-                Two older requests make node 4 inquire twice of the same owner, which \
-                relinquishes twice. The first RELINQUISH gives the lock to the next owner, the \
-                second takes it away again, though that one is inside.",
+                Two older requests make node 4 inquire twice of the same owner, which relinquishes \
+                twice. The first RELINQUISH gives the lock to the next owner. The second one takes \
+                it away again, although that owner is inside.",
             cure: "`maekawa-eager`",
             breaks: Property::Exclusion,
             steps: 17,
-            listed: 17,
-            remark: "",
-            wrong: || seek(&voting::<MaekawaSlidesPrinted>(STAR, &[1, 1, 1]), Sought::default()),
+            wrong: || {
+                seek(&voting::<MaekawaSlidesPrinted>(STAR, &[1, 1, 1]), SearchTargets::default())
+            },
             right: || judge(&voting::<MaekawaEager>(STAR, &[1, 1, 1])),
         },
     ]
@@ -196,18 +199,15 @@ fn overtaken() -> [Flaw; 2] {
             name: "maekawa-nonfifo-vote",
             what: "unordered channels: an INQUIRE before its LOCKED is answered",
             story: "\
-                Node 4 locks itself for node 2 and then inquires on behalf of node 1. The \
-                INQUIRE overtakes the LOCKED, and node 2 relinquishes what it has not got yet. \
-                Node 1 gets the lock and enters; then the LOCKED arrives at node 2 and is \
-                counted.",
+                Node 4 locks itself for node 2 and then inquires on behalf of node 1. The INQUIRE \
+                overtakes the LOCKED, and node 2 relinquishes a lock that it does not have yet. \
+                Node 1 gets the lock and enters. Then the LOCKED arrives at node 2 and is counted.",
             cure: "`maekawa-unordered`",
             breaks: Property::Exclusion,
             steps: 8,
-            listed: 8,
-            remark: "",
             wrong: || {
                 let world = voting::<MaekawaSlidesPrinted>(VOTER, &[1, 1, 0]);
-                seek(&unordered(&world), Sought::default())
+                seek(&unordered(&world), SearchTargets::default())
             },
             right: || judge(&voting::<MaekawaUnordered>(VOTER, &[1, 1, 0])),
         },
@@ -215,14 +215,12 @@ fn overtaken() -> [Flaw; 2] {
             name: "maekawa-nonfifo-guard",
             what: "unordered channels: an INQUIRE before its LOCKED is ignored",
             story: "\
-                The INQUIRE that overtakes its LOCKED is taken for one about a request that is \
-                done, and ignored. The LOCKED arrives, and nobody asks for it back a second \
+                An INQUIRE that overtakes its LOCKED is taken for one about a request that is \
+                done, and ignored. The LOCKED arrives, and no node inquires about it a second \
                 time.",
             cure: "`maekawa-unordered`",
             breaks: Property::Stuck,
             steps: 10,
-            listed: 15,
-            remark: EARLY,
             wrong: || seek(&unordered(&voting::<Maekawa>(FULL, &[1, 1, 1])), STUCK),
             right: || judge(&voting::<MaekawaUnordered>(FULL, &[1, 1, 1])),
         },
@@ -238,9 +236,9 @@ fn section_10() -> [Flaw; 1] {
         cure: "`maekawa-sequential`",
         breaks: Property::Stuck,
         steps: 4,
-        listed: 4,
-        remark: "",
-        wrong: || seek(&voting::<MaekawaSequentialSelfFirst>(PAIR, &[1, 1]), Sought::default()),
+        wrong: || {
+            seek(&voting::<MaekawaSequentialSelfFirst>(PAIR, &[1, 1]), SearchTargets::default())
+        },
         right: || judge(&voting::<MaekawaSequential>(PAIR, &[1, 1])),
     }]
 }

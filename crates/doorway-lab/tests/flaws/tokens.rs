@@ -9,12 +9,12 @@ use doorway_core::algorithms::ricart_agrawala_token::{self, RicartAgrawalaToken}
 use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::tree::TreeShape;
 use doorway_core::{Channel, NodeId, Shape};
-use doorway_lab::check::{Property, Sought};
+use doorway_lab::check::{Property, SearchTargets};
 
+use crate::Flaw;
 use crate::spoiled::{Message, Sends, Spoil, Spoiled};
 use crate::verdicts::{TOGETHER, holds};
 use crate::worlds::{doubling, judge, over, plain, seek, shaped};
-use crate::{EARLY, Flaw};
 
 pub(crate) fn flaws() -> Vec<Flaw> {
     vec![
@@ -22,13 +22,11 @@ pub(crate) fn flaws() -> Vec<Flaw> {
             name: "token-loop",
             what: "the scan for the next does not end at the first token sent",
             story: "\
-                Two nodes wait when the token is passed on. The scan sends it to the first and \
+                Two nodes wait when the token is passed on. The scan sends it to the first one and \
                 goes on to the second.",
             cure: "`ricart-agrawala-token`",
             breaks: Property::Exclusion,
             steps: 8,
-            listed: 8,
-            remark: "",
             wrong: || seek(&plain::<Spoiled<EveryTokenSent>>(&[1, 1, 1]), TOGETHER),
             right: || judge(&plain::<RicartAgrawalaToken>(&[1, 1, 1])),
         },
@@ -36,15 +34,12 @@ pub(crate) fn flaws() -> Vec<Flaw> {
             name: "sk-dup",
             what: "the token arrives twice",
             story: "\
-                The copy of the token arrives when its receiver has passed the token on and \
-                asked again.",
+                The copy of the token arrives when its receiver has passed the token on and asked \
+                again. It cannot do harm sooner, because a node refuses a token that it does not \
+                wait for.",
             cure: "`suzuki-kasami`, each message once",
             breaks: Property::Exclusion,
             steps: 9,
-            listed: 8,
-            remark: "\
-                here a node refuses a token that it does not wait for, so the copy must come when \
-                the node has asked again, one step more than if every token is taken.",
             wrong: || seek(&doubling(plain::<SuzukiKasami>(&[2, 2])), TOGETHER),
             right: || judge(&plain::<SuzukiKasami>(&[2, 2])),
         },
@@ -53,14 +48,11 @@ pub(crate) fn flaws() -> Vec<Flaw> {
             what: "the privilege arrives twice",
             story: "\
                 The copy of the privilege arrives when its receiver has passed the privilege on \
-                and asked again.",
+                and asked again. It cannot do harm sooner, because a node refuses a privilege that \
+                it has not asked for.",
             cure: "`raymond-tree`, each message once",
             breaks: Property::Exclusion,
             steps: 9,
-            listed: 7,
-            remark: "\
-                here a node refuses a privilege that it has not asked for, so the copy must come \
-                when the node has asked again, two steps more than if every one is taken.",
             wrong: || seek(&doubling(shaped::<RaymondTree>(&chain(), &[2, 2, 2])), TOGETHER),
             right: || judge(&shaped::<RaymondTree>(&chain(), &[2, 2, 2])),
         },
@@ -68,14 +60,12 @@ pub(crate) fn flaws() -> Vec<Flaw> {
             name: "central-drop",
             what: "a request of the node inside is taken for a mistake",
             story: "\
-                A node leaves and asks again, and its REQUEST overtakes its RELEASE. The \
-                coordinator, for which that node is still inside, drops it.",
+                A node leaves and asks again, and its REQUEST overtakes its RELEASE. For the \
+                coordinator that node is still inside, so it drops the REQUEST.",
             cure: "`central`",
             breaks: Property::Stuck,
             steps: 7,
-            listed: 14,
-            remark: EARLY,
-            wrong: || seek(&plain::<Spoiled<HolderIgnored>>(&[0, 3, 3]), Sought::default()),
+            wrong: || seek(&plain::<Spoiled<HolderIgnored>>(&[0, 3, 3]), SearchTargets::default()),
             right: || judge(&plain::<Central>(&[0, 3, 3])),
         },
     ]

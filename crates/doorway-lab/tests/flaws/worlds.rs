@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doorway_core::{Algorithm, Channel, Mode, Needs, NodeId, Phase, Shape, Start};
-use doorway_lab::check::{Check, Report, Sought, Verdict};
+use doorway_lab::check::{Check, Report, SearchTargets, Verdict};
 use doorway_lab::trace::What;
 use doorway_lab::{AnyAlgorithm, Limits, Trace, Violation, World};
 
@@ -58,9 +58,9 @@ pub(crate) fn losing(mut world: World) -> World {
     world
 }
 
-/// The shortest story that ends with what is sought.
-pub(crate) fn seek(world: &World, sought: Sought) -> Finding {
-    finding(world, verdicts::seek(world, sought))
+/// The shortest story that ends with one of the targets.
+pub(crate) fn seek(world: &World, targets: SearchTargets) -> Finding {
+    finding(world, verdicts::seek(world, targets))
 }
 
 /// Whatever goes wrong in a world, waiting for ever included.

@@ -20,8 +20,8 @@ use doorway_core::{Algorithm, Group, NodeId, Shape, Start};
 use doorway_lab::check::Verdict;
 use doorway_lab::erased::AnyMessage;
 use doorway_lab::trace::kind;
-use doorway_lab::watch::{Event, Noted, Outgoing, Watch, watch_of};
-use doorway_lab::{AnyAlgorithm, Letter, Parcel, Violation, World};
+use doorway_lab::watch::{Event, NotedMessage, Outgoing, Watch, watch_of};
+use doorway_lab::{AnyAlgorithm, ChannelPosition, Letter, Violation, World};
 
 use spoiled::{Sends, Spoil, Spoiled};
 use watching::{search, world};
@@ -47,9 +47,9 @@ fn broken(verdict: &Verdict, complaint: &str) -> usize {
 /// Raymond 1989, section 5: a queue holds each neighbour once, and pointers lead to the token.
 fn lift(world: &World) -> Option<String> {
     let state = |node: NodeId| world.nodes().member(node).algorithm::<RaymondTree>();
-    let token = |(parcel, letter): (Parcel, &Letter)| {
+    let token = |(position, letter): (ChannelPosition, &Letter)| {
         let message: &raymond_tree::Message = letter.body.get();
-        (*message == raymond_tree::Message::Privilege).then_some(parcel.to)
+        (*message == raymond_tree::Message::Privilege).then_some(position.to)
     };
     // A token under way is where it goes: its sender points there already.
     let rests = world.group().nodes().filter(|node| state(*node).holder() == *node);
@@ -108,9 +108,9 @@ fn permissions(world: &World) -> Option<String> {
     let state = |node: NodeId| world.nodes().member(node).algorithm::<CarvalhoRoucairol>();
     let pairs = world.group().nodes().flat_map(|one| (0..one.0).map(move |two| (one, NodeId(two))));
     pairs.into_iter().find_map(|(one, two)| {
-        let between = world.under_way().filter(|(parcel, letter)| {
-            let ends = [(one, two), (two, one)].contains(&(parcel.from, parcel.to));
-            let message = &letter.body.get::<Noted<()>>().inner;
+        let between = world.under_way().filter(|(position, letter)| {
+            let ends = [(one, two), (two, one)].contains(&(position.from, position.to));
+            let message = &letter.body.get::<NotedMessage<()>>().inner;
             ends && matches!(message.get(), carvalho_roucairol::Message::Reply)
         });
         let has = |one, two| usize::from(state(one).permitted_by(two));

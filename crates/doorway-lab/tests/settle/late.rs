@@ -98,7 +98,7 @@ fn where_nodes_crash_a_distance_is_kept_however_wide() {
         while let Some(choice) = next {
             pair = pair.step(choice).expect("they do the same").expect("all is well");
             assert_eq!(pair.check(), Ok(()));
-            next = pair.world.under_way().next().map(|(parcel, _)| Choice::Deliver(parcel));
+            next = pair.world.under_way().next().map(|(position, _)| Choice::Deliver(position));
         }
     };
     let acquire = |node| Choice::Acquire(node, Mode::Exclusive);
@@ -121,7 +121,7 @@ fn settled_late_or_early<A: Algorithm>() {
         late.apply(choice);
         early.apply(choice);
         early = early.settled();
-        late.under_way().next().map(|(parcel, _)| Choice::Deliver(parcel))
+        late.under_way().next().map(|(position, _)| Choice::Deliver(position))
     };
     for node in [two, one] {
         let mut next = Some(Choice::Acquire(node, Mode::Exclusive));

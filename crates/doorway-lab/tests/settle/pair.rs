@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use doorway_lab::{Choice, Parcel, Step, World};
+use doorway_lab::{ChannelPosition, Choice, Step, World};
 
 /// What an onlooker sees of a step: the choice without the place of a message in its channel, who
 /// entered, and what went wrong.
 fn seen(step: &Step) -> String {
     let choice = match step.choice {
-        Choice::Deliver(parcel) => format!("{} hears {}", parcel.to, parcel.from),
+        Choice::Deliver(position) => format!("{} hears {}", position.to, position.from),
         choice => format!("{choice:?}"),
     };
     format!("{choice}, entered: {}, {:?}", step.entered, step.violation)
@@ -84,13 +84,13 @@ fn kept(world: &World) -> BTreeSet<u64> {
 
 /// The same choice in the settled world; `None` if it is the arrival of a dropped message.
 fn in_settled(world: &World, choice: Choice) -> Option<Choice> {
-    let Choice::Deliver(parcel) = choice else { return Some(choice) };
+    let Choice::Deliver(position) = choice else { return Some(choice) };
     let kept = kept(world);
-    let channel = |at: &Parcel| (at.from, at.to) == (parcel.from, parcel.to);
-    let up_to = world.under_way().filter(|(at, _)| channel(at) && at.index <= parcel.index);
+    let channel = |at: &ChannelPosition| (at.from, at.to) == (position.from, position.to);
+    let up_to = world.under_way().filter(|(at, _)| channel(at) && at.index <= position.index);
     let up_to: Vec<bool> = up_to.map(|(_, letter)| kept.contains(&letter.id)).collect();
     let index = up_to.iter().filter(|kept| **kept).count().checked_sub(1)?;
-    up_to.last()?.then_some(Choice::Deliver(Parcel { index, ..parcel }))
+    up_to.last()?.then_some(Choice::Deliver(ChannelPosition { index, ..position }))
 }
 
 /// Let dropped messages arrive until there are none. They must not change anything, but for more

@@ -20,7 +20,7 @@ use doorway_core::algorithms::maekawa::Maekawa;
 use doorway_core::algorithms::naimi_trehel::NaimiTrehel;
 use doorway_core::algorithms::raymond_tree::RaymondTree;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
-use doorway_lab::check::{Check, Property, Report, Sought, Verdict};
+use doorway_lab::check::{Check, Property, Report, SearchTargets, Verdict};
 use doorway_lab::{AnyAlgorithm, Choice, FOREVER, Limits, Violation, World};
 use spoiled::Spoiled;
 use spoils::{
@@ -97,9 +97,9 @@ fn play(world: &mut World, choices: &[Choice]) {
 /// A wait without end in a world that goes on: only a cycle shows it.
 #[track_caller]
 fn starves(world: &World) -> NodeId {
-    let sought = Sought { stuck: false, ..Sought::default() };
-    assert_eq!(verdicts::way_to(world, sought), None, "no single world or step shows it");
-    let Report { verdict, .. } = Check { sought, ..Check::new(world, 500_000) }.run();
+    let targets = SearchTargets { stuck: false, ..SearchTargets::default() };
+    assert_eq!(verdicts::way_to(world, targets), None, "no single world or step shows it");
+    let Report { verdict, .. } = Check { targets, ..Check::new(world, 500_000) }.run();
     let Verdict::Violated { trace, cycle, violation } = verdict else {
         panic!("{}: {verdict:?}", world.info().name);
     };

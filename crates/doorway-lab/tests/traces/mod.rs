@@ -7,7 +7,7 @@ use doorway_core::algorithms::le_lann::LeLann;
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
 use doorway_lab::trace::What;
-use doorway_lab::{AnyAlgorithm, Choice, Limits, Parcel, Trace, Violation, World};
+use doorway_lab::{AnyAlgorithm, ChannelPosition, Choice, Limits, Trace, Violation, World};
 
 fn world<A: Algorithm>(size: usize, change: impl Fn(&mut Limits)) -> World {
     let group = Arc::new(A::INFO.group(size, &Shape::default()).expect("small groups exist"));
@@ -57,8 +57,9 @@ fn timed(
         for (_, letter) in world.under_way() {
             due.entry(letter.id).or_insert(now + delay(letter.id));
         }
-        let arrivals =
-            world.under_way().map(|(parcel, letter)| (due[&letter.id], Choice::Deliver(parcel)));
+        let arrivals = world
+            .under_way()
+            .map(|(position, letter)| (due[&letter.id], Choice::Deliver(position)));
         let asks =
             requests.iter().map(|&(at, n)| (at, Choice::Acquire(NodeId(n), Mode::Exclusive)));
         let exits = leaves.iter().map(|&(at, node)| (at, Choice::Release(NodeId(node))));
@@ -74,7 +75,7 @@ fn timed(
         trace.record(now, &step);
         if step.entered {
             let entered = match choice {
-                Choice::Deliver(parcel) => parcel.to,
+                Choice::Deliver(position) => position.to,
                 Choice::Acquire(node, _) => node,
                 other => panic!("nobody enters by {other:?}"),
             };
@@ -129,15 +130,15 @@ pub(crate) fn doubled() -> Trace {
         limits.duplicates = 1;
         limits.acquires[1].0 = 2;
     });
-    let parcel = |from, to| Parcel { from: NodeId(from), to: NodeId(to), index: 0 };
+    let position = |from, to| ChannelPosition { from: NodeId(from), to: NodeId(to), index: 0 };
     let story = [
         Choice::Acquire(NodeId(1), Mode::Exclusive),
-        Choice::Duplicate(parcel(0, 1)),
+        Choice::Duplicate(position(0, 1)),
         Choice::Acquire(NodeId(2), Mode::Exclusive),
         Choice::Release(NodeId(1)),
-        Choice::Deliver(parcel(1, 2)),
+        Choice::Deliver(position(1, 2)),
         Choice::Acquire(NodeId(1), Mode::Exclusive),
-        Choice::Deliver(parcel(0, 1)),
+        Choice::Deliver(position(0, 1)),
     ];
     stepwise("le-lann, the token doubled", world, |now, choices| {
         story.get(now).copied().filter(|choice| choices.contains(choice))

@@ -2,34 +2,34 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test takes what it needs")]
 
-use doorway_lab::check::{Check, Report, Sought, Verdict};
+use doorway_lab::check::{Check, Report, SearchTargets, Verdict};
 use doorway_lab::{Choice, Violation, World};
 
 /// Only whether too many get in: what is refused or stuck on the way there is passed by.
-pub const TOGETHER: Sought = Sought { together: true, refusals: false, stuck: false };
+pub const TOGETHER: SearchTargets = SearchTargets { together: true, refusals: false, stuck: false };
 /// Only whether someone waits and nothing can happen.
-pub const STUCK: Sought = Sought { together: false, refusals: false, stuck: true };
+pub const STUCK: SearchTargets = SearchTargets { together: false, refusals: false, stuck: true };
 
 /// More worlds than any test has.
 const LIMIT: u64 = 2_000_000;
 
 /// Look for this and nothing else, not even at waiting.
-pub fn seek(world: &World, sought: Sought) -> Report {
-    Check { sought, ..Check::safety(world, LIMIT) }.run()
+pub fn seek(world: &World, targets: SearchTargets) -> Report {
+    Check { targets, ..Check::safety(world, LIMIT) }.run()
 }
 
 /// Nothing that can be seen in a single world or step goes wrong: how many worlds there are.
 #[track_caller]
 pub fn holds(world: &World) -> u64 {
-    let report = seek(world, Sought::default());
+    let report = seek(world, SearchTargets::default());
     assert_eq!(report.verdict, Verdict::Holds, "{} {:?}", world.info().name, world.limits());
     report.progress.states
 }
 
-/// The shortest way to what is sought; `None` if there is no way.
+/// The shortest way to one of the targets; `None` if none can be reached.
 #[track_caller]
-pub fn way_to(world: &World, sought: Sought) -> Option<(Vec<Choice>, Violation)> {
-    match seek(world, sought).verdict {
+pub fn way_to(world: &World, targets: SearchTargets) -> Option<(Vec<Choice>, Violation)> {
+    match seek(world, targets).verdict {
         Verdict::Holds => None,
         Verdict::Violated { trace, violation, .. } => Some((trace, violation)),
         Verdict::NotExhausted => panic!("{}: too many worlds", world.info().name),
@@ -39,7 +39,7 @@ pub fn way_to(world: &World, sought: Sought) -> Option<(Vec<Choice>, Violation)>
 /// The length of the shortest way to a violation, and the violation.
 #[track_caller]
 pub fn violation(world: &World) -> (usize, Violation) {
-    let found = way_to(world, Sought::default());
+    let found = way_to(world, SearchTargets::default());
     let (trace, violation) = found.unwrap_or_else(|| panic!("{} holds", world.info().name));
     (trace.len(), violation)
 }

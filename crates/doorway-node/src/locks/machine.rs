@@ -24,7 +24,7 @@ pub enum Fault {
     #[error("no correct member sends this message now: {0}")]
     Rejected(&'static str),
     /// The algorithm broke its contract.
-    #[error("the algorithm broke its contract: {0:?}")]
+    #[error("the algorithm broke its contract: {0}")]
     Breached(Breach),
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use doorway_lab::check::Property;
 use doorway_lab::diagram::{self, Format};
-use doorway_lab::script::{Outcome, Told};
+use doorway_lab::script::{Outcome, ScriptStep};
 use serde::Serialize;
 
 use super::print_json;
@@ -93,7 +93,7 @@ fn print(
 impl<'a> Replay<'a> {
     fn new(played: &'a Outcome, difference: Option<&'a Difference>) -> Self {
         let violation = played.violation.as_ref();
-        let step = |told: &'a Told| Step { command: &told.command, effects: &told.effects };
+        let step = |told: &'a ScriptStep| Step { command: &told.command, effects: &told.effects };
         Self {
             run: &played.trace.title,
             n: played.trace.size,

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use doorway_daemon::listen::Doors;
 use doorway_daemon::log::{self, Format};
 use doorway_daemon::serve::{self, ServeError};
-use doorway_daemon::settings::{FILE, Mistakes, Overrides, Settings, Socket};
+use doorway_daemon::settings::{self, FILE, Mistakes, Overrides, Settings, Socket};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::Level;
@@ -62,6 +62,9 @@ pub(crate) struct Args {
     /// Print the result of --check as JSON
     #[arg(long, requires = "check")]
     json: bool,
+    /// Print the page about all settings, in Markdown, and do not start
+    #[arg(long, hide = true)]
+    settings: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -89,6 +92,9 @@ fn above_zero(text: &str) -> Result<Duration, String> {
 
 /// Run the node until it is told to stop.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    if args.settings {
+        return Ok(out.write_all(settings::page().as_bytes())?);
+    }
     let overrides = Overrides {
         socket: args.socket.clone(),
         data: args.data.clone(),

@@ -5,9 +5,11 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use doorway_core::{Effects, Input, Mode, NodeId, Phase};
 use doorway_search::{Deed, Tag};
 
-use super::kept::Kept;
-use super::pack::{FAULTS, Frame, Layout, PLACES, Packed, Sought, UNDETECTED, fold, unfold};
-use super::tables::{ACQUIRE, Facts, LETTERS, Meaning, Outcome, RELEASE, Rare, Tables};
+use super::interner::Interner;
+use super::pack::{
+    FAULTS, Frame, Layout, PLACES, PackedModel, SearchTargets, UNDETECTED, fold, unfold,
+};
+use super::tables::{ACQUIRE, Facts, LETTERS, Outcome, RELEASE, RareStep, Tables};
 use crate::erased::AnyMessage;
 use crate::world::{Parts, Place};
 use crate::{Choice, FOREVER, World};
@@ -16,53 +18,53 @@ use crate::{Choice, FOREVER, World};
 pub type Judge = dyn Fn(&World) -> Option<String> + Sync;
 
 /// A group of an algorithm, whose states and messages are numbered as they are met.
-pub(super) struct Machine<'w> {
+pub(super) struct WorldCodec<'w> {
     pub(super) first: &'w World,
     pub(super) layout: Layout,
-    pub(super) sought: Sought,
+    pub(super) targets: SearchTargets,
     /// Are worlds rewritten into the simplest that behave alike?
     pub(super) settling: bool,
     pub(super) judge: Option<&'w Judge>,
-    known: RwLock<Known>,
+    known: RwLock<Numbering>,
 }
 
-struct Known {
-    places: Kept<Place>,
+struct Numbering {
+    places: Interner<Place>,
     /// Messages with their senders.
-    letters: Kept<(NodeId, AnyMessage)>,
+    letters: Interner<(NodeId, AnyMessage)>,
 }
 
-impl<'w> Machine<'w> {
+impl<'w> WorldCodec<'w> {
     pub(super) fn new(
         first: &'w World,
-        sought: Sought,
+        targets: SearchTargets,
         settling: bool,
         judge: Option<&'w Judge>,
     ) -> Self {
         let layout = Layout(first.group().size() as usize);
-        let known = RwLock::new(Known { places: Kept::new(), letters: Kept::new() });
-        Self { first, layout, sought, settling, judge, known }
+        let known = RwLock::new(Numbering { places: Interner::new(), letters: Interner::new() });
+        Self { first, layout, targets, settling, judge, known }
     }
 
     /// The worlds from the first on, as the search sees them.
-    pub(super) fn packed(&self) -> Packed<'_> {
+    pub(super) fn packed(&self) -> PackedModel<'_> {
         let frame = Frame {
             group: self.first.group().clone(),
             forgetting: self.first.limits().forgetting,
-            sought: self.sought,
+            targets: self.targets,
             settling: self.settling,
             judging: self.judge.is_some(),
         };
         let mut tables = Tables::new(self.first.channel());
         let first = self.pack(&mut tables, &self.as_searched(self.first));
-        Packed::new(self, frame, tables, first)
+        PackedModel::new(self, frame, tables, first)
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
+    fn known(&self) -> RwLockReadGuard<'_, Numbering> {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known_mut(&self) -> RwLockWriteGuard<'_, Known> {
+    fn known_mut(&self) -> RwLockWriteGuard<'_, Numbering> {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,13 +117,13 @@ impl<'w> Machine<'w> {
         let parts = world.parts();
         let mut known = self.known_mut();
         for place in parts.places {
-            known.places.keep(place);
+            known.places.intern(place);
         }
         for (from, _, messages) in parts.channels {
-            let letters = messages.into_iter().map(|message| known.letters.keep((from, message)));
-            tables.keep_channel(letters.collect());
+            let letters = messages.into_iter().map(|message| known.letters.intern((from, message)));
+            tables.intern_channel(letters.collect());
         }
-        tables.undetected.keep(parts.undetected);
+        tables.undetected.intern(parts.undetected);
         drop(known);
         tables.learn_facts(self);
     }
@@ -147,15 +149,18 @@ impl<'w> Machine<'w> {
             let step = world.apply(choice);
             let deed = if step.entered { Deed::Entered } else { deed };
             let tag = Tag::new(actor.index(), deed, step.sends.len());
-            let wrong = step.violation.is_some_and(|violation| self.sought.is(&violation));
+            let wrong = step.violation.is_some_and(|violation| self.targets.is(&violation));
             steps.push((tag, (!wrong).then(|| self.as_searched(&world))));
         }
         steps
     }
 }
 
-impl Meaning for Machine<'_> {
-    fn take(&self, place: u32, event: u32) -> Outcome {
+/// What the tables and the model ask. They hold numbers only. A row whose parts are not all known
+/// must be made known first.
+impl WorldCodec<'_> {
+    /// Let the shipped code take a step.
+    pub(super) fn take(&self, place: u32, event: u32) -> Outcome {
         let mut known = self.known_mut();
         let mut after: Place = known.places.get(place).clone();
         let me = after.member.me();
@@ -173,16 +178,18 @@ impl Meaning for Machine<'_> {
         let mut effects = Effects::default();
         let breached = after.member.step(self.first.group(), input, &mut effects).is_err();
         let (entered, refused) = (effects.entered(), effects.rejected().is_some());
-        let sends = effects.drain().map(|(to, message)| (to, known.letters.keep((me, message))));
+        let sends = effects.drain().map(|(to, message)| (to, known.letters.intern((me, message))));
         let sends = sends.collect();
-        Outcome { place: known.places.keep(after), sends, entered, refused, breached }
+        Outcome { place: known.places.intern(after), sends, entered, refused, breached }
     }
 
-    fn places(&self) -> u32 {
+    /// How many places are known.
+    pub(super) fn places(&self) -> u32 {
         self.known().places.len()
     }
 
-    fn facts(&self, place: u32) -> Facts {
+    /// The facts about a place.
+    pub(super) fn facts(&self, place: u32) -> Facts {
         let known = self.known();
         let Place { member, wishes, crashed } = known.places.get(place);
         let mode = self.first.limits().acquires[member.me().index()].1;
@@ -199,25 +206,31 @@ impl Meaning for Machine<'_> {
         }
     }
 
-    fn precedes(&self, letter: u32, other: u32) -> bool {
+    /// Does the message of `letter` come before that of `other`, or are they equal?
+    pub(super) fn precedes(&self, letter: u32, other: u32) -> bool {
         let known = self.known();
         known.letters.get(letter).1 <= known.letters.get(other).1
     }
 
-    fn accuses(&self, tables: &Tables, row: &[u32]) -> bool {
+    /// Does the judge reject the world of this row?
+    pub(super) fn accuses(&self, tables: &Tables, row: &[u32]) -> bool {
         self.judge.is_some_and(|judge| judge(&self.unpack(tables, row)).is_some())
     }
 
-    fn settled(&self, tables: &Tables, row: &[u32]) -> Option<Vec<u32>> {
+    /// The row of the settled world, if all its parts are known.
+    pub(super) fn settled(&self, tables: &Tables, row: &[u32]) -> Option<Vec<u32>> {
         self.find(tables, &self.unpack(tables, row).settled())
     }
 
-    fn know_settled(&self, tables: &mut Tables, row: &[u32]) {
+    /// Make the parts of the settled world known.
+    pub(super) fn know_settled(&self, tables: &mut Tables, row: &[u32]) {
         let settled = self.unpack(tables, row).settled();
         self.know(tables, &settled);
     }
 
-    fn rare(&self, tables: &Tables, row: &[u32]) -> Option<Vec<Rare>> {
+    /// The steps that are crashes, detections or forgetting, if all parts of the worlds they lead to
+    /// are known.
+    pub(super) fn rare(&self, tables: &Tables, row: &[u32]) -> Option<Vec<RareStep>> {
         let steps = self.rare_steps(tables, row).into_iter();
         let found = steps.map(|(tag, world)| match world {
             None => Some((tag, None)),
@@ -226,7 +239,8 @@ impl Meaning for Machine<'_> {
         found.collect()
     }
 
-    fn know_rare(&self, tables: &mut Tables, row: &[u32]) {
+    /// Make the parts of the worlds after rare steps known.
+    pub(super) fn know_rare(&self, tables: &mut Tables, row: &[u32]) {
         for (_, world) in self.rare_steps(tables, row) {
             if let Some(world) = world {
                 self.know(tables, &world);

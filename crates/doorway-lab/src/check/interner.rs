@@ -1,23 +1,27 @@
-//! Values by number, and numbers by value.
+//! Interning: each value is stored once and known by a number.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
-/// Values of a kind, each with a number and a hash that depends on nothing but the value.
+/// The values of one type that were met so far.
+///
+/// Each has a number, which depends on the order in which values are met, and a hash, which depends
+/// on the value only.
 #[derive(Debug)]
-pub(super) struct Kept<T> {
+pub(super) struct Interner<T> {
     values: IndexSet<T, FxBuildHasher>,
     hashes: Vec<u64>,
 }
 
-impl<T: Hash + Eq> Kept<T> {
+impl<T: Hash + Eq> Interner<T> {
     pub(super) fn new() -> Self {
         Self { values: IndexSet::default(), hashes: Vec::new() }
     }
 
-    pub(super) fn keep(&mut self, value: T) -> u32 {
+    /// The number of a value, which is stored if it is new.
+    pub(super) fn intern(&mut self, value: T) -> u32 {
         let (number, new) = self.values.insert_full(value);
         if new {
             let mut hasher = DefaultHasher::new();
@@ -44,8 +48,8 @@ impl<T: Hash + Eq> Kept<T> {
     }
 }
 
-impl<T: Hash + Eq + Clone> Kept<T> {
-    /// Keep what another kept since both were equal.
+impl<T: Hash + Eq + Clone> Interner<T> {
+    /// Take over the values that `other` has stored since both were equal.
     pub(super) fn follow(&mut self, other: &Self) {
         let known = self.values.len();
         self.values.extend(other.values[known..].iter().cloned());
