@@ -17,7 +17,7 @@ const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Dependencies that a package uses in a file outside its own directory.
 const USED_ELSEWHERE: [(&str, &str, &str); 2] = [
     ("doorway", "rcgen", "a test includes a module of doorway-node's tests"),
-    ("doorway-node", "doorway-threads", "the examples of the README are tests of this crate"),
+    ("doorway-daemon", "doorway-threads", "the examples of the README are tests of this crate"),
 ];
 
 /// What `cargo metadata` prints, as far as it is needed here.

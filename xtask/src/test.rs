@@ -24,7 +24,7 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The stages in their order. The quick ones come first.
-const STAGES: [Stage; 17] = [
+const STAGES: [Stage; 18] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
@@ -34,6 +34,7 @@ const STAGES: [Stage; 17] = [
     ("tests with Spin", spin),
     ("tests with SQLite and PostgreSQL", databases),
     ("tests with curl", curl),
+    ("tests with Python", python),
     ("tests with Schemathesis", schemathesis),
     ("examples in the documentation", doctests),
     ("documentation", documentation),
@@ -161,6 +162,11 @@ fn databases() -> anyhow::Result<Outcome> {
 fn curl() -> anyhow::Result<Outcome> {
     let there = || quietly(&mut command("curl --version"));
     tests_with(there, "curl", "http -- documents::the_examples_of_the_page")
+}
+
+fn python() -> anyhow::Result<Outcome> {
+    let there = || quietly(&mut command("python3 --version"));
+    tests_with(there, "python3", "cli -- readme::the_program_in_python")
 }
 
 /// Install Debian packages, as root or by a `sudo` that asks for no password; otherwise this fails.

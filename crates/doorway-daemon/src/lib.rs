@@ -17,6 +17,11 @@ mod log_limit;
 mod metrics;
 mod native;
 pub mod principal;
+// The examples of the repository's README. They are tested here because this crate's tests know
+// the client and the node.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}
 mod secret;
 pub mod serve;
 pub mod service;

@@ -202,13 +202,10 @@ pub mod net;
 mod node;
 mod patterns;
 mod questions;
-// The examples of both READMEs are tested with those of the documentation.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-mod readme {}
+// The example of the README is tested with those of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-mod crate_readme {}
+mod readme {}
 mod reclaim;
 mod recorder;
 mod runtime;
