@@ -22,9 +22,12 @@ const DIRECTORY: &str = "target/package";
 const FILES: [(&str, &str); 4] = [
     ("packaging/doorway.service", "usr/lib/systemd/system/doorway.service"),
     ("packaging/doorway.sysusers", "usr/lib/sysusers.d/doorway.conf"),
-    ("packaging/doorway.toml", "etc/doorway/doorway.toml"),
+    ("packaging/doorway.toml", EXAMPLE),
     ("packaging/debian/copyright", "usr/share/doc/doorway/copyright"),
 ];
+/// The commented configuration. It is an example and not in /etc: where /etc/doorway exists, clients
+/// use the machine's node and no longer that of their user, so an administrator has to create it.
+const EXAMPLE: &str = "usr/share/doc/doorway/examples/doorway.toml";
 /// The shells for which the command writes completions, and their places.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/doorway"),
@@ -32,7 +35,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("zsh", "usr/share/zsh/vendor-completions/_doorway"),
 ];
 /// The files for dpkg itself, in `packaging/debian`.
-const SCRIPTS: [&str; 4] = ["conffiles", "postinst", "postrm", "prerm"];
+const SCRIPTS: [&str; 3] = ["postinst", "postrm", "prerm"];
 /// The libraries that every Rust program needs, for a machine without dpkg-shlibdeps.
 const LIBRARIES: &str = "libc6, libgcc-s1";
 
@@ -56,9 +59,7 @@ fn pack(program: &Path, compression: &str) -> anyhow::Result<PathBuf> {
     write(&debian.join("control"), &control.text)?;
     for name in SCRIPTS {
         copy(&Path::new("packaging/debian").join(name), &debian.join(name))?;
-        if name != "conffiles" {
-            fs::set_permissions(debian.join(name), fs::Permissions::from_mode(0o755))?;
-        }
+        fs::set_permissions(debian.join(name), fs::Permissions::from_mode(0o755))?;
     }
     let package = Path::new(DIRECTORY).join(control.file);
     let mut build = command(&format!("dpkg-deb --root-owner-group -Z{compression} --build"));

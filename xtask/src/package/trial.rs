@@ -70,7 +70,7 @@ impl Scratch {
         let serve = || {
             let mut serve = self.doorway("serve --config");
             serve
-                .arg(self.0.join("etc/doorway/doorway.toml"))
+                .arg(self.0.join(super::EXAMPLE))
                 .args(["--socket", &socket, "--data"]);
             serve.arg(&data);
             serve

@@ -212,8 +212,12 @@ fn check(
             Some(Socket::File(path, _)) => path.display().to_string(),
             None => "no socket".to_owned(),
         };
-        let (me, group, members) = (&node.me, &node.group, node.members.len());
-        writeln!(out, "good: node {me} of group {group}, {members} members, at {socket}")?;
+        let (me, group) = (&node.me, &node.group);
+        let members = match node.members.len() {
+            1 => "alone".to_owned(),
+            members => format!("{members} members"),
+        };
+        writeln!(out, "good: node {me} of group {group}, {members}, at {socket}")?;
     }
     Ok(())
 }

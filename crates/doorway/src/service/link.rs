@@ -232,13 +232,8 @@ fn is_nobody(error: &io::Error) -> bool {
 /// The error of a command that finds no node.
 fn no_node(endpoint: &Endpoint, error: &io::Error) -> Exit {
     if error.kind() == ErrorKind::PermissionDenied {
-        let remedy = match endpoint {
-            // Another user listens at the name of this user's node, and the error says so.
-            Endpoint::Abstract(_) => "",
-            _ => " (only members of the socket's group may use it, by default `doorway`)",
-        };
-        let text = format!("cannot use the node at {endpoint}: {error}{remedy}");
-        return Exit::new(exit::REFUSED, text);
+        // The error says who may use the socket.
+        return Exit::new(exit::REFUSED, format!("cannot use the node at {endpoint}: {error}"));
     }
     let text = if endpoint.is_own() && is_nobody(error) {
         format!(

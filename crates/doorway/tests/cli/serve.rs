@@ -16,7 +16,7 @@ fn directory(name: &str) -> String {
 fn a_good_file_is_called_good() {
     let path = file("good.toml", "socket = \"@doorway-check\"\n");
     let said = answer(&format!("serve --config {path} --check"));
-    assert_eq!(said, "good: node node of group local, 1 members, at @doorway-check\n");
+    assert_eq!(said, "good: node node of group local, alone, at @doorway-check\n");
     let checked = json(&format!("serve --config {path} --check"));
     assert_eq!(checked["good"], true);
     assert!(answer("serve --local --check").starts_with("good: node node of group local"));
