@@ -103,7 +103,7 @@ fn complains<A: Algorithm>(word: &str) {
 }
 
 #[test]
-fn what_costs_more_or_less_than_claimed_is_found() {
-    complains::<Spoiled<Chatty>>("at most");
-    complains::<Spoiled<Laconic>>("at least");
+fn a_cost_outside_the_claim_is_found() {
+    complains::<Spoiled<Chatty>>("above the claimed");
+    complains::<Spoiled<Laconic>>("below the claimed");
 }
