@@ -1,4 +1,5 @@
-//! Events a second of the simulator, all checks on, beside what a binary heap alone can do.
+//! The speed of the simulator in events per second with all checks on, compared with a binary heap
+//! that does nothing else.
 //!
 //! `cargo bench --bench simulate` takes a minute; `-- --smoke` runs everything at toy size.
 
@@ -17,8 +18,9 @@ struct Run {
     delay: Law,
 }
 
-/// Events a second of a standard binary heap that holds `pending` events and does nothing else:
-/// each taken out is put back later. No simulator on such a heap is faster.
+/// Events per second of a standard binary heap that holds `pending` events and does nothing else:
+/// each event is taken out and put back with a later time. A simulator that uses such a heap cannot
+/// be faster.
 fn bare_heap(pending: usize, events: u64) -> f64 {
     let mut dice = Dice::new(1);
     let mut heap: BinaryHeap<_> =
@@ -41,7 +43,7 @@ fn row(name: &str, run: Run, limit: f64) {
         options.entries = run.entries;
     });
     let seconds = begin.elapsed().as_secs_f64();
-    let (report, _) = ran.expect("a sensible run");
+    let (report, _) = ran.expect("a possible run");
     assert_eq!(report.violation, None);
     let rate = report.events as f64 / seconds;
     println!(
@@ -53,7 +55,7 @@ fn row(name: &str, run: Run, limit: f64) {
     );
 }
 
-/// The most memory this program has used so far, in MiB, where the system tells.
+/// The peak memory of this program so far in MiB; 0 if the system does not tell.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

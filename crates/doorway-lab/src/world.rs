@@ -281,8 +281,8 @@ impl World {
         step
     }
 
-    /// The violation if this world is a deadlock: a node waits, and only faults and new requests can
-    /// happen.
+    /// The violation if this world is a deadlock: a node waits, and only faults and new requests
+    /// can happen.
     pub fn stuck(&self) -> Option<Violation> {
         let waiting: Vec<_> = self.live_in(Phase::Waiting);
         let moves = !self.network.is_empty()

@@ -75,8 +75,8 @@ fn a_scripted_run_has_the_expected_figures() {
         let clients = vec![come(1.0, 1, 10.0), come(3.0, 2, 2.0), come(4.0, 3, 2.0)];
         options.workload = Workload::Scripted(clients);
     });
-    // Node 2 is granted the lock at 11, enters at 12 and leaves at 14. Its release arrives at 15, and
-    // node 3 enters at 16, 12 units after its client arrived.
+    // Node 2 is granted the lock at 11, enters at 12 and leaves at 14. Its release arrives at 15,
+    // and node 3 enters at 16, 12 units after its client arrived.
     assert_eq!(report.entries, 3);
     assert!(near(report.response_time.unwrap(), (0.0 + 9.0 + 12.0) / 3.0));
     assert!(near(report.longest_wait, 12.0));
@@ -87,8 +87,8 @@ fn a_scripted_run_has_the_expected_figures() {
     assert_eq!(report.overtakes_max, 0);
 }
 
-/// Little's law: the mean number of waiting clients is the arrival rate times the mean waiting time.
-/// It also holds for an open load above the group's capacity.
+/// Little's law: the mean number of waiting clients is the arrival rate times the mean waiting
+/// time. It also holds for an open load above the group's capacity.
 #[test]
 fn the_number_of_waiting_clients_obeys_littles_law() {
     for workload in [Workload::Open { rate: 1.0 }, Workload::Open { rate: 0.05 }] {

@@ -1,5 +1,5 @@
-//! What the papers claim of messages per entry, for every algorithm of the list: how many there
-//! are, who pays for them, and whom they concern.
+//! The papers' claims about messages per entry, for every algorithm: how many there are, which
+//! request they are charged to, and which nodes receive them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn serial() -> Workload {
 }
 
 #[test]
-fn entries_cost_what_the_papers_bound() {
+fn entries_cost_what_the_papers_claim() {
     let mut failures = Vec::new();
     for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
         for size in [1, 2, 3, 5, 8, 16] {
@@ -105,7 +105,7 @@ fn heavy_load_costs_the_formula() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// What the cheaper and the dearer of two entries cost.
+/// The cost of the cheaper and of the dearer of two entries.
 const TWO: [(&str, u32, u32); 18] = [
     ("carvalho-roucairol", 8, 8),
     ("central", 3, 3),
@@ -127,10 +127,10 @@ const TWO: [(&str, u32, u32); 18] = [
     ("weighted-majority", 12, 12),
 ];
 
-/// Node 2 of 5 is inside when node 3 asks, and leaves: what then lets node 3 in is for node 3 to
-/// pay, though it is the leaving of node 2 that sends it.
+/// Node 2 of 5 is inside when node 3 asks. The messages that then let node 3 in are charged to node
+/// 3, although node 2 sends them when it leaves.
 #[test]
-fn who_waits_pays_for_what_lets_it_in() {
+fn the_waiting_node_pays_for_the_messages_that_let_it_in() {
     for (name, least, most) in TWO.into_iter().filter(|(name, ..)| listed(name)) {
         let arrivals = vec![Arrival::new(0.0, NodeId(1)), Arrival::new(50.0, NodeId(2))];
         let usual = (Law::Constant(1.0), 100.0, 2);
@@ -139,7 +139,7 @@ fn who_waits_pays_for_what_lets_it_in() {
     }
 }
 
-/// Node 2 alone asks, again and again, where each node has several quorums.
+/// Only node 2 asks, again and again, in a group in which each node has several quorums.
 struct Alone;
 
 impl Task for Alone {
@@ -176,8 +176,8 @@ impl Task for Alone {
     }
 }
 
-/// Where nodes have several quorums, so that none is asked more than others, each request goes to
-/// the next of them, and nobody else hears of it.
+/// Nodes may have several quorums, so that the load is even. Then each request goes to the next
+/// quorum, and no other node receives a message.
 #[test]
 fn requests_go_to_the_quorums_in_turn() {
     for entry in ALL.iter().filter(|entry| entry.info.needs == Needs::Quorums) {

@@ -1,5 +1,5 @@
-//! Every algorithm of the list under thousands of random schedules, timed and untimed, and the same
-//! seed twice.
+//! Every algorithm under thousands of random schedules, timed and untimed. The same seed gives the
+//! same run.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn sound() -> impl Iterator<Item = &'static str> {
     ALL.iter().filter(|entry| entry.info.refuted.is_none()).map(|entry| entry.info.name)
 }
 
-/// Shapes for which an algorithm has a group of five, so that each runs in all its arrangements.
+/// All shapes with which an algorithm has a group of five.
 fn shapes<A: Algorithm>() -> Vec<Shape> {
     use doorway_core::tree::TreeShape::{Chain, Star};
     use doorway_core::{Needs, Wiring, quorums::Kind};
@@ -86,7 +86,7 @@ impl Task for Wander {
 }
 
 #[test]
-fn random_schedules_let_everyone_in_one_at_a_time() {
+fn random_schedules_let_all_nodes_in_one_at_a_time() {
     for name in sound() {
         algorithms::with(name, Wander { seeds: 0..1000, forgetting: false });
     }

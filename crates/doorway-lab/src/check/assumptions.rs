@@ -45,8 +45,9 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// The order in which findings are preferred for the table: broken exclusion first, then another
-    /// broken property, then what holds. Of two that break, the one with fewer steps weighs more.
+    /// The order in which findings are preferred for the table: broken exclusion first, then
+    /// another broken property, then what holds. Of two that break, the one with fewer steps weighs
+    /// more.
     fn weight(self) -> (u8, Reverse<usize>) {
         match self {
             Self::Breaks(Property::Exclusion, steps) => (3, Reverse(steps)),

@@ -139,8 +139,8 @@ impl Case {
         check.run_watched(watch)
     }
 
-    /// The script commands that make the choices of a counterexample: those of `trace`, and those of
-    /// `cycle`.
+    /// The script commands that make the choices of a counterexample: those of `trace`, and those
+    /// of `cycle`.
     pub fn tell(&self, trace: &[Choice], cycle: &[Choice]) -> (Vec<String>, Vec<String>) {
         let (trace, there) = script::tell(&self.world(), trace);
         (trace, script::tell(&there, cycle).0)

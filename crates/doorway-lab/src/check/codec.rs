@@ -137,8 +137,8 @@ impl<'w> WorldCodec<'w> {
         self.find(tables, world).expect("all parts were made known")
     }
 
-    /// Crashes, detections and forgetting, which come last in [`World::choices`] and are rare. Each is
-    /// given with the world it leads to, or `None` if the step violates one of the targets.
+    /// Crashes, detections and forgetting, which come last in [`World::choices`] and are rare. Each
+    /// is given with the world it leads to, or `None` if the step violates one of the targets.
     fn rare_steps(&self, tables: &Tables, row: &[u32]) -> Vec<(Tag, Option<World>)> {
         let before = self.unpack(tables, row);
         let mut steps = Vec::new();
@@ -231,8 +231,8 @@ impl WorldCodec<'_> {
         self.know(tables, &settled);
     }
 
-    /// The steps that are crashes, detections or forgetting, if all parts of the worlds they lead to
-    /// are known.
+    /// The steps that are crashes, detections or forgetting, if all parts of the worlds they lead
+    /// to are known.
     pub(super) fn rare(&self, tables: &Tables, row: &[u32]) -> Option<Vec<RareStep>> {
         let steps = self.rare_steps(tables, row).into_iter();
         let found = steps.map(|(tag, world)| match world {

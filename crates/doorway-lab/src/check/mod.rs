@@ -1,8 +1,8 @@
 //! The model checker. It explores every reachable world, breadth first, and runs the same code that
 //! ships.
 //!
-//! [`Check`] begins with a [`World`]. It finds a shortest way to a violation, or shows that there is
-//! none. Violations are:
+//! [`Check`] begins with a [`World`]. It finds a shortest way to a violation, or shows that there
+//! is none. Violations are:
 //!
 //! - too many nodes inside;
 //! - a rejected message, or a broken contract;

@@ -2,9 +2,8 @@
 //! them.
 //!
 //! The row holds the faults that are still allowed, the undetected crashes, the place of each node
-//! and the content of each channel. [`WorldCodec`] knows what the numbers stand for. Steps are in the
-//! order of
-//! [`World::choices`](crate::World::choices).
+//! and the content of each channel. [`WorldCodec`] knows what the numbers stand for. Steps are in
+//! the order of [`World::choices`](crate::World::choices).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -141,8 +140,8 @@ impl<'m> PackedModel<'m> {
         shares.fold(0, u64::wrapping_add)
     }
 
-    /// A slot's share in the fingerprint. The fingerprint is the sum of the shares, so a change of one
-    /// slot updates it without reading the others.
+    /// A slot's share in the fingerprint. The fingerprint is the sum of the shares, so a change of
+    /// one slot updates it without reading the others.
     fn share(&self, tables: &Tables, slot: usize, number: u32) -> u64 {
         let content = match slot {
             FAULTS => u64::from(number),
@@ -260,8 +259,8 @@ impl<'m> PackedModel<'m> {
         self.push(tables, draft, Tag::new(node, deed, outcome.sends.len()), out)
     }
 
-    /// Fill a gap of a copy. If the shared tables know more than the copy, taking that over is tried
-    /// first.
+    /// Fill a gap of a copy. If the shared tables know more than the copy, taking that over is
+    /// tried first.
     fn learn(&self, copy: &mut Tables, gap: Gap, row: &[u32]) {
         let mut tables = self.tables_mut();
         if copy.follow(&tables) {

@@ -7,8 +7,8 @@ use doorway_core::{NodeId, Phase};
 use super::duties::{Duty, duty};
 use crate::{Choice, World};
 
-/// The nodes that wait forever if these choices are repeated forever, although every message arrives
-/// and every node inside leaves.
+/// The nodes that wait forever if these choices are repeated forever, although every message
+/// arrives and every node inside leaves.
 ///
 /// `None` if the world after the round differs from the world before it.
 pub fn starved_by(world: &World, round: &[Choice]) -> Option<Vec<NodeId>> {

@@ -6,12 +6,12 @@ use super::codec::WorldCodec;
 use crate::{Choice, Violation, World};
 
 impl WorldCodec<'_> {
-    /// Follow steps of the search, given by their ordinals, from a world. Returns the world at their
-    /// end, the choices that lead there, and what the last of them violated.
+    /// Follow steps of the search, given by their ordinals, from a world. Returns the world at
+    /// their end, the choices that lead there, and what the last of them violated.
     ///
-    /// A settled world has dropped the messages that can no longer change anything. In the real world
-    /// such a message is delivered as soon as it would be dropped. From then on both worlds have the
-    /// same choices.
+    /// A settled world has dropped the messages that can no longer change anything. In the real
+    /// world such a message is delivered as soon as it would be dropped. From then on both worlds
+    /// have the same choices.
     pub(super) fn trail(
         &self,
         from: &World,

@@ -8,8 +8,8 @@ use super::Waiting;
 /// A node, and the states of a cycle in which it waits.
 pub(super) type Round = (usize, Vec<u32>);
 
-/// Measure waiting, and find the cycles in which a node may wait forever. `first` has a bit for each
-/// node that waits in the first world. `None` if `go_on` stopped it.
+/// Measure waiting, and find the cycles in which a node may wait forever. `first` has a bit for
+/// each node that waits in the first world. `None` if `go_on` stopped it.
 pub(super) fn look(
     graph: &Graph,
     first: u32,

@@ -49,8 +49,8 @@ pub(crate) trait State: Any + fmt::Debug + Send + Sync {
         out: &mut Effects<AnyMessage>,
     ) -> Result<AnyMember, Breach>;
 
-    /// This node with the state that its algorithm has at the beginning. It is still waiting or inside
-    /// if it was.
+    /// This node with the state that its algorithm has at the beginning. It is still waiting or
+    /// inside if it was.
     fn forgotten(&self, group: &Group) -> AnyMember;
     fn settle(&self, group: &Group, snapshot: &mut AnySnapshot);
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId>;

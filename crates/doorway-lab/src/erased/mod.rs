@@ -1,8 +1,8 @@
 //! Type erasure: algorithms without their types.
 //!
 //! Everything in the laboratory except this module is compiled once for all algorithms.
-//! [`AnyAlgorithm`] knows how to begin a node of its algorithm. There are two forms of nodes, because
-//! drivers need two different things.
+//! [`AnyAlgorithm`] knows how to begin a node of its algorithm. There are two forms of nodes,
+//! because drivers need two different things.
 //!
 //! - [`AnyMember`] is one node as a value that is cheap to clone, compare and hash. Worlds consist
 //!   of them, because a checker keeps many worlds that share most of their nodes.
@@ -64,8 +64,8 @@ impl AnyAlgorithm {
         algorithms::with(name, Find)
     }
 
-    /// Put a watch beside each node. Only the nodes of worlds are watched: the simulator has accounts
-    /// of its own.
+    /// Put a watch beside each node. Only the nodes of worlds are watched: the simulator has
+    /// accounts of its own.
     #[must_use]
     pub fn watched<W: Watch>(self) -> Self {
         Self { watch: Some(WatchedMember::<W>::begin), ..self }

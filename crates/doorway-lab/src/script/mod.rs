@@ -15,9 +15,9 @@
 //! ```
 //!
 //! A block of commands ends with a line `----`. Below it are the effects of these commands, up to a
-//! blank line. An effect names the acting node first: `1 -> 2 M` is a message sent by 1, `2 <- 1 M` is
-//! a message received by 2. A file without effects is a script too. [`Outcome::text`] is the script
-//! with its effects filled in; a test compares that with the file.
+//! blank line. An effect names the acting node first: `1 -> 2 M` is a message sent by 1, `2 <- 1 M`
+//! is a message received by 2. A file without effects is a script too. [`Outcome::text`] is the
+//! script with its effects filled in; a test compares that with the file.
 //!
 //! | command | what happens |
 //! |---|---|

@@ -112,7 +112,8 @@ const COMMANDS: [&str; 15] = [
 pub(super) fn parse(text: &str) -> Result<Script<'_>, ScriptError> {
     let mut setup = Setup::default();
     let mut lines = Vec::new();
-    // `open`: there are commands whose effects have no place yet. `effects`: this line is an effect.
+    // `open`: there are commands whose effects have no place yet. `effects`: this line is an
+    // effect.
     let (mut open, mut effects) = (false, false);
     let mut last = 1;
     for (number, line) in (1..).zip(text.lines()) {
@@ -154,8 +155,8 @@ pub(super) fn parse(text: &str) -> Result<Script<'_>, ScriptError> {
     Ok(Script { setup, lines })
 }
 
-/// Reject a comment or a command among effects. Effects are replaced by the actual ones, so it would
-/// be lost.
+/// Reject a comment or a command among effects. Effects are replaced by the actual ones, so it
+/// would be lost.
 fn effect(line: &str) -> Result<(), String> {
     let first = line.split_whitespace().next().unwrap_or_default();
     if first.starts_with('#') {

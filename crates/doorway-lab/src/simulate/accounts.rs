@@ -1,4 +1,5 @@
-//! The accounts of a run: what each request cost, how long it waited, and how often it was overtaken.
+//! The accounts of a run: what each request cost, how long it waited, and how often it was
+//! overtaken.
 //!
 //! Each message is charged to the request that caused it when it is sent. Dividing all messages by
 //! all entries instead would charge the cost of requests that are still open at the end to those
@@ -187,8 +188,8 @@ impl Accounts {
         }
     }
 
-    /// A node crashed. If it was waiting, it leaves the line, and the requests behind it have one fewer
-    /// ahead.
+    /// A node crashed. If it was waiting, it leaves the line, and the requests behind it have one
+    /// fewer ahead.
     pub(super) fn crash(&mut self, node: NodeId, waiting: bool, now: u64) {
         self.pass_time(now);
         if waiting {
@@ -233,8 +234,8 @@ impl Accounts {
         id
     }
 
-    /// Close the accounts. Only requests that are done by now are counted, but messages may still be
-    /// charged to them.
+    /// Close the accounts. Only requests that are done by now are counted, but messages may still
+    /// be charged to them.
     pub(super) fn close(&mut self, now: u64) {
         self.pass_time(now);
         for id in &self.done {

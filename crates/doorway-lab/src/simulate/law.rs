@@ -125,7 +125,8 @@ pub enum Delay {
 }
 
 impl Delay {
-    /// Parse a matrix from text: a row per line, numbers separated by blanks or commas, `#` comments.
+    /// Parse a matrix from text: a row per line, numbers separated by blanks or commas, `#`
+    /// comments.
     pub fn matrix(text: &str) -> Result<Self, String> {
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
         let rows = lines.map(|(at, line)| (at, line.split('#').next().unwrap_or("").trim()));

@@ -1,5 +1,5 @@
-//! The line of waiting nodes, in the order in which they asked. It counts the nodes ahead of a node in
-//! logarithmic time, which tells how often a node was overtaken.
+//! The line of waiting nodes, in the order in which they asked. It counts the nodes ahead of a node
+//! in logarithmic time, which tells how often a node was overtaken.
 
 use doorway_core::NodeId;
 

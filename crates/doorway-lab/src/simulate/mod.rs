@@ -1,7 +1,8 @@
 //! The simulator: discrete events in virtual time, on the same nodes that every driver runs.
 //!
 //! One seed determines all random choices, so that a run can be repeated. [`Nodes`] checks mutual
-//! exclusion and the contract at every step. A violation ends the run and is part of its [`Report`].
+//! exclusion and the contract at every step. A violation ends the run and is part of its
+//! [`Report`].
 
 mod accounts;
 mod engine;
@@ -65,14 +66,14 @@ pub struct Simulation {
     queue: Queue<Event>,
     letters: Letters,
     order: Order,
-    /// Ticks per unit of [`Options::delay`]. Delays are scaled so that their mean is the unit of time
-    /// of the run.
+    /// Ticks per unit of [`Options::delay`]. Delays are scaled so that their mean is the unit of
+    /// time of the run.
     per_delay: f64,
     sent: u64,
     dice: Dice,
     accounts: Accounts,
-    /// Clients at a node whose algorithm is busy with an earlier client. A node without such clients
-    /// has no entry.
+    /// Clients at a node whose algorithm is busy with an earlier client. A node without such
+    /// clients has no entry.
     backlog: BTreeMap<NodeId, VecDeque<Client>>,
     /// How long a client stays inside, for requests whose [`Arrival`] says so.
     stays: BTreeMap<RequestId, u64>,
@@ -94,7 +95,8 @@ enum Ending {
     /// Entries are still wanted.
     Open,
     /// Enough entries are done. The run waits for the messages under way that they caused, so that
-    /// the last requests are charged in full. Clients still arrive, because the load must not change.
+    /// the last requests are charged in full. Clients still arrive, because the load must not
+    /// change.
     Settling {
         /// When the last counted entry was done.
         since: u64,
@@ -204,8 +206,8 @@ impl Simulation {
         self.ending = Ending::Settling { since: self.now, unsettled };
     }
 
-    /// Is the run in a deadlock: is no node inside while nodes wait and no message is under way that
-    /// could let them in? New clients may still arrive, as in [`crate::World::stuck`].
+    /// Is the run in a deadlock: is no node inside while nodes wait and no message is under way
+    /// that could let them in? New clients may still arrive, as in [`crate::World::stuck`].
     fn is_stuck(&self) -> bool {
         self.nodes.inside() == 0
             && self.accounts.line.length() > 0
@@ -255,8 +257,9 @@ impl Simulation {
     }
 }
 
-/// Run the algorithm called `name` on a group of `size` nodes. The options are the defaults, changed
-/// by `change`. Returns the report and the trace, which has up to [`Options::trace`] events.
+/// Run the algorithm called `name` on a group of `size` nodes. The options are the defaults,
+/// changed by `change`. Returns the report and the trace, which has up to [`Options::trace`]
+/// events.
 pub fn run(
     name: &str,
     size: usize,

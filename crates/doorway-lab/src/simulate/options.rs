@@ -18,7 +18,8 @@ pub enum Workload {
         /// How long it thinks.
         think: Law,
     },
-    /// An open load: clients arrive at each node as a Poisson stream, regardless of earlier clients.
+    /// An open load: clients arrive at each node as a Poisson stream, regardless of earlier
+    /// clients.
     Open {
         /// How many clients arrive at one node per unit of time.
         rate: f64,
@@ -134,8 +135,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults for the algorithm with `info` on `group`: unit delays, clients that think for ten
-    /// message delays and stay inside for one, and no faults.
+    /// The defaults for the algorithm with `info` on `group`: unit delays, clients that think for
+    /// ten message delays and stay inside for one, and no faults.
     pub fn new(info: &Info, group: Group) -> Self {
         Self {
             group: Arc::new(group),
@@ -196,8 +197,8 @@ impl Options {
         if self.hot.0 > size || !sensible.contains(&self.hot.1) {
             let (hot, factor) = self.hot;
             return Err(format!(
-                "{hot} hot nodes with a factor of {factor}: use at most {size} nodes and a factor of \
-                 1e-6 to 1e6"
+                "{hot} hot nodes with a factor of {factor}: use at most {size} nodes, \
+                 and a factor of 1e-6 to 1e6"
             ));
         }
         if let Workload::Open { rate } = self.workload
@@ -211,9 +212,9 @@ impl Options {
         self.check_nodes(info)
     }
 
-    /// Refuse a run that would not fit into the memory of a common computer. If an entry involves all
-    /// nodes, each node keeps something about every other node; and all nodes that ask at once have
-    /// messages under way.
+    /// Refuse a run that would not fit into the memory of a common computer. If an entry involves
+    /// all nodes, each node keeps something about every other node; and all nodes that ask at once
+    /// have messages under way.
     fn check_memory(&self, info: &Info) -> Result<(), String> {
         const MOST_ACQUAINTED: f64 = 20_000.0;
         const MOST_IN_A_GRAPH: f64 = 1e6;

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 /// Events by time. Events of the same time are taken in the order in which they were added.
 ///
-/// Bucket 0 holds the events that are due at `now`. Bucket b holds the events whose time differs from
-/// `now` in bit b − 1 and in no higher bit. An event moves only towards bucket 0, at most once per bit
-/// of its distance. Buckets are emptied in order, so events of equal time never change places.
+/// Bucket 0 holds the events that are due at `now`. Bucket b holds the events whose time differs
+/// from `now` in bit b − 1 and in no higher bit. An event moves only towards bucket 0, at most once
+/// per bit of its distance. Buckets are emptied in order, so events of equal time never change
+/// places.
 #[derive(Clone, Debug)]
 pub(super) struct Queue<T> {
     now: u64,

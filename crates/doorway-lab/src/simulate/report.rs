@@ -25,8 +25,8 @@ pub struct Report {
     pub messages_max: u32,
     /// The mean number of bytes charged to an entry, as the daemon would encode the messages.
     pub bytes_per_entry: f64,
-    /// The synchronization delay: the mean time from an exit to the next entry, if the entering node
-    /// was waiting already.
+    /// The synchronization delay: the mean time from an exit to the next entry, if the entering
+    /// node was waiting already.
     pub sync_delay: Option<f64>,
     /// The mean time from the arrival of a client to its entry.
     pub response_time: Option<f64>,

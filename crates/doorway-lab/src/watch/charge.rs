@@ -1,10 +1,10 @@
 //! The cost of requests: which node each message is charged to.
 //!
 //! A message is charged to the node that [`AnyMember::serves`](crate::erased::AnyMember::serves)
-//! names. If it names none, the cause of the message decides. A message that a node sends because its
-//! client asks or leaves is charged to that node. A message that is sent because another message
-//! arrived is charged to the payer of that other message. Messages that a group sends as it begins,
-//! and all messages that they cause, are free.
+//! names. If it names none, the cause of the message decides. A message that a node sends because
+//! its client asks or leaves is charged to that node. A message that is sent because another
+//! message arrived is charged to the payer of that other message. Messages that a group sends as it
+//! begins, and all messages that they cause, are free.
 
 use doorway_core::{Group, NodeId, Per, Phase, Start};
 
@@ -64,9 +64,9 @@ struct Bill {
 
 /// Check the bills of all nodes against the algorithm's claim.
 ///
-/// No node may pay more than the claimed most per request. Once the group is quiet, no node may have
-/// paid less than the claimed least per entry. If the claim is about a whole run, only the sum of all
-/// bills is checked.
+/// No node may pay more than the claimed most per request. Once the group is quiet, no node may
+/// have paid less than the claimed least per entry. If the claim is about a whole run, only the sum
+/// of all bills is checked.
 pub fn check(world: &World) -> Option<String> {
     let mut bills: Vec<Bill> = Vec::new();
     for (payer, Charges { requests, entries, .. }) in all::<Charges>(world) {

@@ -1,8 +1,8 @@
 //! Fences: each grant gets a number, and the protected resource refuses a client with an older one.
 //!
-//! Every message of the lock carries the sender's clock, and the receiver takes the later of the two
-//! clocks. When a node enters, its clock moves on, and the new reading is the fence. The fences of
-//! exclusive grants grow strictly. A writer's fence exceeds that of every earlier reader, and a
+//! Every message of the lock carries the sender's clock, and the receiver takes the later of the
+//! two clocks. When a node enters, its clock moves on, and the new reading is the fence. The fences
+//! of exclusive grants grow strictly. A writer's fence exceeds that of every earlier reader, and a
 //! reader's fence exceeds that of every earlier writer. Readers may have equal fences. In a group
 //! with several permits, fences are only unique.
 //!
@@ -87,8 +87,8 @@ impl Watch for Fences {
 
 /// Check that fences grow as they should.
 ///
-/// After the grant of a node that is still inside, only nodes that may be inside with it were granted
-/// the lock. So the last fences of the other nodes are those of all earlier grants.
+/// After the grant of a node that is still inside, only nodes that may be inside with it were
+/// granted the lock. So the last fences of the other nodes are those of all earlier grants.
 pub fn check<W: Watch + AsRef<Fences>>(world: &World) -> Option<String> {
     if world.group().permits() > 1 {
         return shared_fence::<W>(world);

@@ -1,10 +1,10 @@
 //! Properties that need a history. A watch beside each node records what happens there and adds a
 //! note to every message.
 //!
-//! The algorithm does not know that it is watched, and its behaviour does not change. The history is
-//! part of the node's state. So every driver can run watched nodes, and a predicate over one world
-//! can refer to the past. Each watch comes with such a predicate, which says in a sentence what is
-//! wrong: [`fence::check`], [`order::check`] and [`charge::check`].
+//! The algorithm does not know that it is watched, and its behaviour does not change. The history
+//! is part of the node's state. So every driver can run watched nodes, and a predicate over one
+//! world can refer to the past. Each watch comes with such a predicate, which says in a sentence
+//! what is wrong: [`fence::check`], [`order::check`] and [`charge::check`].
 
 pub mod charge;
 pub mod fence;
@@ -99,8 +99,8 @@ pub trait Watch: Clone + fmt::Debug + Eq + Hash + Send + Sync + 'static {
     /// The note for a message that the node sends because of the event.
     fn note(&mut self, event: Event<'_, Self::Note>, outgoing: Outgoing<'_>) -> Self::Note;
 
-    /// The floor from which the watch can begin again if the node is forgotten, given the floor of the
-    /// algorithm. `None` if the history must not be lost, as most must not.
+    /// The floor from which the watch can begin again if the node is forgotten, given the floor of
+    /// the algorithm. `None` if the history must not be lost, as most must not.
     fn floor(&self, _algorithm: u64) -> Option<u64> {
         None
     }

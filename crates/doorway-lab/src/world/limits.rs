@@ -6,9 +6,9 @@ use crate::erased::AnyMember;
 
 /// The number of requests of a node that never stops asking.
 ///
-/// A run of such a node has no end. Sequence numbers grow with every request, so without help no two
-/// worlds of the run would be equal, and a search would never end. [`crate::World::settled`] removes
-/// that growth.
+/// A run of such a node has no end. Sequence numbers grow with every request, so without help no
+/// two worlds of the run would be equal, and a search would never end. [`crate::World::settled`]
+/// removes that growth.
 pub const FOREVER: u32 = u32::MAX;
 
 /// Which nodes may crash.

@@ -8,9 +8,9 @@ use crate::erased::AnySnapshot;
 impl World {
     /// The simplest world that behaves as this one does from here on.
     ///
-    /// [`Algorithm::settle`](doorway_core::Algorithm::settle) decides what that is. Messages that can
-    /// no longer change anything are removed, and the others keep their numbers. If a node never
-    /// stops asking, there are infinitely many worlds, but only finitely many settled ones.
+    /// [`Algorithm::settle`](doorway_core::Algorithm::settle) decides what that is. Messages that
+    /// can no longer change anything are removed, and the others keep their numbers. If a node
+    /// never stops asking, there are infinitely many worlds, but only finitely many settled ones.
     #[must_use]
     pub fn settled(&self) -> Self {
         let mut world = self.clone();

@@ -1,5 +1,5 @@
-//! Every flaw that was found in a text or that a reader may make of one: the checker refutes the
-//! wrong version by its shortest story, and finds nothing wrong with the right one.
+//! Every flaw that was found in a text, or that a reader may introduce. The checker finds the
+//! shortest counterexample to the wrong version, and finds nothing wrong with the correct one.
 //!
 //! `docs/flaws.md` and its pictures are written from this table: `cargo xtask docs` does it, or
 //! `UPDATE=1 cargo test -p doorway-lab --test flaws`.
@@ -22,45 +22,45 @@ mod worlds;
 use doorway_lab::check::{Property, Report, Verdict};
 use doorway_lab::{Trace, Violation};
 
-/// A flaw, and what refutes it.
+/// A flaw and its counterexample.
 #[derive(Clone)]
 pub(crate) struct Flaw {
     pub(crate) name: &'static str,
     /// What is wrong.
     pub(crate) what: &'static str,
-    /// What happens then, for the reader of the page.
+    /// What happens in the counterexample, for the reader of the page.
     pub(crate) story: &'static str,
     /// The version without the flaw.
     pub(crate) cure: &'static str,
-    /// What it breaks.
+    /// The property that it breaks.
     pub(crate) breaks: Property,
-    /// How many steps the shortest story has.
+    /// How many steps the shortest counterexample has.
     pub(crate) steps: usize,
-    /// How many it has in a model made from the texts alone, before there was any code.
+    /// How many steps it has in a model that was made from the texts before there was any code.
     pub(crate) listed: usize,
-    /// Why the two differ; empty if they do not.
+    /// Why the two numbers differ; empty if they do not.
     pub(crate) remark: &'static str,
     /// Look for the violation in the wrong version.
     pub(crate) wrong: fn() -> Finding,
-    /// Look for any violation in the right one.
+    /// Look for any violation in the correct version.
     pub(crate) right: fn() -> Finding,
 }
 
-/// Why some stories are shorter than expected.
+/// Why some counterexamples are shorter than expected.
 pub(crate) const EARLY: &str = "\
     a world counts as stuck here as soon as nothing but new requests can happen, and the model \
     went on until nobody could ask any more.";
 
-/// What the checker says of a world.
+/// The checker's result for a world.
 pub(crate) struct Finding {
     pub(crate) report: Report,
     /// The world in words.
     pub(crate) setting: String,
-    /// The story: nothing but the opening if there is no violation.
+    /// The counterexample as a trace; only the opening if there is no violation.
     pub(crate) trace: Trace,
 }
 
-/// All of them, in the order of the page.
+/// All flaws, in the order of the page.
 fn flaws() -> impl Iterator<Item = Flaw> {
     quorums::flaws().into_iter().chain(permissions::flaws()).chain(tokens::flaws())
 }
@@ -74,7 +74,7 @@ impl Finding {
     }
 }
 
-/// What is not as the table says.
+/// How the results differ from the table.
 fn complaints(flaw: &Flaw, wrong: &Finding, right: &Finding) -> Vec<String> {
     let Flaw { name, steps, listed, breaks, .. } = flaw;
     let mut complaints = Vec::new();
@@ -98,7 +98,7 @@ fn complaints(flaw: &Flaw, wrong: &Finding, right: &Finding) -> Vec<String> {
 }
 
 #[test]
-fn every_flaw_is_found_its_cure_holds_and_the_page_says_so() {
+fn every_flaw_is_found_and_its_cure_holds_as_the_page_says() {
     let found = flaws().map(|flaw| {
         let (wrong, right) = ((flaw.wrong)(), (flaw.right)());
         (flaw, wrong, right)
