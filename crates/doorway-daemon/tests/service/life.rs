@@ -78,7 +78,8 @@ fn an_inherited_connection_holds_the_session_until_the_last_has_closed_it() {
     other.granted(number);
 }
 
-/// A client that lives and sends no heartbeats hangs, whoever has inherited its connection.
+/// A living client that sends no heartbeats counts as hanging, even if another process has
+/// inherited its connection.
 #[test]
 fn an_inherited_connection_does_not_help_a_process_that_hangs() {
     let server = Server::start(&settings());
