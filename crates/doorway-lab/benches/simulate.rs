@@ -8,14 +8,14 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use doorway_core::Shape;
-use doorway_lab::simulate::{self, Delay, Dice, Law, Workload};
+use doorway_lab::simulate::{self, Delay, Dice, Distribution, Workload};
 
 /// One run to measure.
 struct Run {
     size: usize,
     entries: u64,
     workload: Workload,
-    delay: Law,
+    delay: Distribution,
 }
 
 /// Events per second of a standard binary heap that holds `pending` events and does nothing else:
@@ -39,7 +39,7 @@ fn row(name: &str, run: Run, limit: f64) {
     let begin = Instant::now();
     let ran = simulate::run(name, size, &Shape::default(), |options| {
         options.workload = run.workload;
-        options.delay = Delay::Law(run.delay);
+        options.delay = Delay::Distribution(run.delay);
         options.entries = run.entries;
     });
     let seconds = begin.elapsed().as_secs_f64();
@@ -69,8 +69,12 @@ fn main() {
     let limit = bare_heap(10_000, scale(10_000_000));
     println!("a binary heap of 10,000 events alone: {:.2} M/s", limit / 1e6);
     println!("algorithm               n delay              events  heaps  msgs/entry    memory");
-    let closed = |think| Workload::Closed { think: Law::Exponential(think) };
-    for delay in [Law::Constant(1.0), Law::Uniform(0.5, 1.5), Law::Exponential(1.0)] {
+    let closed = |think| Workload::Closed { think: Distribution::Exponential(think) };
+    for delay in [
+        Distribution::Constant(1.0),
+        Distribution::Uniform(0.5, 1.5),
+        Distribution::Exponential(1.0),
+    ] {
         for (size, entries) in [(10, 1_000_000), (100, 100_000), (1_000, 10_000)] {
             let delay = delay.clone();
             let run = Run { size, entries: scale(entries), workload: closed(10.0), delay };
@@ -82,14 +86,14 @@ fn main() {
         size: plane,
         entries: scale(20_000),
         workload: closed(10.0),
-        delay: Law::Uniform(0.5, 1.5),
+        delay: Distribution::Uniform(0.5, 1.5),
     };
     row("maekawa", run, limit);
     for name in ["raymond-tree", "naimi-trehel"] {
         for size in [1_000, 1_000_000] {
             let size = if smoke { size / 1000 + 2 } else { size };
             let (entries, workload) = (scale(1_000_000), closed(size as f64 / 2.0));
-            let run = Run { size, entries, workload, delay: Law::Uniform(0.5, 1.5) };
+            let run = Run { size, entries, workload, delay: Distribution::Uniform(0.5, 1.5) };
             row(name, run, limit);
         }
     }

@@ -2,7 +2,9 @@
 
 use doorway_core::algorithms::ALL;
 use doorway_core::{NodeId, Shape};
-use doorway_lab::simulate::{self, Arrival, Delay, Law, Options, Partition, Report, Workload};
+use doorway_lab::simulate::{
+    self, Arrival, Delay, Distribution, Options, Partition, Report, Workload,
+};
 
 fn run(name: &str, size: usize, change: impl FnOnce(&mut Options)) -> Report {
     simulate::run(name, size, &Shape::default(), change).expect("a possible run").0
@@ -17,7 +19,7 @@ fn figures_are_within_their_possible_range() {
     for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
         for (size, entries, think) in [(1, 5, 0.0), (10, 1, 0.0), (10, 100, 5.0), (9, 50, 200.0)] {
             let report = run(entry.info.name, size, |options| {
-                options.workload = Workload::Closed { think: Law::Exponential(think) };
+                options.workload = Workload::Closed { think: Distribution::Exponential(think) };
                 options.entries = entries;
             });
             let label = format!("{report:?}");
@@ -44,8 +46,11 @@ fn one_entry_has_the_lowest_fairness_index() {
 /// Times are in units of the mean message delay, so the delay only changes the scale.
 #[test]
 fn the_mean_delay_does_not_change_the_figures() {
-    let with =
-        |mean: f64| run("maekawa", 13, |options| options.delay = Delay::Law(Law::Constant(mean)));
+    let with = |mean: f64| {
+        run("maekawa", 13, |options| {
+            options.delay = Delay::Distribution(Distribution::Constant(mean));
+        })
+    };
     for mean in [1e-9, 1e-6, 0.5, 7.0, 1e9] {
         assert_eq!(with(mean), with(1.0), "{mean}");
     }
@@ -108,8 +113,8 @@ fn the_number_of_waiting_clients_obeys_littles_law() {
 #[test]
 fn hot_nodes_are_visited_more_often() {
     let loads = [
-        Workload::Closed { think: Law::Exponential(500.0) },
-        Workload::Serial { pause: Law::Constant(10.0) },
+        Workload::Closed { think: Distribution::Exponential(500.0) },
+        Workload::Serial { pause: Distribution::Constant(10.0) },
         Workload::Open { rate: 0.001 },
     ];
     for workload in loads {
@@ -137,7 +142,7 @@ fn runs_end_under_every_fault() {
     let none = run("le-lann", 5, |options| options.workload = Workload::Scripted(Vec::new()));
     assert_eq!((none.entries, none.violation), (0, None));
     let dead = run("raymond-k", 1, |options| {
-        options.workload = Workload::Serial { pause: Law::Constant(1.0) };
+        options.workload = Workload::Serial { pause: Distribution::Constant(1.0) };
         crash(options);
     });
     assert_eq!(dead.violation, None);
@@ -168,7 +173,7 @@ fn impossible_options_are_refused() {
         (|o| o.crashes = vec![(1.0, NodeId(7))], "node 8"),
         (|o| o.hot = (1, 1e-300), "hot"),
         (|o| o.workload = Workload::Open { rate: 1e-300 }, "rate"),
-        (|o| o.delay = Delay::Law(Law::Constant(0.0)), "above 0"),
+        (|o| o.delay = Delay::Distribution(Distribution::Constant(0.0)), "above 0"),
     ];
     for (change, word) in cases {
         let error = refused("lamport", 3, change);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::quorums::Kind;
 use doorway_core::{Algorithm, Group, Mode, Needs, NodeId, Per, Shape, Start};
-use doorway_lab::simulate::{self, Arrival, Delay, Law, Report, Workload};
+use doorway_lab::simulate::{self, Arrival, Delay, Distribution, Report, Workload};
 use doorway_lab::{AnyAlgorithm, Choice, Limits, World};
 
 mod listed;
@@ -19,13 +19,13 @@ fn run(
     name: &str,
     size: usize,
     workload: Workload,
-    (delay, inside, entries): (Law, f64, u64),
+    (delay, inside, entries): (Distribution, f64, u64),
 ) -> (Report, Arc<Group>) {
     let mut group = None;
     let run = simulate::run(name, size, &Shape::default(), |options| {
         options.workload = workload;
-        options.delay = Delay::Law(delay);
-        options.inside = Law::Constant(inside);
+        options.delay = Delay::Distribution(delay);
+        options.inside = Distribution::Constant(inside);
         options.entries = entries;
         group = Some(options.group.clone());
     });
@@ -35,11 +35,11 @@ fn run(
 }
 
 fn closed(think: f64) -> Workload {
-    Workload::Closed { think: Law::Exponential(think) }
+    Workload::Closed { think: Distribution::Exponential(think) }
 }
 
 fn serial() -> Workload {
-    Workload::Serial { pause: Law::Constant(1_000.0) }
+    Workload::Serial { pause: Distribution::Constant(1_000.0) }
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn entries_cost_what_the_papers_claim() {
             let loads = [serial(), closed(0.0), closed(3.0), closed(size as f64), closed(500.0)];
             for workload in loads {
                 let label = format!("{} n={size} {workload:?}", entry.info.name);
-                let usual = (Law::Exponential(1.0), 0.5, 300);
+                let usual = (Distribution::Exponential(1.0), 0.5, 300);
                 let (report, group) = run(entry.info.name, size, workload, usual);
                 let claim = entry.info.messages;
                 let (least, most) = ((claim.least.of)(&group), (claim.most.of)(&group));
@@ -74,7 +74,7 @@ fn light_load_costs_the_formula() {
     for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
         let Some(formula) = entry.info.messages.light else { continue };
         for size in [2, 7, 12] {
-            let usual = (Law::Constant(1.0), 0.5, 20_000);
+            let usual = (Distribution::Constant(1.0), 0.5, 20_000);
             let (report, group) = run(entry.info.name, size, serial(), usual);
             let (mean, expected) = (report.messages_per_entry, (formula.of)(&group));
             let near = (mean - expected).abs() <= 0.02 * expected + 1e-9;
@@ -92,8 +92,8 @@ fn heavy_load_costs_the_formula() {
     for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
         let Some(formula) = entry.info.messages.heavy else { continue };
         for size in [5, 12, 30] {
-            let workload = Workload::Closed { think: Law::Constant(size as f64 / 2.0) };
-            let usual = (Law::Uniform(0.5, 1.5), 0.1, 20_000);
+            let workload = Workload::Closed { think: Distribution::Constant(size as f64 / 2.0) };
+            let usual = (Distribution::Uniform(0.5, 1.5), 0.1, 20_000);
             let (report, group) = run(entry.info.name, size, workload, usual);
             let (mean, expected) = (report.messages_per_entry, (formula.of)(&group));
             let near = (mean - expected).abs() <= 0.03 * expected + 1e-9;
@@ -133,7 +133,7 @@ const TWO: [(&str, u32, u32); 18] = [
 fn the_waiting_node_pays_for_the_messages_that_let_it_in() {
     for (name, least, most) in TWO.into_iter().filter(|(name, ..)| listed(name)) {
         let arrivals = vec![Arrival::new(0.0, NodeId(1)), Arrival::new(50.0, NodeId(2))];
-        let usual = (Law::Constant(1.0), 100.0, 2);
+        let usual = (Distribution::Constant(1.0), 100.0, 2);
         let (report, _) = run(name, 5, Workload::Scripted(arrivals), usual);
         assert_eq!((report.messages_min, report.messages_max), (least, most), "{name}");
     }

@@ -2,13 +2,13 @@
 
 use doorway_core::quorums::Kind;
 use doorway_core::{NodeId, Shape};
-use doorway_lab::simulate::{self, Arrival, Delay, Law, Report, Workload};
+use doorway_lab::simulate::{self, Arrival, Delay, Distribution, Report, Workload};
 
 fn run(name: &str, size: usize, shape: &Shape, workload: Workload, entries: u64) -> Report {
     let run = simulate::run(name, size, shape, |options| {
         options.workload = workload;
         options.entries = entries;
-        options.delay = Delay::Law(Law::Exponential(1.0));
+        options.delay = Delay::Distribution(Distribution::Exponential(1.0));
     });
     let (report, _) = run.expect("a run");
     assert_eq!(report.violation, None);
@@ -16,7 +16,7 @@ fn run(name: &str, size: usize, shape: &Shape, workload: Workload, entries: u64)
 }
 
 fn busy(name: &str, size: usize, shape: &Shape) -> Report {
-    run(name, size, shape, Workload::Closed { think: Law::Exponential(2.0) }, 2_000)
+    run(name, size, shape, Workload::Closed { think: Distribution::Exponential(2.0) }, 2_000)
 }
 
 /// Let these nodes enter one after the other without contention. Returns the cost of each entry.

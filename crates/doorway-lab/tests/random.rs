@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Mode, Phase, Shape, Start};
 use doorway_lab::random::wander;
-use doorway_lab::simulate::{self, Delay, Dice, Law, Workload};
+use doorway_lab::simulate::{self, Delay, Dice, Distribution, Workload};
 use doorway_lab::{AnyAlgorithm, Limits, Trace, World};
 
 fn sound() -> impl Iterator<Item = &'static str> {
@@ -102,8 +102,8 @@ fn forgetting_at_random_does_no_harm() {
 /// Runs a seed to its end and returns its trace.
 fn traced(name: &str, size: usize, seed: u64, entries: u64) -> Trace {
     let run = simulate::run(name, size, &Shape::default(), |options| {
-        options.delay = Delay::Law(Law::Exponential(1.0));
-        options.workload = Workload::Closed { think: Law::Exponential(5.0) };
+        options.delay = Delay::Distribution(Distribution::Exponential(1.0));
+        options.workload = Workload::Closed { think: Distribution::Exponential(5.0) };
         (options.seed, options.entries, options.trace) = (seed, entries, 1_000_000);
     });
     let (report, trace) = run.expect("a run");

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use doorway_core::{Input, Mode, NodeId, Phase};
 
 use super::accounts::RequestId;
-use super::law::{Law, TICKS, ticks};
+use super::distribution::{Distribution, TICKS, ticks};
 use super::network::Letter;
 use super::{Arrival, Client, Ending, Event, Simulation, Workload};
 use crate::Violation;
@@ -44,7 +44,9 @@ impl Simulation {
     fn schedule_next_client(&mut self, node: NodeId) {
         let (node, wait) = match &self.options.workload {
             Workload::Closed { think } => (node, think.draw(&mut self.dice)),
-            Workload::Open { rate } => (node, Law::Exponential(1.0 / rate).draw(&mut self.dice)),
+            Workload::Open { rate } => {
+                (node, Distribution::Exponential(1.0 / rate).draw(&mut self.dice))
+            }
             Workload::Serial { pause } => {
                 let wait = ticks(pause.draw(&mut self.dice));
                 let next = self.draw_node();

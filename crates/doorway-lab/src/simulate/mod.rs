@@ -5,8 +5,8 @@
 //! [`Report`].
 
 mod accounts;
+mod distribution;
 mod engine;
-mod law;
 mod line;
 mod network;
 mod options;
@@ -20,12 +20,12 @@ use doorway_core::{Effects, Mode, NodeId, NodeSet, Shape, Start};
 use crate::erased::{AnyAlgorithm, Slot, Troupe};
 use crate::{Nodes, Trace, Violation};
 use accounts::{Accounts, NOBODY, RequestId};
-use law::{TICKS, ticks};
+use distribution::{TICKS, ticks};
 use network::{Letter, Letters, Order};
 use queue::Queue;
 use report::Heading;
 
-pub use law::{Delay, Dice, Law};
+pub use distribution::{Delay, Dice, Distribution};
 pub use options::{Arrival, MAX_ENTRIES, Options, Partition, Workload};
 pub use report::Report;
 

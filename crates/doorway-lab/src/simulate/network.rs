@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use doorway_core::{Channel, NodeId};
 
 use super::accounts::RequestId;
-use super::law::Delay;
+use super::distribution::Delay;
 use crate::erased::Slot;
 
 /// The address of a message under way, and the request that pays for it.

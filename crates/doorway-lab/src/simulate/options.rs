@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorway_core::{Channel, Group, Info, Mode, Needs, NodeId, NodeSet};
 
-use super::law::{Delay, LONGEST, Law};
+use super::distribution::{Delay, Distribution, LONGEST};
 
 /// The most entries of a run. All its requests are kept in memory.
 pub const MAX_ENTRIES: u64 = 50_000_000;
@@ -16,7 +16,7 @@ pub enum Workload {
     /// and thinks again.
     Closed {
         /// How long it thinks.
-        think: Law,
+        think: Distribution,
     },
     /// An open load: clients arrive at each node as a Poisson stream, regardless of earlier
     /// clients.
@@ -27,7 +27,7 @@ pub enum Workload {
     /// One client at a time, each at a randomly drawn node, so that there is no contention.
     Serial {
         /// How long after a client has left the next one arrives.
-        pause: Law,
+        pause: Distribution,
     },
     /// Exactly these clients.
     Scripted(Vec<Arrival>),
@@ -109,7 +109,7 @@ pub struct Options {
     /// When clients arrive.
     pub workload: Workload,
     /// How long clients stay inside, in mean message delays.
-    pub inside: Law,
+    pub inside: Distribution,
     /// The fraction of clients that request shared mode.
     pub shared: f64,
     /// The first `.0` nodes are hot: their clients arrive `.1` times as often.
@@ -141,9 +141,9 @@ impl Options {
         Self {
             group: Arc::new(group),
             channel: info.channel,
-            delay: Delay::Law(Law::Constant(1.0)),
-            workload: Workload::Closed { think: Law::Exponential(10.0) },
-            inside: Law::Constant(1.0),
+            delay: Delay::Distribution(Distribution::Constant(1.0)),
+            workload: Workload::Closed { think: Distribution::Exponential(10.0) },
+            inside: Distribution::Constant(1.0),
             shared: if info.shared { 0.5 } else { 0.0 },
             hot: (0, 1.0),
             loss: 0.0,

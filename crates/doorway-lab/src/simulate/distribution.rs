@@ -45,7 +45,7 @@ impl Dice {
 
 /// The distribution of a duration, in units of time.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Law {
+pub enum Distribution {
     /// Always this value.
     Constant(f64),
     /// Uniform between two bounds.
@@ -54,7 +54,7 @@ pub enum Law {
     Exponential(f64),
 }
 
-impl Law {
+impl Distribution {
     /// The mean.
     pub fn mean(&self) -> f64 {
         match self {
@@ -73,7 +73,7 @@ impl Law {
     }
 }
 
-impl fmt::Display for Law {
+impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constant(value) => write!(f, "constant:{value}"),
@@ -83,11 +83,11 @@ impl fmt::Display for Law {
     }
 }
 
-impl FromStr for Law {
+impl FromStr for Distribution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let law = match text.split_once(':') {
+        let distribution = match text.split_once(':') {
             Some(("constant", value)) => number(value).map(Self::Constant),
             Some(("exponential", mean)) => number(mean).map(Self::Exponential),
             Some(("uniform", bounds)) => bounds
@@ -97,7 +97,7 @@ impl FromStr for Law {
                 .map(|(low, high)| Self::Uniform(low, high)),
             _ => None,
         };
-        law.ok_or_else(|| {
+        distribution.ok_or_else(|| {
             format!(
                 "'{text}' is not a distribution; write constant:1, uniform:0.5..1.5 or \
                  exponential:1, with numbers from 0 to {LONGEST:e}"
@@ -114,7 +114,7 @@ fn number(text: &str) -> Option<f64> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delay {
     /// One distribution for all pairs of nodes.
-    Law(Law),
+    Distribution(Distribution),
     /// A fixed delay for each ordered pair, row by row, as in a wide-area network.
     Matrix {
         /// How many nodes.
@@ -150,7 +150,7 @@ impl Delay {
     /// The mean over all ordered pairs of different nodes, which is the unit of all reported times.
     pub fn mean(&self) -> f64 {
         match self {
-            Self::Law(law) => law.mean(),
+            Self::Distribution(distribution) => distribution.mean(),
             Self::Matrix { size, delays } => {
                 let off = |at: &usize| at / size != at % size;
                 let sum: f64 = (0..delays.len()).filter(off).map(|at| delays[at]).sum();
@@ -161,12 +161,12 @@ impl Delay {
 
     /// Can a message overtake an earlier one of its channel?
     pub(super) fn reorders(&self) -> bool {
-        !matches!(self, Self::Law(Law::Constant(_)) | Self::Matrix { .. })
+        !matches!(self, Self::Distribution(Distribution::Constant(_)) | Self::Matrix { .. })
     }
 
     pub(super) fn draw(&self, dice: &mut Dice, from: NodeId, to: NodeId) -> f64 {
         match self {
-            Self::Law(law) => law.draw(dice),
+            Self::Distribution(distribution) => distribution.draw(dice),
             Self::Matrix { size, delays } => delays[from.index() * size + to.index()],
         }
     }
@@ -175,7 +175,7 @@ impl Delay {
 impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Law(law) => law.fmt(f),
+            Self::Distribution(distribution) => distribution.fmt(f),
             Self::Matrix { size, .. } => write!(f, "matrix of {size} nodes"),
         }
     }
@@ -188,12 +188,12 @@ mod tests {
     #[test]
     fn draws_have_the_mean_of_their_distribution() {
         let mut dice = Dice::new(7);
-        for law in ["constant:2", "uniform:0.5..3.5", "exponential:2"] {
-            let law: Law = law.parse().unwrap();
-            let sum: f64 = (0..200_000).map(|_| law.draw(&mut dice)).sum();
+        for distribution in ["constant:2", "uniform:0.5..3.5", "exponential:2"] {
+            let distribution: Distribution = distribution.parse().unwrap();
+            let sum: f64 = (0..200_000).map(|_| distribution.draw(&mut dice)).sum();
             let mean = sum / 200_000.0;
-            assert!((mean - 2.0).abs() < 0.02, "{law} has mean {mean}");
-            assert_eq!(law.to_string().parse::<Law>().unwrap(), law);
+            assert!((mean - 2.0).abs() < 0.02, "{distribution} has mean {mean}");
+            assert_eq!(distribution.to_string().parse::<Distribution>().unwrap(), distribution);
         }
     }
 
@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn a_seed_gives_exactly_these_numbers() {
         let mut dice = Dice::new(7);
-        let mut draw = |law: Law| ticks(law.draw(&mut dice));
-        let exponential: Vec<u64> = (0..4).map(|_| draw(Law::Exponential(1.0))).collect();
-        let uniform: Vec<u64> = (0..2).map(|_| draw(Law::Uniform(0.5, 1.5))).collect();
+        let mut draw = |distribution: Distribution| ticks(distribution.draw(&mut dice));
+        let exponential: Vec<u64> = (0..4).map(|_| draw(Distribution::Exponential(1.0))).collect();
+        let uniform: Vec<u64> = (0..2).map(|_| draw(Distribution::Uniform(0.5, 1.5))).collect();
         assert_eq!(exponential, [180_075, 192_844, 1_277_511, 1_360_356]);
         assert_eq!(uniform, [1_154_754, 901_109]);
         assert_eq!(dice.below(1_000_000), 83_059);
@@ -213,7 +213,7 @@ mod tests {
     fn invalid_distributions_are_refused() {
         let bad = ["", "1", "constant", "constant:-1", "constant:NaN", "uniform:2..1", "uniform:1"];
         for text in bad.into_iter().chain(["exponential:inf", "exponential:1e10", "gauss:1"]) {
-            assert!(text.parse::<Law>().is_err(), "{text}");
+            assert!(text.parse::<Distribution>().is_err(), "{text}");
         }
     }
 
