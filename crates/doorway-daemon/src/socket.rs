@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 #[derive(Debug)]
 pub(crate) struct Socket {
     stream: AsyncFd<UnixStream>,
-    /// The same socket, while something could not be written.
+    /// A second handle to the socket, while something could not be written.
     blocked: Option<AsyncFd<UnixStream>>,
 }
 

@@ -1,5 +1,5 @@
-//! Worlds a second of our own checker, beside Stateright searching the same worlds breadth first
-//! on one thread, in one run.
+//! The speed of our checker in worlds per second, compared with Stateright, which searches the same
+//! worlds breadth first on one thread.
 //!
 //! `cargo bench --bench check` takes a minute; `-- --smoke` runs everything at toy size.
 
@@ -15,7 +15,7 @@ use doorway_lab::{AnyAlgorithm, Limits, World};
 mod opinions;
 use opinions::Opinion;
 
-/// Search a world to its end: how many there are, and how many a second.
+/// Search all worlds. Returns how many there are, and how many were searched per second.
 fn rate(search: impl FnOnce() -> Opinion) -> (usize, f64) {
     let begin = Instant::now();
     let opinion = search();
@@ -24,13 +24,14 @@ fn rate(search: impl FnOnce() -> Opinion) -> (usize, f64) {
     (worlds, worlds as f64 / seconds / 1e3)
 }
 
-/// The best of several times, for another program may disturb any of them.
+/// The fastest of several runs, because another program may disturb any of them.
 fn best(runs: usize, search: impl Fn() -> Opinion) -> (usize, f64) {
     let rates = (0..runs).map(|_| rate(&search));
     rates.max_by(|one, other| one.1.total_cmp(&other.1)).expect("at least one run")
 }
 
-/// A group in which each node asks so many times, over the channels that the algorithm is made for.
+/// Measure a group in which node i makes `times[i]` requests over the channels that the algorithm
+/// assumes.
 fn row<A: Algorithm + 'static>(runs: usize, times: &[u32]) {
     let size = times.len();
     let group = Arc::new(A::INFO.group(size, &Shape::default()).expect("small groups exist"));
@@ -59,8 +60,10 @@ fn row<A: Algorithm + 'static>(runs: usize, times: &[u32]) {
 fn main() {
     let smoke = std::env::args().any(|arg| arg == "--smoke" || arg == "--test");
     let (runs, size) = if smoke { (1, 3) } else { (5, 4) };
-    println!("Thousand worlds a second: Stateright on one thread, ours on one and on two.");
-    println!("Ours is the best of {runs}. Each node asks as often as is said.");
+    println!(
+        "Thousand worlds per second: Stateright on one thread, our checker on one and on two."
+    );
+    println!("Our figure is the best of {runs} runs. Column `asks`: requests of each node.");
     println!(
         "algorithm        asks        worlds stateright      one  ratio      two  ratio  bytes"
     );

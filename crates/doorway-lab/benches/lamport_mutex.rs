@@ -1,9 +1,9 @@
-//! Distinct states a second of the search on the specification of Lamport's algorithm, counted as
-//! TLC counts: on one thread and on all.
+//! The speed of the search in distinct states per second, on the specification of Lamport's
+//! algorithm, on one thread and on all. States are counted as TLC counts them.
 //!
 //! `cargo bench --bench lamport_mutex` takes a few seconds, `-- --full` adds the 37.7 million
 //! states of four processes, and `-- --smoke` runs everything at toy size. On a busy machine the
-//! seconds that the processors worked say more than those that went by.
+//! CPU time says more than the elapsed time.
 
 #[path = "../tests/lamport_mutex/mod.rs"]
 mod lamport_mutex;
@@ -30,7 +30,7 @@ fn row(size: usize, max_clock: u64, model: &impl Model, threads: usize) {
     );
 }
 
-/// How long the processors have worked for this program so far, where the system tells.
+/// The CPU time of this program so far in seconds; 0 if the system does not tell.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -38,7 +38,7 @@ fn processor_seconds() -> f64 {
     ticks as f64 / 100.0
 }
 
-/// The most memory this program has used so far, in MiB, where the system tells.
+/// The peak memory of this program so far in MiB; 0 if the system does not tell.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

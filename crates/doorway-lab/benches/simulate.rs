@@ -1,4 +1,5 @@
-//! Events a second of the simulator, all checks on, beside what a binary heap alone can do.
+//! The speed of the simulator in events per second with all checks on, compared with a binary heap
+//! that does nothing else.
 //!
 //! `cargo bench --bench simulate` takes a minute; `-- --smoke` runs everything at toy size.
 
@@ -7,18 +8,19 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use doorway_core::Shape;
-use doorway_lab::simulate::{self, Delay, Dice, Law, Workload};
+use doorway_lab::simulate::{self, Delay, Dice, Distribution, Workload};
 
 /// One run to measure.
 struct Run {
     size: usize,
     entries: u64,
     workload: Workload,
-    delay: Law,
+    delay: Distribution,
 }
 
-/// Events a second of a standard binary heap that holds `pending` events and does nothing else:
-/// each taken out is put back later. No simulator on such a heap is faster.
+/// Events per second of a standard binary heap that holds `pending` events and does nothing else:
+/// each event is taken out and put back with a later time. A simulator that uses such a heap cannot
+/// be faster.
 fn bare_heap(pending: usize, events: u64) -> f64 {
     let mut dice = Dice::new(1);
     let mut heap: BinaryHeap<_> =
@@ -37,11 +39,11 @@ fn row(name: &str, run: Run, limit: f64) {
     let begin = Instant::now();
     let ran = simulate::run(name, size, &Shape::default(), |options| {
         options.workload = run.workload;
-        options.delay = Delay::Law(run.delay);
+        options.delay = Delay::Distribution(run.delay);
         options.entries = run.entries;
     });
     let seconds = begin.elapsed().as_secs_f64();
-    let (report, _) = ran.expect("a sensible run");
+    let (report, _) = ran.expect("a possible run");
     assert_eq!(report.violation, None);
     let rate = report.events as f64 / seconds;
     println!(
@@ -53,7 +55,7 @@ fn row(name: &str, run: Run, limit: f64) {
     );
 }
 
-/// The most memory this program has used so far, in MiB, where the system tells.
+/// The peak memory of this program so far in MiB; 0 if the system does not tell.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -67,8 +69,12 @@ fn main() {
     let limit = bare_heap(10_000, scale(10_000_000));
     println!("a binary heap of 10,000 events alone: {:.2} M/s", limit / 1e6);
     println!("algorithm               n delay              events  heaps  msgs/entry    memory");
-    let closed = |think| Workload::Closed { think: Law::Exponential(think) };
-    for delay in [Law::Constant(1.0), Law::Uniform(0.5, 1.5), Law::Exponential(1.0)] {
+    let closed = |think| Workload::Closed { think: Distribution::Exponential(think) };
+    for delay in [
+        Distribution::Constant(1.0),
+        Distribution::Uniform(0.5, 1.5),
+        Distribution::Exponential(1.0),
+    ] {
         for (size, entries) in [(10, 1_000_000), (100, 100_000), (1_000, 10_000)] {
             let delay = delay.clone();
             let run = Run { size, entries: scale(entries), workload: closed(10.0), delay };
@@ -80,14 +86,14 @@ fn main() {
         size: plane,
         entries: scale(20_000),
         workload: closed(10.0),
-        delay: Law::Uniform(0.5, 1.5),
+        delay: Distribution::Uniform(0.5, 1.5),
     };
     row("maekawa", run, limit);
     for name in ["raymond-tree", "naimi-trehel"] {
         for size in [1_000, 1_000_000] {
             let size = if smoke { size / 1000 + 2 } else { size };
             let (entries, workload) = (scale(1_000_000), closed(size as f64 / 2.0));
-            let run = Run { size, entries, workload, delay: Law::Uniform(0.5, 1.5) };
+            let run = Run { size, entries, workload, delay: Distribution::Uniform(0.5, 1.5) };
             row(name, run, limit);
         }
     }

@@ -9,7 +9,7 @@ use doorway_core::{Claim, Group, Info};
 use serde::Serialize;
 
 use crate::erased::AnyAlgorithm;
-use crate::simulate::{Law, Options, Report, Simulation, Workload};
+use crate::simulate::{Distribution, Options, Report, Simulation, Workload};
 
 /// The quantity that changes from point to point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,8 +125,8 @@ fn point(plan: &Plan<'_>, name: &str, x: f64) -> Result<Row, String> {
     let mut options = (plan.options)(algorithm.info(), size).map_err(|error| complain(&error))?;
     match plan.sweep {
         Sweep::Size => {}
-        Sweep::Load => options.workload = Workload::Closed { think: Law::Exponential(x) },
-        Sweep::Delay => options.inside = Law::Constant(1.0 / x),
+        Sweep::Load => options.workload = Workload::Closed { think: Distribution::Exponential(x) },
+        Sweep::Delay => options.inside = Distribution::Constant(1.0 / x),
     }
     let formula = formula(algorithm.info(), &options.group, &options.workload);
     let run = Simulation::new(algorithm, options).map_err(|error| complain(&error))?;
@@ -202,8 +202,8 @@ mod tests {
     fn the_number_of_threads_does_not_change_the_results() {
         let options = |info: &Info, size: usize| {
             let mut options = Options::new(info, info.group(size, &Shape::default()).unwrap());
-            options.workload = Workload::Closed { think: Law::Exponential(3.0) };
-            options.delay = Delay::Law(Law::Exponential(1.0));
+            options.workload = Workload::Closed { think: Distribution::Exponential(3.0) };
+            options.delay = Delay::Distribution(Distribution::Exponential(1.0));
             options.entries = 200;
             Ok(options)
         };

@@ -1,7 +1,8 @@
 //! Every way to run Doorway's algorithms without a network.
 //!
-//! [`World`] is a whole group plus its network as one value; the drivers differ only in who picks
-//! the next [`Choice`]. The lab never opens a socket and never asks the time.
+//! [`World`] is a whole group plus its network as one value. A driver picks the next [`Choice`] of
+//! a world: the model checker tries all of them, [`random`] picks one at random, and a script or a
+//! trace lists them. The laboratory never opens a socket and never reads the clock.
 
 mod canvas;
 pub mod check;

@@ -1,5 +1,7 @@
-//! All nodes of a group, watched: every step of every driver goes through here, and exclusion and
-//! the contract are checked at each of them.
+//! All nodes of a group.
+//!
+//! Every step of every driver goes through [`Nodes::step`], which checks mutual exclusion and the
+//! contract of the algorithm.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,27 +14,28 @@ use crate::erased::{AnyAlgorithm, AnyMember, AnyMessage, AnySnapshot};
 /// Something that must never happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// More nodes are inside than may be.
+    /// More nodes are inside the critical section than the group allows.
     Together(Vec<NodeId>),
-    /// A node refused a message, though all its peers are correct.
+    /// A node rejected a message, although all its peers are correct.
     Rejected {
-        /// Who refused.
+        /// The node that rejected it.
         node: NodeId,
-        /// Why.
+        /// The reason that the node gives.
         reason: &'static str,
     },
     /// An algorithm broke its contract.
     Breach {
-        /// The node that did.
+        /// The node that runs the algorithm.
         node: NodeId,
-        /// How.
+        /// What the algorithm did.
         breach: Breach,
     },
-    /// Someone waits and nothing can happen any more.
+    /// These nodes wait and nothing can happen any more: a deadlock.
     Stuck(Vec<NodeId>),
-    /// A node can wait for ever, though every message arrives and everyone inside leaves.
+    /// A node can wait forever, although every message arrives and every node inside leaves:
+    /// starvation.
     Starved(NodeId),
-    /// Something that is claimed of every world is not true of this one.
+    /// A claim about every world is not true of this one. The text says what is wrong.
     Claim(String),
 }
 
@@ -59,7 +62,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// May this many permits be held at once, of which `readers` are held in shared mode?
+/// May `inside` permits be held at once, of which `readers` are held in shared mode?
 pub(crate) fn compatible(group: &Group, inside: u32, readers: u32) -> bool {
     inside <= group.permits() || readers == inside
 }
@@ -166,7 +169,7 @@ impl<M: Members> Nodes<M> {
         self.readers -= u32::from(self.members.mode(node) == Mode::Shared);
     }
 
-    /// Crash a node: it holds nothing any more.
+    /// Crash a node. Its permits are no longer held.
     pub fn crash(&mut self, node: NodeId) {
         for _ in 0..self.members.held(node) {
             self.leave(node);
@@ -188,7 +191,7 @@ impl<M: Members> Nodes<M> {
         &self.members
     }
 
-    /// The members, for changes that are no steps.
+    /// The members, for changes other than steps.
     pub(crate) fn members_mut(&mut self) -> &mut M {
         &mut self.members
     }
@@ -227,7 +230,7 @@ impl Nodes {
         Ok((Self::new(group, start, members), opening))
     }
 
-    /// A group of these members. Those that have crashed hold nothing.
+    /// A group of these members. A crashed member holds nothing.
     pub(crate) fn from_members(
         group: Arc<Group>,
         members: Vec<AnyMember>,
@@ -241,15 +244,17 @@ impl Nodes {
         nodes
     }
 
-    /// Forget the lock at a node, which a service does to save memory, and begin it again from the
-    /// node's floor. What the node did as it began is in `out`.
+    /// Forget the lock at a node, as a service does to save memory, and begin it again from the
+    /// node's floor. `out` then holds what the node did as it began.
     pub fn forget(&mut self, node: NodeId, out: &mut Effects<AnyMessage>) -> Result<(), Violation> {
-        let floor = self.members[node.index()].floor().expect("only what has a floor is forgotten");
+        let floor =
+            self.members[node.index()].floor().expect("only a node with a floor is forgotten");
         let start = Start { holders: Vec::new(), floor };
         self.begin_again(node, &start, out)
     }
 
-    /// Begin the lock again at a node that is outside. What the node did as it began is in `out`.
+    /// Begin the lock again at a node that is outside. `out` then holds what the node did as it
+    /// began.
     pub(crate) fn begin_again(
         &mut self,
         node: NodeId,
@@ -262,9 +267,9 @@ impl Nodes {
         Ok(())
     }
 
-    /// Rewrite all nodes and messages into the simplest that behave the same from here on; see
+    /// Replace all nodes and messages by the simplest ones that behave the same from here on; see
     /// [`Algorithm::settle`](doorway_core::Algorithm::settle). A crashed node never does anything
-    /// again, so its state becomes that of the beginning.
+    /// again, so it gets the state of a node that has just begun.
     pub(crate) fn settle(&mut self, crashed: &NodeSet, snapshot: &mut AnySnapshot) {
         let (dead, live): (Vec<NodeId>, Vec<NodeId>) =
             self.group.nodes().partition(|node| crashed.contains(*node));

@@ -1,23 +1,23 @@
-//! A world under random choices: the schedules that nobody thought of.
+//! Random schedules: a random generator makes the choices of a world.
 
 use doorway_core::Phase;
 
 use crate::simulate::Dice;
 use crate::{Choice, Violation, World};
 
-/// What went wrong, and how to get there.
+/// A violation, and the choices that lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The choices made.
     pub trace: Vec<Choice>,
-    /// What happened at their end.
+    /// What the last choice violated.
     pub violation: Violation,
 }
 
-/// Let dice choose until all wishes are served, or for `steps` choices.
+/// Choose at random until all requests have been made and granted, or for `steps` choices.
 ///
-/// Returns how many choices were made. A world in which someone waits and nothing can happen is a
-/// failure like any other.
+/// Returns how many choices were made. A world in which a node waits and nothing can happen is a
+/// failure too.
 pub fn wander(world: &mut World, dice: &mut Dice, steps: usize) -> Result<usize, Failure> {
     let mut trace = Vec::new();
     for step in 0..steps {

@@ -1,4 +1,4 @@
-//! A whole group and its network as one value. Drivers differ only in who picks the next choice.
+//! A whole group and its network as one value. A driver picks what happens next.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -33,25 +33,25 @@ pub struct ChannelPosition {
 /// One thing that can happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Choice {
-    /// A node starts: only before the first choice of a world.
+    /// A node starts. This is never a choice: it names the steps of [`World::opening`].
     Start(NodeId),
-    /// A client asks.
+    /// A client of the node requests the lock.
     Acquire(NodeId, Mode),
-    /// A client leaves.
+    /// The client inside releases the lock.
     Release(NodeId),
     /// A message arrives.
     Deliver(ChannelPosition),
     /// A message is lost.
     Drop(ChannelPosition),
-    /// A message arrives, and will arrive once more.
+    /// A message arrives, and a copy of it stays under way.
     Duplicate(ChannelPosition),
-    /// A node stops for ever.
+    /// A node crashes and does not come back.
     Crash(NodeId),
     /// A node learns that another has crashed.
     Detect {
-        /// Who learns it.
+        /// The node that learns of the crash.
         node: NodeId,
-        /// Who crashed.
+        /// The node that crashed.
         failed: NodeId,
     },
     /// An idle node forgets the lock to save memory.
@@ -90,18 +90,18 @@ impl Hash for Letter {
 pub struct Step {
     /// The choice.
     pub choice: Choice,
-    /// The message delivered, lost or doubled.
+    /// The message that was delivered, lost or duplicated.
     pub message: Option<Letter>,
     /// The messages sent.
     pub sends: Vec<(NodeId, Letter)>,
     /// Did the node that took the step enter?
     pub entered: bool,
-    /// What went wrong.
+    /// What the step violated.
     pub violation: Option<Violation>,
 }
 
 impl Step {
-    /// A step that led to nothing yet.
+    /// A step without effects so far.
     fn of(choice: Choice) -> Self {
         Self { choice, message: None, sends: Vec::new(), entered: false, violation: None }
     }
@@ -113,16 +113,16 @@ pub struct World {
     algorithm: AnyAlgorithm,
     nodes: Nodes,
     channel: Channel,
-    /// Messages under way. An empty channel has no entry; an unordered one is kept sorted, so that
-    /// equal worlds are equal values.
+    /// Messages under way by sender and receiver. An empty channel has no entry, and an unordered
+    /// channel is kept sorted, so that equal worlds are equal values.
     network: BTreeMap<(NodeId, NodeId), VecDeque<Letter>>,
-    /// How many messages were ever sent.
+    /// How many messages have been sent since the beginning.
     sent: u64,
-    /// What the nodes did at the start.
+    /// What each node did when it started.
     opening: Vec<Step>,
     limits: Limits,
     crashed: NodeSet,
-    /// Which crashes are still unknown to which live node.
+    /// Pairs of a live node and a crashed node of whose crash it does not know yet.
     undetected: Vec<(NodeId, NodeId)>,
 }
 
@@ -158,9 +158,9 @@ impl World {
         channel: Channel,
         limits: Limits,
     ) -> Self {
-        assert_eq!(limits.acquires.len(), group.size() as usize, "limits for each node");
+        assert_eq!(limits.acquires.len(), group.size() as usize, "one limit per node");
         let (nodes, opening) =
-            Nodes::begin(algorithm, group, start).expect("a start violates nothing");
+            Nodes::begin(algorithm, group, start).expect("starting the nodes violates nothing");
         let mut world = Self {
             algorithm,
             nodes,
@@ -211,7 +211,7 @@ impl World {
         for (&(from, to), queue) in &self.network {
             let reachable = if self.channel == Channel::Fifo { 1 } else { queue.len() };
             for index in 0..reachable {
-                // Equal messages of an unordered channel are one choice.
+                // In an unordered channel, equal messages lead to the same world.
                 if index > 0 && queue[index] == queue[index - 1] {
                     continue;
                 }
@@ -227,7 +227,7 @@ impl World {
         }
     }
 
-    /// Would forgetting change the node? One that has nothing to forget is left alone.
+    /// May the node forget the lock, and would that change its state?
     fn forgets(&self, node: NodeId) -> bool {
         self.nodes.member(node).floor().is_some() && {
             let mut copy = self.nodes.clone();
@@ -250,7 +250,7 @@ impl World {
                 let letter = self.take(position);
                 if matches!(choice, Choice::Duplicate(_)) {
                     self.limits.duplicates -= 1;
-                    // The copy keeps its place: doubling a message does not reorder a channel.
+                    // The copy keeps the position: a duplicate does not reorder the channel.
                     let queue = self.network.entry((position.from, position.to)).or_default();
                     queue.insert(position.index, letter.clone());
                 }
@@ -281,7 +281,8 @@ impl World {
         step
     }
 
-    /// Is someone waiting for ever? True only when nothing but faults and new requests can happen.
+    /// The violation if this world is a deadlock: a node waits, and only faults and new requests
+    /// can happen.
     pub fn stuck(&self) -> Option<Violation> {
         let waiting: Vec<_> = self.live_in(Phase::Waiting);
         let moves = !self.network.is_empty()
@@ -305,7 +306,7 @@ impl World {
         &self.nodes
     }
 
-    /// The algorithm of its nodes.
+    /// The algorithm that its nodes run.
     pub fn algorithm(&self) -> AnyAlgorithm {
         self.algorithm
     }
@@ -320,7 +321,7 @@ impl World {
         self.nodes.group()
     }
 
-    /// What its channels do to the order of messages.
+    /// Whether its channels keep messages in order.
     pub fn channel(&self) -> Channel {
         self.channel
     }
@@ -330,19 +331,19 @@ impl World {
         &self.limits
     }
 
-    /// What may still happen; a driver may raise it between choices.
+    /// What may still happen. A driver may raise these limits between choices.
     pub fn limits_mut(&mut self) -> &mut Limits {
         &mut self.limits
     }
 
-    /// How many requests live nodes will still make: [`FOREVER`] if one of them never stops.
+    /// How many requests live nodes will still make; [`FOREVER`] if one of them never stops.
     pub fn wishes(&self) -> u32 {
         let live = |node: &NodeId| !self.crashed.contains(*node);
         let wishes = |node: NodeId| self.limits.acquires[node.index()].0;
         self.group().nodes().filter(live).map(wishes).fold(0, u32::saturating_add)
     }
 
-    /// What the nodes did at the start, for those who draw it.
+    /// What each node did when it started, for diagrams.
     pub fn opening(&self) -> &[Step] {
         &self.opening
     }
@@ -361,7 +362,7 @@ impl World {
         self.perform(node, effects, step);
     }
 
-    /// Put what a node sent into the network.
+    /// Put the messages that a node sent into the network. A message to a crashed node is gone.
     fn perform(&mut self, node: NodeId, mut effects: Effects<AnyMessage>, step: &mut Step) {
         step.entered = effects.entered();
         for (to, body) in effects.drain() {
@@ -406,7 +407,7 @@ impl World {
         }
     }
 
-    /// Who stands in for a crashed node: the next one on the ring that lives.
+    /// The heir of a crashed node: the next live node on the ring, which takes over its duties.
     fn heir(&self, failed: NodeId) -> NodeId {
         let mut ring = self.group().others_from(failed);
         ring.find(|node| !self.crashed.contains(*node)).unwrap_or(failed)

@@ -1,4 +1,5 @@
-//! What a node answers when it is asked: does anybody wait for it, and may it be forgotten?
+//! The answers of `Member::wanted` and `Member::floor`: does another node wait for this one, and
+//! may this node be forgotten?
 
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ fn sound() -> impl Iterator<Item = &'static Info> {
     ALL.iter().map(|entry| &entry.info).filter(|info| info.refuted.is_none())
 }
 
-/// Groups of four, with every number of permits that leaves someone waiting, and with one quorum
-/// for each node, so that none has to remember whose turn it is.
+/// Shapes for groups of four: every number of permits with which a node may have to wait, and one
+/// quorum per node, so that no node has to remember which of its quorums is next.
 fn shapes(info: &Info) -> Vec<Shape> {
     let permits = |permits| Shape { permits: Some(permits), ..Shape::default() };
     let quorums = (info.needs == Needs::Quorums).then_some(Kind::Grid);
@@ -24,7 +25,7 @@ fn shapes(info: &Info) -> Vec<Shape> {
     }
 }
 
-/// Worlds of four nodes that each ask twice, under random schedules.
+/// Check worlds of four nodes that each ask twice, under random schedules.
 fn worlds<A: Algorithm>(check: impl Fn(&World)) {
     for shape in shapes(&A::INFO) {
         let group = Arc::new(A::INFO.group(4, &shape).expect("a group of four"));
@@ -38,7 +39,7 @@ fn worlds<A: Algorithm>(check: impl Fn(&World)) {
             let mut world =
                 World::new(AnyAlgorithm::of::<A>(), group.clone(), &start, A::INFO.channel, limits);
             let mut dice = Dice::new(seed);
-            // A token that never rests is watched for a while only.
+            // A token that circulates forever is followed only for a while.
             for _ in 0..1000 {
                 let choices = world.choices();
                 if choices.is_empty() {
@@ -55,7 +56,8 @@ fn is_quiet(world: &World) -> bool {
     world.under_way().next().is_none()
 }
 
-/// Those whose node inside learns of every request, and so knows when nobody waits.
+/// The algorithms in which the node inside learns of every request, and so knows when no node
+/// waits.
 const KNOWING: [&str; 11] = [
     "carvalho-roucairol",
     "lamport",
@@ -70,8 +72,8 @@ const KNOWING: [&str; 11] = [
     "suzuki-kasami",
 ];
 
-/// Can this node, while inside, know that nobody waits? A coordinator can. Of several permits
-/// another may have become free for who asked us.
+/// Can this node, while inside, know that no node waits? A coordinator can. With several permits, a
+/// node that asked this one may have got another permit.
 fn can_know(info: &Info, permits: u32, node: NodeId) -> bool {
     let coordinates = info.name == "central" && node == NodeId(0);
     coordinates || KNOWING.contains(&info.name) && permits == 1
@@ -84,7 +86,7 @@ impl Task for Wanted {
 
     fn run<A: Algorithm>(self) {
         worlds::<A>(|world| {
-            // A request under way may have reached the node inside or not: both answers are right.
+            // While a request is under way, both answers are right.
             if !is_quiet(world) {
                 return;
             }
@@ -100,13 +102,13 @@ impl Task for Wanted {
 }
 
 #[test]
-fn a_node_inside_says_whether_it_is_wanted() {
+fn a_node_inside_knows_whether_another_waits_for_it() {
     for info in sound() {
         algorithms::with(info.name, Wanted);
     }
 }
 
-/// Those whose state is of no use while everyone is idle, but for a number.
+/// The algorithms whose state, while all nodes are idle, matters only for one number.
 const FORGETTING: [&str; 14] = [
     "carvalho-roucairol",
     "central",
@@ -124,7 +126,8 @@ const FORGETTING: [&str; 14] = [
     "weighted-majority",
 ];
 
-/// A permission kept is good for the next entry: the one thing worth remembering besides a number.
+/// The algorithms that keep permissions for the next entry, which are worth remembering besides a
+/// number.
 const REMEMBERING: &str = "carvalho-roucairol";
 
 struct Forgotten;
@@ -155,10 +158,10 @@ impl Task for Forgotten {
     }
 }
 
-/// That forgetting does no harm is explored elsewhere. Here it must be possible at all, and a node
-/// that might as well be forgotten must not remember what has no meaning any more.
+/// Other tests check that forgetting does no harm. This one checks that it is possible, and that a
+/// node that may be forgotten keeps nothing that no longer matters.
 #[test]
-fn where_all_are_idle_they_may_be_forgotten() {
+fn idle_nodes_may_be_forgotten() {
     for info in sound().filter(|info| FORGETTING.contains(&info.name)) {
         algorithms::with(info.name, Forgotten);
     }

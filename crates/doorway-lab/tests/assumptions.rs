@@ -1,14 +1,14 @@
-//! What an algorithm declares of itself is what the checker finds: with what it assumes everything
-//! holds, and without any of it something breaks.
+//! The assumptions that an algorithm declares are those that the checker finds: with them
+//! everything holds, and without any one of them something breaks.
 
 use doorway_core::Channel;
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_lab::check::assumptions::{Cell, Finding, cell, faults};
 
-/// Enough for everything that is decided in the small groups.
+/// More worlds than the small groups have, where the result is known.
 const LIMIT: u64 = 100_000;
 
-/// The algorithms that are right.
+/// The algorithms that are correct.
 fn sound() -> impl Iterator<Item = &'static Entry> {
     ALL.iter().filter(|entry| entry.info.refuted.is_none())
 }
@@ -22,7 +22,7 @@ fn breaks(cell: &Cell) -> bool {
 }
 
 #[test]
-fn each_algorithm_needs_the_channels_it_assumes_and_no_better_ones() {
+fn each_algorithm_needs_exactly_the_channels_it_declares() {
     for entry in sound() {
         let name = entry.info.name;
         let fifo = cell(entry, Channel::Fifo, None, LIMIT);
@@ -36,7 +36,7 @@ fn each_algorithm_needs_the_channels_it_assumes_and_no_better_ones() {
 }
 
 #[test]
-fn each_algorithm_survives_the_faults_it_says_and_no_others() {
+fn each_algorithm_survives_exactly_the_faults_it_declares() {
     let mut wrong = Vec::new();
     for entry in sound() {
         for fault in faults().flatten() {

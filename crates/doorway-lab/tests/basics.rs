@@ -1,5 +1,5 @@
-//! The coordinator, the permission algorithms and the token broadcasts, exhaustively: that they are
-//! right, how they break without their assumptions, and what the schedules cost.
+//! Exhaustive checks of the coordinator, the permission algorithms and the token broadcasts: they
+//! are correct, they break without their assumptions, and every schedule costs what is claimed.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn doubling(mut world: World, duplicates: u32) -> World {
     world
 }
 
-/// The fewest and the most messages in all, over every schedule.
+/// The fewest and the most messages of a whole run, over all schedules.
 #[track_caller]
 fn messages(world: &World) -> (u64, u64) {
     let report = Check::new(world, 150_000).run();
@@ -54,7 +54,7 @@ fn messages(world: &World) -> (u64, u64) {
 }
 
 #[test]
-fn all_are_right_under_longer_schedules() {
+fn all_hold_under_longer_schedules() {
     holds(&world::<Central>(Unordered, &[2, 2, 2]));
     holds(&world::<Central>(Unordered, &[0, 3, 3]));
     holds(&world::<Lamport>(Fifo, &[3, 3]));
@@ -66,7 +66,7 @@ fn all_are_right_under_longer_schedules() {
 }
 
 #[test]
-fn suzuki_kasami_is_right_over_every_wiring() {
+fn suzuki_kasami_holds_over_every_wiring() {
     for channel in [Fifo, Unordered] {
         for wiring in [Wiring::Mesh, Wiring::Ring, Wiring::Tree] {
             holds(&wired(wiring, channel, &[2, 2, 1]));
@@ -91,12 +91,12 @@ fn readers_share_and_writers_are_alone() {
         holds(&library(channel, [Exclusive, Shared, Shared]));
         holds(&library(channel, [Exclusive, Exclusive, Shared]));
     }
-    // Three requests and their six replies let all in; a writer among them never shares.
+    // Three requests and their six replies let all readers in. A writer is never inside with them.
     assert_eq!(three_inside(&library(Unordered, [Shared; 3])), Some(15));
     assert_eq!(three_inside(&library(Unordered, [Exclusive, Shared, Shared])), None);
 }
 
-/// The length of the shortest way to three inside, if there is one.
+/// The length of the shortest way to three nodes inside, if there is one.
 fn three_inside(world: &World) -> Option<usize> {
     let judge = |world: &World| (world.nodes().inside() == 3).then(|| "three inside".to_owned());
     let check = Check { judge: Some(&judge), ..Check::safety(world, 150_000) };
@@ -109,14 +109,14 @@ fn three_inside(world: &World) -> Option<usize> {
     }
 }
 
-/// That it needs channels which keep order and lose nothing, is in `tests/flaws`.
+/// `tests/flaws` shows that Lamport's algorithm needs channels that keep order and lose nothing.
 #[test]
-fn doubled_messages_do_lamport_no_harm_if_channels_keep_order() {
+fn duplicates_do_not_break_lamport_on_fifo_channels() {
     assert_eq!(together(&doubling(world::<Lamport>(Fifo, &[2, 2]), 2)), None);
 }
 
 #[test]
-fn under_loss_all_but_lamport_stay_safe_and_wait() {
+fn after_a_loss_all_but_lamport_stay_safe_and_wait() {
     fn waits<A: Algorithm>(quotas: &[u32], losses: u32) {
         let (_, found) = violation(&losing(world::<A>(Unordered, quotas), losses));
         assert!(matches!(found, Violation::Stuck(_)), "{}: {found}", A::INFO.name);
@@ -132,7 +132,7 @@ fn under_loss_all_but_lamport_stay_safe_and_wait() {
 }
 
 #[test]
-fn one_doubled_message_lets_two_in() {
+fn one_duplicate_lets_two_nodes_in() {
     fn unsafe_after<A: Algorithm>(quotas: &[u32]) -> Option<usize> {
         together(&doubling(world::<A>(Unordered, quotas), 1))
     }
@@ -156,7 +156,7 @@ fn no_schedule_costs_more_than_claimed() {
 }
 
 #[test]
-fn a_ring_that_keeps_order_costs_n_and_one_that_does_not_up_to_2n() {
+fn a_fifo_ring_costs_n_and_an_unordered_ring_up_to_2n() {
     assert_eq!(messages(&wired(Wiring::Ring, Fifo, &[1, 1, 1])), (5, 9));
     assert_eq!(messages(&wired(Wiring::Ring, Fifo, &[1, 1, 1, 1])), (9, 16));
     assert_eq!(messages(&wired(Wiring::Ring, Unordered, &[1, 1, 1])), (4, 11));
@@ -165,6 +165,6 @@ fn a_ring_that_keeps_order_costs_n_and_one_that_does_not_up_to_2n() {
 }
 
 #[test]
-fn a_million_nodes_of_naimi_and_trehel_are_small() {
+fn a_million_nodes_of_naimi_and_trehel_use_little_memory() {
     assert!(size_of::<Member<NaimiTrehel>>() <= 40);
 }

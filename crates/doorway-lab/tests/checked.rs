@@ -1,5 +1,4 @@
-//! The page docs/checked.md says what the checker says: every row of it that is small is checked
-//! again.
+//! docs/checked.md agrees with the checker. Every row with few worlds is checked again.
 
 use std::fs;
 
@@ -21,7 +20,7 @@ fn row<'a>(page: &'a str, info: &Info, attempt: &Attempt) -> Option<Vec<&'a str>
     Some(line.trim_matches('|').split('|').map(str::trim).collect())
 }
 
-/// What the page would say of the report, but for the time and the memory it took.
+/// The cells that the page should have for the report, without time and memory.
 fn expected(info: &Info, attempt: &Attempt, report: &Report) -> Vec<String> {
     let progress = report.progress;
     let counts = [progress.states, progress.steps, u64::from(progress.depth)];
@@ -30,7 +29,7 @@ fn expected(info: &Info, attempt: &Attempt, report: &Report) -> Vec<String> {
 }
 
 #[test]
-fn the_page_says_what_the_checker_says() {
+fn the_page_agrees_with_the_checker() {
     let page = fs::read_to_string(PAGE).expect("docs/checked.md is there");
     let (page, _) = page.split_once("## With a history").expect("two tables");
     let mut small = 0;

@@ -1,5 +1,5 @@
-//! What the papers claim of messages per entry, for every algorithm of the list: how many there
-//! are, who pays for them, and whom they concern.
+//! The papers' claims about messages per entry, for every algorithm: how many there are, which
+//! request they are charged to, and which nodes receive them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::quorums::Kind;
 use doorway_core::{Algorithm, Group, Mode, Needs, NodeId, Per, Shape, Start};
-use doorway_lab::simulate::{self, Arrival, Delay, Law, Report, Workload};
+use doorway_lab::simulate::{self, Arrival, Delay, Distribution, Report, Workload};
 use doorway_lab::{AnyAlgorithm, Choice, Limits, World};
 
 mod listed;
@@ -19,13 +19,13 @@ fn run(
     name: &str,
     size: usize,
     workload: Workload,
-    (delay, inside, entries): (Law, f64, u64),
+    (delay, inside, entries): (Distribution, f64, u64),
 ) -> (Report, Arc<Group>) {
     let mut group = None;
     let run = simulate::run(name, size, &Shape::default(), |options| {
         options.workload = workload;
-        options.delay = Delay::Law(delay);
-        options.inside = Law::Constant(inside);
+        options.delay = Delay::Distribution(delay);
+        options.inside = Distribution::Constant(inside);
         options.entries = entries;
         group = Some(options.group.clone());
     });
@@ -35,22 +35,22 @@ fn run(
 }
 
 fn closed(think: f64) -> Workload {
-    Workload::Closed { think: Law::Exponential(think) }
+    Workload::Closed { think: Distribution::Exponential(think) }
 }
 
 fn serial() -> Workload {
-    Workload::Serial { pause: Law::Constant(1_000.0) }
+    Workload::Serial { pause: Distribution::Constant(1_000.0) }
 }
 
 #[test]
-fn entries_cost_what_the_papers_bound() {
+fn entries_cost_what_the_papers_claim() {
     let mut failures = Vec::new();
     for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
         for size in [1, 2, 3, 5, 8, 16] {
             let loads = [serial(), closed(0.0), closed(3.0), closed(size as f64), closed(500.0)];
             for workload in loads {
                 let label = format!("{} n={size} {workload:?}", entry.info.name);
-                let usual = (Law::Exponential(1.0), 0.5, 300);
+                let usual = (Distribution::Exponential(1.0), 0.5, 300);
                 let (report, group) = run(entry.info.name, size, workload, usual);
                 let claim = entry.info.messages;
                 let (least, most) = ((claim.least.of)(&group), (claim.most.of)(&group));
@@ -74,7 +74,7 @@ fn light_load_costs_the_formula() {
     for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
         let Some(formula) = entry.info.messages.light else { continue };
         for size in [2, 7, 12] {
-            let usual = (Law::Constant(1.0), 0.5, 20_000);
+            let usual = (Distribution::Constant(1.0), 0.5, 20_000);
             let (report, group) = run(entry.info.name, size, serial(), usual);
             let (mean, expected) = (report.messages_per_entry, (formula.of)(&group));
             let near = (mean - expected).abs() <= 0.02 * expected + 1e-9;
@@ -92,8 +92,8 @@ fn heavy_load_costs_the_formula() {
     for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
         let Some(formula) = entry.info.messages.heavy else { continue };
         for size in [5, 12, 30] {
-            let workload = Workload::Closed { think: Law::Constant(size as f64 / 2.0) };
-            let usual = (Law::Uniform(0.5, 1.5), 0.1, 20_000);
+            let workload = Workload::Closed { think: Distribution::Constant(size as f64 / 2.0) };
+            let usual = (Distribution::Uniform(0.5, 1.5), 0.1, 20_000);
             let (report, group) = run(entry.info.name, size, workload, usual);
             let (mean, expected) = (report.messages_per_entry, (formula.of)(&group));
             let near = (mean - expected).abs() <= 0.03 * expected + 1e-9;
@@ -105,7 +105,7 @@ fn heavy_load_costs_the_formula() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// What the cheaper and the dearer of two entries cost.
+/// The cost of the cheaper and of the dearer of two entries.
 const TWO: [(&str, u32, u32); 18] = [
     ("carvalho-roucairol", 8, 8),
     ("central", 3, 3),
@@ -127,19 +127,19 @@ const TWO: [(&str, u32, u32); 18] = [
     ("weighted-majority", 12, 12),
 ];
 
-/// Node 2 of 5 is inside when node 3 asks, and leaves: what then lets node 3 in is for node 3 to
-/// pay, though it is the leaving of node 2 that sends it.
+/// Node 2 of 5 is inside when node 3 asks. The messages that then let node 3 in are charged to node
+/// 3, although node 2 sends them when it leaves.
 #[test]
-fn who_waits_pays_for_what_lets_it_in() {
+fn the_waiting_node_pays_for_the_messages_that_let_it_in() {
     for (name, least, most) in TWO.into_iter().filter(|(name, ..)| listed(name)) {
         let arrivals = vec![Arrival::new(0.0, NodeId(1)), Arrival::new(50.0, NodeId(2))];
-        let usual = (Law::Constant(1.0), 100.0, 2);
+        let usual = (Distribution::Constant(1.0), 100.0, 2);
         let (report, _) = run(name, 5, Workload::Scripted(arrivals), usual);
         assert_eq!((report.messages_min, report.messages_max), (least, most), "{name}");
     }
 }
 
-/// Node 2 alone asks, again and again, where each node has several quorums.
+/// Only node 2 asks, again and again, in a group in which each node has several quorums.
 struct Alone;
 
 impl Task for Alone {
@@ -176,8 +176,8 @@ impl Task for Alone {
     }
 }
 
-/// Where nodes have several quorums, so that none is asked more than others, each request goes to
-/// the next of them, and nobody else hears of it.
+/// Nodes may have several quorums, so that the load is even. Then each request goes to the next
+/// quorum, and no other node receives a message.
 #[test]
 fn requests_go_to_the_quorums_in_turn() {
     for entry in ALL.iter().filter(|entry| entry.info.needs == Needs::Quorums) {

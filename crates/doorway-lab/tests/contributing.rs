@@ -1,5 +1,5 @@
-//! The walk-through of CONTRIBUTING.md, done to the letter in a copy of the workspace: one file,
-//! one line and one story, and the tests that loop over all algorithms run with the newcomer.
+//! The walk-through of CONTRIBUTING.md, followed exactly in a copy of the workspace: one file, one
+//! line and one script. Then the tests that loop over all algorithms run with the new algorithm.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The block of CONTRIBUTING.md that comes after the words `after`.
 fn block<'a>(guide: &'a str, after: &str) -> &'a str {
-    let (_, rest) = guide.split_once(after).expect("the guide names the file");
+    let (_, rest) = guide.split_once(after).expect("CONTRIBUTING.md names the file");
     let (_, fenced) = rest.split_once("\n```").expect("a block follows");
     let (_, body) = fenced.split_once('\n').expect("the fence ends its line");
     body.split_once("\n```").expect("the block ends").0
 }
 
-/// Copy a file with its time of change, so that what did not change is not compiled again.
+/// Copy a file with its modification time, so that unchanged files are not compiled again.
 fn copy(from: &Path, to: &Path) {
     fs::copy(from, to).expect("a file can be copied");
     keep_time(from, to);
@@ -69,16 +69,18 @@ fn workspace_with_newcomer() -> PathBuf {
 }
 
 #[test]
-fn the_walk_through_works_to_the_letter() {
+fn the_walk_through_works_as_written() {
     let copied = workspace_with_newcomer();
     let run = |test: &str, update: bool| {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(&copied).args(["test", "--offline", "-p", "doorway-lab", "--test", test]);
         cargo.args(["--", "--nocapture"]);
-        // A target folder of its own: cargo takes a copy of a workspace for the workspace itself.
+        // The copy has a target directory of its own, because cargo cannot tell a copy of a
+        // workspace from the workspace.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("newcomer-target");
         cargo.env("CARGO_TARGET_DIR", target);
-        // One algorithm and a few stories: compiling quickly matters more than running quickly.
+        // There is one algorithm and a few scripts, so fast compilation matters more than fast
+        // code.
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
         if update {
             cargo.env("UPDATE", "1");
@@ -88,11 +90,11 @@ fn the_walk_through_works_to_the_letter() {
         let output = cargo.output().expect("cargo runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{test} fails with the newcomer:\n{text}{errors}");
+        assert!(output.status.success(), "{test} fails with the new algorithm:\n{text}{errors}");
         text
     };
     let small = run("small", false);
-    assert!(small.contains("relay Exhaust"), "the newcomer is checked:\n{small}");
+    assert!(small.contains("relay Exhaust"), "the new algorithm is checked:\n{small}");
     run("scripts", true);
     let story = copied.join("crates/doorway-lab/tests/scripts/relay/handover.txt");
     let story = fs::read_to_string(story).expect("the story is there");

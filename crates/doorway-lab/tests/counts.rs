@@ -1,14 +1,14 @@
-//! The message counts that everyone quotes, entry by entry.
+//! The well-known message counts of the algorithms, entry by entry.
 
 use doorway_core::quorums::Kind;
 use doorway_core::{NodeId, Shape};
-use doorway_lab::simulate::{self, Arrival, Delay, Law, Report, Workload};
+use doorway_lab::simulate::{self, Arrival, Delay, Distribution, Report, Workload};
 
 fn run(name: &str, size: usize, shape: &Shape, workload: Workload, entries: u64) -> Report {
     let run = simulate::run(name, size, shape, |options| {
         options.workload = workload;
         options.entries = entries;
-        options.delay = Delay::Law(Law::Exponential(1.0));
+        options.delay = Delay::Distribution(Distribution::Exponential(1.0));
     });
     let (report, _) = run.expect("a run");
     assert_eq!(report.violation, None);
@@ -16,10 +16,10 @@ fn run(name: &str, size: usize, shape: &Shape, workload: Workload, entries: u64)
 }
 
 fn busy(name: &str, size: usize, shape: &Shape) -> Report {
-    run(name, size, shape, Workload::Closed { think: Law::Exponential(2.0) }, 2_000)
+    run(name, size, shape, Workload::Closed { think: Distribution::Exponential(2.0) }, 2_000)
 }
 
-/// These nodes enter one after the other, with all quiet in between; what each entry cost.
+/// Let these nodes enter one after the other without contention. Returns the cost of each entry.
 fn quietly(name: &str, size: usize, shape: &Shape, nodes: &[u32]) -> Vec<u32> {
     let arrival = |(at, node): (usize, &u32)| Arrival::new(200.0 * at as f64, NodeId(node - 1));
     let cost = |count: usize| {
@@ -60,7 +60,7 @@ fn token_broadcasts_cost_nothing_or_n() {
 }
 
 #[test]
-fn the_central_coordinator_costs_3_and_itself_nothing() {
+fn the_central_coordinator_costs_3_and_its_own_entries_nothing() {
     assert_eq!(quietly("central", 5, &Shape::default(), &[2, 2, 1, 5]), [3, 3, 0, 3]);
     assert_eq!(busy("central", 5, &Shape::default()).messages_max, 3);
 }
@@ -77,7 +77,7 @@ fn maekawa_costs_3_k_minus_1_alone_and_up_to_6_k_minus_1_under_load() {
 }
 
 #[test]
-fn section_10_costs_what_it_says() {
+fn the_variants_of_maekawa_section_10_cost_what_the_paper_says() {
     let plane = Shape { quorums: Some(Kind::ProjectivePlane), ..Shape::default() };
     assert_eq!(quietly("maekawa-sequential", 13, &plane, &[1, 7, 13]), [9; 3]);
     // K passes if the node is the first or the last of its quorum, else K + 1; then K - 1 RELEASEs.

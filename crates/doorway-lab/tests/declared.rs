@@ -4,7 +4,7 @@ use doorway_core::algorithms::ALL;
 use doorway_core::quorums::Kind;
 use doorway_core::{Formula, Info, Needs, Shape, Wiring};
 
-/// A group of every kind for which a formula may have another value.
+/// A group of every kind for which a formula may have a different value.
 fn shapes(info: &Info) -> Vec<(&'static str, Shape)> {
     let shape = Shape::default;
     let permits = |permits, seats| Shape { permits: Some(permits), seats: Some(seats), ..shape() };
@@ -62,10 +62,10 @@ fn names(table: &str) -> Vec<&str> {
     rows.filter_map(|row| Some(row.trim_start().split_once(": ")?.0)).collect()
 }
 
-/// Titles and generous bounds affect no run, so no other test would notice a wrong one. Here every
-/// change is noticed; `UPDATE=1 cargo test -p doorway-lab --test declared` writes the table.
+/// A title or a generous bound affects no run, so no other test would notice a wrong one. This test
+/// notices every change. `UPDATE=1 cargo test -p doorway-lab --test declared` writes the table.
 ///
-/// A new algorithm needs no row. But every row is about an algorithm that there is: one that was
+/// A new algorithm needs no row. But every row must be about an existing algorithm: one that was
 /// renamed or removed must not leave its row behind.
 #[test]
 fn declarations_change_only_on_purpose() {

@@ -1,4 +1,4 @@
-//! What may happen in a world besides its algorithm: requests without end, and chosen victims.
+//! The limits of a world: nodes that never stop asking, and which nodes may crash.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
 use doorway_lab::{AnyAlgorithm, Choice, FOREVER, Limits, Victims, World};
 
-/// Two nodes of which the first asks as often as it likes and the second once.
+/// Two nodes: the first never stops asking, and the second asks once.
 fn world(change: impl Fn(&mut Limits)) -> World {
     let group = Arc::new(RicartAgrawala::INFO.group(2, &Shape::default()).expect("two nodes"));
     let mut limits = Limits::reliable(&group, 1);
@@ -30,7 +30,7 @@ fn calm(world: &mut World) {
 }
 
 #[test]
-fn requests_for_ever_are_not_counted() {
+fn the_requests_of_a_node_that_never_stops_are_not_counted() {
     let mut world = world(|_| {});
     for _ in 0..3 {
         for node in [NodeId(0), NodeId(1)] {
@@ -46,14 +46,14 @@ fn requests_for_ever_are_not_counted() {
 }
 
 #[test]
-fn wishes_without_end_add_up_to_no_more() {
+fn the_sum_of_endless_requests_does_not_overflow() {
     assert_eq!(world(|limits| limits.acquires[0].0 = 4).wishes(), 5);
     assert_eq!(world(|limits| limits.acquires[1].0 = FOREVER).wishes(), FOREVER);
     assert_eq!(world(|limits| limits.acquires[1].0 = 7).wishes(), FOREVER);
 }
 
 #[test]
-fn only_the_chosen_victims_crash() {
+fn only_the_allowed_victims_crash() {
     for (victims, expected) in
         [(Victims::Anyone, &[0, 1, 2][..]), (Victims::Outside, &[2]), (Victims::Inside, &[0])]
     {

@@ -1,4 +1,4 @@
-//! Maekawa's algorithm and its variants: the right rules hold, at the cost that is claimed.
+//! Maekawa's algorithm and its variants: the corrected rules hold, at the claimed cost.
 
 mod figures;
 mod verdicts;
@@ -78,7 +78,7 @@ fn the_eager_variant_holds() {
 }
 
 #[test]
-fn the_unordered_variant_holds_though_messages_overtake_each_other() {
+fn the_unordered_variant_holds_on_unordered_channels() {
     holds::<MaekawaUnordered>(FULL, &[2, 1, 1]);
     holds::<MaekawaUnordered>(GRID, &[0, 1, 1, 1]);
     holds::<MaekawaUnordered>(STAR, &[2, 1, 1]);
@@ -86,7 +86,7 @@ fn the_unordered_variant_holds_though_messages_overtake_each_other() {
 }
 
 #[test]
-fn the_variants_of_section_10_hold_though_messages_overtake_each_other() {
+fn the_variants_of_section_10_hold_on_unordered_channels() {
     holds::<MaekawaSequential>(FULL, &[2, 2, 2]);
     holds::<MaekawaSequential>(GRID, &[1, 1, 1, 1]);
     holds::<MaekawaSequential>(STAR, &[2, 2, 2]);
@@ -95,7 +95,7 @@ fn the_variants_of_section_10_hold_though_messages_overtake_each_other() {
     holds::<MaekawaCyclic>(STAR, &[2, 2, 2]);
 }
 
-/// The other flaws have their stories in `tests/flaws`.
+/// The other flaws are in `tests/flaws`.
 #[test]
 fn the_wrong_rules_break_in_more_than_one_way() {
     let sixteen = violation(&world::<MaekawaPrinted>(VOTER, &[1, 1, 2]));
@@ -104,7 +104,8 @@ fn the_wrong_rules_break_in_more_than_one_way() {
     assert!(matches!(again, (13, Violation::Together(_))), "{again:?}");
     let textbook = violation(&world::<MaekawaTextbook>(STAIRS, &[1, 1, 1]));
     assert!(matches!(textbook, (8, Violation::Stuck(_))), "{textbook:?}");
-    // To tell the displaced is not enough if those behind a queued request are not told.
+    // It is not enough to send FAILED to the displaced request. Requests behind a queued one need
+    // it too.
     let displaced = violation(&world::<Maekawa<TextbookDisplaced>>(CYCLIC, &[1, 1, 1, 0]));
     assert!(matches!(displaced, (14, Violation::Stuck(_))), "{displaced:?}");
 }
@@ -119,7 +120,7 @@ impl Rules for TextbookDisplaced {
     const FAILED_BEHIND_QUEUED: bool = false;
 }
 
-/// Random schedules, in which everyone gets in at the cost that is claimed.
+/// Random schedules, in which every node enters at the claimed cost.
 fn costs<A: Algorithm>(sets: &[&[u32]]) {
     let group = group(sets);
     let claim = A::INFO.messages;
@@ -141,7 +142,7 @@ fn costs<A: Algorithm>(sets: &[&[u32]]) {
         assert!(bounds.contains(&mean), "{} seed {seed}: {mean}", A::INFO.name);
         if claim.per == Per::Entry {
             let light = claim.light.expect("an exact cost is known");
-            assert!((mean - (light.of)(&group)).abs() < 1e-9, "everyone entered equally often");
+            assert!((mean - (light.of)(&group)).abs() < 1e-9, "all nodes entered equally often");
         }
     }
 }
@@ -158,7 +159,7 @@ fn random_schedules_cost_what_is_claimed() {
     }
 }
 
-/// A group that starts with a node inside is one in which it has just entered.
+/// A group that starts with a node inside behaves like one in which that node has just entered.
 fn starts_inside<A: Algorithm>(sets: &[&[u32]]) {
     let group = group(sets);
     for node in group.nodes() {
@@ -235,7 +236,7 @@ fn refuses<A: Algorithm>(messages: &[A::Message]) {
 }
 
 #[test]
-fn what_no_correct_peer_sends_is_refused() {
+fn messages_that_no_correct_peer_sends_are_rejected() {
     use Message::{Failed, Locked, Release, Relinquish};
     use doorway_core::algorithms::maekawa_sequential as sequential;
     use doorway_core::algorithms::{maekawa_cyclic as cyclic, maekawa_heir as heir};
@@ -260,7 +261,7 @@ fn what_no_correct_peer_sends_is_refused() {
     refuses::<MaekawaHeir>(&[recover(0), recover(1), recover(7)]);
 }
 
-/// Node 1, which waits and has heard `before`, refuses `message` of the node `from`.
+/// Node 1, which waits and has received `before`, rejects `message` of the node `from`.
 fn refuses_after<A: Algorithm<Message = Message>>(
     sets: &[&[u32]],
     before: &[(u32, Message)],
@@ -283,7 +284,7 @@ fn refuses_after<A: Algorithm<Message = Message>>(
 }
 
 #[test]
-fn only_the_own_quorum_answers_and_only_who_asks_us_asks() {
+fn answers_come_from_the_own_quorum_and_requests_from_nodes_that_have_us_in_theirs() {
     use Message::{Inquire, Locked, Request};
     for message in [Locked(1), Inquire(1)] {
         refuses_after::<Maekawa>(TRIANGLE, &[], (3, message.clone()));
@@ -293,14 +294,14 @@ fn only_the_own_quorum_answers_and_only_who_asks_us_asks() {
 }
 
 #[test]
-fn nobody_asks_twice_before_the_first_is_done() {
+fn a_second_request_before_the_first_is_done_is_rejected() {
     use Message::Request;
     refuses_after::<Maekawa>(FULL, &[(2, Request(1))], (2, Request(2)));
     refuses_after::<MaekawaEager>(FULL, &[(2, Request(1))], (2, Request(2)));
     refuses_after::<MaekawaUnordered>(FULL, &[(2, Request(1))], (2, Request(2)));
 }
 
-/// Node 1, which is locked for node 2 while node 3 waits, hears a message of node 3.
+/// Node 1, which is locked for node 2 while node 3 waits, receives a message of node 3.
 fn on_another_lock<A: Algorithm<Message = Message>>(message: Message) -> Effects<Message> {
     let group = group(FULL);
     let mut node = begin::<A>(&group, NodeId(0));
@@ -314,22 +315,22 @@ fn on_another_lock<A: Algorithm<Message = Message>>(message: Message) -> Effects
 }
 
 #[test]
-fn as_printed_anybody_gives_the_lock_of_another_away() {
+fn as_printed_any_node_can_relinquish_the_lock_of_another() {
     use Message::{Locked, Release, Relinquish};
     let sent = |out: &Effects<Message>| out.sends().to_vec();
     let to = |node| vec![(NodeId(node), Locked(2))];
     assert_eq!(sent(&on_another_lock::<MaekawaPrinted>(Release)), to(2));
     assert_eq!(sent(&on_another_lock::<MaekawaSlidesPrinted>(Release)), to(2));
-    // In the paper the owner waits again, and is the oldest; on the slides it is forgotten.
+    // In the paper the owner waits again and has the oldest request. On the slides it is forgotten.
     assert_eq!(sent(&on_another_lock::<MaekawaPrinted>(Relinquish)), to(1));
     assert_eq!(sent(&on_another_lock::<MaekawaSlidesPrinted>(Relinquish)), to(2));
     assert!(on_another_lock::<Maekawa>(Release).rejected().is_some());
     assert!(on_another_lock::<Maekawa>(Relinquish).rejected().is_some());
 }
 
-/// A node that has been idle comes with a low number, but only once: LOCKED tells it better.
+/// A node that was idle asks with a low number, but only once: LOCKED carries a higher one.
 #[test]
-fn nobody_is_overtaken_again_and_again() {
+fn no_node_is_overtaken_again_and_again() {
     let group = group(&[[3], [3], [3]]);
     let limits = Limits::reliable(&group, 20);
     let mut world =

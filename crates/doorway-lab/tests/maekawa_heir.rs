@@ -11,7 +11,8 @@ use doorway_lab::{AnyAlgorithm, Choice, Limits, Violation, World};
 use figures::*;
 use verdicts::{holds, violation};
 
-/// A world in which so many nodes crash, and survivors learn it each in its own time.
+/// A world in which `crashes` nodes may crash. If `detection` is set, each survivor learns of a
+/// crash at some time.
 fn world(sets: &[&[u32]], asks: &[u32], crashes: u32, detection: bool) -> World {
     let group = group(sets);
     let limits = Limits { crashes, detection, ..limits(&group, asks) };
@@ -19,19 +20,19 @@ fn world(sets: &[&[u32]], asks: &[u32], crashes: u32, detection: bool) -> World 
 }
 
 #[test]
-fn survivors_stay_safe_and_get_in_whenever_a_node_crashes() {
+fn after_a_crash_survivors_stay_safe_and_enter() {
     for (sets, asks) in [(TRIANGLE, [2, 1, 1]), (STAIRS, [1, 1, 1]), (FULL, [0, 1, 1])] {
         holds(&world(sets, &asks, 1, true));
     }
 }
 
 #[test]
-fn without_word_of_the_crash_they_wait_for_ever() {
+fn without_detection_survivors_wait_forever() {
     let (_, found) = violation(&world(TRIANGLE, &[1, 1, 1], 1, false));
     assert!(matches!(found, Violation::Stuck(_)), "{found}");
 }
 
-/// Who knows something of the arbiter of `crashed` and has to tell `heir`.
+/// How many nodes know something about the crashed arbiter and have to tell its heir.
 fn knowers(group: &Group, crash: Choice) -> usize {
     let Choice::Crash(node) = crash else { panic!("{crash:?}") };
     let heir = group.successor(node);
@@ -39,7 +40,7 @@ fn knowers(group: &Group, crash: Choice) -> usize {
     asks.filter(|other| *other != node && *other != heir).count()
 }
 
-/// Table III: what a crash loses is known to √N nodes, and √N messages bring it back.
+/// Table III: what a crash loses is known to √N nodes, and √N messages restore it.
 #[test]
 fn one_crash_costs_a_message_from_each_node_that_asks_the_crashed_one() {
     for (sets, most) in [(FANO, 2), (PLANE_13, 3)] {
@@ -64,7 +65,8 @@ fn a_second_crash_is_survived_too() {
     }
 }
 
-/// Who is inside from the beginning says so to the heir of an arbiter as anyone would.
+/// A node that is inside from the beginning reports that to the heir of an arbiter, as any node
+/// inside does.
 #[test]
 fn a_group_that_starts_with_a_holder_survives_a_crash() {
     for node in (0..3).map(NodeId) {
@@ -81,9 +83,10 @@ fn a_group_that_starts_with_a_holder_survives_a_crash() {
     }
 }
 
-/// Node 1 of four has crashed. Node 2, its heir, has heard what node 3 knows and not yet node 4.
+/// Node 1 of four has crashed. Node 2, its heir, has the report of node 3, but not yet that of node
+/// 4.
 #[test]
-fn an_heir_keeps_what_comes_before_it_has_heard_everyone() {
+fn an_heir_keeps_requests_until_it_has_all_reports() {
     let group = group(&[[1, 2, 3, 4]; 4]);
     let start = Start::default();
     let heir = Member::<MaekawaHeir>::begin(NodeId(1), &group, &start, &mut Effects::default());
@@ -102,7 +105,7 @@ fn an_heir_keeps_what_comes_before_it_has_heard_everyone() {
     let early = step(request(1));
     assert!(early.rejected().is_none() && early.sends().is_empty());
     assert!(step(request(2)).rejected().is_some(), "one request at a time");
-    // Now node 4 crashes, and nobody is left to be heard.
+    // Now node 4 crashes, and no report is missing any more.
     let opened = step(fails(3));
     assert!(opened.sends().contains(&(NodeId(2), about(maekawa::Message::Locked(1)))));
 }

@@ -1,9 +1,9 @@
-//! Every table of a paper, measured and compared.
+//! The tables of the papers, measured and compared.
 
 use doorway_lab::papers::ALL;
 
 #[test]
-fn every_printed_number_is_met_or_shown_to_be_wrong() {
+fn every_printed_number_is_confirmed_or_shown_to_be_wrong() {
     let mut failures = Vec::new();
     for paper in ALL {
         match (paper.measure)() {

@@ -1,5 +1,5 @@
-//! The search counts what TLC counts: the figures published with the TLA+ examples, and the same
-//! specification at other sizes.
+//! The search counts what TLC counts: the numbers published with the TLA+ examples, and those of
+//! the same specification at other sizes.
 
 mod lamport_mutex;
 
@@ -22,22 +22,23 @@ fn lamport_mutex_has_the_published_counts() {
 }
 
 #[test]
-fn lamport_mutex_has_the_same_counts_elsewhere() {
+fn lamport_mutex_has_the_counts_of_tlc_at_other_sizes() {
     assert_eq!(counts::<3>(5), (270_115, 1_033_743, 52));
     assert_eq!(counts::<4>(2), (8_450, 68_901, 19));
     assert_eq!(counts::<4>(3), (955_798, 7_302_151, 33));
 }
 
 #[test]
-fn who_enters_without_acknowledgements_is_not_alone() {
+fn entering_without_acknowledgements_breaks_exclusion() {
     let spoiled = LamportMutex::<3> { enter_needs_acks: false, ..LamportMutex::new(6) };
     let (end, _) = check::search(&spoiled, SCOPE);
-    // Two request and, before anything arrives, enter. Which two depends on the fingerprints.
+    // Two processes request and enter before anything arrives. Which two depends on the
+    // fingerprints.
     assert!(matches!(&end, End::Wrong(steps) if steps.len() == 4), "{end:?}");
 }
 
 #[test]
-fn who_requests_again_and_again_fills_the_channel() {
+fn requesting_again_and_again_fills_the_channel() {
     let spoiled = LamportMutex::<3> { request_needs_rest: false, ..LamportMutex::new(6) };
     let (end, _) = check::search(&spoiled, SCOPE);
     // The fourth request of process 1 finds three in its channel.

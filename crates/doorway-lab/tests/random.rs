@@ -1,19 +1,19 @@
-//! Every algorithm of the list under thousands of random schedules, timed and untimed, and the same
-//! seed twice.
+//! Every algorithm under thousands of random schedules, timed and untimed. The same seed gives the
+//! same run.
 
 use std::sync::Arc;
 
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Mode, Phase, Shape, Start};
 use doorway_lab::random::wander;
-use doorway_lab::simulate::{self, Delay, Dice, Law, Workload};
+use doorway_lab::simulate::{self, Delay, Dice, Distribution, Workload};
 use doorway_lab::{AnyAlgorithm, Limits, Trace, World};
 
 fn sound() -> impl Iterator<Item = &'static str> {
     ALL.iter().filter(|entry| entry.info.refuted.is_none()).map(|entry| entry.info.name)
 }
 
-/// Shapes for which an algorithm has a group of five, so that each runs in all its arrangements.
+/// All shapes with which an algorithm has a group of five.
 fn shapes<A: Algorithm>() -> Vec<Shape> {
     use doorway_core::tree::TreeShape::{Chain, Star};
     use doorway_core::{Needs, Wiring, quorums::Kind};
@@ -86,7 +86,7 @@ impl Task for Wander {
 }
 
 #[test]
-fn random_schedules_let_everyone_in_one_at_a_time() {
+fn random_schedules_let_all_nodes_in_one_at_a_time() {
     for name in sound() {
         algorithms::with(name, Wander { seeds: 0..1000, forgetting: false });
     }
@@ -102,8 +102,8 @@ fn forgetting_at_random_does_no_harm() {
 /// Runs a seed to its end and returns its trace.
 fn traced(name: &str, size: usize, seed: u64, entries: u64) -> Trace {
     let run = simulate::run(name, size, &Shape::default(), |options| {
-        options.delay = Delay::Law(Law::Exponential(1.0));
-        options.workload = Workload::Closed { think: Law::Exponential(5.0) };
+        options.delay = Delay::Distribution(Distribution::Exponential(1.0));
+        options.workload = Workload::Closed { think: Distribution::Exponential(5.0) };
         (options.seed, options.entries, options.trace) = (seed, entries, 1_000_000);
     });
     let (report, trace) = run.expect("a run");

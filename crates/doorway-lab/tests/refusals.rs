@@ -1,4 +1,4 @@
-//! What no correct peer sends is refused, and changes nothing.
+//! A message that no correct peer sends is rejected, and changes nothing.
 
 use std::fmt::Debug;
 
@@ -25,7 +25,7 @@ use doorway_core::{
     Wiring,
 };
 
-/// A node of a group, of three if nothing else is said.
+/// A node of a group, which has three nodes unless said otherwise.
 struct Node<A: Algorithm> {
     group: Group,
     member: Member<A>,
@@ -64,14 +64,14 @@ impl<A: Algorithm> Node<A> {
         out
     }
 
-    /// Hears a message that a correct peer may send.
+    /// Receives a message that a correct peer may send.
     #[track_caller]
     fn hears(mut self, from: u32, message: A::Message) -> Self {
         assert_eq!(self.step(Input::Receive { from: NodeId(from), message }).rejected(), None);
         self
     }
 
-    /// Hears a message that a correct peer may send, and says nothing about it for now.
+    /// Receives a message that a correct peer may send, and sends nothing for now.
     #[track_caller]
     fn defers(mut self, from: u32, message: A::Message) -> Self {
         let out = self.step(Input::Receive { from: NodeId(from), message });
@@ -79,7 +79,7 @@ impl<A: Algorithm> Node<A> {
         self
     }
 
-    /// Refuses a message and is as before.
+    /// Rejects a message, and its state does not change.
     #[track_caller]
     fn refuses(mut self, from: u32, message: A::Message) -> Self
     where
@@ -112,9 +112,9 @@ fn lamport() {
     inside.refuses(0, Request(0));
 }
 
-/// Else every later request would carry the same number, and two would get in.
+/// Otherwise every later request would carry the same number, and two nodes would get in.
 #[test]
-fn a_number_after_which_none_is_higher() {
+fn the_highest_number_is_rejected() {
     let last = CLOCK_LIMIT - 1;
     for beyond in [CLOCK_LIMIT, u64::MAX] {
         use lamport::Message::{Ack, Release};
@@ -131,14 +131,14 @@ fn a_number_after_which_none_is_higher() {
         Node::<Majority>::outside(1).refuses(0, majority::Message::Request(beyond));
         Node::<Majority>::waiting(1).refuses(0, majority::Message::Yes(1, beyond));
     }
-    // The last number there is leaves room for the next, and is not forgotten.
+    // The highest allowed number leaves room for the next one. A node that has it is not forgotten.
     let mut node = Node::<Lamport>::outside(1).hears(0, lamport::Message::Request(last));
     assert_eq!(node.member.floor(), None);
     assert_eq!(node.step(Input::Acquire(Mode::Exclusive)).rejected(), None);
 }
 
 #[test]
-fn a_message_of_oneself_or_of_a_stranger() {
+fn a_message_of_the_node_itself_or_of_a_stranger_is_rejected() {
     for from in [1, 3, u32::MAX] {
         Node::<Central>::outside(1).refuses(from, central::Message::Grant);
         let node = Node::<RicartAgrawala>::outside(1);
@@ -162,10 +162,10 @@ fn majority() {
     Node::<WeightedMajority>::wired(1, &shape).refuses(0, Request(1));
     Node::<Majority>::waiting(1).refuses(0, Yes(2, 2)).hears(0, Yes(1, 1));
     Node::<Majority>::waiting(1).refuses(0, Inquire(2)).hears(0, Inquire(1));
-    // A vote that nobody called back stays where it is.
+    // A vote that was not called back is not returned.
     let lent = || Node::<Majority>::outside(1).hears(0, Request(1));
     assert_eq!(lent().defers(0, majority::Message::Relinquish(1)).member, lent().member);
-    // One node cannot fill a voter's memory: of its requests the last one waits.
+    // One node cannot fill a voter's memory: only the last of its requests waits.
     let often = (2..100).fold(Node::<Majority>::waiting(1), |voter, clock| {
         voter.hears(0, Request(clock)).hears(2, majority::Message::Release(clock))
     });
@@ -180,7 +180,7 @@ fn raymond_k() {
     let one = Reply { seq: 1, seats: 1 };
     waiting().hears(0, one.clone()).refuses(0, one);
     waiting().hears(2, Request(1)).refuses(2, Request(1));
-    // An older request of the same node comes late, and is satisfied long since.
+    // An older request of the same node arrives late. It was satisfied long ago.
     let newer = waiting().hears(2, Request(3));
     let before = newer.member.clone();
     assert_eq!(newer.defers(2, Request(2)).member, before);
@@ -200,13 +200,13 @@ fn raymond_tree() {
 fn raymond_echo() {
     use raymond_echo::Message::{Echo, Explore, Go, Privilege, Request};
     let wave = |node| Explore(NodeId(node));
-    // The wave of node 1 comes from there, and from node 3 when it has been there too.
+    // The wave of node 1 arrives from node 1, and from node 3 after it has been there.
     let fresh = Node::<RaymondEcho>::outside(1).refuses(0, Echo(NodeId(0))).refuses(0, wave(3));
     let fresh = fresh.refuses(0, Go).refuses(0, Request).refuses(0, Privilege);
     let reached = fresh.hears(0, wave(0)).refuses(0, wave(0)).refuses(0, Go);
     let done = reached.hears(2, wave(0)).refuses(2, wave(0)).refuses(2, Go).refuses(0, Request);
     done.hears(0, Go).refuses(0, Go).refuses(2, Request).hears(0, Request);
-    // A better wave that comes when the tree stands is none.
+    // A better wave that arrives after the tree is complete is rejected.
     let second = Node::<RaymondEcho>::outside(1).hears(2, wave(2)).hears(0, wave(2));
     second.hears(2, Go).refuses(0, wave(0));
 }
@@ -217,7 +217,7 @@ fn permissions() {
     Node::<CarvalhoRoucairol>::outside(1).refuses(0, Reply);
     Node::<CarvalhoRoucairol>::waiting(1).hears(0, Reply).refuses(0, Reply);
     Node::<CarvalhoRoucairol>::waiting(1).hears(2, Request(1)).refuses(2, Request(1));
-    // Nobody gets in beside us by a number that is too low.
+    // No node gets in together with us by a number that is too low.
     let inside = Node::<CarvalhoRoucairol>::waiting(1).hears(0, Reply).hears(2, Reply);
     inside.defers(0, Request(0));
     let (ask, agree) = (ricart_agrawala::Message::Request(0), ricart_agrawala::Message::Reply);
@@ -247,10 +247,11 @@ fn maekawa() {
     outside().hears(0, Request(1)).refuses(0, Request(1)).refuses(0, Request(2));
     let waiting = || outside().asks().refuses(0, Relinquish).refuses(0, Release);
     waiting().hears(2, Locked(1)).refuses(2, Locked(1)).refuses(2, Failed).defers(2, Inquire(1));
-    // About a lock that we do not have, as if it had overtaken LOCKED.
+    // A message about a lock that we do not have, as if it had overtaken LOCKED.
     let before = waiting().member;
     assert_eq!(waiting().defers(2, Inquire(1)).member, before);
-    // Where messages keep no order, the next request may overtake the release; not so the same.
+    // On unordered channels the next request may overtake the release, but the same request may not
+    // arrive again.
     let unordered = Node::<MaekawaUnordered>::wired(1, &pairs).hears(0, Request(1));
     unordered.refuses(0, Request(1)).hears(0, Request(2)).refuses(0, Request(3));
 }
@@ -262,13 +263,13 @@ fn maekawa_cyclic() {
     let turns = Shape { quorums: Some(Kind::Triangle), ..Shape::default() };
     let request = |node, turn| Message::Request(maekawa_cyclic::Visit { node: NodeId(node), turn });
     let node = |me| Node::<MaekawaCyclic>::among(5, me, &turns);
-    // A request waits at a member once, whichever turn it claims.
+    // A request waits at a member once, even if it claims another turn.
     let locked = node(4).hears(2, request(0, 1));
     locked.defers(2, request(2, 0)).refuses(1, request(2, 1)).refuses(2, request(2, 0));
-    // One's own comes by while one waits, in its turn, and once.
+    // A node's own request comes by while the node waits, in its turn, and once.
     node(2).refuses(0, request(2, 0)).asks().refuses(0, request(2, 1));
     node(2).asks().hears(0, request(2, 0)).refuses(0, request(2, 0));
-    // A lock comes from the last member, to one who waits.
+    // A lock comes from the last member, to a node that waits.
     node(2).refuses(4, Message::Locked).asks().refuses(0, Message::Locked);
 }
 
@@ -297,11 +298,11 @@ fn suzuki_kasami() {
     waiting.refuses(0, token(&[1, 2, 2, 2], 3)).hears(0, token(&[1, 2], 3));
     Node::<SuzukiKasami>::outside(1).refuses(0, Request(NodeId(2), 1));
 
-    // On a ring a token may come by on its way to another.
+    // On a ring a token may come by on its way to another node.
     let ring = Shape { wiring: Some(Wiring::Ring), ..Shape::default() };
     let outside = Node::<SuzukiKasami>::wired(1, &ring);
     let outside = outside.refuses(0, token(&[], 3)).refuses(0, token(&[1], 3));
-    // A request that has come round, and one of a stranger.
+    // A request that has come round the ring, and one of a stranger.
     let outside = outside.refuses(0, Request(NodeId(1), 1)).refuses(0, Request(NodeId(3), 1));
     outside.refuses(2, token(&[0], 3)).refuses(2, Request(NodeId(2), 1)).hears(0, token(&[2], 3));
 

@@ -1,4 +1,4 @@
-//! What a script says to a person who made a mistake, and what it leaves for those who draw it.
+//! The error messages of scripts, and the trace that a script leaves for diagrams.
 
 use doorway_core::{Mode, NodeId};
 use doorway_lab::trace::{Event, What};
@@ -11,28 +11,28 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn mistakes_are_named_with_their_line_and_what_would_be_right() {
+fn an_error_names_the_line_and_the_correction() {
     for (text, expected) in [
-        ("", "1: nothing runs; say 'run ALGORITHM n=3'"),
-        ("# Only a comment.\n", "1: nothing runs; say 'run ALGORITHM n=3'"),
-        ("acquire 1", "1: 'acquire' before 'run'; say 'run ALGORITHM n=3' first"),
-        ("run", "1: what runs? say 'run ricart-agrawala n=3'"),
+        ("", "1: the script has no 'run'; begin it with 'run ALGORITHM n=3'"),
+        ("# Only a comment.\n", "1: the script has no 'run'; begin it with 'run ALGORITHM n=3'"),
+        ("acquire 1", "1: 'acquire' before 'run'; begin the script with 'run ALGORITHM n=3'"),
+        ("run", "1: missing algorithm; an example is 'run ricart-agrawala n=3'"),
         (
             "\nrun ricart-agrawal n=3",
             "2: there is no algorithm 'ricart-agrawal'; did you mean 'ricart-agrawala'?",
         ),
         ("run bubblesort n=3", "1: there is no algorithm 'bubblesort'"),
-        ("run le-lann", "1: how many nodes? say n=3"),
+        ("run le-lann", "1: missing number of nodes; add an option such as n=3"),
         ("run le-lann n=0", "1: a script has 1 to 100 nodes, not 0"),
         ("run le-lann n=1000000", "1: a script has 1 to 100 nodes, not 1000000"),
-        ("run le-lann n=three", "1: 'three' is no value for 'n'; an example is n=3"),
+        ("run le-lann n=three", "1: invalid value 'three' for 'n'; an example is n=3"),
         ("run le-lann n=3 n=4", "1: 'n' is given twice"),
-        ("run le-lann n=3 fast", "1: 'fast' is no option; options look like n=3"),
-        ("run le-lann n=3 permit=2", "1: 'permit' is no option; did you mean 'permits'?"),
+        ("run le-lann n=3 fast", "1: 'fast' is not of the form OPTION=VALUE, as in n=3"),
+        ("run le-lann n=3 permit=2", "1: unknown option 'permit'; did you mean 'permits'?"),
         ("run le-lann n=3 permits=2", "1: le-lann has no use for permits"),
-        ("run le-lann n=3 channel=lifo", "1: 'lifo' is no channel; say one of fifo, unordered"),
-        ("run le-lann n=3 holder=4", "1: there is no node 4; they are numbered 1 to 3"),
-        ("run le-lann n=3 holder=1,2", "1: 2 holders, but 1 may be inside"),
+        ("run le-lann n=3 channel=lifo", "1: unknown channel 'lifo'; use one of fifo, unordered"),
+        ("run le-lann n=3 holder=4", "1: there is no node 4; nodes are numbered 1 to 3"),
+        ("run le-lann n=3 holder=1,2", "1: 2 holders, but at most 1 may be inside at once"),
         (
             "run le-lann n=3 tree=oak",
             "1: 'oak' is not the shape of a tree; write chain, star, or balanced:K, \
@@ -40,42 +40,51 @@ fn mistakes_are_named_with_their_line_and_what_would_be_right() {
         ),
         ("run le-lann n=3\nrun le-lann n=3", "2: a second 'run'; the first is in line 1"),
         ("run le-lann n=3\nquorum 1 = 1", "1: le-lann has no use for quorums"),
-        ("quorum 1 = 1", "1: a quorum stands below 'run', before anything else"),
+        ("quorum 1 = 1", "1: 'quorum' must be directly below 'run', before any other command"),
     ] {
         assert_eq!(error(text), expected, "{text:?}");
     }
 }
 
 #[test]
-fn commands_that_make_no_sense_now_are_explained() {
+fn impossible_commands_are_explained() {
     for (commands, expected) in [
-        ("aquire 1", "2: 'aquire' is no command; did you mean 'acquire'?"),
-        ("acquire", "2: a node is missing, as in 'acquire 1'"),
-        ("acquire 4", "2: there is no node 4; they are numbered 1 to 3"),
-        ("acquire 0", "2: there is no node 0; they are numbered 1 to 3"),
-        ("acquire one", "2: 'one' is no node; they are numbered 1 to 3"),
-        ("acquire 1 2", "2: '2' is no mode; say 'shared' or nothing"),
-        ("acquire 1 shared", "2: ricart-agrawala serves no shared mode; say 'acquire 1'"),
-        ("acquire 1\nacquire 1", "3: node 1 waits already; one request at a time"),
-        ("acquire 1\nstabilize\nacquire 1", "4: node 1 is inside already; say 'release 1' first"),
+        ("aquire 1", "2: unknown command 'aquire'; did you mean 'acquire'?"),
+        ("acquire", "2: missing node number; an example is 'acquire 1'"),
+        ("acquire 4", "2: there is no node 4; nodes are numbered 1 to 3"),
+        ("acquire 0", "2: there is no node 0; nodes are numbered 1 to 3"),
+        ("acquire one", "2: 'one' is not a node number; nodes are numbered 1 to 3"),
+        ("acquire 1 2", "2: unknown mode '2'; write 'shared', or nothing for exclusive mode"),
+        ("acquire 1 shared", "2: ricart-agrawala has no shared mode; write 'acquire 1'"),
+        (
+            "acquire 1\nacquire 1",
+            "3: node 1 is waiting already; a node makes one request at a time",
+        ),
+        ("acquire 1\nstabilize\nacquire 1", "4: node 1 is inside already; write 'release 1' first"),
         ("release 1", "2: node 1 is not inside, so it cannot leave"),
-        ("release 1 2", "2: '2' is one word too many for 'release'"),
-        ("deliver 1", "2: a node is missing, as in 'deliver 1 2'"),
-        ("deliver 1 2", "2: from 1 to 2, nothing is under way"),
-        ("acquire 1\ndeliver 1 2 Reply", "3: from 1 to 2, Request(1) is under way"),
-        ("acquire 1\ndrop 1 2 2", "3: from 1 to 2, Request(1) is under way"),
-        ("acquire 1\nduplicate 1 2 0", "3: from 1 to 2, Request(1) is under way"),
+        ("release 1 2", "2: unexpected '2' after the command 'release'"),
+        ("deliver 1", "2: missing node number; an example is 'deliver 1 2'"),
+        ("deliver 1 2", "2: no such message from 1 to 2; under way: nothing"),
+        ("acquire 1\ndeliver 1 2 Reply", "3: no such message from 1 to 2; under way: Request(1)"),
+        ("acquire 1\ndrop 1 2 2", "3: no such message from 1 to 2; under way: Request(1)"),
+        ("acquire 1\nduplicate 1 2 0", "3: no such message from 1 to 2; under way: Request(1)"),
         ("crash 1\nacquire 1", "3: node 1 has crashed"),
         ("crash 1\ncrash 1", "3: node 1 has crashed"),
-        ("detect 1 2", "2: node 1 has no crash of node 2 to learn of"),
-        ("forget 1", "2: node 1 has nothing that it may forget now"),
-        ("----\n1 waits\nacquire 2", "4: 'acquire 2' stands among effects; a blank line ends them"),
+        ("detect 1 2", "2: there is no crash of node 2 that node 1 has yet to detect"),
+        (
+            "forget 1",
+            "2: node 1 cannot forget now: the lock is in use, or there is nothing to forget",
+        ),
+        (
+            "----\n1 waits\nacquire 2",
+            "4: command 'acquire 2' among effects; end the effects with a blank line",
+        ),
         ("----\n# Hello.", "3: a comment among effects; put it above a command"),
-        ("\n----", "3: '----' stands below a command"),
+        ("\n----", "3: '----' needs a command above it"),
         ("again", "2: 'again' without 'round' above it"),
         (
             "round\nacquire 1\nagain",
-            "4: the world is not what it was at 'round', so this cannot go on for ever",
+            "4: the world is not equal to the world at 'round', so the round cannot be repeated",
         ),
         ("round\nagain", "3: nothing happens between 'round' and 'again'"),
     ] {
@@ -84,23 +93,23 @@ fn commands_that_make_no_sense_now_are_explained() {
     }
     let fifo = "run ricart-agrawala n=2 channel=fifo holder=1\nacquire 2\ndeliver 2 1\nrelease 1
         acquire 1\ndeliver 1 2 Request";
-    assert_eq!(error(fifo), "6: channels are FIFO here, and Reply comes first");
+    assert_eq!(error(fifo), "6: channels are FIFO here, so Reply has to be first");
 }
 
 #[test]
-fn a_violation_ends_the_story() {
+fn a_violation_ends_the_script() {
     let story = "run le-lann n=2\nacquire 2\nduplicate 1 2\n";
     let text = script::run(&format!("{story}deliver 1 2\nshow\n")).unwrap().text;
     assert!(
         text.contains("violation: node 2 rejected a second token\nnothing is under way"),
         "{text}"
     );
-    let after = "5: the story ended with the violation above";
+    let after = "5: the script continues after the violation above; end it there";
     assert_eq!(error(&format!("{story}deliver 1 2\nrelease 2")), after);
 }
 
 #[test]
-fn a_loss_leaves_the_waiting_stuck() {
+fn a_lost_request_leaves_the_node_stuck() {
     let text = script::run("run ricart-agrawala n=2\nacquire 1\ndrop 1 2\n").unwrap().text;
     let stuck = "lost: 1 -> 2 Request(1)\nstuck: node 1 waits and nothing can happen any more\n";
     assert!(text.ends_with(stuck), "{text}");
@@ -127,20 +136,20 @@ again
 ";
 
 #[test]
-fn what_goes_on_for_ever_may_count() {
+fn starvation_is_found_although_sequence_numbers_grow() {
     let played = script::run(TO_AND_FRO).unwrap();
     assert_eq!(played.violation, Some(Violation::Starved(NodeId(1))), "{}", played.text);
     let starved = "starved: node 2 waits for ever, though messages arrive and nodes leave";
     let again = played.steps.last().unwrap();
     assert_eq!(again.effects, ["and so on for ever", starved]);
     assert_eq!(again.command, "again");
-    // A request under way arrives one day: only the schedule is to blame then.
+    // A message under way arrives eventually, so only the schedule makes node 2 wait.
     let blameless = TO_AND_FRO.replace("drop 2 3\n", "");
     assert_eq!(script::run(&blameless).unwrap().violation, None);
 }
 
 #[test]
-fn a_script_played_again_is_the_same() {
+fn running_the_output_of_a_script_gives_the_same_output() {
     let once = script::run("run ricart-agrawala n=3\nacquire 1\nacquire 3\n\nstabilize").unwrap();
     assert_eq!(script::run(&once.text), Ok(once));
 }

@@ -1,7 +1,7 @@
-//! Every story under `tests/scripts`: each file is played and must have the effects written in it.
+//! The scripts under `tests/scripts`: each file is run and must have the effects written in it.
 //!
-//! `UPDATE=1 cargo test -p doorway-lab --test scripts` writes the effects that the stories really
-//! have; commit the change only if you can say why it is right.
+//! `UPDATE=1 cargo test -p doorway-lab --test scripts` writes the actual effects into the files.
+//! Commit the change only if you can say why it is right.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn stories() -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn stories_have_the_effects_written_in_them() {
+fn scripts_have_the_effects_written_in_them() {
     let update = std::env::var_os("UPDATE").is_some();
     let mut wrong = Vec::new();
     for (path, text) in stories() {
@@ -43,7 +43,7 @@ fn stories_have_the_effects_written_in_them() {
 }
 
 #[test]
-fn stories_cite_their_source_and_stand_in_the_folder_of_their_algorithm() {
+fn scripts_cite_their_source_and_are_in_the_directory_of_their_algorithm() {
     for (path, text) in stories() {
         assert!(text.starts_with("# "), "{} opens with its source", path.display());
         let folder = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
@@ -53,7 +53,7 @@ fn stories_cite_their_source_and_stand_in_the_folder_of_their_algorithm() {
     }
 }
 
-/// Where two texts first and last differ, and what each says in between.
+/// The part in which two texts differ, from both of them.
 fn difference(path: &Path, expected: &str, found: &str) -> String {
     let (old, new): (Vec<_>, Vec<_>) = (expected.lines().collect(), found.lines().collect());
     let same = |(a, b): &(&&str, &&str)| a == b;
@@ -67,7 +67,7 @@ fn difference(path: &Path, expected: &str, found: &str) -> String {
     lines.join("\n")
 }
 
-/// A small generator of numbers that are random enough.
+/// A small random generator.
 struct Dice(u64);
 
 impl Dice {
@@ -79,7 +79,7 @@ impl Dice {
     }
 }
 
-/// Stories with words and lines lost, doubled, exchanged or made up: each is played or refused.
+/// Scripts with words and lines lost, doubled, exchanged or made up. Each one runs or is refused.
 #[test]
 fn no_text_makes_a_script_panic() {
     let stories = stories();
@@ -108,5 +108,5 @@ fn no_text_makes_a_script_panic() {
         }
         played += usize::from(script::run(&tokens.concat()).is_ok());
     }
-    assert!(played > 300, "only {played} texts were played at all");
+    assert!(played > 300, "only {played} texts could be run");
 }

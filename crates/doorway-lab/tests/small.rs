@@ -1,4 +1,4 @@
-//! Every algorithm of the list, exhaustively at small size.
+//! Exhaustive checks of every algorithm in small groups.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use doorway_core::{Algorithm, Channel, Info, Mode, Shape, Start};
 use doorway_lab::check::{Check, Report, Verdict};
 use doorway_lab::{AnyAlgorithm, Limits, World};
 
-/// A group in which node i asks `asks[i].0` times, in that mode.
+/// A group in which node i makes `asks[i].0` requests, in mode `asks[i].1`.
 #[derive(Clone, Debug)]
 struct Exhaust {
     asks: Vec<(u32, Mode)>,
@@ -37,7 +37,7 @@ impl Task for Exhaust {
     }
 }
 
-/// Looks at every world, and finds nothing wrong.
+/// Check every world. Nothing must be violated.
 #[track_caller]
 fn holds(name: &str, task: &Exhaust) {
     let report = algorithms::with(name, task.clone()).expect("a name of the list");
@@ -45,19 +45,19 @@ fn holds(name: &str, task: &Exhaust) {
     assert_eq!(report.verdict, Verdict::Holds, "{name} {task:?}");
 }
 
-/// The algorithms that are right, or the one that `ONLY=relay cargo test ...` names.
+/// The algorithms that are correct, or the one that `ONLY=relay cargo test ...` names.
 fn sound() -> impl Iterator<Item = &'static Info> {
     let only = std::env::var("ONLY").ok();
     let chosen = move |info: &&Info| only.as_ref().is_none_or(|only| only == info.name);
     ALL.iter().map(|entry| &entry.info).filter(|info| info.refuted.is_none()).filter(chosen)
 }
 
-/// Three nodes that each ask twice make more worlds of these than can be looked at in a test; here
-/// the third does not ask.
+/// Algorithms that have too many worlds for a test if three nodes ask twice. Here the third node
+/// does not ask.
 const LARGE: [&str; 3] = ["lamport", "majority", "weighted-majority"];
 
 #[test]
-fn every_algorithm_is_safe_and_lets_everyone_in_at_small_size() {
+fn every_algorithm_is_safe_and_lets_all_nodes_in_at_small_size() {
     for Info { name, .. } in sound() {
         let most: &[u32] = if LARGE.contains(name) { &[2, 1, 0] } else { &[2, 2, 2] };
         for asks in [&[2][..], &[2, 2], &[1, 1, 1], most] {

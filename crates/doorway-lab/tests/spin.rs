@@ -1,9 +1,9 @@
-//! A second opinion from Spin: models of two algorithms, written anew in Promela from the rules of
-//! their papers, reach as many states as our worlds, are as safe, and starve nobody.
+//! A comparison with Spin. Models of two algorithms, written independently in Promela from the
+//! rules of their papers, reach as many states as our worlds, are as safe, and have no starvation.
 //!
 //! `tests/spin/group.pml` says what is modelled, and what its steps and its fairness are. These
-//! tests need Spin and a C compiler (on Debian, the packages `spin` and `gcc`), so that they are
-//! ignored unless asked for. `cargo xtask test` runs them.
+//! tests need Spin and a C compiler (on Debian, the packages `spin` and `gcc`), so they are ignored
+//! unless asked for. `cargo xtask test` runs them.
 
 use std::fs;
 use std::mem::discriminant;
@@ -23,26 +23,27 @@ use spoiled::{Message, Sends, Spoil, Spoiled};
 
 /// A search for a broken assertion, without the reduction that would leave states out.
 const SAFETY: &str = "-DSAFETY -DNOCLAIM -DNOREDUCE";
-/// The same not deeper than told: a state is searched again when a shorter way to it is found.
+/// A search as above with a limit on the depth. A state is searched again when a shorter way to it
+/// is found.
 const BOUNDED: &str = "-DSAFETY -DNOCLAIM -DNOREDUCE -DREACH";
 /// A search for cycles, with memory for fairness to nine processes.
 const CYCLES: &str = "-DNFAIR=3";
 
-/// A model made into a program that checks it.
+/// A program that Spin has generated to check a model.
 struct Checker {
     directory: PathBuf,
 }
 
-/// What the program found.
+/// The result of that program.
 #[derive(Debug)]
 struct Found {
     states: usize,
     errors: usize,
-    /// Was the search bounded before its end?
+    /// Did the search reach its depth limit?
     cut: bool,
 }
 
-/// Run a program that must succeed; what it said.
+/// Run a program that must succeed. Returns its output.
 fn run(command: &mut Command) -> String {
     let done = command.output().expect("an installed program starts");
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -52,7 +53,7 @@ fn run(command: &mut Command) -> String {
 }
 
 impl Checker {
-    /// Let Spin turn a model, with these choices made in it, into a program for this search.
+    /// Let Spin translate a model, with these definitions, into a program for this search.
     fn build(model: &str, choices: &str, search: &str) -> Self {
         let name = format!("{model}{choices}{search}").replace(' ', "");
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("spin").join(name);
@@ -63,13 +64,13 @@ impl Checker {
         let said = run(spin.current_dir(&directory));
         assert!(!said.contains("Error"), "{said}");
         let mut compiler = Command::new("gcc");
-        // The warnings would be about the code that Spin has written.
+        // Warnings would be about the code that Spin has generated.
         compiler.args(search.split(' ')).args(["-w", "-O1", "-o", "pan", "pan.c"]);
         run(compiler.current_dir(&directory));
         Self { directory }
     }
 
-    /// Search so many steps deep.
+    /// Search up to this depth.
     fn search(&self, depth: usize, options: &str) -> Found {
         let mut pan = Command::new(self.directory.join("pan"));
         pan.arg(format!("-m{depth}")).args(options.split_whitespace());
@@ -99,7 +100,7 @@ impl Checker {
     }
 }
 
-/// Our opinion of three nodes that each ask so often, over channels that keep order.
+/// The result of our checker for three nodes that each make `asks` requests over FIFO channels.
 fn ours<A: Algorithm>(asks: u32) -> Opinion {
     let group = Arc::new(A::INFO.group(3, &Shape::default()).expect("small groups exist"));
     let limits = Limits::reliable(&group, asks);
@@ -112,14 +113,14 @@ fn ours<A: Algorithm>(asks: u32) -> Opinion {
     ))
 }
 
-/// Is the model as safe as our worlds, and are its states as many?
+/// Check that the model is as safe as our worlds, and has as many states.
 fn agrees<A: Algorithm>(model: &str, asks: u32) {
     let found = Checker::build(model, &format!("-DASKS={asks}"), SAFETY).exhaust("");
     println!("{model}, {asks} each: {found:?}");
     assert_eq!((found.errors, Opinion::Holds(found.states)), (0, ours::<A>(asks)), "{model}");
 }
 
-/// Which of the nodes is never left waiting for ever, though all ask again and again?
+/// The nodes that never starve if all nodes ask again and again.
 fn served(model: &str, spoil: &str) -> Vec<u32> {
     let checker = Checker::build(model, format!("-DFOREVER {spoil}").trim(), CYCLES);
     let served = |node: &u32| checker.exhaust(&format!("-a -f -N served_{node}")).errors == 0;
@@ -144,7 +145,7 @@ fn spin_finds_both_safe_when_all_ask_forever() {
         assert_eq!(found.errors, 0, "{model} {numbers}: {found:?}");
         found.states
     };
-    // A larger circle of numbers only adds turns of the same states: none is told wrong.
+    // A larger cycle of numbers only adds rotations of the same states, so nothing is missed.
     let (five, seven) = ("-DNUMBERS=5", "-DNUMBERS=7");
     let turns = [states("ricart_agrawala", five) / 5, states("ricart_agrawala", seven) / 7];
     assert_eq!(turns, [1_833; 2]);
@@ -153,23 +154,23 @@ fn spin_finds_both_safe_when_all_ask_forever() {
 
 #[test]
 #[ignore = "it needs Spin"]
-fn spin_finds_that_nobody_starves() {
+fn spin_finds_no_starvation() {
     assert_eq!(served("ricart_agrawala", ""), [1, 2, 3]);
     assert_eq!(served("suzuki_kasami", ""), [1, 2, 3]);
 }
 
 #[test]
 #[ignore = "it needs Spin"]
-fn spin_finds_who_starves_where_a_rule_is_broken() {
+fn spin_finds_starvation_if_a_rule_is_broken() {
     assert_eq!(served("ricart_agrawala", "-DFORGETFUL"), [0; 0]);
     assert_eq!(ours::<Spoiled<Forgetful>>(1), stuck(10));
-    // Nobody is stuck without a queue, and no run that ends shows that node 3 may starve.
+    // Without the queue there is no deadlock, and no finite run shows that node 3 may starve.
     assert_eq!(served("suzuki_kasami", "-DLOWEST"), [1, 2]);
 }
 
 #[test]
 #[ignore = "it needs Spin"]
-fn spin_lets_two_in_by_the_same_number_of_steps() {
+fn spin_needs_as_many_steps_to_let_two_nodes_in() {
     let shortest = |model, choices| Checker::build(model, choices, BOUNDED).shortest();
     assert_eq!(shortest("ricart_agrawala", "-DASKS=1 -DHASTY"), Some(10));
     assert_eq!(ours::<Spoiled<Hasty>>(1), together(10));
@@ -185,7 +186,7 @@ fn stuck(steps: usize) -> Opinion {
     Opinion::Violated(steps, discriminant(&Violation::Stuck(Vec::new())))
 }
 
-/// Ricart & Agrawala without deferral: whoever asks gets a reply at once, and none later.
+/// Ricart & Agrawala without deferral: every request is answered at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Hasty {
     asked: Option<NodeId>,
@@ -208,7 +209,7 @@ impl Spoil for Hasty {
     }
 }
 
-/// Ricart & Agrawala without rule 4: what was deferred is never sent.
+/// Ricart & Agrawala without rule 4: deferred replies are never sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Forgetful {
     hearing: bool,

@@ -14,7 +14,7 @@ use doorway_core::{
 use doorway_lab::check::{Check, Verdict};
 use doorway_lab::{AnyAlgorithm, Choice, Limits, World};
 
-/// A group and who is inside when it starts.
+/// A group, and the nodes that are inside when it starts.
 #[derive(Clone, Debug)]
 struct Case {
     size: usize,
@@ -31,7 +31,7 @@ impl Case {
         Start { holders: self.holders.clone(), floor: 0 }
     }
 
-    /// A world with the holders inside: by its start, or because they have entered a fresh one.
+    /// A world with the holders inside: by its start, or, if `fresh`, because they have entered.
     fn begin<A: Algorithm>(&self, fresh: bool) -> World {
         let group = self.group::<A>();
         let limits = Limits::reliable(&group, 0);
@@ -44,14 +44,14 @@ impl Case {
         world
     }
 
-    /// The holders, each as often as it holds a permit.
+    /// The holders, each once per permit that it holds.
     fn seats(&self) -> impl Iterator<Item = (NodeId, Mode)> + '_ {
         self.holders.iter().flat_map(|h| (0..h.permits).map(|_| (h.node, h.mode)))
     }
 }
 
-/// Every start that an algorithm can be given at a size: each node alone, and where several may be
-/// inside, several of them.
+/// Every possible start of an algorithm with this number of nodes: each node alone and, if several
+/// may be inside, several of them.
 fn cases(info: &Info, size: usize) -> Vec<Case> {
     let holder = |node: usize, mode, permits| Holder { node: NodeId::at(node), mode, permits };
     let mut cases = Vec::new();
@@ -90,7 +90,8 @@ fn shapes(info: &Info) -> Vec<Shape> {
     }
 }
 
-/// A wave over a graph begins at the holder: compare it with one that does in a fresh group.
+/// The shape with this node as initiator. A wave over a graph begins at the holder, so the fresh
+/// group must begin its wave there too.
 fn begun_by(node: NodeId, info: &Info, shape: &Shape) -> Shape {
     let initiators = (info.needs == Needs::Graph).then(|| NodeSet::from_iter([node]));
     Shape { initiators, ..shape.clone() }
@@ -100,7 +101,7 @@ fn sound() -> impl Iterator<Item = &'static Info> {
     ALL.iter().map(|entry| &entry.info).filter(|info| info.refuted.is_none())
 }
 
-/// Looks at every world that can be reached from a start.
+/// Checks every world that can be reached from a start.
 struct Exhaust {
     case: Case,
     acquires: u32,
@@ -119,7 +120,7 @@ impl Task for Exhaust {
 }
 
 #[test]
-fn a_start_with_holders_is_safe_and_never_stuck() {
+fn a_start_with_holders_is_safe_and_has_no_deadlock() {
     for info in sound() {
         for (size, acquires) in [(2, 2), (3, 1)] {
             for case in cases(info, size) {
@@ -180,7 +181,7 @@ struct Wait {
 }
 
 impl Task for Wait {
-    /// Who is inside before the first holder leaves, and after each has left.
+    /// The nodes inside before the first holder leaves, and after each holder has left.
     type Output = Vec<Vec<NodeId>>;
 
     fn run<A: Algorithm>(self) -> Vec<Vec<NodeId>> {
@@ -196,7 +197,7 @@ impl Task for Wait {
 }
 
 #[test]
-fn who_waits_for_the_holders_of_a_start_enters_when_they_have_left() {
+fn a_waiting_node_enters_when_the_holders_of_a_start_have_left() {
     for info in sound() {
         for case in [2, 3].into_iter().flat_map(|size| cases(info, size)) {
             let start = case.start();
@@ -227,7 +228,7 @@ fn request(world: &mut World, node: NodeId, mode: Mode) -> usize {
     happen(world, Choice::Acquire(node, mode))
 }
 
-/// Lets one thing happen and all that follows from it; counts the messages sent.
+/// Makes one choice, delivers all messages that follow, and counts the messages sent.
 fn happen(world: &mut World, choice: Choice) -> usize {
     assert!(world.choices().contains(&choice), "{choice:?} can happen");
     let step = world.apply(choice);
@@ -235,8 +236,8 @@ fn happen(world: &mut World, choice: Choice) -> usize {
     step.sends.len() + settle(world)
 }
 
-/// Delivers what is under way, oldest first, and counts the messages sent. A token that never rests
-/// is watched for a while only.
+/// Delivers what is under way, oldest first, and counts the messages sent. A token that circulates
+/// forever is followed only for a while.
 fn settle(world: &mut World) -> usize {
     let mut messages = 0;
     for _ in 0..100 {
@@ -257,7 +258,7 @@ fn sequences(size: usize, length: u32) -> Vec<Vec<NodeId>> {
 }
 
 #[test]
-fn a_start_that_cannot_be_is_refused() {
+fn an_impossible_start_is_refused() {
     let holder = |node, mode, permits| Holder { node: NodeId(node), mode, permits };
     let (alone, reader) =
         (|node| holder(node, Mode::Exclusive, 1), |node| holder(node, Mode::Shared, 1));

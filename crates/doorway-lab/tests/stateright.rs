@@ -1,5 +1,5 @@
-//! A second opinion from Stateright: searching the same worlds, it finds as many of them as our
-//! checker does, and the same shortest way to everything that is known to go wrong.
+//! A comparison with Stateright. It searches the same worlds, finds as many of them as our checker
+//! does, and finds a shortest way of the same length to every known violation.
 
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -43,13 +43,13 @@ fn of_group<A: Algorithm>(group: Arc<Group>, channel: Channel, asks: &[u32]) -> 
     World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), channel, limits)
 }
 
-/// The same world with other limits.
+/// Change the limits of a world.
 fn with(mut world: World, change: impl Fn(&mut Limits)) -> World {
     change(world.limits_mut());
     world
 }
 
-/// Both find nothing wrong in the same number of worlds.
+/// Both checkers find no violation in the same number of worlds.
 #[track_caller]
 fn same_worlds(world: World) {
     let (name, opinion) = (world.info().name, ours(&world));
@@ -58,7 +58,7 @@ fn same_worlds(world: World) {
     assert_eq!(opinion, stateright(world), "{name}");
 }
 
-/// Both find this violation, of which only the kind counts, by so many steps.
+/// Both checkers find a violation of this kind after `steps` steps.
 #[track_caller]
 fn same_way(world: World, steps: usize, violation: fn(Vec<NodeId>) -> Violation) {
     let known = Opinion::Violated(steps, discriminant(&violation(Vec::new())));
@@ -69,7 +69,7 @@ fn same_way(world: World, steps: usize, violation: fn(Vec<NodeId>) -> Violation)
 }
 
 #[test]
-fn as_many_worlds_where_nothing_fails() {
+fn as_many_worlds_without_faults() {
     same_worlds(world::<Central>(Unordered, &[2, 2, 2]));
     same_worlds(world::<Lamport>(Fifo, &[3, 3]));
     same_worlds(world::<Lamport>(Fifo, &[2, 1, 0]));
@@ -106,13 +106,13 @@ fn as_many_worlds_with_readers_and_faults() {
     same_worlds(with(world::<MaekawaHeir>(Fifo, &[1, 1, 1]), crashes));
     let doubles = |limits: &mut Limits| limits.duplicates = 1;
     same_worlds(with(world::<Majority>(Fifo, &[2, 2]), doubles));
-    // A vote may be lost when there is one to spare, and nobody else asks for it.
+    // A vote may be lost if there is one to spare, and no other node asks for it.
     let loses = |limits: &mut Limits| limits.losses = 1;
     same_worlds(with(world::<Majority>(Fifo, &[2, 0, 0]), loses));
 }
 
 #[test]
-fn the_same_shortest_way_to_what_goes_wrong() {
+fn shortest_ways_to_violations_have_the_same_length() {
     let of = figures::group::<&[u32]>;
     same_way(world::<Lamport>(Unordered, &[1, 1]), 4, Violation::Together);
     same_way(of_group::<MaekawaPrinted>(of(STAIRS), Fifo, &[1; 3]), 8, Violation::Stuck);
@@ -124,7 +124,7 @@ fn the_same_shortest_way_to_what_goes_wrong() {
 }
 
 #[test]
-fn the_same_shortest_way_to_what_faults_do() {
+fn shortest_ways_to_violations_by_faults_have_the_same_length() {
     let loses = |limits: &mut Limits| limits.losses = 1;
     same_way(with(world::<RicartAgrawala>(Fifo, &[1, 1]), loses), 2, Violation::Stuck);
     let doubles = |limits: &mut Limits| limits.duplicates = 1;

@@ -1,4 +1,4 @@
-//! A counterexample becomes a script, and the script shows the same again.
+//! A counterexample is written as a script, and running the script shows the same violation.
 
 mod spoiled;
 
@@ -44,7 +44,7 @@ fn every_counterexample_is_a_script_that_shows_it() {
     assert!(told > 100, "only {told} were found");
 }
 
-/// The coordinator overlooks whatever node 2 asks.
+/// The coordinator ignores all requests of node 2.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Deaf;
 
@@ -57,7 +57,7 @@ impl Spoil for Deaf {
 }
 
 #[test]
-fn a_starvation_is_told_with_its_cycle() {
+fn a_script_of_starvation_contains_the_cycle() {
     let group = Arc::new(Group::new(3).expect("three nodes"));
     let mut limits = Limits::reliable(&group, 0);
     limits.acquires[1] = (1, Mode::Exclusive);

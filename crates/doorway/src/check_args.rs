@@ -87,7 +87,7 @@ impl CaseArgs {
         let readers = || self.readers.iter().flatten();
         let mut named = self.requesters.iter().flatten().chain(readers());
         if let Some(node) = named.find(|node| node.index() >= size) {
-            return Err(Usage(format!("there is no node {node}; they are numbered 1 to {size}")));
+            return Err(Usage(format!("there is no node {node}; nodes are numbered 1 to {size}")));
         }
         if let Some(node) = readers().find(|node| !asks(node)) {
             return Err(Usage(format!(

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use doorway_core::{Channel, Group, Info, NodeId};
-use doorway_lab::simulate::{Arrival, Delay, Law, MAX_ENTRIES, Options, Partition, Workload};
+use doorway_lab::simulate::{
+    Arrival, Delay, Distribution, MAX_ENTRIES, Options, Partition, Workload,
+};
 
 use crate::failure::Usage;
 use crate::files;
@@ -21,10 +23,10 @@ pub(crate) struct RunArgs {
     /// an exponential distribution [default: 10]
     #[arg(long, value_name = "T|LAW", value_parser = parse_think)]
     #[arg(conflicts_with_all = ["open", "requests"])]
-    think: Option<Law>,
+    think: Option<Distribution>,
     /// Set the time that a client stays inside, in message delays; a bare number is constant
     #[arg(long, value_name = "T|LAW", default_value = "1", value_parser = parse_inside)]
-    inside: Law,
+    inside: Distribution,
     /// Set the delay of messages: constant:1, uniform:0.5..1.5, exponential:1, or matrix:FILE with
     /// a row of delays for each node
     #[arg(long, value_name = "LAW", default_value = "constant:1")]
@@ -144,8 +146,8 @@ impl RunArgs {
         self.describes_load() || clients
     }
 
-    fn think(&self) -> Law {
-        self.think.clone().unwrap_or(Law::Exponential(10.0))
+    fn think(&self) -> Distribution {
+        self.think.clone().unwrap_or(Distribution::Exponential(10.0))
     }
 
     fn workload(&self) -> anyhow::Result<Workload> {
@@ -169,11 +171,11 @@ impl RunArgs {
 
     fn delay(&self) -> anyhow::Result<Delay> {
         let Some(file) = self.delay.strip_prefix("matrix:") else {
-            let law = self
+            let distribution = self
                 .delay
                 .parse()
                 .map_err(|error: String| Usage(format!("{error}; or matrix:FILE")))?;
-            return Ok(Delay::Law(law));
+            return Ok(Delay::Distribution(distribution));
         };
         let text = files::read(Path::new(file), files::MAX_DATA)?;
         Ok(Delay::matrix(&text).map_err(|error| Usage(format!("{file}, {error}")))?)
@@ -202,16 +204,16 @@ fn parse_time(text: &str) -> Result<f64, String> {
     time.ok_or_else(|| "say a time from 0 to 1e9, in message delays".to_owned())
 }
 
-fn parse_think(text: &str) -> Result<Law, String> {
-    parse_law(text, "exponential")
+fn parse_think(text: &str) -> Result<Distribution, String> {
+    parse_distribution(text, "exponential")
 }
 
-fn parse_inside(text: &str) -> Result<Law, String> {
-    parse_law(text, "constant")
+fn parse_inside(text: &str) -> Result<Distribution, String> {
+    parse_distribution(text, "constant")
 }
 
 /// Parse a distribution, or a bare number for the usual one.
-fn parse_law(text: &str, usual: &str) -> Result<Law, String> {
+fn parse_distribution(text: &str, usual: &str) -> Result<Distribution, String> {
     if text.contains(':') { text.parse() } else { format!("{usual}:{text}").parse() }.map_err(
         |_| "say a number from 0 to 1e9, constant:1, uniform:0.5..1.5 or exponential:1".to_owned(),
     )

@@ -13,7 +13,8 @@ pub(crate) fn terminal_width() -> Option<usize> {
     known.then(|| usize::from(size.ws_col).max(40))
 }
 
-/// Print prose after `indent` spaces, in lines that fit the terminal, or a page where there is none.
+/// Print prose after `indent` spaces, in lines that fit the terminal, or a page where there is
+/// none.
 pub(crate) fn print_prose(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
     print_to(out, indent, text, terminal_width().unwrap_or(PROSE))
 }

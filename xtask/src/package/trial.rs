@@ -69,9 +69,7 @@ impl Scratch {
         let socket = format!("@doorway-package-{}", std::process::id());
         let serve = || {
             let mut serve = self.doorway("serve --config");
-            serve
-                .arg(self.0.join(super::EXAMPLE))
-                .args(["--socket", &socket, "--data"]);
+            serve.arg(self.0.join(super::EXAMPLE)).args(["--socket", &socket, "--data"]);
             serve.arg(&data);
             serve
         };

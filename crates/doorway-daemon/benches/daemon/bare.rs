@@ -1,5 +1,5 @@
-//! Two round trips through a Unix socket and nothing else: a pair that is acknowledged cannot cost
-//! less.
+//! Two round trips through a Unix socket and nothing else. An acquire and a release that are both
+//! acknowledged cannot cost less.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -10,10 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::shared::pin::Placement;
 use crate::shared::samples::Samples;
 
-/// As long as a request with a short name.
+/// The length of a request with a short name, in bytes.
 const SIZE: usize = 20;
 
-/// A thread that waits for its answers, and a server with the same runtime as the service.
+/// Measure a blocking client against a server with the same runtime as the service.
 pub(crate) fn round_trips(turn: Duration, placement: Placement) -> Samples {
     let (mut client, server) = UnixStream::pair().unwrap();
     server.set_nonblocking(true).unwrap();

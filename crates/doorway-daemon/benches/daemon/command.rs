@@ -1,4 +1,4 @@
-//! The command that runs another under a lock, beside others of its kind.
+//! `doorway run`, compared with other programs that run a command under a lock.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -23,11 +23,11 @@ pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
     let mut run = Command::new(doorway);
     run.env("DOORWAY_SOCKET", servers.ours.address()).args(["run", "x", "--", "true"]);
     let commands = vec![("flock FILE true", flock(&scratch)), ("doorway run x -- true", run)];
-    // Whatever a command starts runs where it does, and that is where this thread does.
+    // A child process runs on the cores of this thread, and so do its children.
     let thread = placement.spawn(0, move |_| in_turns(commands, extent.runs));
     match thread.join().unwrap() {
         Ok(mut times) => {
-            // Alone, for its server is busy for a while after each.
+            // etcdctl is measured alone, because its server is busy for a while after each run.
             if extent.rivals {
                 match etcdctl(placement, extent.runs) {
                     Ok(etcdctl) => times.splice(1..1, etcdctl).for_each(drop),
@@ -69,7 +69,7 @@ fn report(times: Vec<(&'static str, Samples)>, servers: &Servers, table: &mut Ta
     }
 }
 
-/// The command as it was built beside this program, if it knows how to run others.
+/// The path of the `doorway` command that was built beside this program, if it has `run`.
 fn built() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let beside = own.parent().and_then(|deps| deps.parent());
@@ -86,7 +86,7 @@ fn flock(scratch: &Scratch) -> Command {
     command
 }
 
-/// Run each of them in turn, so often, after once to have all in memory.
+/// Run the commands in turn, `runs` times each. A first run, which is not counted, loads all files.
 fn in_turns(
     mut commands: Vec<(&'static str, Command)>,
     runs: usize,
@@ -105,7 +105,7 @@ fn in_turns(
     Ok(times)
 }
 
-/// Run it until it succeeds: its server may have just begun.
+/// Run a command until it succeeds, because its server may have just started.
 fn patiently(command: &mut Command) -> Result<(), String> {
     let begun = Instant::now();
     while let Err(why) = once(command) {

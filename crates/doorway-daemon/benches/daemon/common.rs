@@ -1,4 +1,4 @@
-//! Directories for servers, as the tests of the node have them.
+//! Scratch directories for servers, shared with the tests of the node.
 
 #[path = "../../../doorway-node/tests/common/scratch.rs"]
 #[allow(dead_code, reason = "tests use more of it")]

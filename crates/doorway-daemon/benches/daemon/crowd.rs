@@ -1,4 +1,4 @@
-//! Clients of one node that all want the same lock.
+//! Contention: clients of one node that all want the same lock.
 
 use crate::Extent;
 use crate::ours::Doorway;

@@ -1,4 +1,4 @@
-//! How soon the next client is in when the process of a holder is killed.
+//! How soon the next client enters after the process of a holder is killed.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, Stdio};
@@ -12,7 +12,7 @@ use crate::shared::rivals::{Postgres, Rival, patiently};
 use crate::shared::samples::Samples;
 use crate::shared::table::{Row, Table, progress};
 
-/// How long the one that waits is given to be in the queue for sure.
+/// How long the waiting client is given to join the queue.
 const QUEUED: Duration = Duration::from_millis(5);
 
 pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
@@ -36,7 +36,7 @@ pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
     table.add(row.judged("5 ms", median <= 5e6));
 }
 
-/// From the signal to the entry of who waits.
+/// The times from the signal to the entry of the waiting client.
 async fn measured<R: Rival>(
     placement: Placement,
     kind: &str,
@@ -62,7 +62,8 @@ async fn measured<R: Rival>(
     Ok(samples)
 }
 
-/// A process that holds the lock until it is killed, at the latest with this value.
+/// A process that holds the lock until it is killed, which happens at the latest when this value is
+/// dropped.
 struct Holder(Child);
 
 impl Holder {
@@ -80,12 +81,12 @@ impl Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        let _ = self.0.kill(); // It may be dead already, which is as good.
+        let _ = self.0.kill(); // It may be dead already.
         let _ = self.0.wait();
     }
 }
 
-/// Be such a process.
+/// The main function of such a process.
 pub(crate) fn hold<R: Rival>(address: &str) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().build().unwrap().block_on(async {

@@ -1,15 +1,15 @@
-//! How fast the service is through its socket, in one run with what people use instead.
+//! The speed of the service through its socket, measured in one run with the alternatives.
 //!
-//! `cargo xtask bench daemon` takes two minutes and wants a quiet machine; `--json` prints the same
-//! for programs, and `--smoke` runs a little of everything without the servers of others.
-//! `--threads N` gives the service N threads instead of the one that `doorway serve --local` has,
-//! and `--only PART` measures one part alone, which helps when profiling.
+//! `cargo xtask bench daemon` takes two minutes and needs a quiet machine. `--json` prints the
+//! results as JSON, and `--smoke` runs a little of everything without the other servers. `--threads
+//! N` gives the service N threads instead of the one that `doorway serve --local` has. `--only
+//! PART` measures one part alone, which helps with profiling.
 //!
-//! The service is a process of its own: this program again, told to serve. A machine may need
-//! longer to wake a sleeping core than for all else, so everything is measured with all on one
-//! core, and with the servers on another core than their clients.
+//! The service is a process of its own: this program, started with `--serve`. To wake a sleeping
+//! core may take longer than everything else. So everything is measured twice: with all processes
+//! on one core, and with the servers on another core than their clients.
 
-#![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be measured")]
+#![expect(clippy::unwrap_used, reason = "without its preparation the benchmark cannot run")]
 
 mod bare;
 mod command;
@@ -34,17 +34,17 @@ use shared::table::Table;
 /// How much is measured.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
-    /// How often things that are compared take their turns.
+    /// How many rounds there are. In each round, everything that is compared has one turn.
     rounds: usize,
     /// How long each turn takes.
     turn: Duration,
-    /// How often a holder is killed.
+    /// How many times a holder is killed.
     kills: usize,
-    /// How often a command is run.
+    /// How many times a command is run.
     runs: usize,
     /// How many locks one session holds.
     held: usize,
-    /// Are the servers of others measured too?
+    /// Are the other servers measured too?
     rivals: bool,
 }
 

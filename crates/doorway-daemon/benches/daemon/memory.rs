@@ -1,4 +1,4 @@
-//! What locks take in the memory of the service.
+//! The memory of the service per lock.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::shared::pin::Placement;
 use crate::shared::rivals::{Rival as _, Server};
 use crate::shared::table::{Row, Table, progress};
 
-/// How long the service is given to return what it does not need.
+/// How long the service is given to return unused memory.
 const SETTLED: Duration = Duration::from_millis(300);
 
 pub(crate) fn measure(extent: Extent, table: &mut Table) {
@@ -16,7 +16,7 @@ pub(crate) fn measure(extent: Extent, table: &mut Table) {
     let locks = extent.held;
     let server = Doorway::serve(Placement::OneCore).unwrap();
     let client = ours::blocking(&ours::endpoint(server.address()), 0);
-    // What the first locks bring about is not theirs alone.
+    // The first locks also cause allocations that later locks share.
     drop(client.acquire("first").enter().unwrap());
     let before = resident(&server);
     let acquire = |lock| client.acquire(&ours::name(lock)).enter().unwrap();
@@ -29,14 +29,14 @@ pub(crate) fn measure(extent: Extent, table: &mut Table) {
     let after = resident(&server);
     let each = |bytes: f64| (bytes - before) / locks as f64;
     let row = Row::of(&format!("{locks} locks held by one session")).bytes(each(held));
-    // A page more or less counts among so few.
+    // With few locks, a single page makes a difference.
     let fits = !extent.rivals || each(held) <= 500.0;
     table.add(row.judged("500 bytes", fits));
     let row = Row::of(&format!("{locks} locks, after their release")).bytes(each(after));
     table.add(row.goal("0 bytes"));
 }
 
-/// The bytes of memory that the process has now, without files that could be read again.
+/// The resident memory of the process in bytes, without pages of files.
 fn resident(server: &Server) -> f64 {
     let path = format!("/proc/{}/smaps_rollup", server.pid());
     let text = std::fs::read_to_string(path).unwrap();

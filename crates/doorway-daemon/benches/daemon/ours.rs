@@ -14,13 +14,13 @@ use crate::common::Scratch;
 use crate::shared::pin::Placement;
 use crate::shared::rivals::{Rival, Server};
 
-/// Should nobody be left to end it, the service ends by itself.
+/// The service ends by itself after being idle for this long, in case this program was killed.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How long a server has until it answers.
+/// How long a server may take until it answers.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A client of the service, with its async face.
+/// An async client of the service.
 pub(crate) struct Doorway {
     client: Client,
     grant: Option<Grant>,
@@ -31,7 +31,7 @@ pub(crate) fn name(lock: usize) -> String {
     format!("orders/{lock}")
 }
 
-/// Where it is.
+/// The endpoint of the service at this address.
 pub(crate) fn endpoint(address: &str) -> Endpoint {
     Endpoint::parse(address).unwrap()
 }
@@ -71,13 +71,13 @@ impl Rival for Doorway {
     }
 }
 
-/// How many threads the service gets: none is one, without any to wake it.
+/// The number of threads of the service. 0 stands for a single thread that no other has to wake.
 fn threads() -> String {
     let mut words = std::env::args().skip_while(|word| word != "--threads");
     words.nth(1).unwrap_or_else(|| "0".to_owned())
 }
 
-/// Be the service, as `doorway serve --local` is.
+/// Run the service as `doorway serve --local` does.
 pub(crate) fn serve(address: &str, data: &str, threads: &str) {
     let overrides = Overrides {
         socket: Some(address.to_owned()),
@@ -98,7 +98,7 @@ pub(crate) fn serve(address: &str, data: &str, threads: &str) {
     runtime.block_on(serve::run(settings, doors, std::future::pending())).unwrap();
 }
 
-/// A blocking client, as soon as the service lets it in.
+/// A blocking client, as soon as the service accepts it.
 pub(crate) fn blocking(endpoint: &Endpoint, number: usize) -> blocking::Client {
     let options = Options::default().label(format!("client {number}"));
     let begun = Instant::now();

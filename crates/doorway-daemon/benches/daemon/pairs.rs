@@ -1,4 +1,4 @@
-//! Acquire and release while nobody else wants the same lock.
+//! Acquire and release without contention.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::shared::table::{Row, Table, progress};
 const CROWD: usize = 16;
 const LOCKS: usize = 10_000;
 
-/// The times of pairs, by who made them.
+/// The times of pairs, by client.
 #[derive(Default)]
 struct Times {
     blocking: Samples,
@@ -26,7 +26,7 @@ struct Times {
     postgres: Samples,
 }
 
-/// One client and one lock: the time of a pair.
+/// Measure the time of a pair with one client and one lock.
 pub(crate) fn one_client(extent: Extent, servers: &Servers, table: &mut Table) {
     let Servers { placement, ours, redis, postgres } = servers;
     let (placement, turn) = (*placement, extent.turn);
@@ -59,7 +59,7 @@ pub(crate) fn one_client(extent: Extent, servers: &Servers, table: &mut Table) {
     }
 }
 
-/// Many clients that hardly ever meet: how many pairs they make in a second.
+/// Measure the pairs per second of many clients that rarely want the same lock.
 pub(crate) fn many_clients(extent: Extent, servers: &Servers, table: &mut Table) {
     let Servers { placement, ours, redis, postgres } = servers;
     let (placement, turn) = (*placement, extent.turn);
@@ -101,7 +101,7 @@ impl Times {
         Beside { redis: figure(&self.redis), postgres: figure(&self.postgres) }
     }
 
-    /// Those of others that were measured.
+    /// The times of other programs, as far as they were measured.
     fn theirs(&mut self) -> impl Iterator<Item = (&'static str, Samples)> {
         let [redis, postgres] = [&mut self.redis, &mut self.postgres].map(std::mem::take);
         let both = [("Redis", redis), ("PostgreSQL", postgres)];
@@ -122,7 +122,7 @@ fn blocking(
     locks: usize,
 ) -> Samples {
     let endpoint = ours::endpoint(address);
-    // The threads in their background run where they begin.
+    // Background threads of a client run on the core on which they start.
     let connected = placement.spawn(0, move |_| {
         (0..clients).map(|number| (number, ours::blocking(&endpoint, number))).collect::<Vec<_>>()
     });

@@ -1,4 +1,4 @@
-//! The servers that stand beside each other in one placement, and turns of their clients.
+//! The servers that are compared in one placement, and their clients.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::shared::pin::Placement;
 use crate::shared::rivals::{Postgres, Redis, Rival, Server};
 use crate::shared::table::{Row, Table, progress};
 
-/// Our service and those of others, which stand idle while it is not their turn.
+/// Our service and the other servers. A server is idle while another one is measured.
 pub(crate) struct Servers {
     pub(crate) placement: Placement,
     pub(crate) ours: Server,
@@ -28,7 +28,7 @@ impl Servers {
     }
 }
 
-/// The server of others, if it is installed.
+/// Another server, if it is installed.
 fn rival<R: Rival>(placement: Placement, table: &mut Table) -> Option<Server> {
     let why = match R::serve(placement) {
         Ok(server) => return Some(server),
@@ -38,7 +38,7 @@ fn rival<R: Rival>(placement: Placement, table: &mut Table) -> Option<Server> {
     None
 }
 
-/// Let clients work on a thread of theirs.
+/// Run clients on a thread of their own.
 pub(crate) fn clients<T: Send + 'static>(
     placement: Placement,
     address: &str,
@@ -51,7 +51,7 @@ pub(crate) fn clients<T: Send + 'static>(
     thread.join().unwrap().unwrap()
 }
 
-/// The same figure of those that we stand beside, as far as they are here.
+/// A figure of the other programs for comparison, as far as they were measured.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Beside {
     pub(crate) redis: Option<f64>,
@@ -59,7 +59,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Put a figure beside theirs, and say whether each of the ratios is good.
+    /// Compare our figure with theirs, and judge whether each ratio is good.
     pub(crate) fn judge(self, row: Row, ours: f64, goal: &str, good: impl Fn(f64) -> bool) -> Row {
         let theirs = [("Redis", self.redis), ("PostgreSQL", self.postgres)];
         let known = theirs.into_iter().filter_map(|(name, theirs)| Some((name, theirs?)));

@@ -119,12 +119,9 @@ fn one(diagnostics: &Diagnostics, config: &Config, lines: &Lines, mistake: &Mist
         }
         Mistake::Zero(_) => diagnostics.wrong(None, what, "write a number from 1"),
         Mistake::Impatient => {
+            let what = "a link would be given up before its first heartbeat";
             let remedy = "make `silence` several times as long as `heartbeat`";
-            diagnostics.wrong(
-                lines.links,
-                "a link would be given up before its first heartbeat",
-                remedy,
-            );
+            diagnostics.wrong(lines.links, what, remedy);
         }
         // A kind of mistake that was added to the node later.
         _ => diagnostics.wrong(None, what, remedy),

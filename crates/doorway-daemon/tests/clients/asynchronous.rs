@@ -23,7 +23,7 @@ async fn waiting(client: &Client, number: u64) {
 }
 
 #[tokio::test]
-async fn all_that_a_client_asks_for_is_done() {
+async fn every_operation_of_the_client_works() {
     let daemon = Daemon::alone("");
     let (one, other) = (connect(&daemon).await, connect(&daemon).await);
     let grant = one.acquire("a").enter().await.unwrap();
@@ -61,7 +61,7 @@ async fn all_that_a_client_asks_for_is_done() {
 
 /// A future that is dropped withdraws its request, and the next request in the queue is granted.
 #[tokio::test]
-async fn who_stops_waiting_is_out_of_the_way() {
+async fn a_client_that_stops_waiting_does_not_block_others() {
     let daemon = Daemon::alone("");
     let (one, other, third) =
         (connect(&daemon).await, connect(&daemon).await, connect(&daemon).await);
@@ -83,7 +83,7 @@ async fn who_stops_waiting_is_out_of_the_way() {
 
 /// Many requests wait, and give up just when the lock is passed on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_are_given_up_while_they_are_granted_leave_nothing_held() {
+async fn requests_cancelled_while_they_are_granted_leave_nothing_held() {
     let daemon = Daemon::alone("");
     let mut all = tokio::task::JoinSet::new();
     for index in 0..8_u64 {

@@ -57,7 +57,7 @@ fn permits_are_counted_and_their_number_is_agreed_on() {
 }
 
 #[test]
-fn questions_are_answered() {
+fn queries_are_answered() {
     let daemon = Daemon::alone("");
     let (one, other) = (daemon.client(), daemon.client());
     let visitor = Client::connect(&daemon.endpoint(), &Options::default().visit()).unwrap();
@@ -89,7 +89,7 @@ fn questions_are_answered() {
 }
 
 #[test]
-fn what_is_broken_is_lost_and_another_release_frees_nothing() {
+fn a_broken_lock_is_lost_and_its_release_frees_nothing() {
     let daemon = Daemon::alone("");
     let (one, other, third) = (daemon.client(), daemon.client(), daemon.client());
     let (tell, told) = std::sync::mpsc::channel();
@@ -116,7 +116,7 @@ fn what_is_broken_is_lost_and_another_release_frees_nothing() {
 }
 
 #[test]
-fn a_lease_lives_as_long_as_it_is_renewed_and_anyone_of_its_user_releases_it() {
+fn a_lease_lasts_while_it_is_renewed_and_any_process_of_its_user_can_release_it() {
     let daemon = Daemon::alone("");
     let options = Options::default().ttl(Duration::from_millis(700)).life(Life::Lease);
     let script = Client::connect(&daemon.endpoint(), &options).unwrap();

@@ -47,7 +47,7 @@ fn a_holder_keeps_its_lock_and_its_fence_when_the_node_is_killed() {
 }
 
 #[test]
-fn those_who_wait_wait_on_when_the_node_is_killed_and_each_enters() {
+fn waiting_clients_keep_waiting_when_the_node_is_killed_and_each_enters() {
     let mut daemon = Daemon::alone("");
     let client = daemon.client();
     let grant = client.acquire("a").enter().unwrap();
@@ -81,7 +81,7 @@ fn those_who_wait_wait_on_when_the_node_is_killed_and_each_enters() {
 
 /// A request with a timeout ends in time, although no node answers.
 #[test]
-fn a_request_with_a_time_ends_with_it_while_there_is_no_node() {
+fn a_request_times_out_while_there_is_no_node() {
     let mut daemon = Daemon::alone("");
     let client = daemon.client();
     let grant = client.acquire("a").enter().unwrap();
@@ -102,7 +102,7 @@ fn a_request_with_a_time_ends_with_it_while_there_is_no_node() {
 
 /// Clients are notified, and their locks are free at the next process.
 #[test]
-fn a_node_that_stops_as_it_should_takes_the_locks_with_it_and_says_so() {
+fn a_graceful_stop_ends_the_locks_and_says_so() {
     let mut daemon = Daemon::alone("");
     let client = daemon.client();
     let (tell, told) = std::sync::mpsc::channel();

@@ -31,7 +31,7 @@ permits = 2
 ";
 
 #[test]
-fn who_does_not_wait_gets_a_lock_that_is_free_elsewhere_and_none_that_is_held() {
+fn trying_gets_a_lock_that_is_free_at_another_node_but_not_a_held_one() {
     let group = Group::start(RULES);
     let clients: Vec<_> = group.nodes.iter().map(Daemon::client).collect();
     assert_eq!(clients[0].node().map(|node| node.scope), Some(Scope::Cluster));
@@ -54,7 +54,7 @@ fn who_does_not_wait_gets_a_lock_that_is_free_elsewhere_and_none_that_is_held() 
 }
 
 #[test]
-fn who_is_inside_elsewhere_is_named_and_broken_there_alone() {
+fn a_holder_at_another_node_is_named_and_can_be_broken_only_there() {
     let group = Group::start(RULES);
     let (one, other) = (group.nodes[0].client(), group.nodes[1].client());
     let grant = one.acquire("plain").enter().unwrap();
@@ -152,7 +152,7 @@ fn other_nodes_wait_for_a_lease_whose_node_stops() {
 /// If another process takes the place of a node, holders are notified at once, however long `drain`
 /// is.
 #[test]
-fn clients_of_a_node_that_is_replaced_have_lost_their_locks_at_once() {
+fn clients_of_a_replaced_node_lose_their_locks_at_once() {
     let mut group = Group::start(RULES);
     let place = Arc::clone(&group.place);
     let old = &mut group.nodes[0];

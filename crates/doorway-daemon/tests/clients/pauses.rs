@@ -88,7 +88,7 @@ impl Holder {
 }
 
 #[test]
-fn a_client_that_is_paused_beyond_its_time_finds_the_lock_lost_and_is_refused_at_the_resource() {
+fn a_client_paused_beyond_its_timeout_finds_the_lock_lost_and_is_refused_at_the_resource() {
     let daemon = Daemon::alone("");
     let mut holder = Holder::start(&daemon, 600);
     let other = daemon.client();
@@ -122,7 +122,7 @@ fn a_client_that_is_killed_loses_its_lock_to_the_next_at_once() {
 
 /// A pause shorter than the time to live changes nothing for anyone.
 #[test]
-fn a_client_that_is_paused_for_a_moment_keeps_its_lock() {
+fn a_client_paused_for_a_moment_keeps_its_lock() {
     let daemon = Daemon::alone("");
     let mut holder = Holder::start(&daemon, 30_000);
     signal(&holder.process, Signal::STOP);
@@ -134,7 +134,7 @@ fn a_client_that_is_paused_for_a_moment_keeps_its_lock() {
 
 /// A paused node grants nothing, and its clients find out by themselves.
 #[test]
-fn a_node_that_is_paused_beyond_their_time_loses_its_clients_and_they_know_first() {
+fn a_node_paused_beyond_the_timeout_loses_its_clients_and_they_know_first() {
     let daemon = Daemon::alone("");
     let client = daemon.session(Duration::from_millis(600));
     let grant = client.acquire("a").enter().unwrap();
@@ -181,7 +181,7 @@ fn a_session_is_kept_over_a_cut_connection() {
 
 /// A release whose reply was lost with the connection is sent again, and its reply is true.
 #[test]
-fn a_release_that_is_cut_off_is_done_once() {
+fn a_release_over_a_cut_connection_is_done_once() {
     let daemon = remote("");
     let network = Network::new(&daemon.tcp.as_ref().unwrap().0);
     let client = Client::connect(&tcp(&network.address), &daemon.over_tcp()).unwrap();
@@ -204,7 +204,7 @@ fn a_release_that_is_cut_off_is_done_once() {
 
 /// If nothing arrives over a connection any more, the holder learns of the loss first.
 #[test]
-fn who_is_cut_off_for_longer_than_its_time_knows_before_the_next_enters() {
+fn a_client_cut_off_beyond_its_timeout_knows_before_the_next_enters() {
     let daemon = remote("");
     let network = Network::new(&daemon.tcp.as_ref().unwrap().0);
     let options = daemon.over_tcp().ttl(Duration::from_millis(800));

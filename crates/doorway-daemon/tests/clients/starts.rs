@@ -16,7 +16,7 @@ use crate::common::{Place, until};
 const RECORD: usize = 512;
 
 #[test]
-fn a_node_that_nobody_uses_ends_and_the_next_goes_on_with_higher_fences() {
+fn an_unused_node_ends_and_the_next_continues_with_higher_fences() {
     let mut daemon = Daemon::alone("idle_stop = \"1s\"\n");
     let client = daemon.client();
     // While there is a session, the service stays.
@@ -62,7 +62,7 @@ fn a_socket_that_a_crash_left_is_replaced_and_no_other_file_is() {
 
 /// Of two services that are started at once after a crash, one serves, and the other one says so.
 #[test]
-fn of_two_that_start_at_once_at_a_file_one_serves() {
+fn of_two_nodes_that_start_at_once_with_one_file_one_serves() {
     for _ in 0..5 {
         let place = Arc::new(Place::new());
         let path = place.file("socket");
@@ -87,7 +87,7 @@ type Damage = fn(&mut Vec<u8>);
 /// Whatever is left of the ledger, the node starts and reports the damage, and grants nothing
 /// before former holders know that they have lost their locks.
 #[test]
-fn a_damaged_ledger_is_survived_and_told_and_nobody_enters_too_early() {
+fn a_damaged_ledger_is_reported_and_no_client_enters_too_early() {
     let damages: [(&str, Damage); 4] = [
         ("all of it", |bytes| bytes.fill(0xa5)),
         ("its beginning", |bytes| bytes[3] ^= 1),
@@ -129,7 +129,7 @@ fn reboot(bytes: &mut [u8]) {
 }
 
 #[test]
-fn after_another_start_of_the_machine_nobody_of_it_is_waited_for() {
+fn after_a_reboot_local_clients_are_not_awaited() {
     let mut daemon = Daemon::alone("");
     let client = daemon.client();
     let fence = client.acquire("a").enter().unwrap().keep();
@@ -149,7 +149,7 @@ fn after_another_start_of_the_machine_nobody_of_it_is_waited_for() {
 /// Clients of other machines survive a restart of this machine. They keep their locks, even if
 /// their sessions were not on disk.
 #[test]
-fn after_another_start_of_the_machine_clients_of_others_are_believed() {
+fn after_a_reboot_remote_clients_are_believed() {
     let mut daemon = remote("[limits]\nttl = \"3s\"\n");
     let address = tcp(&daemon.tcp.as_ref().unwrap().0);
     let options = daemon.over_tcp().ttl(Duration::from_secs(3));

@@ -61,7 +61,7 @@ fn sessions(daemon: &Daemon) -> u64 {
 }
 
 #[test]
-fn ten_thousand_idle_sessions_are_no_trouble_and_leave_nothing() {
+fn ten_thousand_idle_sessions_do_not_disturb_others_and_leave_nothing() {
     let daemon = Daemon::alone("");
     let witness = Witness::start(&daemon);
     let before = daemon.memory();
@@ -81,7 +81,7 @@ fn ten_thousand_idle_sessions_are_no_trouble_and_leave_nothing() {
 
 /// A thousand clients with connections of their own wait for one lock, and each gets it in turn.
 #[test]
-fn a_thousand_wait_for_one_lock_and_each_enters_in_turn() {
+fn a_thousand_clients_wait_for_one_lock_and_each_enters_in_turn() {
     let daemon = Daemon::alone("");
     let witness = Witness::start(&daemon);
     let before = daemon.memory();
@@ -134,7 +134,7 @@ async fn enter(client: Client, inside: Arc<AtomicUsize>) -> Fence {
 
 /// Clients that ask much and read nothing: what is kept for them is bounded, and given back.
 #[test]
-fn clients_that_do_not_read_are_no_trouble_and_leave_nothing() {
+fn clients_that_do_not_read_do_not_disturb_others_and_leave_nothing() {
     let daemon = Daemon::alone("");
     let witness = Witness::start(&daemon);
     let before = daemon.memory();
@@ -154,7 +154,7 @@ fn clients_that_do_not_read_are_no_trouble_and_leave_nothing() {
 }
 
 #[test]
-fn floods_of_garbage_are_no_trouble_and_leave_nothing() {
+fn floods_of_garbage_do_not_disturb_others_and_leave_nothing() {
     let daemon = remote("");
     let witness = Witness::start(&daemon);
     let before = daemon.memory();

@@ -30,7 +30,7 @@ fn a_lock_is_acquired_inspected_listed_and_released() {
 }
 
 #[test]
-fn a_lock_that_is_not_free_is_waited_for_as_long_as_one_says() {
+fn a_request_waits_for_a_held_lock_until_its_timeout() {
     let server = Server::new();
     let fence = server.acquire("a", &json!({}));
     server.post("a", "acquire", &json!({})).problem(409, "not-free", "`a` is not free");
@@ -64,7 +64,7 @@ fn locks_are_shared_or_have_permits() {
 }
 
 #[test]
-fn a_lease_lives_while_it_is_renewed_and_not_longer() {
+fn a_lease_lasts_only_while_it_is_renewed() {
     let server = Server::new();
     let fence = server.acquire("a", &json!({ "ttl_ms": 500 }));
     let renewed = server.post("a", "renew", &json!({ "fence": fence, "ttl_ms": 1500 })).expect(200);
@@ -78,7 +78,7 @@ fn a_lease_lives_while_it_is_renewed_and_not_longer() {
 }
 
 #[test]
-fn breaking_wants_the_fence() {
+fn breaking_a_lock_requires_its_fence() {
     let server = Server::new();
     let fence = server.acquire("a", &json!({}));
     server.post("a", "break", &json!({ "fence": "1" })).problem(404, "gone", &fence);
@@ -90,7 +90,7 @@ fn breaking_wants_the_fence() {
 }
 
 #[test]
-fn a_fence_is_a_text_that_nobody_rounds() {
+fn a_fence_is_a_string_so_that_it_is_not_rounded() {
     let server = Server::new();
     let fence = server.acquire("a", &json!({}));
     let number: u64 = fence.parse().unwrap();
@@ -122,7 +122,7 @@ fn names_are_percent_encoded() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_and_changes_nothing() {
+fn invalid_requests_are_explained_and_change_nothing() {
     let server = Server::new();
     let send = |headers: &[(&str, &str)], body: &str| {
         let path = "/v1/locks/a/acquire";

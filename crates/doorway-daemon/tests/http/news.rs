@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::client::{Listener, Server};
 
 #[test]
-fn events_tell_of_grants_releases_and_losses() {
+fn events_report_grants_releases_and_losses() {
     let server = Server::new();
     let mut all = Listener::new(server.connect(), "/v1/events", &[]);
     let mut some = Listener::new(server.connect(), "/v1/events?lock=deploy%2F*", &[]);
@@ -30,7 +30,7 @@ fn events_tell_of_grants_releases_and_losses() {
 }
 
 #[test]
-fn who_reads_slowly_is_told_how_many_events_it_missed() {
+fn a_slow_reader_is_told_how_many_events_it_missed() {
     let server = Server::new();
     let mut slow = Listener::new(server.connect(), "/v1/events", &[]);
     let _runtime = server.runtime.enter();
@@ -92,7 +92,7 @@ fn sample(text: &str, wanted: &str) -> f64 {
 }
 
 #[test]
-fn numbers_are_as_prometheus_reads_them() {
+fn metrics_are_in_the_format_of_prometheus() {
     let server = Server::new();
     let released = server.acquire("a", &json!({}));
     server.release("a", &released);
@@ -131,7 +131,7 @@ fn numbers_are_as_prometheus_reads_them() {
 }
 
 #[test]
-fn a_node_that_stops_says_so_and_refuses_those_who_wait() {
+fn a_stopping_node_says_so_and_refuses_waiting_clients() {
     let server = Server::new();
     let health = server.get("/health").expect(200);
     assert_eq!(health["serving"], true);

@@ -139,7 +139,7 @@ const CI: &str = "another-token-of-the-client-called-ci";
 const STATUS: (&str, &str) = ("GET", "/v1/status");
 
 #[test]
-fn nobody_comes_in_without_a_token_or_a_certificate() {
+fn clients_without_a_token_or_a_certificate_are_refused() {
     let remote = Remote::start();
     for path in ["/v1/status", "/metrics", "/openapi.json", "/v1/events", "/nothing"] {
         let refused = remote.ask(&[], ("GET", path), None);
@@ -165,7 +165,7 @@ fn nobody_comes_in_without_a_token_or_a_certificate() {
 
 /// A load balancer has no token. It learns whether the node serves, and nothing else.
 #[test]
-fn health_needs_no_identity_and_tells_nothing_more() {
+fn health_needs_no_identity_and_reveals_nothing_else() {
     let remote = Remote::start();
     let health = ("GET", "/health");
     let answered = remote.ask(&[], health, None);
@@ -197,7 +197,7 @@ fn only_its_own_names_and_addresses_are_answered() {
 }
 
 #[test]
-fn clients_do_what_they_may_and_no_more() {
+fn clients_can_do_only_what_they_are_allowed_to() {
     let remote = Remote::start();
     remote.acquire(CI, "other", &json!({})).problem(403, "forbidden", "client ci may not acquire");
     let lease = remote.acquire(CI, "deploy%2Fa", &json!({})).expect(200);
@@ -237,7 +237,7 @@ fn the_same_request_id_of_two_clients_is_two_requests() {
 }
 
 #[test]
-fn the_end_of_certificates_is_among_the_numbers() {
+fn the_expiry_of_certificates_is_among_the_metrics() {
     let remote = Remote::start();
     let token = format!("Bearer {TOKEN}");
     let text = remote.ask(&[("authorization", &token)], ("GET", "/metrics"), None).body;

@@ -30,7 +30,7 @@ fn a_request_that_was_granted_gets_the_same_grant_again() {
 }
 
 #[test]
-fn requests_that_come_at_once_are_one() {
+fn simultaneous_requests_with_one_id_are_one_request() {
     let server = Server::new();
     let held = server.acquire("a", &json!({}));
     let body = json!({ "request_id": "r", "wait_ms": 20_000 });
@@ -57,7 +57,7 @@ fn leave(server: &Server, body: &serde_json::Value) {
 }
 
 #[test]
-fn who_goes_away_while_waiting_keeps_its_place() {
+fn a_client_that_disconnects_while_waiting_keeps_its_place() {
     let server = Server::new();
     let held = server.acquire("a", &json!({}));
     let body = json!({ "request_id": "r", "wait_ms": 20_000, "ttl_ms": 20_000 });
@@ -76,7 +76,7 @@ fn who_goes_away_while_waiting_keeps_its_place() {
 }
 
 #[test]
-fn what_was_granted_to_one_who_is_away_waits_for_it() {
+fn a_grant_to_a_disconnected_client_waits_for_it() {
     let server = Server::new();
     let held = server.acquire("a", &json!({}));
     let body = json!({ "request_id": "r", "wait_ms": 20_000, "ttl_ms": 20_000 });
@@ -89,7 +89,7 @@ fn what_was_granted_to_one_who_is_away_waits_for_it() {
 }
 
 #[test]
-fn who_waits_for_longer_than_its_lease_lives_keeps_its_place() {
+fn a_client_that_waits_longer_than_its_lease_keeps_its_place() {
     let server = &Server::new();
     let held = server.acquire("a", &json!({ "ttl_ms": 20_000 }));
     let session = || server.get("/v1/locks/a").expect(200)["waiters"][0]["session"].clone();
@@ -115,7 +115,7 @@ fn a_request_without_an_id_ends_with_its_connection() {
 }
 
 #[test]
-fn a_place_that_nobody_comes_back_for_is_given_up() {
+fn a_place_is_given_up_if_the_client_does_not_come_back() {
     let server = Server::new();
     server.acquire("a", &json!({ "ttl_ms": 30_000 }));
     leave(&server, &json!({ "request_id": "r", "wait_ms": 20_000, "ttl_ms": 500 }));
@@ -127,7 +127,7 @@ fn a_place_that_nobody_comes_back_for_is_given_up() {
 }
 
 #[test]
-fn a_request_keeps_its_place_after_its_time_until_it_is_withdrawn() {
+fn a_request_keeps_its_place_after_its_timeout_until_it_is_withdrawn() {
     let server = Server::new();
     let held = server.acquire("a", &json!({ "ttl_ms": 30_000 }));
     let body = json!({ "request_id": "r", "wait_ms": 10, "ttl_ms": 20_000 });

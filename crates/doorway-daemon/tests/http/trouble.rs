@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::client::{Server, exchange, settings};
 
 #[test]
-fn many_slow_connections_are_no_trouble() {
+fn many_slow_connections_do_not_block_others() {
     let server = Server::new();
     let slow: Vec<UnixStream> = (0..300)
         .map(|_| {
@@ -53,7 +53,7 @@ fn more_sessions_than_allowed_are_refused() {
 }
 
 #[test]
-fn garbage_ends_its_connection_alone() {
+fn garbage_ends_only_its_own_connection() {
     let server = Server::new();
     let head = "x: y\r\n".repeat(20_000);
     for garbage in [

@@ -153,7 +153,7 @@ impl Remembered {
 }
 
 #[test]
-fn after_a_crash_those_inside_come_back_before_anyone_enters() {
+fn after_a_crash_holders_come_back_before_another_client_enters() {
     let mut daemon = Daemon::start();
     let mut holder = Remembered::open(&daemon, 10_000);
     let fence = holder.client.acquire("a");
@@ -172,7 +172,7 @@ fn after_a_crash_those_inside_come_back_before_anyone_enters() {
 }
 
 #[test]
-fn who_cannot_prove_its_session_gets_nothing_back() {
+fn a_client_that_cannot_prove_its_session_gets_nothing_back() {
     let mut daemon = Daemon::start();
     let mut holder = Remembered::open(&daemon, 10_000);
     let fence = holder.client.acquire("a");
@@ -194,7 +194,7 @@ fn who_cannot_prove_its_session_gets_nothing_back() {
 }
 
 #[test]
-fn after_a_crash_a_holder_that_does_not_come_back_is_waited_for_no_longer_than_its_time() {
+fn after_a_crash_a_holder_is_awaited_until_its_timeout() {
     let mut daemon = Daemon::start();
     let mut holder = Remembered::open(&daemon, 700);
     let fence = holder.client.acquire("a");
@@ -210,7 +210,7 @@ fn after_a_crash_a_holder_that_does_not_come_back_is_waited_for_no_longer_than_i
 
 /// The node does not wait for a client whose process is gone.
 #[test]
-fn after_a_crash_processes_that_are_gone_too_are_not_waited_for() {
+fn after_a_crash_dead_processes_are_not_awaited() {
     let mut daemon = Daemon::start();
     let mut holder = process::holding(&daemon.name, "a", 60_000, false);
     daemon.process.kill().unwrap();
@@ -224,7 +224,7 @@ fn after_a_crash_processes_that_are_gone_too_are_not_waited_for() {
 
 /// The node waits for a client whose process lives, or whose connection another process may have.
 #[test]
-fn after_a_crash_processes_that_are_there_are_waited_for() {
+fn after_a_crash_living_processes_are_awaited() {
     let mut daemon = Daemon::start();
     let mut inherited = process::holding(&daemon.name, "b", 60_000, true);
     daemon.process.kill().unwrap();
@@ -236,7 +236,7 @@ fn after_a_crash_processes_that_are_there_are_waited_for() {
 }
 
 #[test]
-fn what_needs_no_connection_is_held_over_crashes_and_stops() {
+fn leases_are_held_over_crashes_and_stops() {
     let mut daemon = Daemon::start();
     let mut sleeper = process::Sleeper::start();
     let mut script = daemon.client();
@@ -282,7 +282,7 @@ fn what_needs_no_connection_is_held_over_crashes_and_stops() {
 }
 
 #[test]
-fn after_a_graceful_stop_nobody_is_waited_for_and_fences_grow() {
+fn after_a_graceful_stop_no_holder_is_awaited_and_fences_grow() {
     let mut daemon = Daemon::start();
     let mut client = daemon.session();
     let fence = client.acquire("a");
@@ -293,7 +293,7 @@ fn after_a_graceful_stop_nobody_is_waited_for_and_fences_grow() {
 }
 
 #[test]
-fn of_two_that_start_at_once_one_serves() {
+fn of_two_nodes_that_start_at_once_one_serves() {
     let daemon = Daemon::start();
     let mut second = spawn(&daemon.name, &daemon.directory);
     assert_eq!(second.wait().unwrap().code(), Some(3));
@@ -302,7 +302,7 @@ fn of_two_that_start_at_once_one_serves() {
 }
 
 #[test]
-fn a_crash_upon_a_crash_forgets_nobody() {
+fn a_second_crash_forgets_no_holder() {
     let mut daemon = Daemon::start();
     let mut holder = Remembered::open(&daemon, 10_000);
     let fence = holder.client.acquire("a");
@@ -319,7 +319,7 @@ fn a_crash_upon_a_crash_forgets_nobody() {
 }
 
 #[test]
-fn a_stop_while_former_holders_are_waited_for_forgets_nobody() {
+fn a_stop_while_former_holders_are_awaited_forgets_none() {
     let mut daemon = Daemon::start();
     let mut holder = Remembered::open(&daemon, 10_000);
     let fence = holder.client.acquire("a");

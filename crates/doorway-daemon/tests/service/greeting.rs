@@ -18,7 +18,7 @@ fn hello(opening: Opening) -> Vec<u8> {
 }
 
 #[test]
-fn who_comes_while_the_node_stops_is_told_so_and_nothing_before() {
+fn a_client_that_connects_while_the_node_stops_is_told_so_first() {
     let server = Server::start(&settings());
     let mut holder = server.session();
     let fence = holder.acquire("a");
@@ -49,7 +49,7 @@ fn who_comes_while_the_node_stops_is_told_so_and_nothing_before() {
 }
 
 #[test]
-fn what_is_granted_while_a_session_goes_on_is_told_after_the_greeting() {
+fn grants_during_a_resume_are_told_after_the_greeting() {
     let server = Server::start(&settings());
     let (mut holder, mut waiter) = (server.session(), server.client());
     let (session, secret) = waiter.open(10_000, CONNECTION).session.unwrap();

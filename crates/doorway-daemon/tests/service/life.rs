@@ -14,7 +14,7 @@ const SHORT: u32 = 500;
 const LONGER: u32 = 2000;
 
 #[test]
-fn a_client_that_is_gone_loses_its_locks_at_once() {
+fn a_client_that_disconnects_loses_its_locks_at_once() {
     let server = Server::start(&settings());
     let (mut one, mut other) = (server.session(), server.session());
     one.acquire("a");
@@ -30,7 +30,7 @@ fn a_client_that_is_gone_loses_its_locks_at_once() {
 }
 
 #[test]
-fn a_client_that_hangs_loses_its_locks_after_its_time_and_is_told() {
+fn a_client_that_hangs_loses_its_locks_after_its_timeout_and_is_told() {
     let server = Server::start(&settings());
     let (mut one, mut other) = (server.client(), server.session());
     let welcome = one.open(SHORT, CONNECTION);
@@ -47,7 +47,7 @@ fn a_client_that_hangs_loses_its_locks_after_its_time_and_is_told() {
 }
 
 #[test]
-fn signs_of_life_keep_a_session() {
+fn heartbeats_keep_a_session() {
     let server = Server::start(&settings());
     let mut one = server.client();
     one.open(LONGER, CONNECTION);
@@ -78,7 +78,8 @@ fn an_inherited_connection_holds_the_session_until_the_last_has_closed_it() {
     other.granted(number);
 }
 
-/// A client that lives and sends no heartbeats hangs, whoever has inherited its connection.
+/// A living client that sends no heartbeats counts as hanging, even if another process has
+/// inherited its connection.
 #[test]
 fn an_inherited_connection_does_not_help_a_process_that_hangs() {
     let server = Server::start(&settings());
@@ -87,7 +88,7 @@ fn an_inherited_connection_does_not_help_a_process_that_hangs() {
 }
 
 #[test]
-fn a_session_that_lives_with_a_process_ends_with_it() {
+fn a_session_bound_to_a_process_ends_with_it() {
     let server = Server::start(&settings());
     let mut sleeper = process::Sleeper::start();
     let mut script = server.client();
@@ -106,7 +107,7 @@ fn a_session_that_lives_with_a_process_ends_with_it() {
 }
 
 #[test]
-fn a_lease_ends_with_its_time_unless_it_is_renewed_or_released() {
+fn a_lease_ends_at_its_expiry_unless_it_is_renewed_or_released() {
     let server = Server::start(&settings());
     let lease = |lock: &str| {
         let mut script = server.client();
@@ -133,7 +134,7 @@ fn a_lease_ends_with_its_time_unless_it_is_renewed_or_released() {
 
 /// A connection that the service closes does not end its session: here the reader was too slow.
 #[test]
-fn a_session_goes_on_over_another_connection() {
+fn a_session_is_resumed_over_another_connection() {
     let server = Server::start(&settings());
     let (mut one, mut other) = (server.client(), server.session());
     let welcome = one.open(10_000, CONNECTION);
@@ -184,7 +185,7 @@ fn a_session_goes_on_over_another_connection() {
 }
 
 #[test]
-fn a_service_that_stops_tells_all_and_waits_for_those_inside() {
+fn a_stopping_service_tells_all_clients_and_waits_for_holders() {
     let server = Server::start(&settings());
     let (mut quick, mut slow) = (server.session(), server.session());
     let (fence, kept) = (quick.acquire("a"), slow.acquire("b"));
@@ -208,7 +209,7 @@ fn a_service_that_stops_tells_all_and_waits_for_those_inside() {
 }
 
 #[test]
-fn a_request_of_a_lease_that_is_made_again_keeps_its_place() {
+fn a_repeated_lease_request_keeps_its_place() {
     let server = Server::start(&settings());
     let mut holder = server.session();
     let fence = holder.acquire("a");
@@ -240,7 +241,7 @@ fn a_request_of_a_lease_that_is_made_again_keeps_its_place() {
 }
 
 #[test]
-fn what_the_node_loses_its_clients_are_told() {
+fn clients_are_told_of_locks_that_the_node_loses() {
     let server = Server::start(&settings());
     let mut events = server.service.events();
     let mut one = server.session();

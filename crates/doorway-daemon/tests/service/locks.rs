@@ -8,7 +8,7 @@ use doorway_protocol::{Ask, Code, Mode, NamePattern, Reply, Request, Wait};
 use crate::client::{Server, ask, name, settings};
 
 #[test]
-fn one_is_inside_and_the_next_enters_with_a_higher_fence() {
+fn one_client_is_inside_and_the_next_enters_with_a_higher_fence() {
     let server = Server::start(&settings());
     let (mut one, mut other) = (server.session(), server.session());
     let first = one.acquire("a");
@@ -40,7 +40,7 @@ fn release_is_idempotent_and_never_frees_a_newer_grant() {
 }
 
 #[test]
-fn withdrawing_leaves_the_queue_or_what_was_granted() {
+fn withdrawing_gives_up_the_place_or_the_grant() {
     let server = Server::start(&settings());
     let (mut one, mut other) = (server.session(), server.session());
     one.acquire("a");
@@ -58,7 +58,7 @@ fn withdrawing_leaves_the_queue_or_what_was_granted() {
 }
 
 #[test]
-fn those_who_share_are_inside_together() {
+fn shared_holders_are_inside_together() {
     let server = Server::start(&settings());
     let (mut one, mut other) = (server.session(), server.session());
     let shared = |wait| Ask { mode: Mode::Shared, ..ask("a", wait) };
@@ -71,7 +71,7 @@ fn those_who_share_are_inside_together() {
 }
 
 #[test]
-fn as_many_are_inside_as_there_are_permits_and_all_agree_on_the_number() {
+fn there_are_as_many_holders_as_permits_and_all_agree_on_the_number() {
     let server = Server::start(&settings());
     let mut client = server.session();
     let permits = |permits| Ask { permits: Some(permits), ..ask("a", Wait::No) };
@@ -112,7 +112,7 @@ fn as_many_are_inside_as_there_are_permits_and_all_agree_on_the_number() {
 }
 
 #[test]
-fn names_of_our_own_and_numbers_out_of_range_are_refused() {
+fn reserved_names_and_numbers_out_of_range_are_refused() {
     let server = Server::start(&settings());
     let mut client = server.session();
     let number = client.ask("%k/3/a", Wait::No);
@@ -127,7 +127,7 @@ fn names_of_our_own_and_numbers_out_of_range_are_refused() {
 }
 
 #[test]
-fn breaking_wants_the_fence_and_tells_the_holder() {
+fn breaking_a_lock_requires_its_fence_and_tells_the_holder() {
     let server = Server::start(&settings());
     let (mut holder, mut breaker) = (server.session(), server.client());
     let fence = holder.acquire("a");
@@ -148,7 +148,7 @@ fn breaking_wants_the_fence_and_tells_the_holder() {
 
 /// A report is short, however many clients share the lock.
 #[test]
-fn who_breaks_with_a_wrong_fence_hears_of_some_that_are_right() {
+fn breaking_with_a_wrong_fence_names_the_right_ones() {
     let server = Server::start(&settings());
     let (mut holder, mut breaker) = (server.session(), server.client());
     for _ in 0..12 {
@@ -163,7 +163,7 @@ fn who_breaks_with_a_wrong_fence_hears_of_some_that_are_right() {
 }
 
 #[test]
-fn whoever_awaits_a_free_lock_hears_when_it_is() {
+fn a_client_that_awaits_a_free_lock_is_told_when_it_is() {
     let server = Server::start(&settings());
     let (mut holder, mut visitor) = (server.session(), server.client());
     let fence = holder.acquire("a");
@@ -181,7 +181,7 @@ fn whoever_awaits_a_free_lock_hears_when_it_is() {
 }
 
 #[test]
-fn reports_say_who_holds_and_who_waits() {
+fn reports_name_holders_and_waiting_clients() {
     let server = Server::start(&settings());
     let (mut one, mut other) = (server.session(), server.session());
     let fence = one.acquire("deploy/web");
@@ -208,7 +208,7 @@ fn reports_say_who_holds_and_who_waits() {
 }
 
 #[test]
-fn lists_come_in_pages() {
+fn lists_are_paginated() {
     let server = Server::start(&settings());
     let mut client = server.session();
     for index in 0..450 {
@@ -233,7 +233,7 @@ fn lists_come_in_pages() {
 }
 
 #[test]
-fn events_tell_what_happens_to_grants() {
+fn events_report_what_happens_to_grants() {
     let server = Server::start(&settings());
     let mut events = server.service.events();
     let mut client = server.session();
@@ -257,7 +257,7 @@ fn events_tell_what_happens_to_grants() {
 
 /// A pattern in the settings may match every name, also the internal names of permits.
 #[test]
-fn permits_need_no_rule_whatever_rules_there_are() {
+fn a_rule_for_all_names_does_not_affect_permits() {
     let mut settings = settings();
     let (pattern, algorithm) = ("*".to_owned(), "readers-writers".to_owned());
     settings.node.rules.push(RuleConfig { pattern, algorithm, permits: 1 });
@@ -272,7 +272,7 @@ fn permits_need_no_rule_whatever_rules_there_are() {
 }
 
 #[test]
-fn a_page_is_full_of_what_may_be_seen() {
+fn a_page_is_filled_with_visible_locks() {
     let server = Server::start(&settings());
     let mut client = server.session();
     for number in 0..300 {

@@ -119,7 +119,7 @@ impl Remote {
 }
 
 #[test]
-fn a_cut_connection_leaves_the_session_until_its_time_and_resuming_keeps_it() {
+fn a_session_outlives_a_cut_connection_until_its_timeout_and_can_be_resumed() {
     let server = start();
     let token = Some("let-me-in");
     let mut client = Remote::connect(&server);
@@ -186,7 +186,7 @@ fn a_cut_connection_keeps_its_locks_over_a_graceful_stop() {
 }
 
 #[test]
-fn nobody_comes_in_without_a_proof_nor_beyond_their_rights() {
+fn clients_without_proof_or_rights_are_refused() {
     let server = start();
     for token in [None, Some("let-me-in!")] {
         let refused = Remote::connect(&server).hello(token, Opening::Visit).unwrap_err();
@@ -219,7 +219,7 @@ fn nobody_comes_in_without_a_proof_nor_beyond_their_rights() {
 }
 
 #[test]
-fn garbage_instead_of_a_handshake_is_no_trouble_for_others() {
+fn garbage_instead_of_a_handshake_does_not_affect_others() {
     let server = start();
     for _ in 0..100 {
         let mut tcp = TcpStream::connect(server.address).unwrap();
@@ -244,7 +244,7 @@ fn until(server: &Server, what: &str, done: impl Fn(&Service) -> bool) {
 }
 
 #[test]
-fn one_client_cannot_have_all_sessions_nor_all_connections() {
+fn one_client_cannot_use_up_all_sessions_or_connections() {
     let server = limited(Limits { sessions: 4, ..Limits::default() });
     let session = |token| {
         let mut client = Remote::connect(&server);
@@ -270,7 +270,7 @@ fn one_client_cannot_have_all_sessions_nor_all_connections() {
 }
 
 #[test]
-fn those_who_shake_no_hands_are_counted_and_leave_room() {
+fn connections_without_a_handshake_are_counted_and_limited() {
     let server = limited(Limits { connections: 6, ..Limits::default() });
     let connect = || TcpStream::connect(server.address).expect("somebody listens");
     let silent: Vec<_> = (0..3).map(|_| connect()).collect();
@@ -284,7 +284,7 @@ fn those_who_shake_no_hands_are_counted_and_leave_room() {
 }
 
 #[test]
-fn one_client_has_half_of_a_queue_and_listens_so_often() {
+fn one_client_gets_half_of_a_queue_and_a_limited_number_of_watches() {
     let server = limited(Limits { queue: 4, ..Limits::default() });
     let (mut holder, mut ci) = (Remote::connect(&server), Remote::connect(&server));
     holder.hello(Some("let-me-see"), NEW).unwrap();

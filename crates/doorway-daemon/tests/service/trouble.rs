@@ -15,7 +15,7 @@ fn limited(limits: Limits) -> Settings {
 }
 
 #[test]
-fn beyond_a_limit_is_an_error_that_names_it_and_no_trouble_for_others() {
+fn exceeding_a_limit_is_an_error_that_names_it_and_does_not_affect_others() {
     let limits = Limits { grants: 3, waiting: 1, sessions: 2, connections: 3, ..Limits::default() };
     let server = Server::start(&limited(limits));
     let (mut one, mut other) = (server.session(), server.session());
@@ -47,7 +47,7 @@ fn beyond_a_limit_is_an_error_that_names_it_and_no_trouble_for_others() {
 
 /// Grants from before a crash are restored as far as the settings allow them now.
 #[test]
-fn limits_hold_for_those_who_come_back_too() {
+fn limits_hold_for_resumed_sessions_too() {
     let place = Place::new();
     let limited = |limits| {
         let mut settings = limited(limits);
@@ -70,7 +70,7 @@ fn limits_hold_for_those_who_come_back_too() {
 }
 
 #[test]
-fn nobody_claims_more_than_anyone_can_have() {
+fn claims_above_the_limits_are_refused() {
     let limits = Limits { grants: 1500, waiting: 10, ..Limits::default() };
     let server = Server::start(&limited(limits));
     let welcome = server.client().open(10_000, CONNECTION);
@@ -114,7 +114,7 @@ fn times_are_kept_within_bounds() {
 }
 
 #[test]
-fn versions_that_do_not_meet_are_told_apart() {
+fn incompatible_versions_are_reported() {
     let server = Server::start(&settings());
     let mut stream = connect(&server.name).unwrap();
     let versions = (VERSIONS.1 + 1, VERSIONS.1 + 2);
@@ -130,7 +130,7 @@ fn versions_that_do_not_meet_are_told_apart() {
 
 /// A thousand connections that send garbage of all kinds.
 #[test]
-fn a_flood_of_garbage_is_no_trouble_for_others() {
+fn a_flood_of_garbage_does_not_affect_others() {
     let server = Server::start(&settings());
     let mut client = server.session();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
@@ -181,7 +181,7 @@ fn garbage_within_a_session_ends_it() {
 /// If a client sends requests and reads no replies, the node stops reading too, and the session
 /// ends as if it sent no heartbeats.
 #[test]
-fn a_client_that_does_not_read_ends_with_its_time() {
+fn a_client_that_does_not_read_is_ended_at_its_timeout() {
     let server = Server::start(&settings());
     let mut slow = server.client();
     slow.open(500, CONNECTION);
@@ -196,7 +196,7 @@ fn a_client_that_does_not_read_ends_with_its_time() {
 
 /// Notifications come without a request, so a client that reads none of them is disconnected.
 #[test]
-fn news_that_nobody_reads_are_not_kept_for_ever() {
+fn unread_events_are_not_kept_forever() {
     let limits = Limits { waiting: 100_000, queue: 100_000, ..Limits::default() };
     let server = Server::start(&limited(limits));
     let mut slow = server.session();
@@ -217,7 +217,7 @@ fn news_that_nobody_reads_are_not_kept_for_ever() {
 }
 
 #[test]
-fn a_thousand_wait_for_one_lock_and_each_gets_it() {
+fn a_thousand_clients_wait_for_one_lock_and_each_gets_it() {
     let server = Server::start(&settings());
     let mut holder = server.session();
     let mut fence = holder.acquire("a");
@@ -252,7 +252,7 @@ fn a_thousand_wait_for_one_lock_and_each_gets_it() {
 }
 
 #[test]
-fn clients_that_say_nothing_count_and_leave_those_inside_unharmed() {
+fn silent_connections_count_and_do_not_harm_holders() {
     let limits = Limits { connections: 3, ..Limits::default() };
     let server = Server::start(&limited(limits));
     let mut client = server.session();
@@ -304,7 +304,7 @@ fn processes_count_as_files_like_connections_do() {
 }
 
 #[test]
-fn the_queue_of_one_lock_has_an_end() {
+fn the_queue_of_one_lock_is_bounded() {
     let server = Server::start(&limited(Limits { queue: 2, ..Limits::default() }));
     let mut holder = server.session();
     let fence = holder.acquire("a");
@@ -331,7 +331,7 @@ fn the_queue_of_one_lock_has_an_end() {
 }
 
 #[test]
-fn a_number_in_use_is_said_to_be() {
+fn a_request_number_in_use_is_refused() {
     let server = Server::start(&settings());
     let mut client = server.session();
     client.acquire("a");

@@ -79,7 +79,7 @@ fn load(file: &Path) -> Result<Settings, String> {
 }
 
 #[test]
-fn what_the_authority_makes_is_what_a_file_needs() {
+fn the_authority_makes_the_certificates_that_a_configuration_needs() {
     let place = Place::new("good").furnished();
     let settings = load(&place.write("doorway.toml", GROUP)).unwrap();
     assert_eq!(settings.scope, Scope::Cluster);
@@ -112,7 +112,7 @@ fn a_client_is_known_by_its_certificate() {
 }
 
 #[test]
-fn certificates_that_do_not_fit_are_mistakes_of_their_lines() {
+fn wrong_certificates_are_reported_with_their_lines() {
     let place = Place::new("bad").furnished();
     let other = Place::new("bad-other").furnished();
     let file = place.write("doorway.toml", GROUP);
@@ -162,7 +162,7 @@ fn nothing_is_overwritten() {
 }
 
 #[test]
-fn names_that_would_mean_someone_else_are_refused() {
+fn names_that_would_impersonate_another_are_refused() {
     let place = Place::new("names").furnished();
     let authority = Authority::open(&place.0).unwrap();
     for name in ["", "A", "a.b", "x.client", "-a", "a/b", "..", "b.shop.doorway"] {
@@ -197,7 +197,7 @@ fn a_renewed_certificate_keeps_key_and_addresses() {
 }
 
 #[test]
-fn the_end_of_a_certificate_is_told_in_time() {
+fn the_expiry_of_a_certificate_is_reported_in_time() {
     let place = Place::new("end").furnished();
     let tls = TlsFiles {
         ca: place.0.join("ca.crt"),
@@ -240,7 +240,7 @@ fn a_bad_new_certificate_is_refused_and_the_old_one_stays() {
 
 /// The files are checked every few seconds; the clock of the test jumps ahead.
 #[tokio::test(start_paused = true)]
-async fn new_certificates_are_taken_when_they_come_and_when_a_signal_says_so() {
+async fn new_certificates_are_loaded_when_they_appear_and_on_a_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let place = Place::new("watch").furnished();
     let files = TlsFiles {

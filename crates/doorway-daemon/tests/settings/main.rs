@@ -20,7 +20,7 @@ fn parse(text: &str) -> Result<Settings, String> {
 }
 
 #[test]
-fn an_empty_file_is_the_node_of_a_machine() {
+fn an_empty_configuration_is_the_node_of_a_machine() {
     let settings = parse("").unwrap();
     assert_eq!(settings.scope, Scope::Machine);
     assert_eq!(settings.socket, Some(Socket::File("/run/doorway/socket".into(), 0o660)));
@@ -82,7 +82,7 @@ fn the_page_about_settings_describes_every_key_of_the_commented_configuration() 
 }
 
 #[test]
-fn everything_that_a_file_says_is_done() {
+fn every_setting_of_a_file_takes_effect() {
     let text = r#"
         group = "shop"
         node = "a"
@@ -154,7 +154,7 @@ fn clients_find_the_socket_that_the_file_names() {
 }
 
 #[test]
-fn the_command_line_wins() {
+fn the_command_line_overrides_the_file() {
     let overrides = Overrides {
         socket: Some("@other".into()),
         data: Some("/elsewhere".into()),
@@ -168,7 +168,7 @@ fn the_command_line_wins() {
 }
 
 #[test]
-fn all_mistakes_come_at_once_with_their_lines() {
+fn all_mistakes_are_reported_at_once_with_their_lines() {
     let text = include_str!("mistakes.toml");
     let file = Path::new("doorway.toml");
     let said = Settings::parse(text, file, &Overrides::default()).unwrap_err().to_string() + "\n";
@@ -180,7 +180,7 @@ fn all_mistakes_come_at_once_with_their_lines() {
 }
 
 #[test]
-fn what_is_no_toml_is_said_with_its_line() {
+fn invalid_toml_is_reported_with_its_line() {
     let said =
         parse("group = \"shop\"\nnode = \nsocket = \"@x\"\ngroup = \"twice\"\n").unwrap_err();
     assert!(said.contains("/nowhere/doorway.toml:2: this is not TOML"), "{said}");
@@ -234,7 +234,7 @@ fn sha256(text: &str) -> String {
 }
 
 #[test]
-fn the_node_of_a_user_needs_nothing() {
+fn the_node_of_a_user_needs_no_configuration() {
     let settings = Settings::local(&Overrides::default()).unwrap();
     let user = local::user();
     assert_eq!(settings.scope, Scope::User);
@@ -295,12 +295,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn no_text_is_trouble(text in ".{0,200}") {
+    fn no_text_makes_the_reader_panic(text in ".{0,200}") {
         let _ = parse(&text);
     }
 
     #[test]
-    fn no_lines_are_trouble(lines in prop::collection::vec(line(), 0..12)) {
+    fn no_lines_make_the_reader_panic(lines in prop::collection::vec(line(), 0..12)) {
         if let Err(said) = parse(&lines.join("\n")) {
             for line in said.lines().skip(1) {
                 prop_assert!(line.contains("doorway.toml"), "{line}");

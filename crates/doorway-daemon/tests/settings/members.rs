@@ -48,7 +48,7 @@ fn of_b(file: &Path) -> Finding {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_answers_and_one_that_is_another() {
+async fn the_doctor_tells_a_reachable_member_from_a_wrong_one() {
     let root =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("members-{}", std::process::id()));
     let (ours, theirs) = (root.join("ours"), root.join("theirs"));

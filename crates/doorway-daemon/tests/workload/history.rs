@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_paused_before_it_could_ask_was_never_sure() {
+    fn a_worker_paused_before_it_could_ask_was_never_sure() {
         let lines = [("1", "e 5 90"), ("2", "e 6 40"), ("2", "h 6 50"), ("1", "l 5 95")];
         of(&lines, 0).assert_exclusive();
     }

@@ -48,7 +48,7 @@ fn run(fenced: bool, seed: u64) -> History {
 }
 
 #[test]
-fn no_update_is_lost_where_fences_are_compared() {
+fn no_update_is_lost_if_fences_are_compared() {
     let history = run(true, 1);
     assert_eq!(history.lost_updates(), 0, "{history}");
 }

@@ -1,5 +1,5 @@
-//! What each algorithm assumes of the network and of its peers, found out: with which channels and
-//! under which fault it holds, and what breaks without.
+//! The table of assumptions: for each kind of channel and each fault, whether an algorithm still
+//! holds, and what breaks if it does not.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -10,39 +10,44 @@ use doorway_core::{Channel, Fault, Mode, Shape};
 use super::{Case, Progress, Property, Report, SearchTargets, Verdict};
 use crate::erased::AnyAlgorithm;
 
-/// The groups that are tried: how many nodes, and how often each asks. What breaks is told with the
-/// fewest steps it takes in any of them; what holds, of the last that can be exhausted.
+/// The groups that are checked: how many nodes there are, and how many requests each makes.
+///
+/// If something breaks, the fewest steps in any of these groups are reported. If everything holds,
+/// the last group whose worlds could be exhausted is reported.
 pub const SIZES: [(usize, u32); 3] = [(2, 2), (3, 1), (3, 2)];
 
-/// What was found under one assumption.
+/// The finding for one kind of channel and one fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// Do channels keep order?
     pub channel: Channel,
-    /// What may fail, once.
+    /// The fault that may happen once; `None` if nothing fails.
     pub fault: Option<Fault>,
     /// What was found.
     pub finding: Finding,
-    /// In which of the [`SIZES`].
+    /// The group, one of [`SIZES`], that the finding is about.
     pub size: (usize, u32),
 }
 
-/// Does it hold?
+/// Whether an algorithm holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It does, in so many worlds.
+    /// Everything holds in all worlds, of which this is the number.
     Holds(u64),
-    /// This breaks in so many steps. Unless it is exclusion, exclusion holds.
+    /// This property breaks after this number of steps. If it is another one than exclusion,
+    /// exclusion holds.
     Breaks(Property, usize),
-    /// This breaks in so many steps; whether exclusion does, too many worlds would have to tell.
+    /// This property breaks after this number of steps. There are too many worlds to say whether
+    /// exclusion breaks too.
     BreaksAtLeast(Property, usize),
     /// There are too many worlds to say.
     NotExhausted,
 }
 
 impl Finding {
-    /// Two inside outweigh everything; then counts what else breaks, the sooner the more; then what
-    /// holds.
+    /// The order in which findings are preferred for the table: broken exclusion first, then
+    /// another broken property, then what holds. Of two that break, the one with fewer steps weighs
+    /// more.
     fn weight(self) -> (u8, Reverse<usize>) {
         match self {
             Self::Breaks(Property::Exclusion, steps) => (3, Reverse(steps)),
@@ -71,23 +76,23 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Every fault a group can have, and none.
+/// `None`, and then every fault.
 pub fn faults() -> impl Iterator<Item = Option<Fault>> {
     [None].into_iter().chain(Fault::ALL.map(|(_, fault)| Some(fault)))
 }
 
-/// What happens to an algorithm over such channels and under such a fault, looking at no more than
-/// `limit` worlds at a time.
+/// Check an algorithm with this kind of channel and this fault. Each search stops after `limit`
+/// worlds.
 pub fn cell(entry: &Entry, channel: Channel, fault: Option<Fault>, limit: u64) -> Cell {
     let mut cells = SIZES.map(|size| {
         let finding = finding(AnyAlgorithm::from(entry), channel, fault, size, limit);
         Cell { channel, fault, finding, size }
     });
-    // Exclusion holds beside what breaks only if it does in every group.
+    // If another property breaks, exclusion is only said to hold if it does in every group.
     let doubt = cells
         .iter()
         .any(|cell| matches!(cell.finding, Finding::BreaksAtLeast(..) | Finding::NotExhausted));
-    // The last of equals is the largest group.
+    // The sort is stable, so the last of equal weight is the largest group.
     cells.sort_by_key(|cell| cell.finding.weight());
     let [.., mut telling] = cells;
     if let (true, Finding::Breaks(property, steps)) = (doubt, telling.finding)
@@ -106,7 +111,7 @@ fn finding(
     limit: u64,
 ) -> Finding {
     let info = algorithm.info();
-    // One permit would make it another algorithm.
+    // An algorithm for several permits gets two. With one it would behave like another algorithm.
     let shape = Shape { permits: info.permits.then_some(2), ..Shape::default() };
     let Ok(group) = info.group(size, &shape) else { return Finding::NotExhausted };
     let mut case = Case {
@@ -128,7 +133,7 @@ fn finding(
     if property == Property::Exclusion {
         return Finding::Breaks(property, steps);
     }
-    // Something milder broke first. Is it still safe beyond that?
+    // Another property broke first. Is exclusion still safe if the search goes on?
     let safety = Case { targets: SearchTargets::together(), waiting: false, ..case };
     match breaks(&run(&safety)) {
         Err((Property::Exclusion, steps)) => Finding::Breaks(Property::Exclusion, steps),
@@ -137,7 +142,8 @@ fn finding(
     }
 }
 
-/// What breaks, and in how many steps; else whether all worlds were seen.
+/// The property that breaks and after how many steps, as an error; else whether all worlds were
+/// seen.
 fn breaks(report: &Report) -> Result<bool, (Property, usize)> {
     match &report.verdict {
         Verdict::Holds => Ok(true),

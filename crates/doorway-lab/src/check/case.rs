@@ -1,4 +1,4 @@
-//! A check described as data: what the command line, the tables and the tests ask for.
+//! A check described as data. The command line, the tables and the tests build it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,40 +19,42 @@ pub struct Case {
     pub group: Arc<Group>,
     /// Do channels keep order?
     pub channel: Channel,
-    /// How often each node asks, and how; [`crate::FOREVER`] for ever.
+    /// For each node, how many requests it makes and in which mode; [`crate::FOREVER`] if it never
+    /// stops.
     pub acquires: Vec<(u32, Mode)>,
-    /// What may fail, each once.
+    /// The faults that may happen, each once.
     pub faults: Vec<Fault>,
-    /// Give up beyond so many worlds.
+    /// Stop after this number of worlds.
     pub limit: u64,
-    /// How many threads work.
+    /// How many threads search.
     pub threads: usize,
-    /// What ends the search.
+    /// Which violations end the search.
     pub targets: SearchTargets,
-    /// Is waiting looked into?
+    /// Is starvation looked for, and overtaking measured?
     pub waiting: bool,
-    /// What nodes write down, and what is then asked of it.
+    /// The history that nodes keep and that is then judged, if any.
     pub history: Option<History>,
 }
 
-/// What can be asked of worlds whose nodes write a history: it multiplies the worlds, so each has a
-/// check of its own.
+/// A property that is judged by a history which the nodes keep.
+///
+/// A history multiplies the number of worlds, so each of these properties has a check of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
-    /// Do the fences of grants grow?
+    /// Does the fencing number grow with each grant?
     Fences,
-    /// Is a request served before all those that happened after it?
+    /// Is a request granted before all requests that happened after it?
     Order,
-    /// Do the requests of each node cost together what is claimed for each?
+    /// Do the requests of each node cost as many messages as is claimed per request?
     Price,
 }
 
 impl History {
-    /// All of them, with the names by which they are known.
+    /// All properties, with the names that options use.
     pub const ALL: [(&str, Self); 3] =
         [("fences", Self::Fences), ("order", Self::Order), ("price", Self::Price)];
 
-    /// Its name.
+    /// The name that options use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fences => "fences",
@@ -61,7 +63,7 @@ impl History {
         }
     }
 
-    /// The algorithm with nodes that write this history.
+    /// The algorithm with nodes that keep this history.
     pub(crate) fn watch(self, algorithm: AnyAlgorithm) -> AnyAlgorithm {
         match self {
             Self::Fences => algorithm.watched::<Fences>(),
@@ -70,7 +72,7 @@ impl History {
         }
     }
 
-    /// What is asked of it.
+    /// The predicate that judges the history.
     pub(crate) fn judge(self) -> &'static Judge {
         match self {
             Self::Fences => &fence::check::<Fences>,
@@ -81,8 +83,8 @@ impl History {
 }
 
 impl Case {
-    /// Every node asks so often, exclusively, over the channels that the algorithm assumes, and
-    /// nothing fails.
+    /// A case in which every node makes `acquires` exclusive requests over the channels that the
+    /// algorithm assumes, and nothing fails.
     pub fn new(algorithm: AnyAlgorithm, group: Group, acquires: u32) -> Self {
         Self {
             algorithm,
@@ -98,7 +100,7 @@ impl Case {
         }
     }
 
-    /// The world in which it begins.
+    /// The first world of the case.
     pub fn world(&self) -> World {
         let mut limits =
             Limits { acquires: self.acquires.clone(), ..Limits::reliable(&self.group, 0) };
@@ -121,14 +123,15 @@ impl Case {
         World::new(algorithm, self.group.clone(), &Start::default(), self.channel, limits)
     }
 
-    /// Check it, telling `watch` now and then how it stands, until it says `false`.
+    /// Run the check. `watch` is called with the progress from time to time and stops the check by
+    /// returning `false`.
     pub fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
         let judge: Option<&Judge> = self.history.map(History::judge);
         let world = self.world();
         let check = Check {
             threads: self.threads,
             targets: self.targets,
-            // A node that waits for ever does so without a history too.
+            // Starvation does not depend on a history, so it is looked for without one.
             waiting: self.waiting && judge.is_none(),
             judge,
             ..Check::new(&world, self.limit)
@@ -136,24 +139,24 @@ impl Case {
         check.run_watched(watch)
     }
 
-    /// The commands of a script that make the choices of a counterexample, first those that lead to
-    /// it and then those of its cycle.
+    /// The script commands that make the choices of a counterexample: those of `trace`, and those
+    /// of `cycle`.
     pub fn tell(&self, trace: &[Choice], cycle: &[Choice]) -> (Vec<String>, Vec<String>) {
         let (trace, there) = script::tell(&self.world(), trace);
         (trace, script::tell(&there, cycle).0)
     }
 }
 
-/// What can be checked.
+/// A property that can be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Property {
-    /// No more are inside than may be.
+    /// Mutual exclusion: no more nodes are inside than the group allows.
     Exclusion,
-    /// No message of a correct peer is refused, and the contract is kept.
+    /// No message of a correct peer is rejected, and the contract is kept.
     Refusal,
-    /// Wherever someone waits, something can happen.
+    /// No deadlock: while a node waits, something can happen.
     Stuck,
-    /// Nobody waits for ever.
+    /// No starvation: no node waits forever.
     Starvation,
     /// A claim about every world.
     Claim,

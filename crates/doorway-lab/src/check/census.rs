@@ -1,4 +1,5 @@
-//! Which groups of each algorithm are checked for the great table: the largest that fit.
+//! Which groups of each algorithm are checked for the table of docs/checked.md: the largest that
+//! can be exhausted.
 
 use doorway_core::{Channel, Group, GroupError, Info, Mode, Needs, NodeId, Shape, quorums};
 
@@ -6,16 +7,16 @@ use super::{Case, History, Property, Report, Verdict};
 use crate::FOREVER;
 use crate::erased::AnyAlgorithm;
 
-/// A group to be checked, and who asks how often in it.
+/// A group to be checked, and which of its nodes make how many requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// How many nodes there are.
     pub size: usize,
-    /// How often each of them asks that asks; [`FOREVER`] for ever.
+    /// How many requests each asking node makes; [`FOREVER`] if it never stops.
     pub times: u32,
-    /// How many of them ask.
+    /// How many nodes ask.
     pub askers: usize,
-    /// How many nodes before the first that asks do not.
+    /// How many nodes before the first asking node do not ask.
     pub idle: usize,
     /// Do all but the last ask for shared mode?
     pub reading: bool,
@@ -30,7 +31,7 @@ impl Attempt {
         Self { size, times: 1, askers, idle, reading: false }
     }
 
-    /// The case of an algorithm, in at most so many worlds.
+    /// The case of an algorithm, whose search stops after `limit` worlds.
     pub fn case(&self, algorithm: AnyAlgorithm, limit: u64) -> Result<Case, GroupError> {
         let mut case =
             Case { limit, ..Case::new(algorithm, self.group(algorithm.info())?, self.times) };
@@ -45,8 +46,8 @@ impl Attempt {
         Ok(case)
     }
 
-    /// Groups are as they are by default, but for two permits where there are permits, and for the
-    /// seven nodes of Maekawa's figure.
+    /// The group with its defaults, except for two things: an algorithm with permits gets two, and
+    /// seven nodes with quorums get those of Maekawa's figure.
     fn group(&self, info: &Info) -> Result<Group, GroupError> {
         let plane = info.needs == Needs::Quorums && self.size == 7;
         let shape = Shape {
@@ -57,7 +58,7 @@ impl Attempt {
         info.group(self.size, &shape)
     }
 
-    /// In words: who asks how often.
+    /// Which nodes make how many requests, in words.
     pub fn requests(&self) -> String {
         let times = match self.times {
             FOREVER => "for ever".to_owned(),
@@ -77,8 +78,8 @@ impl Attempt {
     }
 }
 
-/// In each row the attempts from the largest to the smallest: the first that can be exhausted ends
-/// it.
+/// The rows of the table. Each row lists attempts from the largest to the smallest, and the first
+/// one that can be exhausted is shown.
 pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
     let mut rows = vec![
         vec![Attempt::all(2, FOREVER)],
@@ -103,14 +104,14 @@ pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
     rows
 }
 
-/// What is asked of histories, in which groups.
+/// The properties that need a history, with the groups in which they are checked.
 pub fn histories() -> impl Iterator<Item = (History, Attempt)> {
     let groups = [Attempt::all(2, 2), Attempt::all(3, 1)];
     History::ALL.into_iter().flat_map(move |(_, what)| groups.map(|group| (what, group)))
 }
 
-/// The row of the table up to its counts: who was checked, what is known of each property, how
-/// often a node is overtaken, and what runs cost.
+/// A row of the table up to its counts: which group was checked, what is known about each property,
+/// how often a node is overtaken, and how many messages a run has.
 pub fn cells(info: &Info, attempt: &Attempt, report: &Report) -> Vec<String> {
     use Property::{Exclusion, Refusal, Starvation, Stuck};
     let channel = if info.channel == Channel::Fifo { "fifo" } else { "unordered" };

@@ -1,4 +1,4 @@
-//! What the numbers of a packed world stand for.
+//! Translation between worlds and rows of numbers.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -14,20 +14,23 @@ use crate::erased::AnyMessage;
 use crate::world::{Parts, Place};
 use crate::{Choice, FOREVER, World};
 
-/// What must be true of every world, beyond what is always checked: `Some` says what is not.
+/// A predicate that must hold in every world, beyond what is always checked. `Some` says what is
+/// wrong.
 pub type Judge = dyn Fn(&World) -> Option<String> + Sync;
 
-/// A group of an algorithm, whose states and messages are numbered as they are met.
+/// Packs worlds into rows of numbers, and unpacks them. States and messages get their numbers when
+/// they are first met.
 pub(super) struct WorldCodec<'w> {
     pub(super) first: &'w World,
     pub(super) layout: Layout,
     pub(super) targets: SearchTargets,
-    /// Are worlds rewritten into the simplest that behave alike?
+    /// Are worlds replaced by their settled form?
     pub(super) settling: bool,
     pub(super) judge: Option<&'w Judge>,
     known: RwLock<Numbering>,
 }
 
+/// The values that numbers stand for.
 struct Numbering {
     places: Interner<Place>,
     /// Messages with their senders.
@@ -46,7 +49,7 @@ impl<'w> WorldCodec<'w> {
         Self { first, layout, targets, settling, judge, known }
     }
 
-    /// The worlds from the first on, as the search sees them.
+    /// The model that the search explores, which begins with the first world.
     pub(super) fn packed(&self) -> PackedModel<'_> {
         let frame = Frame {
             group: self.first.group().clone(),
@@ -68,7 +71,7 @@ impl<'w> WorldCodec<'w> {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The world as it is searched.
+    /// The world in the form in which it is searched: settled, or as it is.
     pub(super) fn as_searched(&self, world: &World) -> World {
         if self.settling { world.settled() } else { world.clone() }
     }
@@ -94,7 +97,7 @@ impl<'w> WorldCodec<'w> {
         })
     }
 
-    /// The row of a world, if all its parts are known to these tables, which may be behind.
+    /// The row of a world, if these tables know all its parts. A thread's copy may be behind.
     pub(super) fn find(&self, tables: &Tables, world: &World) -> Option<Vec<u32>> {
         let known = self.known();
         let parts = world.parts();
@@ -131,11 +134,11 @@ impl<'w> WorldCodec<'w> {
     /// The row of a world.
     pub(super) fn pack(&self, tables: &mut Tables, world: &World) -> Vec<u32> {
         self.know(tables, world);
-        self.find(tables, world).expect("what is known is found")
+        self.find(tables, world).expect("all parts were made known")
     }
 
-    /// The choices that are last in [`World::choices`] and rare, and the worlds they lead to unless
-    /// something is wrong with them.
+    /// Crashes, detections and forgetting, which come last in [`World::choices`] and are rare. Each
+    /// is given with the world it leads to, or `None` if the step violates one of the targets.
     fn rare_steps(&self, tables: &Tables, row: &[u32]) -> Vec<(Tag, Option<World>)> {
         let before = self.unpack(tables, row);
         let mut steps = Vec::new();
@@ -228,8 +231,8 @@ impl WorldCodec<'_> {
         self.know(tables, &settled);
     }
 
-    /// The steps that are crashes, detections or forgetting, if all parts of the worlds they lead to
-    /// are known.
+    /// The steps that are crashes, detections or forgetting, if all parts of the worlds they lead
+    /// to are known.
     pub(super) fn rare(&self, tables: &Tables, row: &[u32]) -> Option<Vec<RareStep>> {
         let steps = self.rare_steps(tables, row).into_iter();
         let found = steps.map(|(tag, world)| match world {

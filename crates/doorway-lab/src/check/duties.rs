@@ -1,8 +1,9 @@
-//! What is due in a world, so that fairness can be told from the unfairness of a schedule.
+//! The duties of a fair schedule. They tell starvation by the algorithm from an unfair schedule.
 //!
-//! A message under way arrives one day, and a node that is inside leaves one day. On channels that
-//! keep order, the first message of each is due; on others each message is, of which equal ones
-//! need not be told apart. Nobody is bound to ask, and no fault is bound to happen.
+//! A message under way arrives eventually, a node that is inside leaves eventually, and a crash is
+//! detected eventually. On FIFO channels, the first message of each channel is due. On unordered
+//! channels every message is due, and equal messages need not be told apart. No node has to ask,
+//! and no fault has to happen.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -13,7 +14,7 @@ use super::tables::Tables;
 use crate::trace::kind;
 use crate::{ChannelPosition, Choice, World};
 
-/// Something that must happen if it stays possible.
+/// Something that must happen eventually if it stays possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Duty {
     Leave(NodeId),
@@ -22,7 +23,7 @@ pub(super) enum Duty {
 }
 
 impl WorldCodec<'_> {
-    /// The duty that each choice of a world would do.
+    /// The duty that each choice of a world fulfils.
     pub(super) fn duties(&self, tables: &Tables, row: &[u32]) -> Vec<Option<Duty>> {
         let world = self.unpack(tables, row);
         let duty = |choice| duty(&world, choice, self.settling);
@@ -30,7 +31,7 @@ impl WorldCodec<'_> {
     }
 }
 
-/// The duty that a choice of a world would do; `settling` says whether worlds are settled.
+/// The duty that a choice of a world fulfils; `settling` says whether worlds are settled.
 pub(super) fn duty(world: &World, choice: Choice, settling: bool) -> Option<Duty> {
     match choice {
         Choice::Release(node) => Some(Duty::Leave(node)),
@@ -46,11 +47,12 @@ pub(super) fn duty(world: &World, choice: Choice, settling: bool) -> Option<Duty
     }
 }
 
-/// What tells a message from others of its channel. Where worlds are settled, the numbers in it
-/// change from world to world, and its kind must do: then a message may pass for delivered when
-/// another of its kind was, which can accuse an algorithm wrongly. (It would clear one wrongly only
-/// if mail of a kind were dropped again and again while other mail of that kind lies there for
-/// ever.)
+/// A hash that tells a message from the others of its channel.
+///
+/// If worlds are settled, the numbers in a message change from world to world, so only the kind of
+/// the message is hashed. A message then counts as delivered if another of its kind was, which can
+/// report starvation that does not exist. Real starvation would be missed only if messages of one
+/// kind were dropped again and again while another message of that kind is never delivered.
 fn name(world: &World, sought: ChannelPosition, settling: bool) -> u64 {
     let letter = world.under_way().find(|(position, _)| *position == sought);
     let mut hasher = DefaultHasher::new();

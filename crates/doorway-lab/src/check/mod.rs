@@ -1,11 +1,18 @@
-//! The checker: every world that can be reached, breadth first, on the very code that ships.
+//! The model checker. It explores every reachable world, breadth first, and runs the same code that
+//! ships.
 //!
-//! [`Check`] takes a [`World`] at its beginning. It finds the shortest way to something that must
-//! never happen, or shows that there is none: too many inside, a refused message, a broken
-//! contract, a world in which someone waits and nothing can happen, a cycle in which someone waits
-//! for ever though every message arrives and everyone leaves, or a world that a [`Judge`]
-//! rejects. Worlds are told apart by 64-bit fingerprints; [`Report::mix_up`] says how likely it is
-//! that two were taken for one.
+//! [`Check`] begins with a [`World`]. It finds a shortest way to a violation, or shows that there
+//! is none. Violations are:
+//!
+//! - too many nodes inside;
+//! - a rejected message, or a broken contract;
+//! - a deadlock: a node waits and nothing can happen;
+//! - starvation: a cycle in which a node waits forever, although every message arrives and every
+//!   node inside leaves;
+//! - a world that a [`Judge`] rejects.
+//!
+//! Worlds are told apart by 64-bit fingerprints. [`Report::mix_up`] says how likely it is that two
+//! different worlds had the same fingerprint.
 
 pub mod assumptions;
 mod case;
@@ -34,7 +41,7 @@ pub use round::starved_by;
 
 use crate::{Choice, FOREVER, Violation, World};
 
-/// The largest group that can be checked: a step is kept with its node in a few bits.
+/// The largest group that can be checked: a stored step has only a few bits for its node.
 pub const MAX_NODES: usize = Tag::ACTORS;
 
 /// What a check found.
@@ -42,37 +49,36 @@ pub const MAX_NODES: usize = Tag::ACTORS;
 pub enum Verdict {
     /// No reachable world violates anything.
     Holds,
-    /// A shortest way to a violation.
+    /// There is a violation, and this is a shortest way to it.
     Violated {
         /// What happens, in order.
         trace: Vec<Choice>,
-        /// What then happens again and again, if the violation is that someone waits for ever.
+        /// The choices that are then repeated forever, if the violation is starvation.
         cycle: Vec<Choice>,
-        /// What goes wrong.
+        /// The violation.
         violation: Violation,
     },
-    /// The limit was reached, or it was stopped: this says nothing.
+    /// The search reached its limit or was stopped, so nothing is known.
     NotExhausted,
 }
 
 /// What a check found, and how much it looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The answer.
+    /// The result.
     pub verdict: Verdict,
     /// How many worlds and steps there are, how deep, and how much memory they took.
     pub progress: Progress,
-    /// What was found out about waiting, if it was asked for and everything else holds.
+    /// What was measured about waiting, if [`Check::waiting`] is set and everything else holds.
     pub waiting: Option<Waiting>,
 }
 
-/// What is known about waiting.
+/// What was measured about waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// How many entries of others there are at most while a node waits; `None`: any number.
+    /// The most entries of other nodes while one node waits; `None` if there is no bound.
     pub overtaken: Option<u32>,
-    /// The fewest and the most messages that a run has from beginning to end; `None` if runs do
-    /// not end.
+    /// The fewest and the most messages of a run from beginning to end; `None` if runs do not end.
     pub messages: Option<(u64, u64)>,
 }
 
@@ -84,24 +90,24 @@ impl Report {
     }
 }
 
-/// A check to be made.
+/// A check to be run.
 pub struct Check<'a> {
-    /// The beginning.
+    /// The first world.
     pub world: &'a World,
-    /// What ends the search.
+    /// Which violations end the search.
     pub targets: SearchTargets,
-    /// Is waiting looked into? It takes the memory of all steps.
+    /// Is starvation looked for, and overtaking measured? All steps are then kept in memory.
     pub waiting: bool,
     /// What else must be true of every world.
     pub judge: Option<&'a Judge>,
-    /// How far to go.
+    /// Stop after this number of worlds.
     pub limit: u64,
-    /// On how many threads.
+    /// How many threads search.
     pub threads: usize,
 }
 
 impl<'a> Check<'a> {
-    /// Everything is looked for, on one thread, in at most so many worlds.
+    /// A check of all properties on one thread that stops after `limit` worlds.
     pub fn new(world: &'a World, limit: u64) -> Self {
         Self {
             world,
@@ -113,22 +119,26 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Only what can be seen in a single world or step.
+    /// A check of the properties that show in a single world or step: all but starvation.
     pub fn safety(world: &'a World, limit: u64) -> Self {
         Self { waiting: false, ..Self::new(world, limit) }
     }
 
-    /// Make it.
+    /// Run the check.
     pub fn run(&self) -> Report {
         self.run_watched(&mut |_| true)
     }
 
-    /// Make it, telling `watch` now and then how it stands, until it says `false`.
+    /// Run the check. `watch` is called with the progress from time to time and stops the check by
+    /// returning `false`.
     pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
         let limits = self.world.limits();
         let settling = limits.acquires.iter().any(|(times, _)| *times == FOREVER);
         let faults = limits.losses.max(limits.duplicates);
-        assert!(!settling || faults == 0, "worlds are settled exactly while no message fails");
+        assert!(
+            !settling || faults == 0,
+            "a node that never stops asking needs reliable channels: no losses, no duplicates"
+        );
         assert!(faults.max(limits.crashes) < MAX_FAULTS, "at most {MAX_FAULTS} faults of a kind");
         assert!(self.world.group().size() as usize <= MAX_NODES, "at most {MAX_NODES} nodes");
         let codec = WorldCodec::new(self.world, self.targets, settling, self.judge);
@@ -145,7 +155,7 @@ impl<'a> Check<'a> {
                     .filter(|violation| self.targets.is(violation))
                     .or_else(|| world.stuck().filter(|_| self.targets.stuck))
                     .or_else(|| self.judge.and_then(|judge| judge(&world)).map(Violation::Claim))
-                    .expect("the search ends where something is wrong");
+                    .expect("the search ended at a violation");
                 report(Verdict::Violated { trace, cycle: Vec::new(), violation }, None)
             }
             End::Exhausted if !self.waiting => report(Verdict::Holds, None),
@@ -160,7 +170,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What there is to say about waiting, unless it is stopped.
+    /// Look for starvation and measure overtaking. `None` if the check was stopped.
     fn look_into_waiting(
         &self,
         codec: &WorldCodec<'_>,
@@ -174,7 +184,7 @@ impl<'a> Check<'a> {
         let (mut waiting, rounds) = waits::look(search.graph(), first, size, go_on)?;
         let limits = self.world.limits();
         if limits.losses + limits.duplicates + limits.crashes > 0 {
-            // A run may end before what can still fail has failed.
+            // A run may end before all allowed faults have happened.
             waiting.messages = None;
         }
         let duties = |row: &[u32]| codec.duties(&packed.tables(), row);

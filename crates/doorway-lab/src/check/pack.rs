@@ -1,9 +1,9 @@
 //! A [`World`](crate::World) as a row of numbers, so that the search can go through millions of
 //! them.
 //!
-//! The row holds the faults still allowed, which crashes are unknown, each node's place and each
-//! channel's content; [`WorldCodec`] knows what the numbers stand for. Steps are in the order of
-//! [`World::choices`](crate::World::choices).
+//! The row holds the faults that are still allowed, the undetected crashes, the place of each node
+//! and the content of each channel. [`WorldCodec`] knows what the numbers stand for. Steps are in
+//! the order of [`World::choices`](crate::World::choices).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -15,14 +15,14 @@ use super::tables::{ACQUIRE, LETTERS, Outcome, RELEASE, Tables};
 use crate::Violation;
 use crate::nodes::compatible;
 
-/// Which of the things that can go wrong end the search; the others are passed by.
+/// Which violations end the search. The search goes on past the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchTargets {
-    /// More are inside than may be.
+    /// More nodes are inside than the group allows.
     pub together: bool,
-    /// A message is refused.
+    /// A message is rejected.
     pub refusals: bool,
-    /// Someone waits and nothing can happen.
+    /// A deadlock: a node waits and nothing can happen.
     pub stuck: bool,
 }
 
@@ -33,7 +33,7 @@ impl Default for SearchTargets {
 }
 
 impl SearchTargets {
-    /// Only whether too many are inside, also behind refusals and where someone is stuck.
+    /// Only too many nodes inside. The search goes on past rejected messages and deadlocks.
     pub fn together() -> Self {
         Self { together: true, refusals: false, stuck: false }
     }
@@ -49,7 +49,7 @@ impl SearchTargets {
     }
 }
 
-/// Where things are in a row of a group of this size.
+/// The layout of a row for a group of this size.
 #[derive(Clone, Copy)]
 pub(super) struct Layout(pub(super) usize);
 
@@ -74,7 +74,7 @@ impl Layout {
     }
 }
 
-/// What a search for violations in worlds needs to know besides their meaning.
+/// What the model knows about its worlds besides their numbers.
 pub(super) struct Frame {
     pub(super) group: Arc<Group>,
     pub(super) forgetting: bool,
@@ -83,7 +83,7 @@ pub(super) struct Frame {
     pub(super) judging: bool,
 }
 
-/// A world as a model.
+/// The worlds of a check, as a model that [`doorway_search`] explores.
 pub(super) struct PackedModel<'m> {
     codec: &'m WorldCodec<'m>,
     frame: Frame,
@@ -91,14 +91,14 @@ pub(super) struct PackedModel<'m> {
     /// The row of the first world.
     first: Vec<u32>,
     tables: RwLock<Tables>,
-    /// Copies that no thread works on just now. If all looked into the same tables, each would wait
-    /// whenever another learns something.
+    /// Copies that no thread uses at the moment. If all threads read the same tables, each would
+    /// wait whenever another one adds to them.
     copies: Mutex<Vec<Tables>>,
-    /// For each slot of a row, what makes equal numbers in different slots differ.
+    /// A key for each slot of a row, so that equal numbers in different slots hash differently.
     keys: Vec<u64>,
 }
 
-/// Why a world could not be expanded at once.
+/// What the tables did not know when a world was expanded.
 enum Gap {
     Step { place: u32, event: u32 },
     Put { channel: u32, letter: u32 },
@@ -106,14 +106,14 @@ enum Gap {
     Rare,
 }
 
-/// A successor in the making.
+/// A successor that is being built.
 struct Draft {
     row: Vec<u32>,
     print: u64,
 }
 
 impl<'m> PackedModel<'m> {
-    /// The worlds from that of row `first` on.
+    /// The model that begins with the row `first`.
     pub(super) fn new(
         codec: &'m WorldCodec<'m>,
         frame: Frame,
@@ -140,7 +140,8 @@ impl<'m> PackedModel<'m> {
         shares.fold(0, u64::wrapping_add)
     }
 
-    /// A slot's share in the fingerprint, which is the sum of them: so it follows a change of one.
+    /// A slot's share in the fingerprint. The fingerprint is the sum of the shares, so a change of
+    /// one slot updates it without reading the others.
     fn share(&self, tables: &Tables, slot: usize, number: u32) -> u64 {
         let content = match slot {
             FAULTS => u64::from(number),
@@ -222,7 +223,7 @@ impl<'m> PackedModel<'m> {
         Ok(())
     }
 
-    /// Let a node's step change the draft, and push it unless something is wrong with it.
+    /// Apply a node's step to the draft, and push the draft unless the step is a violation.
     fn follow(
         &self,
         tables: &Tables,
@@ -258,7 +259,8 @@ impl<'m> PackedModel<'m> {
         self.push(tables, draft, Tag::new(node, deed, outcome.sends.len()), out)
     }
 
-    /// Fill a gap in a copy, unless the tables know more than it anyway.
+    /// Fill a gap of a copy. If the shared tables know more than the copy, taking that over is
+    /// tried first.
     fn learn(&self, copy: &mut Tables, gap: Gap, row: &[u32]) {
         let mut tables = self.tables_mut();
         if copy.follow(&tables) {
@@ -338,7 +340,7 @@ impl Model for PackedModel<'_> {
     }
 }
 
-/// One more than the faults of a kind that fit into [`fold`].
+/// The number of faults of one kind must be below this to fit into [`fold`].
 pub(super) const MAX_FAULTS: u32 = 1 << 10;
 
 /// How many of each fault are still allowed, in one word.

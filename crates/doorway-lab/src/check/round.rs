@@ -1,4 +1,4 @@
-//! A round of choices that can be made again and again, judged without any search.
+//! Rounds: which nodes starve if a list of choices is repeated forever. This needs no search.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,10 @@ use doorway_core::{NodeId, Phase};
 use super::duties::{Duty, duty};
 use crate::{Choice, World};
 
-/// Who waits for ever if these choices are made again and again, although every message arrives
-/// and everyone inside leaves; `None` if the world is not, in the end, what it was before.
+/// The nodes that wait forever if these choices are repeated forever, although every message
+/// arrives and every node inside leaves.
+///
+/// `None` if the world after the round differs from the world before it.
 pub fn starved_by(world: &World, round: &[Choice]) -> Option<Vec<NodeId>> {
     let mut after = world.clone();
     for choice in round {
@@ -37,13 +39,13 @@ pub fn starved_by(world: &World, round: &[Choice]) -> Option<Vec<NodeId>> {
     Some(if owed.is_empty() { waiting } else { Vec::new() })
 }
 
-/// What ought to happen one day.
+/// The duties that are open in a world.
 fn open(world: &World, settling: bool) -> BTreeSet<Duty> {
     world.choices().into_iter().filter_map(|choice| duty(world, choice, settling)).collect()
 }
 
-/// The choice as `here`, the settled form of `world`, knows it; `None` if it delivers what no
-/// longer counts there. A settled message keeps its number, and may change its place.
+/// The choice in `here`, the settled form of `world`; `None` if it delivers a message that the
+/// settled form has dropped. A message keeps its number when it is settled, but not its position.
 fn seen_in(here: &World, world: &World, choice: Choice) -> Option<Choice> {
     let Choice::Deliver(position) = choice else { return Some(choice) };
     let (_, letter) = world.under_way().find(|(other, _)| *other == position)?;

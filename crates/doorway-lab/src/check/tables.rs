@@ -1,8 +1,8 @@
-//! What steps make of the parts of worlds, all in numbers.
+//! Tables of steps: what each event does to each part of a world, all in numbers.
 //!
-//! A node's step depends on nothing but its own state and what happens to it, and a group goes
-//! through far fewer states of single nodes than worlds. So each such step is taken once, by the
-//! shipped code, and looked up from then on. [`WorldCodec`] knows what the numbers stand for.
+//! A node's step depends only on its own state and on the event. A group goes through far fewer
+//! states of single nodes than worlds. So the shipped code takes each such step once, and it is
+//! looked up from then on. [`WorldCodec`] knows what the numbers stand for.
 
 use doorway_core::{Channel, NodeId};
 use doorway_search::Tag;
@@ -12,11 +12,11 @@ use rustc_hash::FxBuildHasher;
 use super::codec::WorldCodec;
 use super::interner::Interner;
 
-/// What can be asked of a place without looking at its state.
+/// What the model needs to know about a place, without looking at the node's state.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each of them is asked on its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is read on its own")]
 pub(super) struct Facts {
-    /// A hash of the place that depends on nothing else.
+    /// A hash of the place that does not depend on its number.
     pub(super) hash: u64,
     pub(super) acquires: bool,
     pub(super) releases: bool,
@@ -26,7 +26,7 @@ pub(super) struct Facts {
     pub(super) readers: u32,
 }
 
-/// What a step made of a place.
+/// The result of a node's step.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) place: u32,
@@ -37,22 +37,24 @@ pub(super) struct Outcome {
     pub(super) breached: bool,
 }
 
-/// Something that can be delivered from a channel: the letter, and the channel without it.
+/// A message that can be delivered from a channel, and the channel without it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
     pub(super) letter: u32,
     pub(super) rest: u32,
 }
 
-/// What happens to a place, as a number: one of these two, or a letter after them.
+/// An event as a number: one of these two, or [`LETTERS`] plus the number of a message.
 pub(super) const ACQUIRE: u32 = 0;
 pub(super) const RELEASE: u32 = 1;
 pub(super) const LETTERS: u32 = 2;
 
-/// A successor in which rare things happen: what its step did, and its row unless it is wrong.
+/// A crash, a detection or forgetting: what the step did, and the row it leads to, or `None` if the
+/// step violates one of the targets.
 pub(super) type RareStep = (Tag, Option<Vec<u32>>);
 
-/// Everything seen so far. It only grows at its ends, so that a copy can [follow](Self::follow).
+/// Everything that was learnt so far. All parts grow at their ends only, so that a copy can
+/// [follow](Self::follow).
 pub(super) struct Tables {
     order: Channel,
     facts: Vec<Facts>,
@@ -74,7 +76,7 @@ impl Tables {
             steps: IndexMap::default(),
             puts: IndexMap::default(),
         };
-        // Number 0 is the empty channel, and nothing undetected.
+        // Number 0 is the empty channel, and the empty list of undetected crashes.
         tables.intern_channel(Vec::new());
         tables.undetected.intern(Vec::new());
         tables
@@ -84,7 +86,7 @@ impl Tables {
         self.order
     }
 
-    /// Learn what another learnt since both were equal: was there anything?
+    /// Take over what `other` has learnt since both were equal. Returns whether that was anything.
     pub(super) fn follow(&mut self, other: &Self) -> bool {
         if self.extent() == other.extent() {
             return false;
@@ -99,14 +101,14 @@ impl Tables {
         true
     }
 
-    /// How much was seen.
+    /// The length of each table.
     fn extent(&self) -> [usize; 5] {
         let undetected = self.undetected.len() as usize;
         let (facts, channels) = (self.facts.len(), self.deliveries.len());
         [facts, channels, undetected, self.steps.len(), self.puts.len()]
     }
 
-    /// Is this place among those seen? One that another thread just met is not, in a copy.
+    /// Do these tables know the place? A copy does not know a place that another thread just met.
     pub(super) fn knows(&self, place: u32) -> bool {
         (place as usize) < self.facts.len()
     }
@@ -119,12 +121,12 @@ impl Tables {
         &self.deliveries[channel as usize]
     }
 
-    /// What an event makes of a place, if it was learnt.
+    /// The result of an event at a place, if it was learnt.
     pub(super) fn step(&self, place: u32, event: u32) -> Option<&Outcome> {
         self.steps.get(&key(place, event))
     }
 
-    /// The channel with a letter put in, if it was learnt.
+    /// The channel with one more message, if it was learnt.
     pub(super) fn put(&self, channel: u32, letter: u32) -> Option<u32> {
         self.puts.get(&key(channel, letter)).copied()
     }
@@ -146,7 +148,7 @@ impl Tables {
         self.puts.insert(key(channel, letter), longer);
     }
 
-    /// Learn what there is to know of places that were added.
+    /// Learn the facts about places that were added.
     pub(super) fn learn_facts(&mut self, codec: &WorldCodec<'_>) {
         let new = self.facts.len() as u32..codec.places();
         self.facts.extend(new.map(|place| codec.facts(place)));
@@ -160,7 +162,7 @@ impl Tables {
         let reachable = if fifo { letters.len().min(1) } else { letters.len() };
         let mut deliveries = Vec::new();
         for index in 0..reachable {
-            // Equal messages of an unordered channel are one choice.
+            // In an unordered channel, equal messages lead to the same world.
             if index > 0 && letters[index] == letters[index - 1] {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The packed world is the world: each choice leads to the same, wherever a run may go.
+//! A packed world behaves like the world: each choice leads both to equal worlds.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::tables::Tables;
 use crate::simulate::Dice;
 use crate::{AnyAlgorithm, FOREVER, Limits, World};
 
-/// Walk at random, comparing at each world what the two say can happen next.
+/// Walk at random, and compare at each world what the world and its packed form say can happen
+/// next.
 struct Compare {
     channel: Channel,
     acquires: u32,
@@ -92,7 +93,7 @@ fn compare(
 }
 
 #[test]
-fn the_packed_world_is_the_world() {
+fn a_packed_world_behaves_like_the_world() {
     for entry in ALL {
         for channel in [Channel::Fifo, Channel::Unordered] {
             for (acquires, faults) in [(2, false), (2, true), (FOREVER, false)] {
@@ -103,8 +104,8 @@ fn the_packed_world_is_the_world() {
     }
 }
 
-/// Ask a copy of the tables for a world of which only a node's place is new. Says whether the first
-/// world leads to such a one.
+/// Look up a world in a copy of the tables that does not know it yet. Returns whether only a node's
+/// place is new in that world, because the step to it sends no message.
 struct FallBehind;
 
 impl Task for FallBehind {
@@ -131,8 +132,8 @@ impl Task for FallBehind {
 }
 
 #[test]
-fn a_copy_that_is_behind_names_nothing_that_it_lacks() {
+fn a_copy_that_is_behind_does_not_find_what_it_lacks() {
     let behind = |name| algorithms::with(name, FallBehind).expect("a name of the list");
     let places = ALL.iter().filter(|entry| behind(entry.info.name)).count();
-    assert!(places > 0, "nobody enters without a message");
+    assert!(places > 0, "in no algorithm does the first step send nothing");
 }

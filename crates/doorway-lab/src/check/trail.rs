@@ -6,11 +6,12 @@ use super::codec::WorldCodec;
 use crate::{Choice, Violation, World};
 
 impl WorldCodec<'_> {
-    /// The choices that lead from a world along steps of the search, given by their ordinals; where
-    /// they end; and what went wrong at the last of them.
+    /// Follow steps of the search, given by their ordinals, from a world. Returns the world at
+    /// their end, the choices that lead there, and what the last of them violated.
     ///
-    /// A settled world has dropped the mail that no longer counts. In the real one it arrives as
-    /// soon as it is dropped, and from then on both have the same choices.
+    /// A settled world has dropped the messages that can no longer change anything. In the real
+    /// world such a message is delivered as soon as it would be dropped. From then on both worlds
+    /// have the same choices.
     pub(super) fn trail(
         &self,
         from: &World,
@@ -38,7 +39,7 @@ impl WorldCodec<'_> {
     }
 }
 
-/// A message that would be gone if the world were settled.
+/// The delivery of a message that the settled form of this world drops.
 fn dropped(world: &World) -> Option<Choice> {
     let settled = world.settled();
     let kept: BTreeSet<u64> = settled.under_way().map(|(_, letter)| letter.id).collect();

@@ -1,16 +1,15 @@
-//! What can be said of a waiting node from the graph alone: how often it is overtaken, and in which
-//! cycles it might wait for ever.
+//! What the graph of all steps says about waiting: how often a node is overtaken, and in which
+//! cycles it might wait forever.
 
 use doorway_search::{Deed, Graph, Tag, Waits, components};
 
 use super::Waiting;
 
-/// A node, and states that can be gone round while it waits.
+/// A node, and the states of a cycle in which it waits.
 pub(super) type Round = (usize, Vec<u32>);
 
-/// What the graph says about waiting, and where a node may wait for ever: each time the node, and
-/// states that can be gone round. `first` has a bit for each node that waits in the beginning.
-/// `None` if it was stopped.
+/// Measure waiting, and find the cycles in which a node may wait forever. `first` has a bit for
+/// each node that waits in the first world. `None` if `go_on` stopped it.
 pub(super) fn look(
     graph: &Graph,
     first: u32,
@@ -35,12 +34,12 @@ pub(super) fn look(
     Some((Waiting { overtaken, messages: messages(graph) }, rounds))
 }
 
-/// Who waits in each state, a bit for each node.
+/// The nodes that wait in each state, a bit for each node.
 fn waiting(graph: &Graph, first: u32) -> Vec<u32> {
     let mut waiting = vec![0; graph.states() as usize];
     waiting[0] = first;
     for state in 0..graph.states() {
-        // A state is reached from an earlier one first, so this is known by now.
+        // A state is first reached from an earlier one, so its entry is set by now.
         let before = waiting[state as usize];
         for (_, target, tag) in graph.steps(state) {
             waiting[target as usize] = after(before, tag);
@@ -58,8 +57,8 @@ fn after(waiting: u32, tag: Tag) -> u32 {
     }
 }
 
-/// The fewest and the most messages from beginning to end, over all runs; `None` if a run can go
-/// round in a circle.
+/// The fewest and the most messages of a run from beginning to end; `None` if a run can go round in
+/// a cycle.
 fn messages(graph: &Graph) -> Option<(u64, u64)> {
     let mut extremes = vec![(0, 0); graph.states() as usize];
     let mut circles = false;

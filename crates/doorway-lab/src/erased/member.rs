@@ -41,7 +41,7 @@ pub(crate) trait State: Any + fmt::Debug + Send + Sync {
         out: &mut Effects<AnyMessage>,
     ) -> Result<(), Breach>;
 
-    /// Begin the same node again.
+    /// Begin this node anew.
     fn begin(
         &self,
         group: &Group,
@@ -49,8 +49,8 @@ pub(crate) trait State: Any + fmt::Debug + Send + Sync {
         out: &mut Effects<AnyMessage>,
     ) -> Result<AnyMember, Breach>;
 
-    /// The node with the state that its algorithm has at a fresh beginning, still waiting or inside
-    /// if it is.
+    /// This node with the state that its algorithm has at the beginning. It is still waiting or
+    /// inside if it was.
     fn forgotten(&self, group: &Group) -> AnyMember;
     fn settle(&self, group: &Group, snapshot: &mut AnySnapshot);
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId>;
@@ -230,7 +230,7 @@ impl AnyMember {
         self.0.me()
     }
 
-    /// Where the node stands.
+    /// Whether the node is outside, waiting or inside.
     pub fn phase(&self) -> Phase {
         self.0.phase()
     }
@@ -250,12 +250,12 @@ impl AnyMember {
         self.0.waiting()
     }
 
-    /// May a client ask now?
+    /// May a client request the lock now?
     pub fn may_acquire(&self, group: &Group, mode: Mode) -> bool {
         self.0.may_acquire(group, mode)
     }
 
-    /// May the client leave now?
+    /// May the client release the lock now?
     pub fn may_release(&self) -> bool {
         self.0.may_release()
     }
@@ -265,17 +265,18 @@ impl AnyMember {
         self.0.wanted()
     }
 
-    /// From which floor the node may begin again if it is forgotten now; `None`: keep it.
+    /// The floor from which the node may begin again if it is forgotten now; `None` if it must not
+    /// be forgotten.
     pub fn floor(&self) -> Option<u64> {
         self.0.floor()
     }
 
-    /// Whose request a message serves, where that is not the request whose event sent it.
+    /// The node whose request a message serves, if that is not the request that caused it.
     pub fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId> {
         self.0.serves(message, from, to)
     }
 
-    /// The algorithm's own state, for invariants that speak of one algorithm.
+    /// The algorithm's own state, for invariants of one algorithm.
     ///
     /// # Panics
     ///

@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// What a message of any type can do.
+/// What [`AnyMessage`] needs of a message.
 pub(crate) trait Body: Any + fmt::Debug + Send + Sync {
     fn compare(&self, other: &dyn Body) -> Ordering;
     fn hash_into(&self, hasher: &mut dyn Hasher);
@@ -22,11 +22,11 @@ impl<M: Ord + Hash + fmt::Debug + Send + Sync + 'static> Body for M {
     }
 }
 
-/// The message as what it is.
+/// The message as a value of its own type.
 ///
 /// # Panics
 ///
-/// If it is a message of another algorithm: a world never mixes two.
+/// If it is a message of another algorithm. A world never mixes two algorithms.
 fn typed<M: 'static>(body: &dyn Body) -> &M {
     let body: &dyn Any = body;
     body.downcast_ref().expect("all messages of a world have one type")
@@ -39,7 +39,7 @@ fn typed<M: 'static>(body: &dyn Body) -> &M {
 pub struct AnyMessage(Arc<dyn Body>);
 
 impl AnyMessage {
-    /// Forget the type of `message`.
+    /// Erase the type of `message`.
     pub(crate) fn new(message: impl Body) -> Self {
         Self(Arc::new(message))
     }

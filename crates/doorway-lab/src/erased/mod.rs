@@ -1,8 +1,8 @@
-//! Algorithms without their types.
+//! Type erasure: algorithms without their types.
 //!
-//! Everything in the laboratory but this module is compiled once for all algorithms. [`AnyAlgorithm`] is
-//! where an algorithm comes in: it knows how to begin a node. There are two forms of nodes, because
-//! drivers want two different things of them.
+//! Everything in the laboratory except this module is compiled once for all algorithms.
+//! [`AnyAlgorithm`] knows how to begin a node of its algorithm. There are two forms of nodes,
+//! because drivers need two different things.
 //!
 //! - [`AnyMember`] is one node as a value that is cheap to clone, compare and hash. Worlds consist
 //!   of them, because a checker keeps many worlds that share most of their nodes.
@@ -41,7 +41,7 @@ type Wrap =
     fn(AnyMember, &Group, &Start, Effects<AnyMessage>, &mut Effects<AnyMessage>) -> AnyMember;
 
 impl AnyAlgorithm {
-    /// Forget the type of algorithm `A`.
+    /// Erase the type of algorithm `A`.
     pub fn of<A: Algorithm>() -> Self {
         Self {
             info: const { &A::INFO },
@@ -64,8 +64,8 @@ impl AnyAlgorithm {
         algorithms::with(name, Find)
     }
 
-    /// Put a watch beside each node. Only worlds are watched: the simulator
-    /// counts for itself.
+    /// Put a watch beside each node. Only the nodes of worlds are watched: the simulator has
+    /// accounts of its own.
     #[must_use]
     pub fn watched<W: Watch>(self) -> Self {
         Self { watch: Some(WatchedMember::<W>::begin), ..self }

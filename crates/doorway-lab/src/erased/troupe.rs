@@ -6,13 +6,13 @@ use doorway_core::{Algorithm, Breach, Effects, Group, Input, Member, Mode, NodeI
 
 use crate::nodes::Members;
 
-/// The place of a message under way.
+/// The number of a message under way. It is reused after the message has arrived.
 pub type Slot = u32;
 
 /// The nodes of a group of some algorithm. A message is known by its [`Slot`] from the step that
 /// sends it to the step that receives it.
 pub trait Troupe: Members<Message = Slot> + Debug + Send {
-    /// Begin the next node, which comes behind those that have begun.
+    /// Begin the next node, whose number follows that of the node begun last.
     fn begin(
         &mut self,
         group: &Group,
@@ -20,14 +20,14 @@ pub trait Troupe: Members<Message = Slot> + Debug + Send {
         out: &mut Effects<Slot>,
     ) -> Result<(), Breach>;
 
-    /// May a client of this node ask now?
+    /// May a client of this node request the lock now?
     fn may_acquire(&self, group: &Group, node: NodeId, mode: Mode) -> bool;
 
-    /// Where the node stands.
+    /// Whether the node is outside, waiting or inside.
     fn phase(&self, node: NodeId) -> Phase;
 
-    /// How many bytes a message has on the wire, and whose request it serves if that is not the
-    /// request whose event sent it.
+    /// The size of a message in bytes on the wire, and the node whose request it serves if that is
+    /// not the request that caused it.
     fn cost(&self, slot: Slot, from: NodeId, to: NodeId) -> (u32, Option<NodeId>);
 
     /// A message as text.
@@ -67,7 +67,7 @@ impl Members for Box<dyn Troupe> {
 pub(super) struct TypedTroupe<A: Algorithm> {
     nodes: Vec<Member<A>>,
     messages: Messages<A::Message>,
-    /// The buffer of each step, kept for the next.
+    /// The buffer of the last step, kept for the next one.
     effects: Effects<A::Message>,
 }
 
@@ -77,7 +77,7 @@ impl<A: Algorithm> TypedTroupe<A> {
         Self { nodes: Vec::with_capacity(size), messages, effects: Effects::default() }
     }
 
-    /// Hand on what the last step did, with its messages put into slots.
+    /// Report what the last step did. Its messages are put into slots.
     fn hand_on(&mut self, out: &mut Effects<Slot>) {
         out.clear();
         if self.effects.entered() {

@@ -3,7 +3,7 @@
 use doorway_core::NodeId;
 
 use super::{Paper, Printed, Run, Table, waits};
-use crate::simulate::{Arrival, Law, Workload};
+use crate::simulate::{Arrival, Distribution, Workload};
 use crate::trace::What;
 
 /// The printed table: algorithm, then the delays of notes 1 to 4 in round trips.
@@ -23,7 +23,7 @@ pub(super) const RICART_TABLE_1: Paper = Paper {
             // Clients do not think, so every request is known everywhere when its turn comes.
             let mut busy = Run::heavy(name, 10, 5_000);
             busy.warmup = 100;
-            busy.workload = Workload::Closed { think: Law::Constant(0.0) };
+            busy.workload = Workload::Closed { think: Distribution::Constant(0.0) };
             let (report, _) = busy.go()?;
             let measured = report.sync_delay.unwrap_or(f64::NAN) / 2.0;
             let printed = match name {
@@ -115,7 +115,7 @@ pub(super) const CARVALHO_ROUCAIROL: Paper = Paper {
             table.add(case.clone(), "two nodes in turn", Printed::exactly(2.0), turns.messages()?);
             for think in [0.1, 1.0, 10.0, 100.0, 1_000.0] {
                 let mut run = Run::heavy(name, size, 5_000);
-                run.workload = Workload::Closed { think: Law::Exponential(think) };
+                run.workload = Workload::Closed { think: Distribution::Exponential(think) };
                 let (report, _) = run.go()?;
                 let worst = f64::from(report.messages_max);
                 let case = format!("N={size}, think {think}");

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::Trace;
 use crate::numbers::short;
-use crate::simulate::{self, Arrival, Law, Report, Workload};
+use crate::simulate::{self, Arrival, Distribution, Report, Workload};
 use crate::trace::What;
 
 /// A table of a paper.
@@ -157,7 +157,7 @@ struct Run {
     size: usize,
     shape: Shape,
     workload: Workload,
-    inside: Law,
+    inside: Distribution,
     entries: u64,
     warmup: u64,
     crashes: Vec<(f64, NodeId)>,
@@ -169,13 +169,13 @@ impl Run {
     fn light(name: &'static str, size: usize, entries: u64) -> Self {
         // Long enough that no message is in transit when the next client comes, whatever the
         // algorithm.
-        let pause = Law::Constant(4.0 * size as f64 + 100.0);
+        let pause = Distribution::Constant(4.0 * size as f64 + 100.0);
         Self::of(name, size, Workload::Serial { pause }, entries)
     }
 
     /// Every node asks again well before its turn comes, but not before other nodes had theirs.
     fn heavy(name: &'static str, size: usize, entries: u64) -> Self {
-        let think = Law::Constant(size as f64 / 2.0);
+        let think = Distribution::Constant(size as f64 / 2.0);
         Self::of(name, size, Workload::Closed { think }, entries)
     }
 
@@ -199,7 +199,7 @@ impl Run {
             size,
             shape: Shape::default(),
             workload,
-            inside: Law::Constant(0.1),
+            inside: Distribution::Constant(0.1),
             entries,
             warmup: 0,
             crashes: Vec::new(),

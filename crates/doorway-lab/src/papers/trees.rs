@@ -4,7 +4,7 @@ use doorway_core::tree::{Tree, TreeShape};
 use doorway_core::{NodeId, Shape};
 
 use super::{Paper, Printed, Run, Table, sends};
-use crate::simulate::{Arrival, Law, Workload};
+use crate::simulate::{Arrival, Distribution, Workload};
 
 pub(super) const RAYMOND_K_SECTION_7: Paper = Paper {
     name: "raymond-k-section-7",
@@ -23,8 +23,8 @@ pub(super) const RAYMOND_K_SECTION_7: Paper = Paper {
             // Clients that stay for very different times, so that a deferred reply often stands for
             // several.
             let mut contrived = Run::heavy("raymond-k", size, 20_000).shaped(shape);
-            contrived.workload = Workload::Closed { think: Law::Constant(0.0) };
-            contrived.inside = Law::Exponential(100.0);
+            contrived.workload = Workload::Closed { think: Distribution::Constant(0.0) };
+            contrived.inside = Distribution::Exponential(100.0);
             let spread = contrived.messages()?;
             let rarely_below = 2.0 * size as f64 - 1.0 - f64::from(permits) / 2.0;
             let quantity = "mean, very unequal stays";

@@ -1,4 +1,4 @@
-//! Stories in text: a file of commands, each answered by what it made the nodes do.
+//! Scripts: a text file of commands, each followed by what it made the nodes do.
 //!
 //! ```text
 //! # Ricart & Agrawala 1981, section 2: a node that is asked replies at once.
@@ -14,25 +14,25 @@
 //! 2 -> 1 Reply
 //! ```
 //!
-//! Commands stand together up to a line `----`; below it, up to a blank line, stand their effects.
-//! The acting node is always named first: `1 -> 2 M` is a message sent, `2 <- 1 M` one received.
-//! A script is run for its effects, so a file without any is a script too, and [`Outcome::text`] is
-//! the same script with its effects filled in. A test compares the two.
+//! A block of commands ends with a line `----`. Below it are the effects of these commands, up to a
+//! blank line. An effect names the acting node first: `1 -> 2 M` is a message sent by 1, `2 <- 1 M`
+//! is a message received by 2. A file without effects is a script too. [`Outcome::text`] is the
+//! script with its effects filled in; a test compares that with the file.
 //!
 //! | command | what happens |
 //! |---|---|
-//! | `run NAME n=3 [OPTION=VALUE ...]` | the group begins; options as in [`OPTIONS`] |
-//! | `quorum 7 = 2 7 10 13` | below `run`, for every node: its quorum, instead of a construction |
-//! | `acquire 1 [shared]` | a client of node 1 wants in |
-//! | `release 1` | it leaves |
-//! | `deliver 1 2 [WHICH]` | a message of 1 arrives at 2: the oldest, or the oldest called WHICH, or number WHICH |
-//! | `drop`, `duplicate` | likewise, but the message is lost, or arrives and stays under way |
-//! | `crash 3`, `detect 1 3` | node 3 stops for ever; node 1 learns it |
+//! | `run NAME n=3 [OPTION=VALUE ...]` | the group begins; [`OPTIONS`] lists the options |
+//! | `quorum 7 = 2 7 10 13` | sets the quorum of a node; directly below `run`, one line for every node |
+//! | `acquire 1 [shared]` | a client of node 1 requests the lock |
+//! | `release 1` | the client inside at node 1 releases the lock |
+//! | `deliver 1 2 [WHICH]` | a message from 1 arrives at 2: the oldest one, the oldest one of kind or text WHICH, or the WHICH-th |
+//! | `drop`, `duplicate` | like `deliver`, but the message is lost; or it arrives and a copy stays under way |
+//! | `crash 3`, `detect 1 3` | node 3 crashes; node 1 learns of the crash of node 3 |
 //! | `forget 1` | an idle node forgets the lock and starts again from its floor |
-//! | `stabilize [quietly]` | deliver everything, oldest first, until nothing is under way; quietly: without a line for each message |
-//! | `show`, `show 2` | what is under way; the state of a node |
-//! | `count` | how many messages have been sent |
-//! | `round`, `again` | what stands between them goes on for ever: `again` says who then never gets in |
+//! | `stabilize [quietly]` | deliver everything, oldest first, until nothing is under way; `quietly` leaves out the line of each message |
+//! | `show`, `show 2` | print the messages under way; print the state of node 2 |
+//! | `count` | print how many messages have been sent |
+//! | `round`, `again` | repeat the commands between them forever; `again` prints which nodes then never enter |
 
 mod parse;
 mod setup;
@@ -45,16 +45,16 @@ use crate::{Trace, Violation};
 pub use setup::{MAX_NODES, OPTIONS};
 pub use tell::{compose, tell};
 
-/// What became of a script.
+/// The result of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The script with the effects that it really had.
+    /// The script with its actual effects.
     pub text: String,
     /// Each command and what it did.
     pub steps: Vec<ScriptStep>,
-    /// What happened, step by step, for every printer of diagrams.
+    /// What happened, step by step, for diagrams.
     pub trace: Trace,
-    /// What is wrong where the script ends.
+    /// The violation at the end of the script.
     pub violation: Option<Violation>,
 }
 
@@ -63,16 +63,16 @@ pub struct Outcome {
 pub struct ScriptStep {
     /// The command as written.
     pub command: String,
-    /// What it did, a line each.
+    /// Its effects, one per line.
     pub effects: Vec<String>,
 }
 
-/// Why a script cannot be played.
+/// Why a script cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
-    /// Where, counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and how to correct it.
     pub message: String,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// Play a script.
+/// Run a script.
 pub fn run(text: &str) -> Result<Outcome, ScriptError> {
     stage::play(parse::parse(text)?)
 }

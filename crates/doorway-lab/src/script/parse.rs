@@ -1,4 +1,4 @@
-//! From text to commands.
+//! The parser of scripts.
 
 use std::str::SplitWhitespace;
 
@@ -9,7 +9,7 @@ use super::setup::{Setup, node};
 use crate::nearest::hint;
 use crate::trace::kind;
 
-/// A script as read: where it begins, and its lines.
+/// A script that was parsed: its group, and its lines.
 pub(super) struct Script<'a> {
     pub(super) setup: Setup<'a>,
     pub(super) lines: Vec<Line<'a>>,
@@ -19,15 +19,15 @@ pub(super) struct Script<'a> {
 pub(super) enum Line<'a> {
     /// A comment or a blank line.
     Verbatim(&'a str),
-    /// Something to do.
+    /// A command with its line number.
     Command { number: usize, text: &'a str, command: Command },
-    /// Where the effects of the commands above belong. What was written there is not kept.
+    /// The place for the effects of the commands above. The effects in the text are not kept.
     Effects,
 }
 
-/// Something to do.
+/// A command.
 pub(super) enum Command {
-    /// What [`Setup`] has read.
+    /// `run` or `quorum`, which [`Setup`] has parsed.
     Run,
     Act(Act),
     Stabilize {
@@ -35,12 +35,12 @@ pub(super) enum Command {
     },
     Show(Option<NodeId>),
     Count,
-    /// What follows, up to `Again`, can be done again and again.
+    /// The beginning of a round, which ends at `Again` and can be repeated forever.
     Round,
     Again,
 }
 
-/// A choice that may turn out not to be there.
+/// A choice as the script names it. It may turn out to be impossible in the world.
 pub(super) enum Act {
     Acquire(NodeId, Mode),
     Release(NodeId),
@@ -50,7 +50,7 @@ pub(super) enum Act {
     Forget(NodeId),
 }
 
-/// What becomes of a message.
+/// What happens to a message.
 #[derive(Clone, Copy)]
 pub(super) enum Fate {
     Deliver,
@@ -58,17 +58,17 @@ pub(super) enum Fate {
     Duplicate,
 }
 
-/// Which of the messages between two nodes.
+/// Which of the messages from one node to another.
 pub(super) enum Which {
     Oldest,
     /// Counted from 1, in the order of sending.
     Number(usize),
-    /// The oldest whose kind or whole text is this.
+    /// The oldest message whose kind or whole text is this.
     Called(String),
 }
 
 impl Which {
-    /// Read what stands behind the two nodes of a message.
+    /// Parse what follows the two nodes in a command.
     pub(super) fn read(text: &str) -> Self {
         match text.parse() {
             Ok(number) => Self::Number(number),
@@ -77,7 +77,7 @@ impl Which {
         }
     }
 
-    /// Which of these messages it is, given in the order of sending.
+    /// The index of the message among these texts, which are in the order of sending.
     pub(super) fn find(&self, texts: &[String]) -> Option<usize> {
         let at = match self {
             Self::Oldest => Some(0),
@@ -108,11 +108,12 @@ const COMMANDS: [&str; 15] = [
     "again",
 ];
 
-/// Read a script.
+/// Parse a script.
 pub(super) fn parse(text: &str) -> Result<Script<'_>, ScriptError> {
     let mut setup = Setup::default();
     let mut lines = Vec::new();
-    // Commands whose effects have no place yet; whether we are among effects.
+    // `open`: there are commands whose effects have no place yet. `effects`: this line is an
+    // effect.
     let (mut open, mut effects) = (false, false);
     let mut last = 1;
     for (number, line) in (1..).zip(text.lines()) {
@@ -129,7 +130,7 @@ pub(super) fn parse(text: &str) -> Result<Script<'_>, ScriptError> {
             effect(line).map_err(wrong)?;
         } else if line == "----" {
             if !open {
-                return Err(wrong("'----' stands below a command".into()));
+                return Err(wrong("'----' needs a command above it".into()));
             }
             (open, effects) = (false, true);
             lines.push(Line::Effects);
@@ -146,24 +147,28 @@ pub(super) fn parse(text: &str) -> Result<Script<'_>, ScriptError> {
         lines.push(Line::Effects);
     }
     if setup.line == 0 {
-        return Err(ScriptError::new(last, "nothing runs; say 'run ALGORITHM n=3'"));
+        return Err(ScriptError::new(
+            last,
+            "the script has no 'run'; begin it with 'run ALGORITHM n=3'",
+        ));
     }
     Ok(Script { setup, lines })
 }
 
-/// Lines among effects are written anew, so what is no effect must not be lost there.
+/// Reject a comment or a command among effects. Effects are replaced by the actual ones, so it
+/// would be lost.
 fn effect(line: &str) -> Result<(), String> {
     let first = line.split_whitespace().next().unwrap_or_default();
     if first.starts_with('#') {
         return Err("a comment among effects; put it above a command".into());
     }
     if COMMANDS.contains(&first) {
-        return Err(format!("'{line}' stands among effects; a blank line ends them"));
+        return Err(format!("command '{line}' among effects; end the effects with a blank line"));
     }
     Ok(())
 }
 
-/// Read one command.
+/// Parse one command.
 fn command<'a>(line: &'a str, number: usize, setup: &mut Setup<'a>) -> Result<Command, String> {
     let mut words = Words { words: line.split_whitespace(), size: setup.size };
     let verb = words.words.next().unwrap_or_default();
@@ -171,10 +176,12 @@ fn command<'a>(line: &'a str, number: usize, setup: &mut Setup<'a>) -> Result<Co
         "run" => return setup.run(number, line).map(|()| Command::Run),
         "quorum" => return setup.quorum(line).map(|()| Command::Run),
         _ if !COMMANDS.contains(&verb) => {
-            return Err(format!("'{verb}' is no command{}", hint(verb, COMMANDS)));
+            return Err(format!("unknown command '{verb}'{}", hint(verb, COMMANDS)));
         }
         _ if setup.line == 0 => {
-            return Err(format!("'{verb}' before 'run'; say 'run ALGORITHM n=3' first"));
+            return Err(format!(
+                "'{verb}' before 'run'; begin the script with 'run ALGORITHM n=3'"
+            ));
         }
         _ => {}
     }
@@ -189,7 +196,7 @@ fn command<'a>(line: &'a str, number: usize, setup: &mut Setup<'a>) -> Result<Co
     };
     match words.words.next() {
         None => Ok(command),
-        Some(word) => Err(format!("'{word}' is one word too many for '{verb}'")),
+        Some(word) => Err(format!("unexpected '{word}' after the command '{verb}'")),
     }
 }
 
@@ -217,8 +224,10 @@ impl Words<'_> {
     }
 
     fn node(&mut self, example: &str) -> Result<NodeId, String> {
-        let word =
-            self.words.next().ok_or_else(|| format!("a node is missing, as in '{example}'"))?;
+        let word = self
+            .words
+            .next()
+            .ok_or_else(|| format!("missing node number; an example is '{example}'"))?;
         node(word, self.size)
     }
 
@@ -226,7 +235,9 @@ impl Words<'_> {
         match self.words.next() {
             None => Ok(Mode::Exclusive),
             Some("shared") => Ok(Mode::Shared),
-            Some(word) => Err(format!("'{word}' is no mode; say 'shared' or nothing")),
+            Some(word) => {
+                Err(format!("unknown mode '{word}'; write 'shared', or nothing for exclusive mode"))
+            }
         }
     }
 
@@ -234,7 +245,9 @@ impl Words<'_> {
         match self.words.next() {
             None => Ok(false),
             Some("quietly") => Ok(true),
-            Some(word) => Err(format!("'{word}' is no way to stabilize; say 'quietly' or nothing")),
+            Some(word) => {
+                Err(format!("unexpected '{word}' after 'stabilize'; write 'quietly' or nothing"))
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! How a script begins: the line `run ALGORITHM n=3 ...` and the quorums below it.
+//! The setup of a script: the line `run ALGORITHM n=3 ...` and the quorums below it.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -16,14 +16,14 @@ use crate::erased::AnyAlgorithm;
 use crate::nearest::hint;
 use crate::{FOREVER, Limits, Victims, World};
 
-/// The largest group of a script: a person reads it.
+/// The largest group of a script. Scripts are for people to read.
 pub const MAX_NODES: usize = 100;
 
 /// The options of `run`, each with an example of its value.
 pub const OPTIONS: [(&str, &str); 12] = [
     ("n", "3"),
     ("channel", "fifo or unordered"),
-    ("holder", "2 or 1,3: who is inside at the start"),
+    ("holder", "2 or 1,3: the nodes that are inside at the start"),
     ("permits", "2"),
     ("seats", "1"),
     ("quorums", "grid"),
@@ -32,51 +32,53 @@ pub const OPTIONS: [(&str, &str); 12] = [
     ("topology", "mesh, ring or tree"),
     ("graph", "mesh, ring, or edges as in 1-2,2-3"),
     ("initiators", "1,3"),
-    ("history", "fences, order or price: what nodes write down, and what is then judged"),
+    ("history", "fences, order or price: the history that nodes keep and that is then judged"),
 ];
 
-/// What `run` and the lines below it ask for.
+/// What `run` and the `quorum` lines below it say.
 #[derive(Default)]
 pub(super) struct Setup<'a> {
     /// The line of `run`; 0 until it is read.
     pub(super) line: usize,
-    /// Everything after `run`: the heading of the picture.
+    /// Everything after `run`, which is the title of the diagram.
     pub(super) title: &'a str,
     pub(super) algorithm: &'a str,
     pub(super) size: usize,
     shape: Shape,
     channel: Option<Channel>,
     holders: Vec<NodeId>,
-    /// What nodes write down.
+    /// The history that nodes keep, if any.
     pub(super) history: Option<History>,
-    /// The quorums written out, by node; empty if none is.
+    /// The quorums given in the script, by node; empty if there are none.
     quorums: Vec<Option<Vec<NodeId>>>,
-    /// Has anything happened, so that the group can no longer be changed?
+    /// Was there another command already, so that the group can no longer be changed?
     pub(super) closed: bool,
 }
 
 impl<'a> Setup<'a> {
-    /// Read `run NAME n=3 ...`.
+    /// Parse `run NAME n=3 ...`.
     pub(super) fn run(&mut self, number: usize, line: &'a str) -> Result<(), String> {
         if self.line > 0 {
             return Err(format!("a second 'run'; the first is in line {}", self.line));
         }
         let title = line.strip_prefix("run").unwrap_or_default().trim_start();
         let mut words = title.split_whitespace();
-        let name = words.next().ok_or("what runs? say 'run ricart-agrawala n=3'")?;
+        let name =
+            words.next().ok_or("missing algorithm; an example is 'run ricart-agrawala n=3'")?;
         if ALL.iter().all(|entry| entry.info.name != name) {
             return Err(unknown_algorithm(name));
         }
         let mut options: BTreeMap<&str, &str> = BTreeMap::new();
         for word in words {
             let Some((key, value)) = word.split_once('=') else {
-                return Err(format!("'{word}' is no option; options look like n=3"));
+                return Err(format!("'{word}' is not of the form OPTION=VALUE, as in n=3"));
             };
             if options.insert(key, value).is_some() {
                 return Err(format!("'{key}' is given twice"));
             }
         }
-        let size = options.remove("n").ok_or("how many nodes? say n=3")?;
+        let size =
+            options.remove("n").ok_or("missing number of nodes; add an option such as n=3")?;
         self.size = read("n", size)?;
         if self.size == 0 || self.size > MAX_NODES {
             return Err(format!("a script has 1 to {MAX_NODES} nodes, not {size}"));
@@ -114,20 +116,20 @@ impl<'a> Setup<'a> {
             "initiators" => shape.initiators = Some(nodes(value, self.size)?.into_iter().collect()),
             _ => {
                 let near = hint(key, OPTIONS.map(|(name, _)| name));
-                return Err(format!("'{key}' is no option{near}"));
+                return Err(format!("unknown option '{key}'{near}"));
             }
         }
         Ok(())
     }
 
-    /// Read `quorum 7 = 2 7 10 13`.
+    /// Parse `quorum 7 = 2 7 10 13`.
     pub(super) fn quorum(&mut self, line: &str) -> Result<(), String> {
         if self.line == 0 || self.closed {
-            return Err("a quorum stands below 'run', before anything else".into());
+            return Err("'quorum' must be directly below 'run', before any other command".into());
         }
         let (left, right) = line
             .split_once('=')
-            .ok_or_else(|| format!("'{line}' is no quorum; say 'quorum 1 = 1 2 3'"))?;
+            .ok_or_else(|| format!("'{line}' is not of the form 'quorum 1 = 1 2 3'"))?;
         let owner = left.strip_prefix("quorum").unwrap_or_default().trim();
         let owner = node(owner, self.size)?;
         let members = right.split_whitespace().map(|word| node(word, self.size));
@@ -137,11 +139,11 @@ impl<'a> Setup<'a> {
         self.quorums.resize(self.size, None);
         match self.quorums[owner.index()].replace(members) {
             None => Ok(()),
-            Some(_) => Err(format!("node {owner} has its quorum already")),
+            Some(_) => Err(format!("the quorum of node {owner} is given twice")),
         }
     }
 
-    /// The world in which the script begins.
+    /// The first world of the script.
     pub(super) fn world(&self) -> Result<World, ScriptError> {
         let wrong = |message: String| ScriptError::new(self.line, message);
         let algorithm = AnyAlgorithm::named(self.algorithm)
@@ -150,7 +152,7 @@ impl<'a> Setup<'a> {
         let free = group.permits() as usize;
         if self.holders.len() > free {
             let many = self.holders.len();
-            return Err(wrong(format!("{many} holders, but {free} may be inside")));
+            return Err(wrong(format!("{many} holders, but at most {free} may be inside at once")));
         }
         let holders = self.holders.iter().enumerate();
         if let Some((_, twice)) = holders.clone().find(|(at, h)| self.holders[..*at].contains(h)) {
@@ -158,7 +160,7 @@ impl<'a> Setup<'a> {
         }
         let inside = |(_, &node): (_, &NodeId)| Holder { node, mode: Mode::Exclusive, permits: 1 };
         let start = Start { holders: holders.map(inside).collect(), floor: 0 };
-        // The script decides what happens, so nothing is denied to it.
+        // The script decides what happens, so it may use any number of requests and faults.
         let limits = Limits {
             acquires: vec![(FOREVER, Mode::Exclusive); self.size],
             losses: u32::MAX,
@@ -187,19 +189,19 @@ impl<'a> Setup<'a> {
         }
         let mut sets = Vec::new();
         for (node, set) in group.nodes().zip(&self.quorums) {
-            let missing = || format!("no quorum for node {node}; say 'quorum {node} = ...'");
+            let missing = || format!("missing quorum of node {node}; add 'quorum {node} = ...'");
             sets.push(set.clone().ok_or_else(missing)?);
         }
         Quorums::from_sets(sets).and_then(|quorums| group.with_quorums(quorums)).map_err(say)
     }
 }
 
-/// Read the number of a node, as people count them.
+/// Parse the number of a node. Scripts count nodes from 1.
 pub(super) fn node(word: &str, size: usize) -> Result<NodeId, String> {
     match word.parse::<usize>() {
         Ok(node) if (1..=size).contains(&node) => Ok(NodeId::at(node - 1)),
-        Ok(node) => Err(format!("there is no node {node}; they are numbered 1 to {size}")),
-        Err(_) => Err(format!("'{word}' is no node; they are numbered 1 to {size}")),
+        Ok(node) => Err(format!("there is no node {node}; nodes are numbered 1 to {size}")),
+        Err(_) => Err(format!("'{word}' is not a node number; nodes are numbered 1 to {size}")),
     }
 }
 
@@ -210,7 +212,7 @@ fn nodes(list: &str, size: usize) -> Result<Vec<NodeId>, String> {
 fn graph(text: &str, size: usize) -> Result<Graph, String> {
     let edge = |edge: &str| {
         let (one, other) = edge.split_once('-').ok_or_else(|| {
-            format!("'{edge}' is no edge; say ring, mesh, or edges as in 1-2,2-3")
+            format!("'{edge}' is not an edge; write ring, mesh, or edges as in 1-2,2-3")
         })?;
         Ok((node(one, size)?, node(other, size)?))
     };
@@ -224,7 +226,7 @@ fn graph(text: &str, size: usize) -> Result<Graph, String> {
     }
 }
 
-/// The error of a name that is not in the list.
+/// The error message for an unknown name of an algorithm.
 fn unknown_algorithm(name: &str) -> String {
     let near = hint(name, ALL.iter().map(|entry| entry.info.name));
     format!("there is no algorithm '{name}'{near}")
@@ -234,7 +236,7 @@ fn read<T: FromStr>(key: &str, value: &str) -> Result<T, String> {
     let example = || {
         let (_, example) =
             OPTIONS.iter().find(|(name, _)| *name == key).copied().unwrap_or_default();
-        format!("'{value}' is no value for '{key}'; an example is {key}={example}")
+        format!("invalid value '{value}' for '{key}'; an example is {key}={example}")
     };
     value.parse().map_err(|_| example())
 }
@@ -242,5 +244,5 @@ fn read<T: FromStr>(key: &str, value: &str) -> Result<T, String> {
 fn one_of<T: Copy>(key: &str, value: &str, all: &[(&str, T)]) -> Result<T, String> {
     let found = all.iter().find(|(name, _)| *name == value).map(|(_, meaning)| *meaning);
     let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    found.ok_or_else(|| format!("'{value}' is no {key}; say one of {}", names()))
+    found.ok_or_else(|| format!("unknown {key} '{value}'; use one of {}", names()))
 }

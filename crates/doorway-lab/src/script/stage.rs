@@ -1,4 +1,4 @@
-//! The commands of a script, played on a world.
+//! Running the commands of a script on a world.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -12,17 +12,17 @@ use crate::check::{History, Judge, starved_by};
 use crate::trace::{What, kind};
 use crate::{ChannelPosition, Choice, Letter, Step, Trace, Violation, World};
 
-/// How many messages one `stabilize` delivers at most.
+/// The most messages that one `stabilize` delivers.
 const MAX_DELIVERIES: usize = 10_000;
 
-/// Play a script to its end.
+/// Run a script to its end.
 pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
     let Script { setup, lines } = script;
     let mut stage = Stage::new(setup.world()?, setup.title);
     stage.judge = setup.history.map(History::judge);
     let mut text = Vec::new();
     let mut steps = Vec::new();
-    // How many of the effects that have no place yet are told.
+    // How many effects of the current block belong to commands before this one.
     let mut told = 0;
     for line in lines {
         match line {
@@ -46,25 +46,25 @@ pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
     Ok(Outcome { text, steps, trace: stage.trace, violation: stage.violation })
 }
 
-/// A world, and what the commands so far did to it.
+/// A world, and what the commands have done to it so far.
 struct Stage {
     world: World,
     trace: Trace,
     /// How many steps have been taken.
     time: u32,
-    /// The effects of the commands since the last `----`, a line each.
+    /// The effects of the commands since the last `----`, one per line.
     effects: Vec<String>,
     /// How many messages of each kind have been sent.
     sent: BTreeMap<String, u32>,
-    /// Was there a violation? Nothing can be relied on after it.
+    /// Was there a violation? The state of the nodes is not reliable after it.
     over: bool,
-    /// Was the world stuck after the last step?
+    /// Was the world a deadlock after the last step?
     stuck: bool,
-    /// What is wrong where the story has come to.
+    /// The violation in the current world.
     violation: Option<Violation>,
-    /// What is asked of the histories of the nodes, if they write any.
+    /// The predicate that judges the histories of the nodes, if they keep any.
     judge: Option<&'static Judge>,
-    /// The world at the last `round`, and what has happened since.
+    /// The world at the last `round`, and the choices made since.
     round: Option<(World, Vec<Choice>)>,
 }
 
@@ -90,11 +90,13 @@ impl Stage {
 
     fn play(&mut self, command: &Command) -> Result<(), String> {
         match command {
-            Command::Run => {} // The opening is on record already.
+            Command::Run => {} // The opening is recorded already.
             Command::Show(None) => self.show_network(),
             Command::Show(Some(node)) => self.show_node(*node),
             Command::Count => self.count(),
-            _ if self.over => return Err("the story ended with the violation above".into()),
+            _ if self.over => {
+                return Err("the script continues after the violation above; end it there".into());
+            }
             Command::Stabilize { quietly: false } => _ = self.stabilize()?,
             Command::Stabilize { quietly: true } => self.stabilize_quietly()?,
             Command::Act(act) => {
@@ -107,7 +109,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The choice that an act names, if it is there to be made.
+    /// The choice that an act names, if it is possible in this world.
     fn choice(&self, act: &Act) -> Result<Choice, String> {
         let choice = match *act {
             Act::Acquire(node, mode) => {
@@ -136,13 +138,17 @@ impl Stage {
             Act::Detect { node, failed } => {
                 let choice = Choice::Detect { node, failed };
                 if !self.world.choices().contains(&choice) {
-                    return Err(format!("node {node} has no crash of node {failed} to learn of"));
+                    return Err(format!(
+                        "there is no crash of node {failed} that node {node} has yet to detect"
+                    ));
                 }
                 choice
             }
             Act::Forget(node) => {
                 if !self.world.choices().contains(&Choice::Forget(node)) {
-                    return Err(format!("node {node} has nothing that it may forget now"));
+                    return Err(format!(
+                        "node {node} cannot forget now: the lock is in use, or there is nothing to forget"
+                    ));
                 }
                 Choice::Forget(node)
             }
@@ -163,15 +169,17 @@ impl Stage {
             return Ok(());
         }
         Err(match member.phase() {
-            Phase::Waiting => format!("node {node} waits already; one request at a time"),
-            _ if mode == Mode::Shared && !member.info().shared => {
-                format!("{} serves no shared mode; say 'acquire {node}'", member.info().name)
+            Phase::Waiting => {
+                format!("node {node} is waiting already; a node makes one request at a time")
             }
-            _ => format!("node {node} is inside already; say 'release {node}' first"),
+            _ if mode == Mode::Shared && !member.info().shared => {
+                format!("{} has no shared mode; write 'acquire {node}'", member.info().name)
+            }
+            _ => format!("node {node} is inside already; write 'release {node}' first"),
         })
     }
 
-    /// The messages under way between two nodes, in the order of sending.
+    /// The messages under way from one node to another, in the order of sending.
     fn between(&self, from: NodeId, to: NodeId) -> Vec<(ChannelPosition, &Letter)> {
         let mut messages: Vec<_> = self.world.under_way().collect();
         messages.retain(|(position, _)| (position.from, position.to) == (from, to));
@@ -185,16 +193,16 @@ impl Stage {
         let at = which.find(&texts);
         let Some((position, _)) = at.and_then(|at| messages.get(at)).copied() else {
             let there = if texts.is_empty() { "nothing".into() } else { texts.join(", ") };
-            return Err(format!("from {from} to {to}, {there} is under way"));
+            return Err(format!("no such message from {from} to {to}; under way: {there}"));
         };
         if self.world.channel() == Channel::Fifo && at != Some(0) {
-            return Err(format!("channels are FIFO here, and {} comes first", texts[0]));
+            return Err(format!("channels are FIFO here, so {} has to be first", texts[0]));
         }
         Ok(position)
     }
 
-    /// Deliver the oldest message, whoever sent it, until there is none; or until the world is as
-    /// it was before, when what is under way circulates for ever.
+    /// Deliver the oldest message of all channels until there is none. Stop earlier if the world is
+    /// equal to an earlier one, because its messages would then circulate forever.
     fn stabilize(&mut self) -> Result<usize, String> {
         let mut seen = BTreeSet::from([fingerprint(&self.world)]);
         for delivered in 0..MAX_DELIVERIES {
@@ -209,10 +217,12 @@ impl Stage {
                 return Ok(delivered + 1);
             }
         }
-        Err(format!("no end after {MAX_DELIVERIES} deliveries; deliver one by one"))
+        Err(format!(
+            "messages are still under way after {MAX_DELIVERIES} deliveries; use 'deliver' instead"
+        ))
     }
 
-    /// The same without a line for each message.
+    /// Deliver as [`Self::stabilize`] does, but leave out the lines of single messages.
     fn stabilize_quietly(&mut self) -> Result<(), String> {
         let before = self.effects.len();
         let delivered = self.stabilize()?;
@@ -252,21 +262,22 @@ impl Stage {
         self.violation = self.violation.take().or(stuck);
     }
 
-    /// What happened since `round` happens again and again: say who then never gets in.
+    /// Repeat the choices since `round` forever, and print which nodes then never enter.
     fn again(&mut self) -> Result<(), String> {
         let (world, choices) = self.round.take().ok_or("'again' without 'round' above it")?;
         if choices.is_empty() {
             return Err("nothing happens between 'round' and 'again'".into());
         }
-        let starved = starved_by(&world, &choices)
-            .ok_or("the world is not what it was at 'round', so this cannot go on for ever")?;
+        let starved = starved_by(&world, &choices).ok_or(
+            "the world is not equal to the world at 'round', so the round cannot be repeated",
+        )?;
         self.effects.push("and so on for ever".into());
         for node in &starved {
             let violation = Violation::Starved(*node);
             self.effects.push(format!("starved: {violation}"));
             self.trace.push(f64::from(self.time), *node, What::Violate(violation));
         }
-        // To wait for ever is what the story is about, even where nobody need move.
+        // The script is about starvation, so it is reported even if the world is also a deadlock.
         if let Some(node) = starved.first() {
             self.violation = Some(Violation::Starved(*node));
         }
@@ -315,7 +326,7 @@ impl Stage {
     }
 }
 
-/// What a step did, a line each, the acting node first.
+/// The effects of a step, one per line, with the acting node first.
 fn describe(step: &Step) -> Vec<String> {
     let message = step.message.as_ref().map_or_else(String::new, |letter| plain(&letter.body));
     let mut lines = Vec::new();
@@ -361,8 +372,8 @@ fn describe(step: &Step) -> Vec<String> {
     lines
 }
 
-/// What tells a world from others that the same run comes to: a hash, since one of many nodes is
-/// too large to be kept ten thousand times.
+/// A hash that tells a world from the others of the same run. A world of many nodes is too large to
+/// be kept ten thousand times.
 fn fingerprint(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! From the choices of a world back to the commands of a script.
+//! Writing scripts: from the choices of a world back to commands.
 
 use doorway_core::{Channel, Mode};
 
@@ -6,8 +6,7 @@ use super::parse::Which;
 use super::stage::plain;
 use crate::{ChannelPosition, Choice, World};
 
-/// The commands by which a script makes these choices, one for each, and the world in which they
-/// end.
+/// The commands that make these choices, one for each, and the world in which they end.
 pub fn tell(world: &World, choices: &[Choice]) -> (Vec<String>, World) {
     let mut world = world.clone();
     let mut commands = Vec::new();
@@ -18,8 +17,8 @@ pub fn tell(world: &World, choices: &[Choice]) -> (Vec<String>, World) {
     (commands, world)
 }
 
-/// A script of these commands, each with room for its effects: what `run` begins with, what is said
-/// of it above, and what goes on for ever in the end, if anything does.
+/// A script of these commands, each with room for its effects. `comment` is its first line, `setup`
+/// the arguments of `run`, and `cycle` the commands that are repeated forever at its end, if any.
 pub fn compose(comment: &str, setup: &str, commands: &[String], cycle: &[String]) -> String {
     let mut lines = vec![format!("# {comment}"), format!("run {setup}")];
     let blocks = |commands: &[String]| {
@@ -49,8 +48,8 @@ fn command(world: &World, choice: Choice) -> String {
     }
 }
 
-/// A message is called by its text, or by its number where that text would find another one. On
-/// channels that keep order, it is the first.
+/// The command that names a message by its text, or by its number if the text would find another
+/// message. On FIFO channels it is always the first message, so the command names none.
 fn message(world: &World, verb: &str, position: ChannelPosition) -> String {
     let ChannelPosition { from, to, .. } = position;
     let command = format!("{verb} {from} {to}");

@@ -1,7 +1,9 @@
-//! The accounts of a run: what each request cost, how long it waited, and who overtook whom.
+//! The accounts of a run: what each request cost, how long it waited, and how often it was
+//! overtaken.
 //!
-//! Each message is charged to the request that caused it, when it is sent. Dividing all messages by
-//! all entries would charge the requests still open at the end to those that are done.
+//! Each message is charged to the request that caused it when it is sent. Dividing all messages by
+//! all entries instead would charge the cost of requests that are still open at the end to those
+//! that are done.
 
 use std::collections::VecDeque;
 
@@ -9,23 +11,23 @@ use doorway_core::NodeId;
 
 use super::line::Line;
 
-/// The number of a request, in the order of asking; `NOBODY` for what no request caused.
+/// The number of a request, in the order of asking; `NOBODY` for messages that no request caused.
 pub(super) type RequestId = u32;
 pub(super) const NOBODY: RequestId = u32::MAX;
 
-/// A request and its bill.
+/// A request and what it cost.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) node: NodeId,
-    /// When the client came.
+    /// When the client arrived.
     asked: u64,
-    /// When the algorithm was told.
+    /// When the algorithm was asked.
     acquired: u64,
     pub(super) messages: u32,
     pub(super) bytes: u32,
-    /// How many had entered before this request was made.
+    /// How many entries there were before this request was made.
     entries_before: u64,
-    /// How many stood in line before it.
+    /// How many requests were waiting before it.
     ahead: u32,
     /// Was it done while the accounts were open?
     counted: bool,
@@ -52,7 +54,7 @@ impl Times {
     }
 }
 
-/// What is measured between the end of the warm-up and the last counted entry.
+/// What is measured from the end of the warm-up to the last counted entry.
 #[derive(Clone, Debug)]
 pub(super) struct Measurements {
     since: u64,
@@ -66,7 +68,7 @@ pub(super) struct Measurements {
     pub(super) sync_delay: Times,
     pub(super) response: Times,
     pub(super) overtakes_max: u64,
-    /// The sum over time of how many wait.
+    /// The integral over time of the number of waiting clients.
     pub(super) waiting_time: u128,
 }
 
@@ -86,7 +88,7 @@ impl Measurements {
         }
     }
 
-    /// How long was measured, in ticks.
+    /// The length of the measurement, in ticks.
     pub(super) fn time(&self) -> u64 {
         self.until - self.since
     }
@@ -100,14 +102,14 @@ pub(super) struct Accounts {
     newest: Vec<RequestId>,
     /// Requests in the order in which they were done, until the accounts are closed.
     done: Vec<RequestId>,
-    /// How many are done before anything is measured.
+    /// How many requests are done before anything is measured.
     warmup: usize,
     closed: bool,
     pub(super) line: Line,
     entries: u64,
-    /// Clients who wait until their node may ask for them.
+    /// How many clients wait until their node may ask for them.
     backlog: u64,
-    /// When places inside became free while someone waited, until they are taken.
+    /// When permits became free while a node was waiting, until they are taken.
     vacated: VecDeque<u64>,
     pub(super) measured: Measurements,
 }
@@ -128,7 +130,7 @@ impl Accounts {
         }
     }
 
-    /// `node` asks its algorithm now for a client that came at `asked`.
+    /// `node` asks its algorithm now for a client that arrived at `asked`.
     pub(super) fn acquire(&mut self, node: NodeId, asked: u64, now: u64) -> RequestId {
         self.pass_time(now);
         let id = self.requests.len() as RequestId;
@@ -153,7 +155,8 @@ impl Accounts {
         let id = self.newest[node.index()];
         let ahead = self.line.leave(node);
         let request = &self.requests[id as usize];
-        // Who stood ahead and no longer does has entered; all other entries since are overtakes.
+        // A request that was ahead and is no longer has entered. All other entries since then are
+        // overtakes.
         let since = self.entries - request.entries_before;
         let overtakes = since.saturating_sub(u64::from(request.ahead.saturating_sub(ahead)));
         let handed_over = self.vacated.pop_front().filter(|at| request.acquired <= *at);
@@ -171,7 +174,7 @@ impl Accounts {
         id
     }
 
-    /// A request is done; `full` if nobody else could have entered before.
+    /// A request is done. `full` says whether all permits were held until now.
     pub(super) fn leave(&mut self, id: RequestId, full: bool, now: u64) {
         self.pass_time(now);
         if full && self.line.length() as usize > self.vacated.len() {
@@ -185,7 +188,8 @@ impl Accounts {
         }
     }
 
-    /// A node crashed; if it was waiting, it waits no more, and nobody stands behind it.
+    /// A node crashed. If it was waiting, it leaves the line, and the requests behind it have one
+    /// fewer ahead.
     pub(super) fn crash(&mut self, node: NodeId, waiting: bool, now: u64) {
         self.pass_time(now);
         if waiting {
@@ -196,7 +200,7 @@ impl Accounts {
         }
     }
 
-    /// So many clients more, or fewer, wait until their node may ask for them.
+    /// The number of clients that wait until their node may ask for them changes by `change`.
     pub(super) fn keep_waiting(&mut self, change: i64, now: u64) {
         self.pass_time(now);
         self.backlog = self.backlog.saturating_add_signed(change);
@@ -230,7 +234,8 @@ impl Accounts {
         id
     }
 
-    /// Only what is done by now is counted; it may still be charged.
+    /// Close the accounts. Only requests that are done by now are counted, but messages may still
+    /// be charged to them.
     pub(super) fn close(&mut self, now: u64) {
         self.pass_time(now);
         for id in &self.done {
@@ -239,7 +244,7 @@ impl Accounts {
         self.closed = true;
     }
 
-    /// How many requests are done, those of the warm-up included.
+    /// How many requests are done, including those of the warm-up.
     pub(super) fn done(&self) -> u64 {
         self.done.len() as u64
     }
@@ -254,7 +259,7 @@ impl Accounts {
         self.requests.get(id as usize).is_some_and(|request| request.counted)
     }
 
-    /// The longest that anyone has waited or waits still.
+    /// The longest time that a client waited, or has been waiting.
     pub(super) fn longest_wait(&self) -> u64 {
         let open = self.line.standing().map(|node| {
             let request = &self.requests[self.newest[node.index()] as usize];
@@ -263,7 +268,7 @@ impl Accounts {
         open.max().unwrap_or(0).max(self.measured.response.most)
     }
 
-    /// Bring what is measured over time up to `now`.
+    /// Bring the measurements over time up to `now`.
     pub(super) fn pass_time(&mut self, now: u64) {
         if !self.closed {
             let passed = now - self.measured.until;

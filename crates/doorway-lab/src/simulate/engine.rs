@@ -1,11 +1,11 @@
-//! What each event does.
+//! How the simulator handles each event.
 
 use std::collections::VecDeque;
 
 use doorway_core::{Input, Mode, NodeId, Phase};
 
 use super::accounts::RequestId;
-use super::law::{Law, TICKS, ticks};
+use super::distribution::{Distribution, TICKS, ticks};
 use super::network::Letter;
 use super::{Arrival, Client, Ending, Event, Simulation, Workload};
 use crate::Violation;
@@ -40,11 +40,13 @@ impl Simulation {
         }
     }
 
-    /// Draw when the next client comes, after one came to or left `node`.
+    /// Draw when the next client arrives, after a client arrived at `node` or left it.
     fn schedule_next_client(&mut self, node: NodeId) {
         let (node, wait) = match &self.options.workload {
             Workload::Closed { think } => (node, think.draw(&mut self.dice)),
-            Workload::Open { rate } => (node, Law::Exponential(1.0 / rate).draw(&mut self.dice)),
+            Workload::Open { rate } => {
+                (node, Distribution::Exponential(1.0 / rate).draw(&mut self.dice))
+            }
             Workload::Serial { pause } => {
                 let wait = ticks(pause.draw(&mut self.dice));
                 let next = self.draw_node();
@@ -57,7 +59,7 @@ impl Simulation {
         self.schedule(ticks(wait), Event::Come(node));
     }
 
-    /// A node, drawn evenly but for the hot ones.
+    /// Draw a node. All nodes are equally likely, except hot ones.
     fn draw_node(&mut self) -> NodeId {
         let (hot, factor) = (f64::from(self.options.hot.0), self.options.hot.1);
         let size = self.options.group.size();
@@ -67,7 +69,7 @@ impl Simulation {
         NodeId((place as u32).min(size - 1))
     }
 
-    /// Put an event into the queue, so many ticks from now.
+    /// Put an event into the queue that is due `after` ticks from now.
     fn schedule(&mut self, after: u64, event: Event) {
         self.queue.push(self.now.saturating_add(after), event);
     }
@@ -114,10 +116,10 @@ impl Simulation {
         self.step(to, Input::Receive { from, message: slot }, cause);
     }
 
-    /// A client comes: it asks at once, or stands behind those of its node.
+    /// A client arrives. It requests the lock at once, or joins the backlog of its node.
     fn come(&mut self, client: Client) {
         if self.crashed.contains(client.node) {
-            // Where clients come one at a time, the next one finds another node.
+            // In a serial load, the next client chooses a node again.
             if matches!(self.options.workload, Workload::Serial { .. }) {
                 self.schedule_next_client(client.node);
             }
@@ -144,7 +146,7 @@ impl Simulation {
         self.step(client.node, Input::Acquire(client.mode), request);
     }
 
-    /// The first of those who stand behind asks, if the node has room again.
+    /// Let the first client of the backlog request the lock, if the node may ask again.
     fn acquire_from_backlog(&mut self, node: NodeId) {
         let first = self.backlog.get(&node).and_then(VecDeque::front);
         let Some(client) = first.copied().filter(|client| self.may_acquire(*client)) else {
@@ -215,7 +217,7 @@ impl Simulation {
         }
     }
 
-    /// Step a node; what it sends is charged to `cause`, or to whom the message serves.
+    /// Step a node. Its messages are charged to the request `cause`, or to the node they serve.
     pub(super) fn step(&mut self, node: NodeId, input: Input<Slot>, cause: RequestId) {
         if let Err(violation) = self.nodes.step(node, input, &mut self.effects) {
             return self.violate(node, violation);
@@ -236,7 +238,7 @@ impl Simulation {
             }
             self.effects = effects;
         }
-        // With permits, entering makes room for the next client of the same node.
+        // With several permits, a node may ask for its next client as soon as one has entered.
         if self.algorithm.info().permits && !self.backlog.is_empty() {
             self.acquire_from_backlog(node);
         }
@@ -272,7 +274,7 @@ impl Simulation {
         self.queue.push(at, Event::Deliver(slot));
     }
 
-    /// Near the end of a run, keep count of what counted requests have under way.
+    /// Near the end of a run, count the messages under way that counted requests have caused.
     fn settle(&mut self, cause: RequestId, change: i64) {
         if let Ending::Settling { unsettled, .. } = &mut self.ending
             && self.accounts.is_counted(cause)
@@ -281,7 +283,7 @@ impl Simulation {
         }
     }
 
-    /// Is the network split between the two now? A message that leaves or arrives then is lost.
+    /// Does a partition separate the two nodes now? A message that is sent or arrives then is lost.
     fn separated(&self, one: NodeId, other: NodeId) -> bool {
         if self.options.partitions.is_empty() {
             return false;
@@ -299,8 +301,8 @@ impl Simulation {
         self.ending = Ending::Ended;
     }
 
-    /// Is there room in the trace, and does it still matter? Some way after the last counted exit,
-    /// a token that circulates for ever has been seen often enough.
+    /// Is there room in the trace, and is the run not long past its last counted exit? A token that
+    /// circulates forever would fill the trace after that.
     fn records(&self) -> bool {
         let late = matches!(self.ending, Ending::Settling { since, .. }
             if self.now - since > ticks(3.0));

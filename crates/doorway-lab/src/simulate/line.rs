@@ -1,25 +1,25 @@
-//! The line of those who wait, in the order in which they asked: how many were overtaken, and by
-//! how many, in logarithmic time whatever the size.
+//! The line of waiting nodes, in the order in which they asked. It counts the nodes ahead of a node
+//! in logarithmic time, which tells how often a node was overtaken.
 
 use doorway_core::NodeId;
 
-/// Who waits, in order.
+/// The waiting nodes, in the order in which they asked.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// A Fenwick tree over places: 1 where someone stands.
+    /// A Fenwick tree over places: 1 for each place that a node has.
     counts: Vec<u32>,
-    /// Who stands at each place.
+    /// The node at each place.
     standing: Vec<Option<NodeId>>,
     /// The next free place.
     end: usize,
-    /// Where each node stands.
+    /// The place of each node in the line.
     place: Vec<u32>,
-    /// How many stand in the line.
+    /// How many nodes are in the line.
     length: u32,
 }
 
 impl Line {
-    /// An empty line for a group of `size`.
+    /// An empty line for a group of `size` nodes.
     pub(super) fn new(size: usize) -> Self {
         let places = (2 * size).next_power_of_two().max(64);
         Self {
@@ -44,7 +44,7 @@ impl Line {
         self.length += 1;
     }
 
-    /// `node` leaves; returns how many stand before it.
+    /// `node` leaves the line. Returns how many nodes are ahead of it.
     pub(super) fn leave(&mut self, node: NodeId) -> u32 {
         let place = self.place[node.index()] as usize;
         self.standing[place] = None;
@@ -53,12 +53,12 @@ impl Line {
         self.before(place)
     }
 
-    /// Who stands in the line, in order.
+    /// The nodes in the line, in order.
     pub(super) fn standing(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.standing[..self.end].iter().copied().flatten()
     }
 
-    /// Who stands behind `node`, in order.
+    /// The nodes behind `node`, in order.
     pub(super) fn behind(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         let place = self.place[node.index()] as usize;
         self.standing[place + 1..self.end].iter().copied().flatten()
@@ -72,7 +72,7 @@ impl Line {
         self.add(place, 1);
     }
 
-    /// Close the gaps. There are at least as many places again as nodes, so this is rare.
+    /// Close the gaps. There are at least twice as many places as nodes, so this is rare.
     fn close_up(&mut self) {
         let nodes: Vec<_> = self.standing.iter_mut().filter_map(Option::take).collect();
         self.counts.fill(0);
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_before_are_counted_through_many_joins_and_leaves() {
+    fn the_nodes_ahead_are_counted_through_many_joins_and_leaves() {
         let mut line = Line::new(40);
         let mut model: Vec<NodeId> = Vec::new();
         let mut random = 3u64;

@@ -1,11 +1,12 @@
-//! The simulator: discrete events under a seeded clock, on the very nodes that every driver runs.
+//! The simulator: discrete events in virtual time, on the same nodes that every driver runs.
 //!
-//! One seed rules everything, so that a run is a value. Exclusion and the contract are checked at
-//! every step by [`Nodes`]; a violation ends the run and is part of its [`Report`].
+//! One seed determines all random choices, so that a run can be repeated. [`Nodes`] checks mutual
+//! exclusion and the contract at every step. A violation ends the run and is part of its
+//! [`Report`].
 
 mod accounts;
+mod distribution;
 mod engine;
-mod law;
 mod line;
 mod network;
 mod options;
@@ -19,12 +20,12 @@ use doorway_core::{Effects, Mode, NodeId, NodeSet, Shape, Start};
 use crate::erased::{AnyAlgorithm, Slot, Troupe};
 use crate::{Nodes, Trace, Violation};
 use accounts::{Accounts, NOBODY, RequestId};
-use law::{TICKS, ticks};
+use distribution::{TICKS, ticks};
 use network::{Letter, Letters, Order};
 use queue::Queue;
 use report::Heading;
 
-pub use law::{Delay, Dice, Law};
+pub use distribution::{Delay, Dice, Distribution};
 pub use options::{Arrival, MAX_ENTRIES, Options, Partition, Workload};
 pub use report::Report;
 
@@ -33,25 +34,25 @@ pub use report::Report;
 enum Event {
     /// The letter in this slot arrives.
     Deliver(u32),
-    /// A client comes to a node, and by the workload's rule another will.
+    /// A client arrives at a node. The workload decides when the next one does.
     Come(NodeId),
-    /// The client of a script comes.
+    /// A client of [`Workload::Scripted`] arrives.
     Scripted(u32),
     /// The client of this request leaves.
     Leave(RequestId),
-    /// A crash of the options happens.
+    /// A node crashes: the item of [`Options::crashes`] with this index.
     Crash(u32),
-    /// The survivors are told of it.
+    /// The surviving nodes learn of the crash with this index.
     Detect(u32),
 }
 
-/// Someone who wants in.
+/// A client that wants the lock.
 #[derive(Clone, Copy, Debug)]
 struct Client {
     node: NodeId,
     mode: Mode,
     stay: Option<f64>,
-    /// When it came.
+    /// When it arrived.
     asked: u64,
 }
 
@@ -65,19 +66,21 @@ pub struct Simulation {
     queue: Queue<Event>,
     letters: Letters,
     order: Order,
-    /// Ticks in a unit of the delays, which are scaled so that their mean is one unit of the run.
+    /// Ticks per unit of [`Options::delay`]. Delays are scaled so that their mean is the unit of
+    /// time of the run.
     per_delay: f64,
     sent: u64,
     dice: Dice,
     accounts: Accounts,
-    /// Clients that came to a node whose algorithm is busy with an earlier one; no queue is empty.
+    /// Clients at a node whose algorithm is busy with an earlier client. A node without such
+    /// clients has no entry.
     backlog: BTreeMap<NodeId, VecDeque<Client>>,
-    /// How long those stay inside who do not follow the common law.
+    /// How long a client stays inside, for requests whose [`Arrival`] says so.
     stays: BTreeMap<RequestId, u64>,
     crashed: NodeSet,
-    /// How many they are: the set would have to be counted, at every event.
+    /// The size of `crashed`, which would otherwise have to be counted at every event.
     crashes: u32,
-    /// Events in the queue that are no thinking client: scripted clients, crashes, detections.
+    /// How many scripted clients, crashes and detections are in the queue.
     expected: u64,
     effects: Effects<Slot>,
     events: u64,
@@ -91,19 +94,21 @@ pub struct Simulation {
 enum Ending {
     /// Entries are still wanted.
     Open,
-    /// Enough entries are done; what they caused and is still under way is awaited, so that the
-    /// last requests are charged in full. Clients go on coming, or the load would change.
+    /// Enough entries are done. The run waits for the messages under way that they caused, so that
+    /// the last requests are charged in full. Clients still arrive, because the load must not
+    /// change.
     Settling {
         /// When the last counted entry was done.
         since: u64,
-        /// Letters under way that a counted request caused.
+        /// How many letters under way were caused by a counted request.
         unsettled: u64,
     },
-    /// Over.
+    /// The run is over.
     Ended,
 }
 
-/// How long a run settles: what circulates for ever settles never.
+/// The longest time that a run waits for messages after its last counted entry. A token that
+/// circulates forever would keep it waiting.
 const LONGEST_SETTLING: f64 = 100.0;
 
 impl Simulation {
@@ -154,7 +159,7 @@ impl Simulation {
         Ok(run)
     }
 
-    /// Take up to `events` items from the queue; true when the run has ended.
+    /// Handle up to `events` items of the queue. Returns whether the run has ended.
     pub fn advance(&mut self, events: u64) -> bool {
         let until = self.events.saturating_add(events);
         while self.ending != Ending::Ended && self.events < until {
@@ -172,7 +177,7 @@ impl Simulation {
         self.ending == Ending::Ended
     }
 
-    /// Has the run reached its end, or will nobody ever enter again?
+    /// End the run if enough entries are done or no node will ever enter again.
     fn approach_end(&mut self) {
         match self.ending {
             Ending::Open => {
@@ -201,8 +206,8 @@ impl Simulation {
         self.ending = Ending::Settling { since: self.now, unsettled };
     }
 
-    /// Is nobody inside, while some wait and nothing is under way that could let them in? New
-    /// clients may still come, as in [`crate::World::stuck`].
+    /// Is the run in a deadlock: is no node inside while nodes wait and no message is under way
+    /// that could let them in? New clients may still arrive, as in [`crate::World::stuck`].
     fn is_stuck(&self) -> bool {
         self.nodes.inside() == 0
             && self.accounts.line.length() > 0
@@ -210,14 +215,15 @@ impl Simulation {
             && self.expected == 0
     }
 
-    /// Will no client ever come again, and are all that came gone?
+    /// Have all clients left, and will no further client arrive?
     fn is_over(&self) -> bool {
         let gone = || self.nodes.inside() == 0 && self.accounts.line.length() == 0;
         self.crashes == self.options.group.size()
             || self.is_scripted() && self.expected == 0 && self.backlog.is_empty() && gone()
     }
 
-    /// Does everything happen as told? Then there is no load to keep up, and all of it is watched.
+    /// Are all clients scripted? Then there is no load to keep up, and the run ends with the last
+    /// message.
     fn is_scripted(&self) -> bool {
         matches!(self.options.workload, Workload::Scripted(_))
     }
@@ -233,12 +239,12 @@ impl Simulation {
         self.accounts.done()
     }
 
-    /// What happened, as far as the options asked for it.
+    /// What happened, up to [`Options::trace`] events.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// The figures so far.
+    /// The report on the run so far.
     pub fn report(&self) -> Report {
         let heading = Heading {
             algorithm: self.algorithm.info().name,
@@ -251,8 +257,9 @@ impl Simulation {
     }
 }
 
-/// Run the algorithm called `name` on a group of `size`, with the usual options but for what
-/// `change` changes: its figures, and its trace as far as the options asked for one.
+/// Run the algorithm called `name` on a group of `size` nodes. The options are the defaults,
+/// changed by `change`. Returns the report and the trace, which has up to [`Options::trace`]
+/// events.
 pub fn run(
     name: &str,
     size: usize,

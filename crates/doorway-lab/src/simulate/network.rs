@@ -1,20 +1,20 @@
-//! Messages under way in a timed run.
+//! Messages under way in a simulated run.
 
 use std::collections::BTreeMap;
 
 use doorway_core::{Channel, NodeId};
 
 use super::accounts::RequestId;
-use super::law::Delay;
+use super::distribution::Delay;
 use crate::erased::Slot;
 
-/// A message under way and the request that pays for it.
+/// The address of a message under way, and the request that pays for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Letter {
     pub(super) from: NodeId,
     pub(super) to: NodeId,
     pub(super) cause: RequestId,
-    /// Joins the two ends in a trace.
+    /// The number that joins its two ends in a trace.
     pub(super) id: u64,
 }
 
@@ -49,19 +49,19 @@ impl Letters {
     }
 }
 
-/// Keeps channels in order: when the last letter of each arrives.
+/// Keeps channels in order. It stores when the last letter of each channel arrives.
 #[derive(Clone, Debug)]
 pub(super) enum Order {
-    /// Nothing to do: no order is promised, or constant delays keep it by themselves.
+    /// Nothing is stored: channels are unordered, or delays are constant, which keeps the order.
     Free,
-    /// A table of all channels, where that is small.
+    /// A table of all channels, if that is small.
     Table { size: usize, last: Vec<u64> },
     /// For each sender, the channels it has used.
     Maps(Vec<BTreeMap<NodeId, u64>>),
 }
 
 impl Order {
-    /// Larger groups have maps: the table of this many nodes takes 8 MiB.
+    /// The largest group with a table, which takes 8 MiB. Larger groups use maps.
     const LARGEST_TABLE: usize = 1024;
 
     pub(super) fn new(channel: Channel, delay: &Delay, size: usize) -> Self {
@@ -74,7 +74,7 @@ impl Order {
         }
     }
 
-    /// When a letter that would arrive `at` may arrive.
+    /// When a letter that was drawn to arrive at `at` arrives.
     pub(super) fn admit(&mut self, from: NodeId, to: NodeId, at: u64) -> u64 {
         let last = match self {
             Self::Free => return at,

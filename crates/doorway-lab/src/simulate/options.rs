@@ -1,57 +1,59 @@
-//! What a run is made of.
+//! The options of a run.
 
 use std::sync::Arc;
 
 use doorway_core::{Channel, Group, Info, Mode, Needs, NodeId, NodeSet};
 
-use super::law::{Delay, LONGEST, Law};
+use super::distribution::{Delay, Distribution, LONGEST};
 
-/// The most entries of a run, for all its requests are kept.
+/// The most entries of a run. All its requests are kept in memory.
 pub const MAX_ENTRIES: u64 = 50_000_000;
 
-/// When clients come. Times are in units of the mean message delay.
+/// When clients arrive. Times are in units of the mean message delay.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workload {
-    /// Each seat of each node has one client, which thinks, asks, is inside, leaves, and thinks
-    /// again.
+    /// A closed load: each seat of each node has one client, which thinks, asks, is inside, leaves,
+    /// and thinks again.
     Closed {
         /// How long it thinks.
-        think: Law,
+        think: Distribution,
     },
-    /// Clients come to each node as a Poisson stream, whatever became of the earlier ones.
+    /// An open load: clients arrive at each node as a Poisson stream, regardless of earlier
+    /// clients.
     Open {
-        /// How many a unit of time come to one node.
+        /// How many clients arrive at one node per unit of time.
         rate: f64,
     },
-    /// One client at a time, at a node drawn evenly each time: load so light that nobody contends.
+    /// One client at a time, each at a randomly drawn node, so that there is no contention.
     Serial {
-        /// How long after one has left the next comes.
-        pause: Law,
+        /// How long after a client has left the next one arrives.
+        pause: Distribution,
     },
     /// Exactly these clients.
     Scripted(Vec<Arrival>),
 }
 
-/// A client that comes at a given time.
+/// A client that arrives at a given time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrival {
-    /// When.
+    /// The time.
     pub at: f64,
-    /// To which node.
+    /// The node.
     pub node: NodeId,
-    /// What it wants.
+    /// The mode that it requests.
     pub mode: Mode,
-    /// How long it stays inside, if not by the common law.
+    /// How long it stays inside; `None` to draw that from [`Options::inside`].
     pub stay: Option<f64>,
 }
 
 impl Arrival {
-    /// A client that wants in alone and stays as long as all do.
+    /// A client that requests exclusive mode and stays inside for a time drawn from
+    /// [`Options::inside`].
     pub fn new(at: f64, node: NodeId) -> Self {
         Self { at, node, mode: Mode::Exclusive, stay: None }
     }
 
-    /// Clients from text: a line each, `TIME NODE [shared] [stay TIME]`, with `#` comments.
+    /// Parse clients from text: one per line, `TIME NODE [shared] [stay TIME]`, with `#` comments.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
         let mut arrivals = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -83,64 +85,65 @@ impl Arrival {
     }
 }
 
-/// A stretch of time in which the nodes of one side cannot reach the others, either way.
+/// A network partition: for some time, no message passes between the nodes of one side and the
+/// others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
-    /// From when.
+    /// When it begins.
     pub from: f64,
-    /// Until when.
+    /// When it ends.
     pub until: f64,
-    /// One side.
+    /// The nodes of one side.
     pub side: NodeSet,
 }
 
-/// Everything that rules a run.
+/// Everything that determines a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The group.
     pub group: Arc<Group>,
-    /// Do messages keep their order?
+    /// Do channels keep messages in order?
     pub channel: Channel,
-    /// How long messages travel, in units of time.
+    /// How long messages travel. The mean is the unit of all other times.
     pub delay: Delay,
-    /// When clients come.
+    /// When clients arrive.
     pub workload: Workload,
-    /// How long they stay inside, in mean message delays.
-    pub inside: Law,
-    /// Which share of the clients wants shared mode.
+    /// How long clients stay inside, in mean message delays.
+    pub inside: Distribution,
+    /// The fraction of clients that request shared mode.
     pub shared: f64,
-    /// The first `.0` nodes are hot: their clients come `.1` times as often.
+    /// The first `.0` nodes are hot: their clients arrive `.1` times as often.
     pub hot: (u32, f64),
-    /// The chance that a message is lost.
+    /// The probability that a message is lost.
     pub loss: f64,
-    /// The chance that a message arrives twice.
+    /// The probability that a message arrives twice.
     pub duplicate: f64,
     /// Which nodes crash, and when.
     pub crashes: Vec<(f64, NodeId)>,
-    /// How long after a crash the survivors are told, if ever.
+    /// How long after a crash the surviving nodes learn of it; `None` if they never do.
     pub detect: Option<f64>,
-    /// When the network is split.
+    /// The network partitions.
     pub partitions: Vec<Partition>,
-    /// What rules all chance.
+    /// The random seed. The same seed gives the same run.
     pub seed: u64,
-    /// After how many entries done the run ends.
+    /// How many entries are counted before the run ends.
     pub entries: u64,
-    /// How many entries are done before the counting begins.
+    /// How many entries are done before counting begins.
     pub warmup: u64,
     /// How many events of the trace are kept.
     pub trace: usize,
 }
 
 impl Options {
-    /// A run of the algorithm with `info` on `group` with the usual choices: unit delays, clients
-    /// that think for ten message delays and stay inside for one, nothing fails.
+    /// The defaults for the algorithm with `info` on `group`: unit delays, clients that think for
+    /// ten message delays and stay inside for one, and no faults.
     pub fn new(info: &Info, group: Group) -> Self {
         Self {
             group: Arc::new(group),
             channel: info.channel,
-            delay: Delay::Law(Law::Constant(1.0)),
-            workload: Workload::Closed { think: Law::Exponential(10.0) },
-            inside: Law::Constant(1.0),
+            delay: Delay::Distribution(Distribution::Constant(1.0)),
+            workload: Workload::Closed { think: Distribution::Exponential(10.0) },
+            inside: Distribution::Constant(1.0),
             shared: if info.shared { 0.5 } else { 0.0 },
             hot: (0, 1.0),
             loss: 0.0,
@@ -155,48 +158,63 @@ impl Options {
         }
     }
 
-    /// What makes these options impossible for the algorithm with `info`, if anything does.
+    /// Check that these options are possible for the algorithm with `info`.
     pub fn check(&self, info: &Info) -> Result<(), String> {
         let size = self.group.size();
         let probability = |name: &str, p: f64| {
             let fine = (0.0..=1.0).contains(&p);
-            if fine { Ok(()) } else { Err(format!("{name} is a chance from 0 to 1, not {p}")) }
+            if fine { Ok(()) } else { Err(format!("{name} must be a number from 0 to 1, not {p}")) }
         };
-        probability("loss", self.loss)?;
-        probability("duplication", self.duplicate)?;
-        probability("the shared part", self.shared)?;
+        probability("the probability of loss", self.loss)?;
+        probability("the probability of duplication", self.duplicate)?;
+        probability("the fraction of shared requests", self.shared)?;
         if self.shared > 0.0 && !info.shared {
-            return Err(format!("{} serves no shared mode", info.name));
+            return Err(format!("{} has no shared mode", info.name));
         }
         if let Delay::Matrix { size: rows, .. } = self.delay
             && rows != size as usize
         {
-            return Err(format!("a matrix of {rows} rows for {size} nodes"));
+            return Err(format!(
+                "the delay matrix has {rows} rows, but the group has {size} nodes"
+            ));
         }
         if size > 1 && self.delay.mean() <= 0.0 {
-            return Err("messages must take some time: the delay is the unit of all times".into());
+            return Err(
+                "the mean message delay must be above 0, because it is the unit of all times"
+                    .into(),
+            );
         }
         let (entries, warmup) = (self.entries, self.warmup);
         let most = MAX_ENTRIES;
         if entries == 0 || entries > most || warmup > most {
-            let reason = format!("a run has 1 to {most} entries, not {entries}");
-            return Err(if warmup > most { format!("{reason} after {warmup}") } else { reason });
+            return Err(if warmup > most {
+                format!("the warm-up must be at most {most} entries, not {warmup}")
+            } else {
+                format!("a run must have 1 to {most} entries, not {entries}")
+            });
         }
         let sensible = 1e-6..=1e6;
         if self.hot.0 > size || !sensible.contains(&self.hot.1) {
-            return Err("hot nodes are some of the group, with a factor of 1e-6 to 1e6".into());
+            let (hot, factor) = self.hot;
+            return Err(format!(
+                "{hot} hot nodes with a factor of {factor}: use at most {size} nodes, \
+                 and a factor of 1e-6 to 1e6"
+            ));
         }
         if let Workload::Open { rate } = self.workload
             && !sensible.contains(&rate)
         {
-            return Err(format!("clients come at a rate of 1e-6 to 1e6, not {rate}"));
+            return Err(format!(
+                "clients must arrive at a rate of 1e-6 to 1e6 per node, not {rate}"
+            ));
         }
         self.check_memory(info)?;
         self.check_nodes(info)
     }
 
-    /// Would the run fit into a common memory? Where an entry concerns everyone, each node keeps
-    /// something of every other; and all that ask at once have messages under way.
+    /// Refuse a run that would not fit into the memory of a common computer. If an entry involves
+    /// all nodes, each node keeps something about every other node; and all nodes that ask at once
+    /// have messages under way.
     fn check_memory(&self, info: &Info) -> Result<(), String> {
         const MOST_ACQUAINTED: f64 = 20_000.0;
         const MOST_IN_A_GRAPH: f64 = 1e6;
@@ -213,18 +231,24 @@ impl Options {
             _ => f64::INFINITY,
         };
         if size > most {
-            return Err(format!("{} runs with at most {most} nodes, not {size}", info.name));
+            return Err(format!(
+                "{} can be simulated with at most {most} nodes, not {size}",
+                info.name
+            ));
         }
         let at_once = match &self.workload {
             Workload::Closed { .. } | Workload::Open { .. } => size,
             Workload::Serial { .. } => 1.0,
             Workload::Scripted(arrivals) => size.min(arrivals.len() as f64),
         };
-        // Elsewhere a request is one message that travels from node to node.
+        // In other algorithms a request is one message that travels from node to node.
         let broadcast = acquainted || info.needs == Needs::Quorums;
         if broadcast && each * at_once > MOST_MESSAGES {
-            let reason = format!("{at_once} nodes that ask at once have {each} messages each");
-            return Err(format!("{reason}: too many to keep; fewer nodes, or one at a time"));
+            let reason =
+                format!("{at_once} nodes that ask at once have {each} messages each under way");
+            return Err(format!(
+                "{reason}, too many to keep in memory; use fewer nodes or a serial load"
+            ));
         }
         Ok(())
     }
@@ -236,26 +260,26 @@ impl Options {
             _ => &[],
         };
         if arrivals.iter().any(|a| a.mode == Mode::Shared) && !info.shared {
-            return Err(format!("{} serves no shared mode", info.name));
+            return Err(format!("{} has no shared mode", info.name));
         }
         let crashes = self.crashes.iter().copied();
         let stays = arrivals.iter().filter_map(|a| Some((a.stay?, a.node)));
         let times = arrivals.iter().map(|a| (a.at, a.node)).chain(stays).chain(crashes);
         for (at, node) in times {
             if !self.group.contains(node) {
-                return Err(format!("node {node} is not among 1 to {size}"));
+                return Err(format!("there is no node {node}; nodes are numbered 1 to {size}"));
             }
             if !(0.0..=LONGEST).contains(&at) {
-                return Err(format!("{at} is no time"));
+                return Err(format!("{at} is not a time from 0 to {LONGEST:e}"));
             }
         }
         let spans = self.partitions.iter().flat_map(|split| [split.from, split.until]);
         if let Some(time) = spans.chain(self.detect).find(|time| !(0.0..=LONGEST).contains(time)) {
-            return Err(format!("{time} is no time"));
+            return Err(format!("{time} is not a time from 0 to {LONGEST:e}"));
         }
         let sides = self.partitions.iter().flat_map(|partition| partition.side.iter());
         match sides.into_iter().find(|node| !self.group.contains(*node)) {
-            Some(node) => Err(format!("node {node} is not among 1 to {size}")),
+            Some(node) => Err(format!("there is no node {node}; nodes are numbered 1 to {size}")),
             None => Ok(()),
         }
     }

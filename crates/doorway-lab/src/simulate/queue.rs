@@ -1,12 +1,13 @@
-//! The event queue: a radix heap, which knows that time never goes back.
+//! The event queue: a radix heap, which relies on time never going back.
 
 use std::collections::VecDeque;
 
-/// Events by time. Those of one moment leave in the order in which they came.
+/// Events by time. Events of the same time are taken in the order in which they were added.
 ///
-/// Bucket 0 holds what is due at `now`; bucket b holds the times that first differ from `now` in
-/// bit b − 1. An event moves only towards bucket 0, at most once per bit of its distance, and
-/// buckets are emptied in order, so equal times never change places.
+/// Bucket 0 holds the events that are due at `now`. Bucket b holds the events whose time differs
+/// from `now` in bit b − 1 and in no higher bit. An event moves only towards bucket 0, at most once
+/// per bit of its distance. Buckets are emptied in order, so events of equal time never change
+/// places.
 #[derive(Clone, Debug)]
 pub(super) struct Queue<T> {
     now: u64,
@@ -29,7 +30,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Add an event, not before the time of the last one taken.
+    /// Add an event. Its time must not be before that of the last event taken.
     pub(super) fn push(&mut self, at: u64, event: T) {
         debug_assert!(at >= self.now, "an event cannot lie in the past");
         match (at ^ self.now).checked_ilog2() {
@@ -49,7 +50,7 @@ impl<T> Queue<T> {
         self.due.pop_front().map(|event| (self.now, event))
     }
 
-    /// Move `now` to the time of the next event, and its bucket's events nearer.
+    /// Move `now` to the time of the next event, and distribute the events of its bucket anew.
     fn advance(&mut self) {
         if self.occupied == 0 {
             return;
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_leave_by_time_and_then_in_order() {
+    fn events_are_taken_by_time_and_then_in_the_order_of_adding() {
         let mut queue = Queue::new();
         let mut sorted = Vec::new();
         let mut random = 1u64;

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The report on a run.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub struct Report {
     pub n: u32,
     /// How many entries were done and counted.
     pub entries: u64,
-    /// The seed.
+    /// The random seed.
     pub seed: u64,
     /// The mean number of messages charged to an entry.
     pub messages_per_entry: f64,
@@ -25,35 +25,37 @@ pub struct Report {
     pub messages_max: u32,
     /// The mean number of bytes charged to an entry, as the daemon would encode the messages.
     pub bytes_per_entry: f64,
-    /// From an exit to the next entry, where that node was waiting already.
+    /// The synchronization delay: the mean time from an exit to the next entry, if the entering
+    /// node was waiting already.
     pub sync_delay: Option<f64>,
-    /// From the client's coming to its entry.
+    /// The mean time from the arrival of a client to its entry.
     pub response_time: Option<f64>,
-    /// The longest that anyone waited, or waits still.
+    /// The longest time that a client waited, or has been waiting.
     pub longest_wait: f64,
     /// Entries per unit of time.
     pub throughput: f64,
-    /// Jain's index of how evenly entries are spread over the nodes: 1 is even, 1/N one node's.
+    /// Jain's fairness index of the entries per node: 1 if all nodes have equally many, 1/N if one
+    /// node has all of them.
     pub jain: f64,
-    /// The most entries of later requests that one request had to see before its own.
+    /// The most later requests that were granted before one request.
     pub overtakes_max: u64,
-    /// How many clients waited, on average over time.
+    /// The mean number of waiting clients over time.
     pub queue_mean: f64,
-    /// Messages received by a node per entry, on average over the nodes.
+    /// Messages received per entry and node, on average over the nodes.
     pub load_mean: f64,
     /// Messages received by the busiest node per entry.
     pub load_max: f64,
-    /// How long was measured.
+    /// The length of the measurement.
     pub time: f64,
-    /// How many items were taken from the event queue.
+    /// How many events were handled.
     pub events: u64,
-    /// How often something happened that must never happen: a run ends at the first time.
+    /// The number of violations: 0 or 1, because the first one ends the run.
     pub violations: u32,
-    /// What it was.
+    /// The violation, in words.
     pub violation: Option<String>,
 }
 
-/// What a report says that the accounts do not know.
+/// The part of a report that the accounts do not know.
 pub(super) struct Heading {
     pub(super) algorithm: &'static str,
     pub(super) n: u32,
@@ -80,7 +82,8 @@ impl Report {
             n: heading.n,
             entries: messages.count,
             seed: heading.seed,
-            // What no request caused, such as a token that circulates, is shared by all entries.
+            // Messages that no request caused, such as a circulating token, are shared by all
+            // entries.
             messages_per_entry: messages.mean + per_entry(measured.unclaimed.0),
             messages_ci: messages.ci,
             messages_min: messages.min,
@@ -125,8 +128,10 @@ impl Summary {
     }
 }
 
-/// Half the 95 % confidence interval of the mean, by thirty batch means: entries close to each
-/// other are not independent, batches nearly are. Fewer than sixty values: each is its own batch.
+/// Half the width of the 95 % confidence interval of the mean, by thirty batch means.
+///
+/// Entries close to each other are not independent, but batches nearly are. With fewer than sixty
+/// values, each value is its own batch.
 fn confidence(sample: &[u32]) -> f64 {
     const BATCHES: usize = 30;
     let size = if sample.len() < 2 * BATCHES { 1 } else { sample.len() / BATCHES };
@@ -168,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_leave_no_doubt() {
+    fn equal_values_have_a_confidence_interval_of_zero() {
         assert!(confidence(&[4; 1000]).abs() < 1e-12);
         assert!(confidence(&[1, 2, 3, 4, 5, 6, 7, 8]) > 1.0);
     }

@@ -1,28 +1,30 @@
-//! The bill: at whose charge each message is sent.
+//! The cost of requests: which node each message is charged to.
 //!
-//! A message is paid by the node that [`AnyMember::serves`](crate::erased::AnyMember::serves) names; else by the node whose client's
-//! coming or leaving sent it; else by whoever paid for the message that made the node send it. What
-//! a group sends as it begins, and all that follows from it, is free.
+//! A message is charged to the node that [`AnyMember::serves`](crate::erased::AnyMember::serves)
+//! names. If it names none, the cause of the message decides. A message that a node sends because
+//! its client asks or leaves is charged to that node. A message that is sent because another
+//! message arrived is charged to the payer of that other message. Messages that a group sends as it
+//! begins, and all messages that they cause, are free.
 
 use doorway_core::{Group, NodeId, Per, Phase, Start};
 
 use super::{Event, Outgoing, Watch, all};
 use crate::World;
 
-/// What a node has sent at whose charge, and how often its own client came.
+/// How many messages a node has sent at the charge of each node, and how many requests it has made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Charges {
     me: NodeId,
-    /// How many messages we have sent at each node's charge.
+    /// How many messages we have sent that are charged to each node.
     sent: Vec<u32>,
-    /// How often our client has asked.
+    /// How many requests our client has made.
     requests: u32,
-    /// How often it has entered since.
+    /// How many of them were granted.
     entries: u32,
 }
 
 impl Watch for Charges {
-    /// Who pays for the message.
+    /// The node that pays for the message, if any.
     type Note = Option<NodeId>;
 
     fn new(me: NodeId, group: &Group, _start: &Start) -> Self {
@@ -40,7 +42,7 @@ impl Watch for Charges {
     fn note(&mut self, event: Event<'_, Self::Note>, outgoing: Outgoing<'_>) -> Self::Note {
         let cause = match event {
             Event::Start | Event::Failed => None,
-            // Whoever was inside from the beginning has asked for nothing.
+            // A client that was inside from the beginning has made no request.
             Event::Acquire(_) | Event::Release => (self.requests > 0).then_some(self.me),
             Event::Receive { message, .. } => message.note,
         };
@@ -52,7 +54,7 @@ impl Watch for Charges {
     }
 }
 
-/// A sum of messages, and for what.
+/// How many messages were paid, and for how many requests and entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bill {
     messages: u32,
@@ -60,8 +62,11 @@ struct Bill {
     entries: u32,
 }
 
-/// Who pays more than the most that is claimed for each request, or, once all is quiet, less than
-/// the least that is claimed for each entry? Where the claim is for a run, it binds only the sum.
+/// Check the bills of all nodes against the algorithm's claim.
+///
+/// No node may pay more than the claimed most per request. Once the group is quiet, no node may
+/// have paid less than the claimed least per entry. If the claim is about a whole run, only the sum
+/// of all bills is checked.
 pub fn check(world: &World) -> Option<String> {
     let mut bills: Vec<Bill> = Vec::new();
     for (payer, Charges { requests, entries, .. }) in all::<Charges>(world) {
@@ -91,9 +96,13 @@ fn complaint(world: &World, bill: Bill) -> Option<String> {
     let quiet = world.under_way().next().is_none()
         && world.live_in(Phase::Outside).len() == world.group().size() as usize;
     if f64::from(messages) > most * f64::from(requests) + 1e-9 {
-        Some(format!("pays {messages} messages for {requests} requests, of {most} at most"))
+        Some(format!(
+            "pays {messages} messages for {requests} requests, above the claimed {most} per request"
+        ))
     } else if quiet && f64::from(messages) < least * f64::from(entries) - 1e-9 {
-        Some(format!("pays {messages} messages for {entries} entries, of {least} at least"))
+        Some(format!(
+            "pays {messages} messages for {entries} entries, below the claimed {least} per entry"
+        ))
     } else {
         None
     }

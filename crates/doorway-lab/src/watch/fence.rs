@@ -1,13 +1,14 @@
-//! Fences: each grant gets a number, and the resource refuses who comes with an older one.
+//! Fences: each grant gets a number, and the protected resource refuses a client with an older one.
 //!
-//! A clock is carried by every message of the lock; who receives one takes the later clock. On
-//! entering, the clock moves on, and its new reading is the fence. Between exclusive grants fences
-//! grow strictly; a writer's exceeds every earlier reader's, a reader's every earlier writer's, and
-//! readers may share one. Permits have only fences of their own, no two alike.
+//! Every message of the lock carries the sender's clock, and the receiver takes the later of the
+//! two clocks. When a node enters, its clock moves on, and the new reading is the fence. The fences
+//! of exclusive grants grow strictly. A writer's fence exceeds that of every earlier reader, and a
+//! reader's fence exceeds that of every earlier writer. Readers may have equal fences. In a group
+//! with several permits, fences are only unique.
 //!
-//! With permits a clock alone is not enough, for two nodes may enter without having heard of each
-//! other. So there each node uses only the readings that leave its own number when divided by the
-//! size of the group.
+//! With several permits a clock alone is not enough, because two nodes may enter without having
+//! heard of each other. So each node then uses only clock readings whose remainder, divided by the
+//! size of the group, is the node's own number.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,7 @@ pub struct Fences {
     last: Option<u64>,
     /// The fence of the last exclusive grant.
     last_exclusive: Option<u64>,
-    /// All fences ever granted here, where the group has several permits.
+    /// All fences granted here so far, if the group has several permits.
     permits: BTreeSet<u64>,
 }
 
@@ -65,7 +66,7 @@ impl Watch for Fences {
         let (size, me) = (u64::from(group.size()), u64::from(self.me.0));
         self.clock += 1;
         if group.permits() > 1 {
-            // The next reading of our own: where the clock modulo the size is our number.
+            // The next reading that is ours: the clock modulo the size is our number.
             self.clock += (size + me - self.clock % size) % size;
             self.permits.insert(self.clock);
         }
@@ -84,10 +85,10 @@ impl Watch for Fences {
     }
 }
 
-/// Whose fences do not grow as they should?
+/// Check that fences grow as they should.
 ///
-/// No grant comes between that of a node inside and now, save to others who may be inside with it.
-/// So all that was granted before is what the others remember as their last.
+/// After the grant of a node that is still inside, only nodes that may be inside with it were
+/// granted the lock. So the last fences of the other nodes are those of all earlier grants.
 pub fn check<W: Watch + AsRef<Fences>>(world: &World) -> Option<String> {
     if world.group().permits() > 1 {
         return shared_fence::<W>(world);
@@ -107,7 +108,7 @@ pub fn check<W: Watch + AsRef<Fences>>(world: &World) -> Option<String> {
     })
 }
 
-/// Have two nodes been granted the same fence?
+/// Check that no two nodes were granted the same fence.
 fn shared_fence<W: Watch + AsRef<Fences>>(world: &World) -> Option<String> {
     all::<W>(world).find_map(|(one, fences)| {
         let fences = &fences.as_ref().permits;

@@ -1,11 +1,10 @@
-//! Properties that need a history: a watch stands beside a node of any algorithm, writes down what
-//! happens there, and puts a note on every message.
+//! Properties that need a history. A watch beside each node records what happens there and adds a
+//! note to every message.
 //!
 //! The algorithm does not know that it is watched, and its behaviour does not change. The history
-//! is part of the node's state, so every driver that runs a node runs a watched one too, and a
-//! predicate over one world can speak of what has happened before. Each watch comes with such a
-//! predicate, a function `check` that says in a sentence what is wrong: [`fence::check`],
-//! [`order::check`] and [`charge::check`].
+//! is part of the node's state. So every driver can run watched nodes, and a predicate over one
+//! world can refer to the past. Each watch comes with such a predicate, which says in a sentence
+//! what is wrong: [`fence::check`], [`order::check`] and [`charge::check`].
 
 pub mod charge;
 pub mod fence;
@@ -24,28 +23,29 @@ pub use charge::Charges;
 pub use fence::Fences;
 pub use order::Order;
 
-/// A message with a note of the watch.
+/// A message with a note from the sender's watch.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NotedMessage<N> {
-    /// The message of the algorithm: first, so that channels sort watched messages like others.
+    /// The message of the algorithm. It is the first field, so that channels sort watched messages
+    /// like unwatched ones.
     pub inner: AnyMessage,
-    /// What the watch of the sender wrote on it.
+    /// The note of the sender's watch.
     pub note: N,
 }
 
-/// The message first, since pictures know a message by its first word.
+/// Prints the message first, because diagrams take the first word as the kind of the message.
 impl<N: fmt::Debug> fmt::Debug for NotedMessage<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} with {:?}", self.inner, self.note)
     }
 }
 
-/// What has happened to a node.
+/// An event at a node.
 #[derive(Debug)]
 pub enum Event<'a, N> {
     /// The group has begun.
     Start,
-    /// A client has asked.
+    /// A client has requested the lock.
     Acquire(Mode),
     /// A message has arrived, and was not rejected.
     Receive {
@@ -54,7 +54,7 @@ pub enum Event<'a, N> {
         /// The message and its note.
         message: &'a NotedMessage<N>,
     },
-    /// The client has left.
+    /// The client has released the lock.
     Release,
     /// Another node has crashed.
     Failed,
@@ -75,32 +75,32 @@ pub struct Outgoing<'a> {
     pub to: NodeId,
     /// The message.
     pub message: &'a AnyMessage,
-    /// Whose request it serves, where that is not the request whose event sent it.
+    /// The node whose request it serves, if that is not the request that caused it.
     pub serves: Option<NodeId>,
 }
 
-/// What is written down about one node.
+/// The record of one node.
 ///
-/// For each event the watch hears what happened, then that the client entered, if it did, and then
-/// of each message that is sent.
+/// For each event the calls come in this order: [`Watch::happened`], then [`Watch::entered`] if the
+/// client entered, then [`Watch::note`] for each message that is sent.
 pub trait Watch: Clone + fmt::Debug + Eq + Hash + Send + Sync + 'static {
-    /// What every message carries.
+    /// The note that every message carries.
     type Note: Clone + fmt::Debug + Ord + Hash + Send + Sync + 'static;
 
     /// The watch of node `me` when its group begins.
     fn new(me: NodeId, group: &Group, start: &Start) -> Self;
 
-    /// Something has happened.
+    /// Record an event.
     fn happened(&mut self, event: Event<'_, Self::Note>);
 
-    /// The client went inside.
+    /// Record that the client entered.
     fn entered(&mut self, _group: &Group) {}
 
-    /// What to write on a message that the event made the node send.
+    /// The note for a message that the node sends because of the event.
     fn note(&mut self, event: Event<'_, Self::Note>, outgoing: Outgoing<'_>) -> Self::Note;
 
-    /// From where the watch could start again if the node were forgotten with this floor of the
-    /// algorithm. Most histories are lost when they are forgotten.
+    /// The floor from which the watch can begin again if the node is forgotten, given the floor of
+    /// the algorithm. `None` if the history must not be lost, as most must not.
     fn floor(&self, _algorithm: u64) -> Option<u64> {
         None
     }
@@ -114,7 +114,7 @@ pub struct WatchedMember<W> {
 }
 
 impl<W: Watch> WatchedMember<W> {
-    /// Put a watch beside a node that has just begun, and pass on what the node did then.
+    /// Put a watch beside a node that has just begun, and pass on what the node did as it began.
     pub(crate) fn begin(
         member: AnyMember,
         group: &Group,
@@ -128,7 +128,7 @@ impl<W: Watch> WatchedMember<W> {
         AnyMember::new(watched)
     }
 
-    /// Write down what happened and what the node did about it, and send its messages.
+    /// Record an event and what the node did about it, and send its messages.
     fn record(
         &mut self,
         group: &Group,
@@ -190,7 +190,7 @@ impl<W: Watch> State for WatchedMember<W> {
         AnyMember::new(Self { member: self.member.state().forgotten(group), watch })
     }
 
-    /// A history never repeats itself, so there is nothing to gain.
+    /// Does nothing: a history never repeats, so no two watched worlds would become equal.
     fn settle(&self, _group: &Group, _moment: &mut AnySnapshot) {}
 
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId> {
@@ -260,18 +260,18 @@ impl<W: Watch> State for WatchedMember<W> {
     }
 }
 
-/// What the watch of a node has written down.
+/// The watch of a node.
 ///
 /// # Panics
 ///
-/// If the nodes of the world have no watch of this type.
+/// Panics if the nodes of the world have no watch of this type.
 pub fn watch_of<W: Watch>(world: &World, node: NodeId) -> &W {
     let state: &dyn Any = world.nodes().member(node).state();
     let watched: &WatchedMember<W> = state.downcast_ref().expect("the nodes have this watch");
     &watched.watch
 }
 
-/// The live nodes that are inside, with what their watch has written down.
+/// The live nodes that are inside, with their watches.
 fn inside<W: Watch>(world: &World) -> impl Iterator<Item = (NodeId, &W)> {
     let mut nodes = world.live_in(Phase::Inside);
     nodes.extend(world.live_in(Phase::Waiting));
@@ -279,7 +279,7 @@ fn inside<W: Watch>(world: &World) -> impl Iterator<Item = (NodeId, &W)> {
     nodes.into_iter().map(|node| (node, watch_of(world, node)))
 }
 
-/// What the watch of every node has written down.
+/// All nodes with their watches.
 fn all<W: Watch>(world: &World) -> impl Iterator<Item = (NodeId, &W)> {
     world.group().nodes().map(|node| (node, watch_of(world, node)))
 }

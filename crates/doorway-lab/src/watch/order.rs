@@ -1,16 +1,16 @@
-//! The order of requests: who asked before another, as far as anyone can tell by messages.
+//! The order of requests by Lamport's relation "happened before".
 //!
-//! A request happened before another if a chain of messages leads from the one to the other, or
-//! both are of one node. Every message carries how many requests of each node its sender knows of,
-//! and a node that asks writes down what it knows. An algorithm keeps the order if nobody is inside
-//! while another still waits with a request that happened before.
+//! A request happened before another one if a chain of messages leads from the first to the second,
+//! or if both are of one node. Every message carries the number of requests of each node that its
+//! sender knows of. A node that asks records what it knows. An algorithm keeps the order if no node
+//! is inside while another node still waits with a request that happened before.
 
 use doorway_core::{Group, Mode, NodeId, Phase, Start};
 
 use super::{Event, Outgoing, Watch, all, inside};
 use crate::World;
 
-/// What a node knows of everyone's requests.
+/// What a node knows about the requests of all nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
     me: NodeId,
@@ -54,7 +54,8 @@ impl Watch for Order {
     }
 }
 
-/// Who is inside before another who asked first? Two readers do not hinder each other.
+/// Check that no node is inside while a node that asked before it still waits. Two readers are not
+/// compared, because they may be inside together.
 pub fn check<W: Watch + AsRef<Order>>(world: &World) -> Option<String> {
     let waiting = world.live_in(Phase::Waiting);
     inside::<W>(world).filter(|(node, _)| !waiting.contains(node)).find_map(|(node, own)| {

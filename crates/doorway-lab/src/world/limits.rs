@@ -1,29 +1,30 @@
-//! What may happen in a world besides its algorithm.
+//! What may happen in a world besides the algorithm's own steps: requests and faults.
 
 use doorway_core::{Group, Mode, NodeId, Phase};
 
 use crate::erased::AnyMember;
 
-/// As many requests as one likes: a node that asks so often never stops asking.
+/// The number of requests of a node that never stops asking.
 ///
-/// A world in which someone asks for ever has no end, and numbers that grow with every request make
-/// each of its worlds a new one. [`crate::World::settled`] takes that growth out again.
+/// A run of such a node has no end. Sequence numbers grow with every request, so without help no
+/// two worlds of the run would be equal, and a search would never end. [`crate::World::settled`]
+/// removes that growth.
 pub const FOREVER: u32 = u32::MAX;
 
 /// Which nodes may crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Victims {
-    /// Every node, whatever it is doing.
+    /// Every node, in any phase.
     #[default]
     Anyone,
-    /// Only one that is neither inside nor waiting.
+    /// Only a node that is neither inside nor waiting.
     Outside,
-    /// Only one that is inside, or holds a permit while it waits for another.
+    /// Only a node that is inside, or that holds a permit while it waits for another.
     Inside,
 }
 
 impl Victims {
-    /// Is this node one of them?
+    /// May this node crash?
     pub(super) fn fit(self, member: &AnyMember) -> bool {
         match self {
             Self::Anyone => true,
@@ -33,27 +34,28 @@ impl Victims {
     }
 }
 
-/// What may happen in a world besides its algorithm.
+/// How many requests and faults may still happen in a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How often each node still asks, [`FOREVER`] if it never stops, and how; one entry per node.
+    /// For each node, how many requests it still makes, and in which mode. [`FOREVER`] means that
+    /// it never stops.
     pub acquires: Vec<(u32, Mode)>,
     /// How many messages may still be lost.
     pub losses: u32,
-    /// How many messages may still be doubled.
+    /// How many messages may still be duplicated.
     pub duplicates: u32,
     /// How many nodes may still crash.
     pub crashes: u32,
-    /// Which nodes these may be.
+    /// Which nodes may crash.
     pub victims: Victims,
-    /// Do survivors learn of a crash?
+    /// Do the surviving nodes learn of a crash?
     pub detection: bool,
-    /// May idle nodes forget?
+    /// May an idle node forget the lock?
     pub forgetting: bool,
 }
 
 impl Limits {
-    /// Every node asks `acquires` times, exclusively, and nothing fails.
+    /// Every node makes `acquires` exclusive requests, and nothing fails.
     pub fn reliable(group: &Group, acquires: u32) -> Self {
         Self {
             acquires: vec![(acquires, Mode::Exclusive); group.size() as usize],
@@ -66,7 +68,7 @@ impl Limits {
         }
     }
 
-    /// `node` has asked once more.
+    /// Count a request of `node`.
     pub(super) fn count_acquire(&mut self, node: NodeId) {
         let (left, _) = &mut self.acquires[node.index()];
         if *left != FOREVER {

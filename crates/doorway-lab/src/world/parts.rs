@@ -1,4 +1,4 @@
-//! A world taken apart, and put together again: the checker keeps each part once.
+//! Taking a world apart and putting it together again. The checker stores each part once.
 
 use doorway_core::{NodeId, NodeSet};
 
@@ -6,14 +6,14 @@ use super::{Letter, World};
 use crate::Nodes;
 use crate::erased::{AnyMember, AnyMessage};
 
-/// Everything of a world that changes.
+/// Everything in a world that can change.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
-    /// Each node: its state, how often it still asks, and whether it has crashed.
+    /// Each node with its state, its remaining requests, and whether it has crashed.
     pub(crate) places: Vec<Place>,
     /// The messages under way by sender and receiver; empty channels are left out.
     pub(crate) channels: Vec<(NodeId, NodeId, Vec<AnyMessage>)>,
-    /// Which crashes are still unknown to which live node.
+    /// Pairs of a live node and a crashed node of whose crash it does not know yet.
     pub(crate) undetected: Vec<(NodeId, NodeId)>,
     /// How many losses, duplicates and crashes may still happen.
     pub(crate) faults: [u32; 3],
@@ -28,7 +28,7 @@ pub(crate) struct Place {
 }
 
 impl World {
-    /// What this world is made of.
+    /// The parts of this world.
     pub(crate) fn parts(&self) -> Parts {
         let place = |node: NodeId| Place {
             member: self.nodes.member(node).clone(),
@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// A world like this one, made of other parts.
+    /// A world like this one, but with other parts.
     pub(crate) fn made_of(&self, parts: Parts) -> Self {
         let mut limits = self.limits.clone();
         [limits.losses, limits.duplicates, limits.crashes] = parts.faults;

@@ -1,4 +1,4 @@
-//! A world without what the past has left behind in it.
+//! The settled form of a world: all that cannot influence its future is removed.
 
 use doorway_core::Mail;
 
@@ -6,10 +6,11 @@ use super::{Letter, World};
 use crate::erased::AnySnapshot;
 
 impl World {
-    /// The simplest world that behaves as this one does from here on:
-    /// [`Algorithm::settle`](doorway_core::Algorithm::settle) says what that is. Messages that can
-    /// change nothing any more are gone from it, and the others keep their numbers. If a node asks
-    /// for ever, only settled worlds are finitely many.
+    /// The simplest world that behaves as this one does from here on.
+    ///
+    /// [`Algorithm::settle`](doorway_core::Algorithm::settle) decides what that is. Messages that
+    /// can no longer change anything are removed, and the others keep their numbers. If a node
+    /// never stops asking, there are infinitely many worlds, but only finitely many settled ones.
     #[must_use]
     pub fn settled(&self) -> Self {
         let mut world = self.clone();

@@ -8,15 +8,15 @@ use doorway_core::quorums::Quorums;
 use doorway_core::{Group, Mode, NodeId, Phase};
 use doorway_lab::{Choice, Limits, Step, World};
 
-/// Two nodes that ask both.
+/// Two nodes that each ask both.
 pub const PAIR: &[&[u32]] = &[&[1, 2], &[1, 2]];
 /// Figure 1(a), as a ring.
 pub const TRIANGLE: &[&[u32]] = &[&[1, 2], &[2, 3], &[1, 3]];
-/// Everyone asks everyone.
+/// Each node asks all nodes.
 pub const FULL: &[&[u32]] = &[&[1, 2, 3], &[1, 2, 3], &[1, 2, 3]];
 /// The smallest sets on which the printed algorithm deadlocks.
 pub const STAIRS: &[&[u32]] = &[&[1, 2, 3], &[2, 3], &[3]];
-/// The smallest of these with all of Maekawa's conditions (a) to (d).
+/// The smallest such sets that meet all of Maekawa's conditions (a) to (d).
 pub const CYCLIC: &[&[u32]] = &[&[1, 2, 3], &[2, 3, 4], &[1, 3, 4], &[1, 2, 4]];
 /// Rows and columns of two by two nodes.
 pub const GRID: &[&[u32]] = &[&[1, 2, 3], &[1, 2, 4], &[1, 3, 4], &[2, 3, 4]];
@@ -52,7 +52,7 @@ pub fn group<S: AsRef<[u32]>>(sets: &[S]) -> Arc<Group> {
     Arc::new(group.expect("one set for each node"))
 }
 
-/// Node i asks `asks[i]` times, and those beyond do not.
+/// Node i asks `asks[i]` times. Nodes beyond the list do not ask.
 pub fn limits(group: &Group, asks: &[u32]) -> Limits {
     let mut limits = Limits::reliable(group, 0);
     for (limit, asks) in limits.acquires.iter_mut().zip(asks) {
@@ -68,7 +68,7 @@ pub fn apply(world: &mut World, choice: Choice) -> Step {
     step
 }
 
-/// Let choices happen that a generator picks, until there are none; returns the steps.
+/// Make random choices until there are none. Returns the steps.
 pub fn run(world: &mut World, mut seed: u64) -> Vec<Step> {
     let mut steps = Vec::new();
     loop {

@@ -1,13 +1,13 @@
-//! Carvalho & Roucairol's procedures as an adapter with two threads may run them.
+//! Carvalho & Roucairol's procedures as a program with two threads may run them.
 
 use doorway_core::algorithms::carvalho_roucairol::{CarvalhoRoucairol, Message};
 use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, NodeSet, Start};
 
-/// That no permission is missing only wakes the client, which goes inside together with the next
-/// thing that happens at its node, after it, and does not look again whether all permissions are
-/// still there.
+/// Once all permissions are there, the node only wakes its client. The client enters later, after
+/// the next event at its node, and does not check again whether all permissions are still there.
 ///
-/// The sound algorithm cannot be spoiled from outside here: it has no state between the two.
+/// This flaw cannot be added to the correct algorithm from outside, because that algorithm has no
+/// state between the two.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Drowsy {
     me: NodeId,
@@ -24,7 +24,7 @@ impl Drowsy {
         self.woken |= self.missing.is_empty();
     }
 
-    /// The woken client comes round at last.
+    /// Let the client that was woken enter.
     fn come_round(&mut self, out: &mut Effects<Message>) {
         if std::mem::take(&mut self.woken) {
             self.inside = true;

@@ -86,7 +86,7 @@ fn complaints(flaw: &Flaw, wrong: &Finding, right: &Finding) -> Vec<String> {
 }
 
 #[test]
-fn every_flaw_is_found_its_cure_holds_and_the_page_says_so() {
+fn every_flaw_is_found_and_its_cure_holds_as_the_page_says() {
     let found = flaws().map(|flaw| {
         let (wrong, right) = ((flaw.wrong)(), (flaw.right)());
         (flaw, wrong, right)

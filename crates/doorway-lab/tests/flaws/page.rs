@@ -33,7 +33,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Write the file if `UPDATE` is set; else complain if it is not as it would be written.
+/// Write the file if `UPDATE` is set. Otherwise add it to `stale` if its content would change.
 fn keep(path: &Path, text: &str, stale: &mut Vec<String>) {
     if std::env::var_os("UPDATE").is_some() {
         fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("it can be made");
@@ -60,7 +60,7 @@ fn section(flaw: &Flaw, wrong: &Finding) -> String {
     text + &format!("\n\n![The {steps} steps of {name}](flaws/{name}.svg)\n")
 }
 
-/// Write the page and its pictures, or find out which of them are stale.
+/// Write the page and its pictures, or return those that are stale.
 pub(crate) fn stale(found: &[(Flaw, Finding, Finding)]) -> Vec<String> {
     let mut stale = Vec::new();
     let mut table = "| name | algorithm | what is wrong | violates | steps \

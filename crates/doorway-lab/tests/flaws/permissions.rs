@@ -1,4 +1,4 @@
-//! The algorithms in which everyone asks everyone.
+//! The algorithms in which each node asks all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -216,8 +216,8 @@ impl Spoil for NeverAskedBack {
     }
 }
 
-/// Raymond's own messages: a REPLY does not name its request but says how many it answers. Here
-/// that number takes the place of the name.
+/// Raymond's own messages: a REPLY does not name its request, but says how many requests it
+/// answers. Here that number takes the place of the name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Counted {
     present: u64,
@@ -261,7 +261,7 @@ impl Spoil for Counted {
     }
 }
 
-/// Overlooks a YES to a request that is done.
+/// Ignores a YES to a request that is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Overlooks {
     done: BTreeSet<u64>,

@@ -15,7 +15,7 @@ use crate::figures::{CYCLIC, FANO, FULL, GRID, PAIR, STAIRS, STAR, VOTER};
 use crate::verdicts::{STUCK, TOGETHER};
 use crate::worlds::{judge, seek, unordered, voting};
 
-/// The wrong turns that no text takes, but a reader may.
+/// Mistakes that are in no text, but that a reader may make.
 macro_rules! mutant {
     ($name:ident of $parent:ident: $($rule:ident = $value:literal),+) => {
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -104,7 +104,7 @@ fn displaced() -> [Flaw; 4] {
     ]
 }
 
-/// How others tell the rule for FAILED.
+/// The rule for FAILED as other texts give it.
 fn misread() -> [Flaw; 2] {
     [
         Flaw {
@@ -192,7 +192,7 @@ fn stale() -> [Flaw; 3] {
     ]
 }
 
-/// Without channels that keep order.
+/// Flaws on unordered channels.
 fn overtaken() -> [Flaw; 2] {
     [
         Flaw {

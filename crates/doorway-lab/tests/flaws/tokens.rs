@@ -1,5 +1,5 @@
-//! The algorithms in which one node at a time has the right to enter: a token, or the word of a
-//! coordinator.
+//! The algorithms in which one node at a time has the right to enter: by a token, or by a grant of
+//! the coordinator.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,8 @@ fn chain() -> Shape {
     Shape { tree: Some(TreeShape::Chain), ..Shape::default() }
 }
 
-/// Ricart & Agrawala's token without the end of the scan: all who ask get one.
+/// Ricart & Agrawala's token algorithm without the end of the scan: each node that asks gets a
+/// token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct EveryTokenSent {
     asked: BTreeMap<NodeId, u64>,
@@ -102,7 +103,7 @@ impl Spoil for EveryTokenSent {
     }
 }
 
-/// The coordinator that takes a request of the node inside for a mistake.
+/// A coordinator that ignores a request of the node inside, as if it were a mistake.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct HolderIgnored {
     holder: Option<NodeId>,
@@ -127,6 +128,6 @@ impl Spoil for HolderIgnored {
 }
 
 #[test]
-fn channels_that_keep_order_hide_a_coordinator_that_drops_requests() {
+fn fifo_channels_hide_a_coordinator_that_drops_requests() {
     holds(&over(Channel::Fifo, &plain::<Spoiled<HolderIgnored>>(&[0, 3, 3])));
 }

@@ -1,4 +1,4 @@
-//! The worlds in which flaws are looked for, and the stories that are found.
+//! The worlds in which flaws are looked for, and the counterexamples that are found.
 
 use std::sync::Arc;
 
@@ -9,12 +9,13 @@ use doorway_lab::{AnyAlgorithm, Limits, Trace, Violation, World};
 
 use crate::{Finding, figures, verdicts};
 
-/// Node i asks `asks[i]` times, nothing fails, and channels are as the algorithm wants them.
+/// A world in which node i asks `asks[i]` times, nothing fails, and channels are as the algorithm
+/// assumes.
 pub(crate) fn plain<A: Algorithm>(asks: &[u32]) -> World {
     shaped::<A>(&Shape::default(), asks)
 }
 
-/// The same for a group of a shape.
+/// A world like that of [`plain`], for a group of this shape.
 pub(crate) fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
     let group = Arc::new(A::INFO.group(asks.len(), shape).expect("small groups exist"));
     let mut limits = Limits::reliable(&group, 0);
@@ -22,37 +23,37 @@ pub(crate) fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
     World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits)
 }
 
-/// The same for a group with these quorums.
+/// A world like that of [`plain`], for a group with these quorums.
 pub(crate) fn voting<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World {
     let group = figures::group(sets);
     let limits = figures::limits(&group, asks);
     World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits)
 }
 
-/// The same world with channels that keep no order.
+/// A copy of the world with unordered channels.
 pub(crate) fn unordered(world: &World) -> World {
     over(Channel::Unordered, world)
 }
 
-/// The same world with other channels.
+/// A copy of the world with these channels.
 pub(crate) fn over(channel: Channel, world: &World) -> World {
     let (group, limits) = (world.group().clone(), world.limits().clone());
     World::new(world.algorithm(), group, &Start::default(), channel, limits)
 }
 
-/// The same world, in which a node begins inside.
+/// A copy of the world in which a node begins inside.
 pub(crate) fn begun_by(node: NodeId, world: &World) -> World {
     let (group, limits) = (world.group().clone(), world.limits().clone());
     World::new(world.algorithm(), group, &Start::with_holder(node), world.channel(), limits)
 }
 
-/// The same world in which one message may arrive twice.
+/// Allow that one message arrives twice.
 pub(crate) fn doubling(mut world: World) -> World {
     world.limits_mut().duplicates = 1;
     world
 }
 
-/// The same world in which one message may be lost.
+/// Allow that one message is lost.
 pub(crate) fn losing(mut world: World) -> World {
     world.limits_mut().losses = 1;
     world
@@ -63,7 +64,7 @@ pub(crate) fn seek(world: &World, targets: SearchTargets) -> Finding {
     finding(world, verdicts::seek(world, targets))
 }
 
-/// Whatever goes wrong in a world, waiting for ever included.
+/// The shortest counterexample to any property, including starvation.
 pub(crate) fn judge(world: &World) -> Finding {
     finding(world, Check::new(world, 1_000_000).run())
 }
@@ -72,7 +73,7 @@ fn finding(world: &World, report: Report) -> Finding {
     Finding { setting: setting(world), trace: story(world, &report), report }
 }
 
-/// Play what was found.
+/// The counterexample as a trace.
 fn story(first: &World, report: &Report) -> Trace {
     let mut drawn = Trace::new(first.info().name, first.group().size());
     for step in first.opening() {

@@ -1,16 +1,17 @@
-//! Lamport's algorithm as the TLA+ examples specify it, action by action, for the search to count:
-//! `specifications/lamport_mutex/LamportMutex.tla` of `tlaplus/Examples`.
+//! Lamport's algorithm as the TLA+ examples specify it, action by action, as a model for the
+//! search. The specification is `specifications/lamport_mutex/LamportMutex.tla` of
+//! `tlaplus/Examples`.
 //!
 //! A process is one word of 64 bits. From the lowest bit on: its clock, the requests that it knows
-//! (`req[p]`), who acknowledged its own (`ack[p]`), whether it is in `crit`, and the channels from
-//! it to the others (`network[p]`), each three messages of four bits, the oldest lowest. What a
-//! process sends is kept with the process, so that a broadcast changes one word.
+//! (`req[p]`), the processes that acknowledged its own (`ack[p]`), whether it is in `crit`, and the
+//! channels from it to the others (`network[p]`), each three messages of four bits, the oldest
+//! lowest. What a process sends is kept with the process, so that a broadcast changes one word.
 
 use doorway_lab::check::{Model, Successors, Tag};
 
 /// The specification for `N` processes, at most four, with the clocks bounded.
 pub(crate) struct LamportMutex<const N: usize> {
-    /// States with a clock beyond this are generated and not followed.
+    /// States with a clock above this are generated, but not explored further.
     pub max_clock: u64,
     /// Does Enter wait for the acknowledgements of the others, as it must?
     pub enter_needs_acks: bool,
@@ -42,7 +43,7 @@ struct State<const N: usize> {
 }
 
 impl<const N: usize> LamportMutex<N> {
-    /// As it is published.
+    /// The specification as it is published.
     pub(crate) fn new(max_clock: u64) -> Self {
         assert!((2..=4).contains(&N), "a process is one word");
         assert!((1..=LARGEST_CLOCK).contains(&max_clock), "a message has four bits");
@@ -131,7 +132,8 @@ impl<const N: usize> State<N> {
         Self { words, mixes, print }
     }
 
-    /// The successor in which `p` is `word`; without one, a channel would hold a fourth message.
+    /// Add the successor in which `p` is `word`. `None` means that a channel would hold a fourth
+    /// message, which is a violation.
     fn after(&self, p: usize, word: Option<u64>, out: &mut Successors) {
         match word {
             Some(word) => self.push(&[(p, word)], out),
@@ -139,7 +141,7 @@ impl<const N: usize> State<N> {
         }
     }
 
-    /// The successor in which these processes are these words.
+    /// Add the successor in which these processes have these words.
     fn push(&self, changes: &[(usize, u64)], out: &mut Successors) {
         let mut words = self.words;
         let mut print = self.print;
@@ -181,7 +183,8 @@ const fn everyone<const N: usize>() -> u64 {
     ((1 << N) - 1) << ACKS
 }
 
-/// Where the channel from `p` to `q` begins: first comes the one to the process after `p`.
+/// The lowest bit of the channel from `p` to `q`. The first channel is that to the process after
+/// `p`.
 fn channel_at<const N: usize>(p: usize, q: usize) -> usize {
     CHANNELS + CHANNEL_BITS as usize * ((q + N - p) % N - 1)
 }
@@ -207,7 +210,8 @@ fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
 
-/// What a process adds to the fingerprint. The sum over all changes by one term or two in a step.
+/// What a process adds to the fingerprint, which is the sum over all processes. A step changes one
+/// or two terms.
 fn mix(p: usize, word: u64) -> u64 {
     // The fractions of the square roots of 2, 3, 5 and 7.
     const KEYS: [u64; 4] = [

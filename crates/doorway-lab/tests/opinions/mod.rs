@@ -1,5 +1,4 @@
-//! Two opinions on the same world: that of our own checker, and that of Stateright, a model
-//! checker that others wrote.
+//! The results of two model checkers for one world: our own, and Stateright.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
@@ -10,16 +9,16 @@ use doorway_lab::check::{Check, Verdict};
 use doorway_lab::{Choice, Violation, World};
 use stateright::{Checker, Model, Property};
 
-/// What a checker says of a world and all that can become of it.
+/// A checker's result for a world and all worlds that can be reached from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Opinion {
-    /// Nothing goes wrong in any of so many worlds.
+    /// No violation in any of the worlds, of which this is the number.
     Holds(usize),
-    /// The shortest way to something wrong has so many steps, and ends in this.
+    /// The number of steps of the shortest way to a violation, and the violation.
     Violated(usize, Discriminant<Violation>),
 }
 
-/// The opinion of our own checker, on so many threads, and how many bytes it kept for it.
+/// The result of our own checker on this number of threads, and how many bytes it used.
 pub(crate) fn ours_on(threads: usize, world: &World) -> (Opinion, u64) {
     let report = Check { threads, ..Check::safety(world, u64::MAX) }.run();
     let opinion = match report.verdict {
@@ -32,12 +31,12 @@ pub(crate) fn ours_on(threads: usize, world: &World) -> (Opinion, u64) {
     (opinion, report.progress.bytes)
 }
 
-/// The opinion of our own checker.
+/// The result of our own checker.
 pub(crate) fn ours(world: &World) -> Opinion {
     ours_on(1, world).0
 }
 
-/// The opinion of Stateright, searching breadth first on one thread.
+/// The result of Stateright, searching breadth first on one thread.
 pub(crate) fn stateright(world: World) -> Opinion {
     let checker = Worlds(world).checker().spawn_bfs().join();
     match checker.discovery(SOUND) {
@@ -49,14 +48,15 @@ pub(crate) fn stateright(world: World) -> Opinion {
     }
 }
 
-/// The name of the one property. Stateright goes on while any property still holds and then keeps
-/// the latest way to break another, so that only a single one has its shortest way told.
+/// The name of the only property. With several properties Stateright goes on while any of them
+/// holds, and reports the latest way to break each, so only a single one is reported with its
+/// shortest way.
 const SOUND: &str = "exclusion, the contract, no refusals, and nobody stuck";
 
-/// Everything that can become of a world.
+/// All worlds that can be reached from a world.
 struct Worlds(World);
 
-/// A world, and what went wrong in the step that led to it.
+/// A world, and the violation in the step that led to it.
 #[derive(Clone, Debug, PartialEq)]
 struct Reached {
     world: World,

@@ -1,4 +1,4 @@
-//! What the papers' own proofs claim, asked of every world of small groups.
+//! The invariants of the papers' own proofs, checked in every world of small groups.
 
 mod overtaking;
 #[path = "../spoiled/mod.rs"]
@@ -31,7 +31,7 @@ fn holds(verdict: &Verdict) {
     assert_eq!(*verdict, Verdict::Holds);
 }
 
-/// Something else went wrong than what every driver notices.
+/// The claim is violated, with this complaint. Returns the number of steps.
 #[track_caller]
 fn broken(verdict: &Verdict, complaint: &str) -> usize {
     match verdict {
@@ -51,7 +51,7 @@ fn lift(world: &World) -> Option<String> {
         let message: &raymond_tree::Message = letter.body.get();
         (*message == raymond_tree::Message::Privilege).then_some(position.to)
     };
-    // A token under way is where it goes: its sender points there already.
+    // A token under way counts as being at its receiver, because its sender points there already.
     let rests = world.group().nodes().filter(|node| state(*node).holder() == *node);
     let tokens: Vec<NodeId> = rests.chain(world.under_way().filter_map(token)).collect();
     let [token] = tokens[..] else { return Some(format!("the token is at {tokens:?}")) };
@@ -59,7 +59,7 @@ fn lift(world: &World) -> Option<String> {
         let queue: Vec<NodeId> = state(node).queue().collect();
         let distinct: BTreeSet<NodeId> = queue.iter().copied().collect();
         if distinct.len() < queue.len() {
-            return Some(format!("node {node} queues someone twice: {queue:?}"));
+            return Some(format!("node {node} has a node in its queue twice: {queue:?}"));
         }
         let mut at = node;
         for _ in world.group().nodes() {
@@ -82,7 +82,7 @@ fn pointers_lead_to_the_token_and_queues_hold_each_neighbour_once() {
     }
 }
 
-/// Has the node ever been inside?
+/// Whether the node has been inside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Visited(bool);
 
@@ -102,8 +102,8 @@ impl Watch for Visited {
     fn note(&mut self, _: Event<'_, ()>, _: Outgoing<'_>) {}
 }
 
-/// Carvalho & Roucairol 1983: each pair has one permission, and once one of the two has been
-/// inside, never none.
+/// Carvalho & Roucairol 1983: each pair of nodes has at most one permission, and exactly one as
+/// soon as one of the two has been inside.
 fn permissions(world: &World) -> Option<String> {
     let state = |node: NodeId| world.nodes().member(node).algorithm::<CarvalhoRoucairol>();
     let pairs = world.group().nodes().flat_map(|one| (0..one.0).map(move |two| (one, NodeId(two))));
@@ -133,7 +133,7 @@ fn each_pair_has_one_permission() {
     assert_eq!(broken(&search(&doubled, permissions), "have 2 permissions"), 3);
 }
 
-/// Is this message the token? Every algorithm calls it by one of these names.
+/// Is this message the token? Each algorithm uses one of these names for it.
 fn is_token(message: &AnyMessage) -> bool {
     matches!(kind(&format!("{message:?}")), "Token" | "Privilege")
 }
@@ -160,7 +160,7 @@ impl Watch for Tokens {
     }
 }
 
-/// Who sends a token that it does not have, or is inside without one?
+/// Check that no node sends a token that it does not have, or is inside without one.
 fn one_token(world: &World) -> Option<String> {
     world.group().nodes().find_map(|node| {
         let member = world.nodes().member(node);

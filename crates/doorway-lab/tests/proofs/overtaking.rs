@@ -1,4 +1,4 @@
-//! How often others go first: what the papers say in their proofs that nobody starves.
+//! How often a request is overtaken: the bounds in the papers' proofs that there is no starvation.
 
 use std::sync::Arc;
 
@@ -56,8 +56,8 @@ impl Watch for Arrivals {
     }
 }
 
-/// Who has entered more than `most` times since the request of a waiting node arrived, or, if
-/// `answered` is false, before it answered that request?
+/// Check that no node has entered more than `most` times since the request of a waiting node
+/// arrived. If `answered` is false, only entries before the node answered that request count.
 fn overtaken(world: &World, most: u32, answered: bool) -> Option<String> {
     let watch = |node: NodeId| watch_of::<Arrivals>(world, node);
     world.live_in(Phase::Waiting).into_iter().find_map(|waiting| {
@@ -76,9 +76,9 @@ fn overtaking(permits: u32, asks: &[u32], most: u32, answered: bool) -> Verdict 
     search(&world(watched, &shape, asks), move |world| overtaken(world, most, answered))
 }
 
-/// The paper says that once a request has arrived at a node, this node enters at most once before
-/// it. With one permit that is so; with more it is so only until the node has answered, for while
-/// the REPLY is under way the node may enter again by the replies of others.
+/// The paper says that a node enters at most once before a request that has arrived at it. With one
+/// permit that is true. With more permits it is true only until the node has answered: while its
+/// REPLY is under way, the node may enter again by the replies of others.
 #[test]
 fn a_node_enters_at_most_once_before_it_answers_a_request() {
     holds(&overtaking(1, &[3, 3], 1, true));
@@ -88,16 +88,16 @@ fn a_node_enters_at_most_once_before_it_answers_a_request() {
     }
     holds(&overtaking(2, &[3, 3], 1, false));
     assert_eq!(broken(&overtaking(2, &[2, 1, 0], 1, true), "2 times"), 9);
-    // Once it does happen, even so.
+    // One such entry does happen.
     broken(&overtaking(2, &[1, 1, 1], 0, false), "1 times");
 }
 
 /// Maekawa 1985, section 6.3: at each member, how many requests are served while another waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Served {
-    /// For each node that waits here for the lock: how many were served since its request came.
+    /// For each node that waits here: how many requests were served since its own arrived.
     since: Vec<Option<u32>>,
-    /// The most that anyone has had to wait for.
+    /// The largest of these numbers so far.
     most: u32,
 }
 
@@ -136,11 +136,12 @@ impl Served {
     }
 }
 
-/// At which member were more than `most` requests served while another waited?
+/// Check that at no member more than `most` requests were served while another one waited.
 fn delayed(world: &World, most: u32) -> Option<String> {
     world.group().nodes().find_map(|node| {
         let served = watch_of::<Served>(world, node).most;
-        (served > most).then(|| format!("{served} were served at node {node} while another waited"))
+        (served > most)
+            .then(|| format!("{served} requests were served at node {node} while another waited"))
     })
 }
 
@@ -170,8 +171,8 @@ fn on_sets<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World {
     World::new(algorithm, group, &Start::default(), A::INFO.channel, limits)
 }
 
-/// The paper says that at most K-1 requests are served at a member while another waits there, as
-/// later ones had larger numbers. These sets have all that it asks of sets, with K = 3.
+/// The paper says that at most K-1 requests are served at a member while another one waits there,
+/// because later requests have larger numbers. These sets meet all its conditions, with K = 3.
 #[test]
 fn more_requests_than_claimed_are_served_while_another_waits() {
     let sets: &[&[u32]] = &[&[1, 2, 3], &[2, 3, 4], &[1, 3, 4], &[1, 2, 4]];
@@ -184,10 +185,10 @@ fn more_requests_than_claimed_are_served_while_another_waits() {
     }
 }
 
-/// Where nobody asks the busy nodes, they learn of no higher number and come again and again, the
-/// more often the higher the number of the one that waits; unless LOCKED tells them.
+/// Nodes that receive no requests do not learn of higher numbers. They enter again and again, the
+/// more often the higher the number of the waiting request, unless LOCKED carries the number.
 #[test]
-fn those_whom_nobody_asks_overtake_without_bound_unless_they_learn() {
+fn nodes_that_receive_no_requests_overtake_without_bound_unless_locked_carries_numbers() {
     let star: &[&[u32]] = &[&[1], &[1, 2], &[1, 3], &[1, 4]];
     for (asks, most) in [([0, 2, 2, 2], 4), ([0, 3, 3, 3], 6)] {
         let printed = || on_sets::<Spoiled<Unlearned>>(star, &asks);

@@ -1,4 +1,4 @@
-//! The wave that builds the tree.
+//! Raymond's algorithm on a tree that a wave (the echo algorithm) builds.
 
 use doorway_core::algorithms::raymond_echo::RaymondEcho;
 use doorway_core::{Channel, Graph, NodeId, Shape, Start};
@@ -25,9 +25,10 @@ fn count(graph: Graph, initiators: &[u32], start: &Start, acquires: &[u32]) -> u
     worlds::<RaymondEcho>(&on_graph(graph, initiators), start, Channel::Unordered, acquires)
 }
 
-/// The wave of the smallest node swallows the others, and nobody asks before the tree stands.
+/// The wave of the smallest node supersedes the others, and no node asks before the tree is
+/// complete.
 #[test]
-fn a_wave_builds_the_tree_however_many_start_it() {
+fn a_wave_builds_the_tree_with_any_number_of_initiators() {
     let quiet = Start::default();
     let path = || Graph::new(3, [(NodeId(0), NodeId(2)), (NodeId(2), NodeId(1))]).unwrap();
     for (initiators, on_ring, on_path) in [
@@ -65,7 +66,7 @@ fn random_graph(size: usize, more: usize, dice: &mut Dice) -> Graph {
 }
 
 #[test]
-fn a_lone_wave_takes_two_messages_an_edge_and_go_one_a_node() {
+fn a_single_wave_costs_two_messages_per_edge_and_one_go_per_node() {
     let mut dice = Dice(1);
     for round in 0..200 {
         let size = 2 + dice.below(20);
@@ -88,7 +89,7 @@ fn a_lone_wave_takes_two_messages_an_edge_and_go_one_a_node() {
             sent += apply(&mut world, choices[dice.below(choices.len())]);
         }
         assert_eq!(sent, 2 * edges + size - 1);
-        // Everyone gets in on the tree that the wave has built.
+        // Every node enters on the tree that the wave has built.
         for node in world.group().clone().nodes() {
             apply(&mut world, acquire(node));
             settle(&mut world);

@@ -1,4 +1,4 @@
-//! K entries at once.
+//! Raymond's algorithm for K entries at once.
 
 use doorway_core::algorithms::raymond_k::{Message, RaymondK};
 use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
@@ -26,7 +26,7 @@ fn count(k: u32, seats: u32, start: &Start, channel: Channel, acquires: &[u32]) 
 }
 
 #[test]
-fn k_entries_with_one_seat_are_right() {
+fn k_entries_with_one_seat_hold() {
     let count = |k, channel, acquires: &[u32]| count(k, 1, &Start::default(), channel, acquires);
     assert_eq!(count(2, Channel::Fifo, &[1, 1, 1]), 7_223);
     assert_eq!(count(2, Channel::Unordered, &[1, 1, 1]), 11_434);
@@ -35,9 +35,9 @@ fn k_entries_with_one_seat_are_right() {
     assert_eq!(count(2, Channel::Fifo, &[2, 1, 1]), 41_714);
 }
 
-/// Several permits a node, and more permits than nodes.
+/// Several permits per node, and more permits than nodes.
 #[test]
-fn k_entries_with_several_seats_are_right() {
+fn k_entries_with_several_seats_hold() {
     let count = |k, channel, acquires: &[u32]| count(k, 2, &Start::default(), channel, acquires);
     assert_eq!(count(2, Channel::Unordered, &[2, 2]), 1_444);
     assert_eq!(count(3, Channel::Unordered, &[2, 2]), 20_342);
@@ -60,10 +60,10 @@ fn k_entries_may_begin_with_several_holders_of_several_permits() {
     assert_eq!(count(4, &[2, 1, 1], &[1, 1, 0]), 8_452);
 }
 
-/// The story of section 3: X stays inside while Y enters m times, at three messages each, and one
-/// reply of X answers them all.
+/// The example of section 3: X stays inside while Y enters m times, at three messages each, and one
+/// reply of X answers all requests of Y.
 #[test]
-fn k_entries_save_messages_while_someone_stays_inside() {
+fn k_entries_save_messages_while_a_node_stays_inside() {
     let [x, y] = [NodeId(0), NodeId(1)];
     for m in 0..10 {
         let mut world = world::<RaymondK>(
@@ -82,7 +82,7 @@ fn k_entries_save_messages_while_someone_stays_inside() {
     }
 }
 
-/// Two algorithms side by side, which must do the same.
+/// Two algorithms side by side, which must behave the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Both(RicartAgrawala, RaymondK);
 
@@ -148,7 +148,7 @@ impl Algorithm for Both {
 }
 
 #[test]
-fn one_entry_at_a_time_is_ricart_and_agrawala() {
+fn with_one_permit_it_behaves_like_ricart_and_agrawala() {
     let quiet = Start::default();
     let count = worlds::<Both>(&permits(1, 1), &quiet, Channel::Unordered, &[2, 2, 1]);
     let alone = worlds::<RicartAgrawala>(&Shape::default(), &quiet, Channel::Unordered, &[2, 2, 1]);

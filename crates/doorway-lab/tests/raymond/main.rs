@@ -1,4 +1,4 @@
-//! Raymond's algorithms and voting: what the papers claim, exhaustively where it is small enough.
+//! Raymond's algorithms and voting: the papers' claims, checked exhaustively in small groups.
 
 mod echo;
 mod entries;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
 use doorway_lab::{AnyAlgorithm, Choice, Limits, World};
 
-/// A world in which node i asks `acquires[i]` times and forgets when it may.
+/// A world in which node i asks `acquires[i]` times, and idle nodes may forget the lock.
 pub(crate) fn world<A: Algorithm>(
     shape: &Shape,
     start: &Start,
@@ -26,7 +26,7 @@ pub(crate) fn world<A: Algorithm>(
     World::new(AnyAlgorithm::of::<A>(), group, start, channel, limits)
 }
 
-/// How many worlds there are, none of which violates anything.
+/// Check that no world violates anything. Returns how many worlds there are.
 #[track_caller]
 pub(crate) fn worlds<A: Algorithm>(
     shape: &Shape,
@@ -37,7 +37,7 @@ pub(crate) fn worlds<A: Algorithm>(
     verdicts::holds(&world::<A>(shape, start, channel, acquires))
 }
 
-/// Let everything under way arrive, in a fixed order; returns how many messages were sent.
+/// Deliver everything under way, in a fixed order. Returns how many messages were sent.
 pub(crate) fn settle(world: &mut World) -> usize {
     let mut sent = 0;
     let deliver = |choice: &Choice| matches!(choice, Choice::Deliver(_));
@@ -47,7 +47,7 @@ pub(crate) fn settle(world: &mut World) -> usize {
     sent
 }
 
-/// Let one thing happen; returns how many messages were sent.
+/// Make one choice. Returns how many messages were sent.
 pub(crate) fn apply(world: &mut World, choice: Choice) -> usize {
     let step = world.apply(choice);
     assert_eq!(step.violation, None);

@@ -1,4 +1,4 @@
-//! The tree algorithm.
+//! Raymond's tree algorithm.
 
 use doorway_core::algorithms::raymond_tree::RaymondTree;
 use doorway_core::tree::TreeShape;
@@ -13,7 +13,7 @@ fn on_tree(shape: TreeShape) -> Shape {
 }
 
 #[test]
-fn the_tree_algorithm_is_right_on_chains_and_stars() {
+fn the_tree_algorithm_holds_on_chains_and_stars() {
     let count = |shape, channel, acquires: &[u32]| {
         worlds::<RaymondTree>(&on_tree(shape), &Start::default(), channel, acquires)
     };
@@ -26,7 +26,7 @@ fn the_tree_algorithm_is_right_on_chains_and_stars() {
 }
 
 #[test]
-fn a_tree_that_begins_with_a_holder_is_right_wherever_it_is() {
+fn the_tree_algorithm_holds_with_any_node_as_first_holder() {
     for holder in 0..4 {
         let start = Start::with_holder(NodeId(holder));
         for shape in [TreeShape::Chain, TreeShape::Star] {
@@ -35,10 +35,10 @@ fn a_tree_that_begins_with_a_holder_is_right_wherever_it_is() {
     }
 }
 
-/// A lone request costs two messages for each edge to the token, so the mean over all pairs is the
-/// claim for light load.
+/// A request without contention costs two messages for each edge to the token. So the mean over all
+/// pairs is the claim for light load.
 #[test]
-fn a_lone_request_on_a_tree_costs_two_messages_an_edge() {
+fn a_request_without_contention_costs_two_messages_per_edge() {
     for shape in [TreeShape::Star, TreeShape::Chain, TreeShape::Balanced(2)] {
         let mut sum = 0;
         for (token, node) in (0..15).flat_map(|i| (0..15).map(move |j| (NodeId(i), NodeId(j)))) {
@@ -57,9 +57,9 @@ fn a_lone_request_on_a_tree_costs_two_messages_an_edge() {
     }
 }
 
-/// With everyone always waiting, the token tours the tree: 4(N-1) messages for N entries.
+/// If all nodes are always waiting, the token tours the tree: 4(N-1) messages for N entries.
 #[test]
-fn a_saturated_tree_costs_four_messages_an_entry_less_a_fraction() {
+fn a_saturated_tree_costs_slightly_less_than_four_messages_per_entry() {
     for shape in [TreeShape::Star, TreeShape::Chain, TreeShape::Balanced(2)] {
         let mut world = world::<RaymondTree>(
             &on_tree(shape),
@@ -85,9 +85,9 @@ fn a_saturated_tree_costs_four_messages_an_entry_less_a_fraction() {
     }
 }
 
-/// Most duplicates are noticed, but not one that comes when the node has asked again.
+/// Most duplicates are rejected, but not one that arrives when the node has asked again.
 #[test]
-fn a_doubled_message_is_noticed_or_lets_two_in() {
+fn a_duplicate_is_rejected_or_lets_two_nodes_in() {
     let (chain, quiet) = (on_tree(TreeShape::Chain), Start::default());
     let mut strict = world::<RaymondTree>(&chain, &quiet, Channel::Unordered, &[2; 3]);
     strict.limits_mut().duplicates = 1;

@@ -1,4 +1,4 @@
-//! Votes.
+//! Majority voting.
 
 use doorway_core::algorithms::majority::{Majority, WeightedMajority};
 use doorway_core::{Algorithm, Channel, NodeId, Shape, Start};
@@ -11,7 +11,7 @@ fn weights(weights: &[u32]) -> Shape {
 }
 
 #[test]
-fn votes_are_right_in_any_order() {
+fn votes_hold_on_unordered_channels() {
     let count = |channel, acquires: &[u32]| {
         worlds::<Majority>(&Shape::default(), &Start::default(), channel, acquires)
     };
@@ -20,7 +20,7 @@ fn votes_are_right_in_any_order() {
 }
 
 #[test]
-fn weighted_votes_are_right_in_any_order() {
+fn weighted_votes_hold_on_unordered_channels() {
     let count = |list: &[u32], channel, acquires: &[u32]| {
         worlds::<WeightedMajority>(&weights(list), &Start::default(), channel, acquires)
     };
@@ -42,7 +42,8 @@ fn votes_may_begin_with_a_holder() {
     }
 }
 
-/// What all nodes pay together when each enters once, alone, checked against the claim.
+/// The messages of all nodes together when each enters once without contention, checked against the
+/// claim.
 fn alone<A: Algorithm>(shape: &Shape, size: usize) -> usize {
     let mut world = world::<A>(shape, &Start::default(), Channel::Unordered, &vec![1; size]);
     let mut sent = 0;
@@ -56,9 +57,9 @@ fn alone<A: Algorithm>(shape: &Shape, size: usize) -> usize {
 }
 
 #[test]
-fn a_lone_request_costs_three_messages_a_voter() {
+fn a_request_without_contention_costs_three_messages_per_voter() {
     assert_eq!(alone::<Majority>(&Shape::default(), 7), 7 * 18);
     assert_eq!(alone::<WeightedMajority>(&weights(&[3, 0, 1, 1, 0]), 5), 3 * 6 + 2 * 9);
-    // All weight at one node: a central coordinator, free for itself.
+    // If one node has all the weight, it is a central coordinator, whose own entries are free.
     assert_eq!(alone::<WeightedMajority>(&weights(&[0, 0, 9, 0]), 4), 3 * 3);
 }

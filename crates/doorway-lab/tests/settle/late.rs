@@ -1,4 +1,4 @@
-//! Messages that come too late to matter, and nodes that are left far behind.
+//! Settling with messages that arrive too late to matter, and nodes whose numbers are far behind.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use crate::Case;
 use crate::listed::listed;
 use crate::pair::{Pair, fingerprint};
 
-/// Two nodes that ask a third one for its lock.
+/// A group in which two nodes ask a third one for its lock.
 pub(crate) fn one_arbiter() -> Shape {
     Shape { quorums: Some(Kind::Weighted), weights: Some(vec![0, 0, 1]), ..Shape::default() }
 }
 
-/// A group of three in which a message may come too late to matter, and a node may be left far
-/// behind: one node decides between the others, or two permits let a node in after one reply.
+/// A group of three in which a message may arrive too late to matter, and the numbers of a node may
+/// be far behind: one node decides between the others, or two permits let a node in after one
+/// reply.
 fn late(info: &Info) -> Case {
     let twice = Case::new(&[2, 0, 0], info.channel);
     let for_ever = Case::new(&[FOREVER, FOREVER, 0], info.channel);
@@ -69,17 +70,17 @@ const LATE: [(&str, usize); 6] = [
 ];
 
 #[test]
-fn what_comes_too_late_is_forgotten() {
+fn messages_that_arrive_too_late_are_settled_away() {
     for (name, expected) in LATE.into_iter().filter(|(name, _)| listed(name)) {
         let count = algorithms::with(name, Settled).expect("a name");
         assert_eq!(count, expected, "{name}");
     }
 }
 
-/// Node 1, the only one that node 2 and node 3 both ask, crashes, and node 2 is its heir: so it
-/// does not learn how often node 3 has been inside, and may itself go in as often.
+/// Node 1 is the only node that nodes 2 and 3 both ask. It crashes, and node 2 is its heir. So node
+/// 2 does not learn how often node 3 has been inside, and may itself enter as often.
 #[test]
-fn where_nodes_crash_a_distance_is_kept_however_wide() {
+fn if_nodes_may_crash_the_distance_between_numbers_is_kept() {
     let [one, two, three] = [0, 1, 2].map(NodeId);
     let quorums = Quorums::from_sets(vec![vec![one], vec![one, two], vec![one, three]]);
     let group = Group::new(3).and_then(|group| group.with_quorums(quorums?)).expect("they meet");
@@ -111,8 +112,8 @@ fn where_nodes_crash_a_distance_is_kept_however_wide() {
     [two, three].into_iter().map(acquire).for_each(&mut happen);
 }
 
-/// A world that is settled after each step never has a request with a high number under way; one
-/// that is settled late has, and becomes the same world.
+/// A world that is settled after each step never has a request with a high number under way. A
+/// world that is settled late has one, and must become the same world.
 fn settled_late_or_early<A: Algorithm>() {
     let [one, two] = [0, 1].map(NodeId);
     let mut late = Case::new(&[1, 2], Channel::Fifo).world::<A>();
@@ -136,7 +137,7 @@ fn settled_late_or_early<A: Algorithm>() {
 }
 
 #[test]
-fn a_request_under_way_is_counted_from_where_its_node_is() {
+fn settling_late_or_early_gives_the_same_world() {
     settled_late_or_early::<RicartAgrawalaToken>();
     settled_late_or_early::<SuzukiKasami>();
 }

@@ -1,8 +1,8 @@
-//! Settled worlds do what the worlds they stand for do, and nothing else.
+//! A settled world behaves exactly like the world that it stands for.
 //!
-//! A world goes its way, and beside it another one that is settled after each step. At every step
-//! both have the same choices, but for messages that the settled one has dropped, and whatever is
-//! chosen, the same node does the same in both. Dropped messages change nothing when they arrive.
+//! A run takes the same steps in two worlds, of which one is settled after each step. At every step
+//! both have the same choices, except for messages that the settled world has dropped. Every choice
+//! makes the same node do the same in both. A dropped message changes nothing when it arrives.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -31,7 +31,7 @@ use listed::listed;
 use pair::Pair;
 use spoiled::{Spoil, Spoiled};
 
-/// A group in which each node asks so often.
+/// A group in which node i asks `asks[i]` times.
 #[derive(Clone, Debug)]
 struct Case {
     shape: Shape,
@@ -63,7 +63,7 @@ impl Case {
     }
 }
 
-/// Compare the worlds nearest to the beginning, so many of them.
+/// Compare the worlds nearest to the beginning, up to the given number.
 struct Nearest<'a>(&'a Case, usize);
 
 impl Task for Nearest<'_> {
@@ -86,8 +86,8 @@ impl Task for Nearest<'_> {
     }
 }
 
-/// Compare the worlds on a way that dice choose: so many steps. The first node is in a hurry, so
-/// that the others lag behind.
+/// Compare the worlds of a random walk with this seed and number of steps. The first node is
+/// preferred, so that the numbers of the others fall behind.
 struct Walk<'a>(&'a Case, u64, usize);
 
 impl Task for Walk<'_> {
@@ -125,7 +125,7 @@ impl Task for Count<'_> {
     }
 }
 
-/// The cases with so many nodes that each ask so often, with and without forgetting.
+/// The cases in which node i asks `asks[i]` times, with and without forgetting.
 fn cases(asks: &[u32], needs: Channel) -> Vec<Case> {
     let mut cases = vec![Case::new(asks, needs)];
     if needs == Channel::Unordered {
@@ -136,7 +136,7 @@ fn cases(asks: &[u32], needs: Channel) -> Vec<Case> {
 }
 
 #[test]
-fn near_the_beginning_settled_worlds_do_the_same() {
+fn settled_worlds_behave_the_same_near_the_beginning() {
     for info in ALL.iter().map(|entry| entry.info) {
         for asks in [&[3, 3][..], &[1, 1, 1], &[2, 2, 2], &[3, 0, 1]] {
             for case in cases(asks, info.channel) {
@@ -148,7 +148,7 @@ fn near_the_beginning_settled_worlds_do_the_same() {
 }
 
 #[test]
-fn after_many_requests_settled_worlds_do_the_same() {
+fn settled_worlds_behave_the_same_after_many_requests() {
     for info in ALL.iter().map(|entry| entry.info) {
         for size in [2, 3] {
             let asks = vec![FOREVER; size];
@@ -163,8 +163,8 @@ fn after_many_requests_settled_worlds_do_the_same() {
     }
 }
 
-/// Other shapes than the usual one, and for groups of which sizes. Of three nodes with the usual
-/// quorums no two ask the same third node, so that nobody is told INQUIRE but by itself.
+/// Shapes other than the default, with the sizes of their groups. With the default quorums of three
+/// nodes, no two nodes ask the same third node, so a node gets INQUIRE only from itself.
 fn shaped(info: &Info) -> Vec<(Shape, RangeInclusive<usize>)> {
     let wired = |wiring| Shape { wiring: Some(wiring), ..Shape::default() };
     let permits = |k, seats| Shape { permits: Some(k), seats: Some(seats), ..Shape::default() };
@@ -184,7 +184,7 @@ fn shaped(info: &Info) -> Vec<(Shape, RangeInclusive<usize>)> {
 }
 
 #[test]
-fn wires_permits_weights_and_quorums_change_nothing_of_that() {
+fn settled_worlds_behave_the_same_with_other_shapes() {
     for info in ALL.iter().map(|entry| entry.info) {
         let sized = |(shape, sizes): (Shape, RangeInclusive<usize>)| {
             sizes.map(move |size| (shape.clone(), size))
@@ -202,8 +202,8 @@ fn wires_permits_weights_and_quorums_change_nothing_of_that() {
     }
 }
 
-/// How many settled worlds two nodes have that ask for ever; and three, where a test can look at
-/// all of them.
+/// The number of settled worlds of two nodes that never stop asking, and of three nodes if a test
+/// can explore all of them.
 const FINITE: [(&str, Channel, &[u64]); 29] = [
     ("central", Channel::Fifo, &[13, 70]),
     ("central", Channel::Unordered, &[16, 98]),
@@ -237,7 +237,7 @@ const FINITE: [(&str, Channel, &[u64]); 29] = [
 ];
 
 #[test]
-fn requests_for_ever_lead_to_finitely_many_settled_worlds() {
+fn endless_requests_lead_to_finitely_many_settled_worlds() {
     for (name, channel, counts) in FINITE {
         for (size, expected) in (2..).zip(counts).filter(|_| listed(name)) {
             let case = Case::new(&vec![FOREVER; size], channel);
@@ -247,7 +247,7 @@ fn requests_for_ever_lead_to_finitely_many_settled_worlds() {
     }
 }
 
-/// The numbers in requests under way are replaced by their ranks.
+/// A wrong way to settle: the numbers in requests under way are replaced by their ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Ranked;
 
@@ -267,7 +267,7 @@ impl Spoil for Ranked {
     }
 }
 
-/// The numbers of the nodes are rebased, those in requests under way are forgotten.
+/// A wrong way to settle: the numbers of nodes are rebased, but not those in requests under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Forgotten;
 
@@ -284,7 +284,7 @@ impl Spoil for Forgotten {
     }
 }
 
-/// A first request is dropped though nobody has served it.
+/// A wrong way to settle: the first request is dropped, although no node has served it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Dropped;
 
@@ -298,7 +298,7 @@ impl Spoil for Dropped {
 }
 
 #[test]
-fn settling_wrongly_is_found() {
+fn wrong_ways_to_settle_are_found() {
     let case = Case::new(&[2, 2], Channel::Unordered);
     let nearest = || Nearest(&case, 3000);
     for (spoil, result) in [

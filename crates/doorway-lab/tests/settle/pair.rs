@@ -1,12 +1,12 @@
-//! A world and the settled one that stands for it, side by side.
+//! A world and its settled form, side by side.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use doorway_lab::{ChannelPosition, Choice, Step, World};
 
-/// What an onlooker sees of a step: the choice without the place of a message in its channel, who
-/// entered, and what went wrong.
+/// What can be observed of a step: the choice without the position of a message in its channel,
+/// whether a node entered, and the violation.
 fn seen(step: &Step) -> String {
     let choice = match step.choice {
         Choice::Deliver(position) => format!("{} hears {}", position.to, position.from),
@@ -35,11 +35,11 @@ impl Pair {
         Err(format!("{what}\n{:#?}\nsettled:\n{:#?}", self.world, self.settled))
     }
 
-    /// Can the two do the same, once the messages have arrived that change nothing?
+    /// Check that both worlds can do the same after the messages have arrived that change nothing.
     pub(crate) fn check(&self) -> Result<(), String> {
         let settled = self.world.settled();
         if settled.settled() != settled || self.settled.settled() != self.settled {
-            return self.fail("settled twice, it is another world");
+            return self.fail("settling twice gives another world than settling once");
         }
         let Some(calm) = without_dropped(&self.world) else {
             return self.fail("a message that matters was dropped");
@@ -57,7 +57,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Let the same happen in both; `None` once something is violated.
+    /// Make the same choice in both worlds; `None` if the step is a violation.
     pub(crate) fn step(&self, choice: Choice) -> Result<Option<Self>, String> {
         let mut next = self.clone();
         let here = next.world.apply(choice);
@@ -82,7 +82,8 @@ fn kept(world: &World) -> BTreeSet<u64> {
     world.settled().under_way().map(|(_, letter)| letter.id).collect()
 }
 
-/// The same choice in the settled world; `None` if it is the arrival of a dropped message.
+/// The choice of the settled world that corresponds to this one; `None` if it delivers a dropped
+/// message.
 fn in_settled(world: &World, choice: Choice) -> Option<Choice> {
     let Choice::Deliver(position) = choice else { return Some(choice) };
     let kept = kept(world);
@@ -93,8 +94,8 @@ fn in_settled(world: &World, choice: Choice) -> Option<Choice> {
     up_to.last()?.then_some(Choice::Deliver(ChannelPosition { index, ..position }))
 }
 
-/// Let dropped messages arrive until there are none. They must not change anything, but for more
-/// messages of their kind.
+/// Deliver dropped messages until there are none. They must not change anything, except that they
+/// may cause more such messages.
 fn without_dropped(world: &World) -> Option<World> {
     let settled = world.settled();
     let mut world = world.clone();
@@ -109,7 +110,7 @@ fn without_dropped(world: &World) -> Option<World> {
     None
 }
 
-/// Tells worlds apart.
+/// A hash that tells worlds apart.
 pub(crate) fn fingerprint(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);

@@ -1,11 +1,11 @@
-//! A reply that comes too late is counted.
+//! An algorithm that counts a reply which arrives too late.
 
 use doorway_core::NodeId;
 use doorway_core::algorithms::raymond_k::{Message, RaymondK};
 
 use crate::spoiled::{Sends, Spoil};
 
-/// Takes any reply for one to the present request, as the paper warns not to.
+/// Takes any reply for one to the current request, which the paper warns against.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct AnyReply {
     present: u64,

@@ -5,48 +5,48 @@ use std::hash::Hash;
 
 use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Snapshot, Start};
 
-/// What is spoiled, with what it must remember to do so.
+/// A flaw that is added to a correct algorithm, with the state that the flaw needs.
 pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync + 'static {
-    /// The sound algorithm.
+    /// The correct algorithm.
     type Of: Algorithm;
 
-    /// Is what the sound algorithm would reject shrugged off?
+    /// Are messages ignored that the correct algorithm would reject?
     const TOLERANT: bool = false;
 
-    /// From where a node that has forgotten starts again, rightly or not.
+    /// The floor from which a forgotten node starts again.
     const FLOOR: Option<u64> = None;
 
-    /// What a message is taken for; `None`: it is overlooked.
+    /// Change a message that arrives; `None` if it is ignored.
     fn hears(&mut self, _from: NodeId, message: Message<Self>) -> Option<Message<Self>> {
         Some(message)
     }
 
-    /// Does the client go inside on this message, whatever the sound algorithm says?
+    /// Does the client enter on this message, even if the correct algorithm does not let it in?
     fn enters(&mut self, _message: &Message<Self>) -> bool {
         false
     }
 
-    /// Change what one event made the node send.
+    /// Change the messages that an event made the node send.
     fn change(&mut self, sends: Sends<Self>) -> Sends<Self> {
         sends
     }
 
-    /// Settle a group, wrongly.
+    /// Settle a group in a wrong way.
     fn settle(_group: &Group, _snapshot: &mut Snapshot<Spoiled<Self>>) {}
 
-    /// The same where the event was that the client left.
+    /// Change the messages that the node sends when its client leaves.
     fn leave(&mut self, sends: Sends<Self>) -> Sends<Self> {
         self.change(sends)
     }
 }
 
-/// A message of the sound algorithm.
+/// A message of the correct algorithm.
 pub(crate) type Message<S> = <<S as Spoil>::Of as Algorithm>::Message;
 
-/// What one event made a node send.
+/// The messages that an event made a node send.
 pub(crate) type Sends<S> = Vec<(NodeId, Message<S>)>;
 
-/// The sound algorithm, spoiled.
+/// The correct algorithm with a flaw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spoiled<S: Spoil> {
     pub(crate) sound: S::Of,

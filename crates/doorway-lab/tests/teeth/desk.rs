@@ -1,4 +1,4 @@
-//! A coordinator that serves whom it likes.
+//! A coordinator with different policies, some of them unfair.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -7,21 +7,21 @@ use std::marker::PhantomData;
 use doorway_core::algorithms::central::{Central, Message};
 use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Start};
 
-/// How a coordinator treats those who wait.
+/// The policy of a coordinator towards waiting nodes.
 pub(crate) trait Manners: Clone + Debug + Eq + Hash + Send + Sync + 'static {
-    /// Is the last who came served first?
+    /// Is the newest request served first?
     const LAST_FIRST: bool = false;
-    /// Does its own client keep the right to enter on leaving, in case it wants in again?
+    /// Does its own client keep the right to enter when it leaves, in case it asks again?
     const GREEDY: bool = false;
 }
 
-/// Whoever comes first is served first.
+/// The oldest request is served first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fair {}
 
 impl Manners for Fair {}
 
-/// The queue is a stack.
+/// The newest request is served first: the queue is a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LastFirst {}
 
@@ -29,7 +29,7 @@ impl Manners for LastFirst {
     const LAST_FIRST: bool = true;
 }
 
-/// What the coordinator has, it holds.
+/// The coordinator's own client keeps the right to enter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Greedy {}
 

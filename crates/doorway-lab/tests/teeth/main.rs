@@ -1,5 +1,5 @@
-//! The checker bites: whatever is broken on purpose is found on every run, as what it is; and what
-//! only looks broken is not.
+//! The checker finds every flaw that is made on purpose, with the property that it breaks, and does
+//! not report behaviour that only looks wrong.
 
 #[path = "../spoiled/any_reply.rs"]
 mod any_reply;
@@ -28,7 +28,7 @@ use spoils::{
     TwoTokens, WrongNode,
 };
 
-/// Node i asks `asks[i]` times, over channels as the algorithm wants them.
+/// A world in which node i asks `asks[i]` times over the channels that the algorithm assumes.
 fn world<A: Algorithm>(asks: &[u32]) -> World {
     shaped::<A>(&Shape::default(), asks)
 }
@@ -44,7 +44,7 @@ fn over<A: Algorithm>(channel: Channel, shape: &Shape, asks: &[u32]) -> World {
     World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), channel, limits)
 }
 
-/// What the checker says if it looks at everything.
+/// The result of the checker with all properties.
 fn verdict(world: &World) -> Verdict {
     Check::new(world, 500_000).run().verdict
 }
@@ -61,7 +61,7 @@ fn bites(world: &World) -> (Property, usize) {
 }
 
 #[test]
-fn too_many_inside() {
+fn broken_exclusion_is_found() {
     let mut forgetful = world::<Spoiled<ForgottenClock>>(&[2, 1]);
     verdicts::holds(&forgetful);
     forgetful.limits_mut().forgetting = true;
@@ -72,14 +72,14 @@ fn too_many_inside() {
         bites(&shaped::<Spoiled<AnyReply>>(&two, &[2, 2, 1])),
     ];
     assert_eq!(found, [7, 6, 13].map(|steps| (Property::Exclusion, steps)));
-    // The second of two tokens is refused where the first still is, which is noticed before.
+    // A second token is rejected by the node that still has the first one, so that is found first.
     let doubled = world::<Spoiled<TwoTokens>>(&[1, 1, 1]);
     assert_eq!(bites(&doubled), (Property::Refusal, 3));
     assert_eq!(verdicts::together(&doubled), Some(5));
 }
 
 #[test]
-fn a_wait_without_end_in_a_world_that_stands_still() {
+fn deadlocks_are_found() {
     let found = [
         bites(&world::<Spoiled<DroppedDeferral>>(&[1, 1])),
         bites(&world::<Spoiled<LostRelease>>(&[0, 1, 1])),
@@ -94,7 +94,7 @@ fn play(world: &mut World, choices: &[Choice]) {
     }
 }
 
-/// A wait without end in a world that goes on: only a cycle shows it.
+/// Starvation in a world that goes on, which only a cycle shows. Returns the node that starves.
 #[track_caller]
 fn starves(world: &World) -> NodeId {
     let targets = SearchTargets { stuck: false, ..SearchTargets::default() };
@@ -104,7 +104,7 @@ fn starves(world: &World) -> NodeId {
         panic!("{}: {verdict:?}", world.info().name);
     };
     let Violation::Starved(node) = violation else { panic!("{violation}") };
-    // Played again and again, the cycle brings the world back to where it was.
+    // After the cycle the world is what it was before it.
     let mut played = world.clone();
     play(&mut played, &trace);
     let begin = played.clone();
@@ -115,28 +115,28 @@ fn starves(world: &World) -> NodeId {
 }
 
 #[test]
-fn a_wait_without_end_in_a_world_that_goes_on() {
+fn starvation_is_found() {
     assert_eq!(starves(&world::<Spoiled<PassedBy>>(&[1, 1, 1])), NodeId(1));
     assert_eq!(starves(&world::<Desk<Greedy>>(&[FOREVER, 1])), NodeId(1));
-    // Of three clients any two can keep the third out; this one is found first.
+    // Any two of three clients can keep the third one out. This one is found first.
     let stack = world::<Desk<LastFirst>>(&[0, FOREVER, FOREVER, FOREVER]);
     assert_eq!(starves(&stack), NodeId(2));
 }
 
 #[test]
-fn a_driver_that_errs() {
-    // What is sent to one node arrives at another.
+fn flaws_of_a_driver_are_found() {
+    // A message to one node arrives at another.
     assert_eq!(bites(&world::<Spoiled<WrongNode>>(&[1, 1, 1])), (Property::Refusal, 3));
-    // A channel is said to keep order and does not.
+    // A channel is declared to be FIFO and is not.
     assert_eq!(verdict(&world::<Maekawa>(&[1, 1, 1])), Verdict::Holds);
     let unordered = over::<Maekawa>(Channel::Unordered, &Shape::default(), &[1, 1, 1]);
     assert_eq!(bites(&unordered), (Property::Refusal, 8));
 }
 
-/// Someone may be overtaken for as long as a message is withheld, or wait for as long as the token
-/// is elsewhere. But messages arrive, so this is not starvation.
+/// A node may be overtaken for as long as a message is withheld, or wait for as long as the token
+/// is elsewhere. But messages arrive eventually, so this is not starvation.
 #[test]
-fn an_unfair_schedule_is_no_starvation() {
+fn an_unfair_schedule_is_not_starvation() {
     #[track_caller]
     fn overtaken<A: Algorithm>(asks: &[u32]) -> Option<u32> {
         let report = Check::new(&world::<A>(asks), 500_000).run();

@@ -1,4 +1,4 @@
-//! Algorithms with one thing broken in each.
+//! Flaws, each of which breaks one rule of an algorithm.
 
 use doorway_core::NodeId;
 use doorway_core::algorithms::central::{self, Central};
@@ -30,7 +30,7 @@ impl Spoil for TwoTokens {
     }
 }
 
-/// Goes inside on the first reply, and cares for no other.
+/// Enters on the first reply, and ignores the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct EarlyEntry {
     asked: bool,
@@ -55,7 +55,7 @@ impl Spoil for EarlyEntry {
     }
 }
 
-/// Leaves without the replies that it has put off until then.
+/// Leaves without sending the replies that it has deferred.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct DroppedDeferral;
 
@@ -80,7 +80,7 @@ impl Spoil for LostRelease {
     }
 }
 
-/// Hears a request and thinks no more of it.
+/// Receives a request and forgets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ForgottenRequest;
 
@@ -92,7 +92,7 @@ impl Spoil for ForgottenRequest {
     }
 }
 
-/// Node 2 of 3 lets the token go by, whether its client waits or not.
+/// Node 2 of 3 passes the token on, even if its client waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct PassedBy {
     passes: bool,
@@ -114,7 +114,7 @@ impl Spoil for PassedBy {
     }
 }
 
-/// A network in which what the coordinator sends to node 2 arrives at node 3, and the reverse.
+/// A network in which the coordinator's messages to node 2 arrive at node 3, and the reverse.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct WrongNode;
 

@@ -1,24 +1,24 @@
-//! What the checker says of a world, in the words of a test.
+//! Shorthands for the results of the checker.
 
 #![allow(dead_code, unreachable_pub, reason = "each test takes what it needs")]
 
 use doorway_lab::check::{Check, Report, SearchTargets, Verdict};
 use doorway_lab::{Choice, Violation, World};
 
-/// Only whether too many get in: what is refused or stuck on the way there is passed by.
+/// Only too many nodes inside. The search goes on past rejected messages and deadlocks.
 pub const TOGETHER: SearchTargets = SearchTargets { together: true, refusals: false, stuck: false };
-/// Only whether someone waits and nothing can happen.
+/// Only deadlocks.
 pub const STUCK: SearchTargets = SearchTargets { together: false, refusals: false, stuck: true };
 
 /// More worlds than any test has.
 const LIMIT: u64 = 2_000_000;
 
-/// Look for this and nothing else, not even at waiting.
+/// Search for these targets only. Starvation is not looked for.
 pub fn seek(world: &World, targets: SearchTargets) -> Report {
     Check { targets, ..Check::safety(world, LIMIT) }.run()
 }
 
-/// Nothing that can be seen in a single world or step goes wrong: how many worlds there are.
+/// Check that no single world or step violates anything. Returns how many worlds there are.
 #[track_caller]
 pub fn holds(world: &World) -> u64 {
     let report = seek(world, SearchTargets::default());
@@ -44,7 +44,7 @@ pub fn violation(world: &World) -> (usize, Violation) {
     (trace.len(), violation)
 }
 
-/// The length of the shortest way to too many inside, if there is one.
+/// The length of the shortest way to too many nodes inside, if there is one.
 #[track_caller]
 pub fn together(world: &World) -> Option<usize> {
     way_to(world, TOGETHER).map(|(trace, _)| trace.len())

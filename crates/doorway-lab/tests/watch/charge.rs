@@ -23,7 +23,7 @@ impl Task for Try {
 
     fn run<A: Algorithm>(self) -> Option<Verdict> {
         let first = charged::<A>(&Shape::default(), self.0);
-        // What may cost any number of messages has any number of worlds.
+        // If a request may cost any number of messages, there are infinitely many worlds.
         let bounded = (A::INFO.messages.most.of)(first.group()).is_finite();
         bounded.then(|| search(&first, check))
     }
@@ -43,7 +43,7 @@ fn no_schedule_costs_more_or_less_than_claimed() {
 }
 
 #[test]
-fn the_token_that_carries_its_queue_costs_what_its_wires_allow() {
+fn the_token_that_carries_its_queue_costs_what_the_wiring_allows() {
     for wiring in [Wiring::Mesh, Wiring::Ring, Wiring::Tree] {
         let shape = Shape { wiring: Some(wiring), ..Shape::default() };
         let found = search(&charged::<SuzukiKasami>(&shape, &[2, 2, 2]), check);
@@ -66,12 +66,12 @@ impl Spoil for Chatty {
     }
 }
 
-/// Acknowledges no request that is older than one's own, which says as much.
+/// Does not acknowledge a request that is older than its own, because its own request says as much.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Laconic {
     /// The number of our own last request.
     own: u64,
-    /// The number of the request that has just come, if it is one.
+    /// The number of the request that has just arrived, if the message is one.
     heard: u64,
 }
 
@@ -103,7 +103,7 @@ fn complains<A: Algorithm>(word: &str) {
 }
 
 #[test]
-fn what_costs_more_or_less_than_claimed_is_found() {
-    complains::<Spoiled<Chatty>>("at most");
-    complains::<Spoiled<Laconic>>("at least");
+fn a_cost_outside_the_claim_is_found() {
+    complains::<Spoiled<Chatty>>("above the claimed");
+    complains::<Spoiled<Laconic>>("below the claimed");
 }

@@ -22,17 +22,17 @@ use doorway_lab::{AnyAlgorithm, World};
 use crate::watching::{search, world};
 use crate::{asks, complaint, sound, steps};
 
-/// What is wrong with a clock; nothing, if nothing is overridden.
+/// The flaws of a clock. There is none if nothing is overridden.
 trait Fault: Clone + Debug + Eq + Hash + Send + Sync + 'static {
-    /// Does who receives a message take the later clock?
+    /// Does the receiver of a message take the later clock?
     const HEARS: bool = true;
-    /// Does a node that is forgotten start again from its clock?
+    /// Does a forgotten node start again from its clock?
     const KEEPS_CLOCK: bool = true;
-    /// With permits, does each node use readings of its own?
+    /// With several permits, does each node use readings of its own?
     const OWN_READINGS: bool = true;
 }
 
-/// Fences with a fault.
+/// Fences with a flaw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Bent<F>(Fences, PhantomData<F>);
 
@@ -75,7 +75,7 @@ fn watched<A: Algorithm, W: Watch>(shape: &Shape, asks: &[u32]) -> World {
     world(AnyAlgorithm::of::<A>().watched::<W>(), shape, asks)
 }
 
-/// Two nodes may forget as well; of three there are too many worlds.
+/// Check a group. Two nodes may also forget the lock; three would have too many worlds.
 fn find<A: Algorithm, W: Watch + AsRef<Fences>>(asks: &[u32]) -> Verdict {
     let mut first = watched::<A, W>(&Shape::default(), asks);
     first.limits_mut().forgetting = asks.len() < 3;
@@ -133,7 +133,7 @@ impl Fault for OneClock {
     const OWN_READINGS: bool = false;
 }
 
-/// Two nodes that know nothing of each other's entry have the same clock.
+/// Two nodes that do not know of each other's entry may have the same clock.
 #[test]
 fn a_clock_alone_gives_two_permits_one_fence() {
     let first = watched::<RaymondK, Bent<OneClock>>(&permits(2, 1), &[1, 1]);
@@ -148,7 +148,7 @@ impl Fault for Deaf {
 }
 
 #[test]
-fn a_clock_that_is_deaf_breaks_fences() {
+fn a_clock_that_ignores_messages_breaks_fences() {
     let permission = find::<RicartAgrawala, Bent<Deaf>>(&[1, 1]);
     let token = find::<NaimiTrehel, Bent<Deaf>>(&[1, 1]);
     let quorum = find::<Maekawa, Bent<Deaf>>(&[1, 1]);
@@ -164,18 +164,19 @@ impl Fault for Forgetful {
     const KEEPS_CLOCK: bool = false;
 }
 
-/// A floor that is good enough for the algorithm need not be so for its fences: not where one node
-/// knows all grants and has no numbers of its own.
+/// A floor that is high enough for the algorithm may be too low for its fences, for example if one
+/// node knows all grants and the algorithm has no numbers.
 #[test]
-fn a_clock_that_is_forgotten_breaks_fences() {
+fn a_forgotten_clock_breaks_fences() {
     assert!(steps(&find::<Central, Bent<Forgetful>>(&[2, 2])).is_some());
     assert!(steps(&find::<WeightedMajority, Bent<Forgetful>>(&[2, 2])).is_some());
     assert_eq!(steps(&find::<RicartAgrawala, Bent<Forgetful>>(&[2, 2])), None);
 }
 
-/// Who crashes inside takes its last fence along: only a number of the view above the clock helps.
+/// The last fence of a node that crashes inside is lost. Only a number of the view, above the
+/// clock, helps.
 #[test]
-fn who_crashes_inside_leaves_its_fence_to_the_next() {
+fn after_a_crash_inside_the_next_grant_may_have_the_same_fence() {
     let mut first = watched::<MaekawaHeir, Fences>(&Shape::default(), &[1, 1, 1]);
     let limits = first.limits_mut();
     (limits.crashes, limits.detection) = (1, true);

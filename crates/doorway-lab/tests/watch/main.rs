@@ -1,4 +1,4 @@
-//! Fences, the order of requests and the price of each, for every algorithm of the list.
+//! Fences, the order of requests and the cost of each, for every algorithm.
 
 mod charge;
 mod fence;
@@ -12,15 +12,15 @@ use doorway_core::Info;
 use doorway_core::algorithms::ALL;
 use doorway_lab::check::Verdict;
 
-/// The algorithms that are right.
+/// The algorithms that are correct.
 fn sound() -> impl Iterator<Item = &'static Info> {
     ALL.iter().map(|entry| &entry.info).filter(|info| info.refuted.is_none())
 }
 
-/// Three nodes that each ask twice make too many worlds of these; here each asks once.
+/// Algorithms with too many worlds if three nodes ask twice. Here each node asks once.
 const LARGE: [&str; 3] = ["lamport", "majority", "weighted-majority"];
 
-/// How often each of two and of three nodes asks.
+/// How many requests each of two, and each of three, nodes makes.
 fn asks(name: &str) -> [&'static [u32]; 2] {
     [&[2, 2], if LARGE.contains(&name) { &[1, 1, 1] } else { &[2, 2, 2] }]
 }
@@ -35,7 +35,7 @@ fn steps(verdict: &Verdict) -> Option<usize> {
     }
 }
 
-/// What is wrong at the end of the shortest counterexample.
+/// The claim that is violated at the end of the shortest counterexample.
 #[track_caller]
 fn complaint(verdict: &Verdict) -> String {
     match verdict {

@@ -1,4 +1,4 @@
-//! Which algorithms serve requests in the order in which they happened.
+//! Which algorithms grant requests in the order in which they happened.
 
 use doorway_core::algorithms::lamport::Lamport;
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
@@ -26,8 +26,8 @@ impl Task for Try {
     }
 }
 
-/// The shortest way for two and for three nodes, who ask twice, to serve a later request first;
-/// `None` where there is none.
+/// For two and for three nodes that ask twice, the length of the shortest way to grant a later
+/// request first; `None` if there is none.
 const OVERTAKES: [(&str, [Option<usize>; 2]); 17] = [
     ("ricart-agrawala", [None, Some(13)]),
     ("carvalho-roucairol", [Some(6), Some(8)]),
@@ -48,8 +48,8 @@ const OVERTAKES: [(&str, [Option<usize>; 2]); 17] = [
     ("weighted-majority", [Some(6), Some(8)]),
 ];
 
-/// Lamport's paper claims it, and it holds. At the coordinator and on the ring nobody can know of a
-/// request before it has its place.
+/// Lamport's paper claims this order, and it holds. With a coordinator and on the ring, no node can
+/// know of a request before the request has its place.
 const KEEP_ORDER: [&str; 3] = ["central", "lamport", "le-lann"];
 
 #[test]
@@ -68,7 +68,7 @@ fn only_these_serve_requests_in_the_order_in_which_they_happened() {
     }
 }
 
-/// An order that loses something: its own requests once they are done, or what it is told.
+/// A flawed watch: it forgets its own requests once they are done, or it ignores messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Lossy<const DEAF: bool> {
     order: Order,
@@ -105,17 +105,17 @@ impl<const DEAF: bool> Watch for Lossy<DEAF> {
     }
 }
 
-/// Who forgets what is done counts the next request under a number that others know already.
+/// A watch that forgets finished requests gives the next request a number that others know already.
 #[test]
-fn an_order_that_forgets_accuses_lamport() {
+fn a_watch_that_forgets_accuses_lamport() {
     let first = watched::<Lamport, Lossy<false>>(&[2, 2]);
     let why = complaint(&search(&first, check::<Lossy<false>>));
     assert!(why.contains("asked before"), "{why}");
 }
 
-/// Of those who do not listen, nobody knows of anybody's request.
+/// A watch that ignores messages does not know of the requests of other nodes.
 #[test]
-fn an_order_that_is_deaf_notices_nothing() {
+fn a_watch_that_ignores_messages_notices_nothing() {
     let first = watched::<RicartAgrawala, Lossy<true>>(&[2, 1, 1]);
     let found = search(&first, check::<Lossy<true>>);
     assert_eq!(steps(&found), None, "{found:?}");

@@ -1,4 +1,4 @@
-//! The checker with a claim: a predicate that is asked about every world.
+//! Checks with a claim: a predicate that must hold in every world.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ pub(crate) fn world(algorithm: AnyAlgorithm, shape: &Shape, asks: &[u32]) -> Wor
     World::new(algorithm, group, &Start::default(), info.channel, limits)
 }
 
-/// Does `claim` complain of no world that can be reached from `first`, and is nothing else wrong?
+/// Check that `claim` accepts every world that can be reached from `first`, and that nothing else
+/// is violated.
 pub(crate) fn search(
     first: &World,
     claim: impl Fn(&World) -> Option<String> + Sync + 'static,

@@ -30,6 +30,7 @@ Examples:
   doorway serve --config /etc/doorway/doorway.toml     # a node for all users of this machine
   doorway serve --config doorway.toml --check          # report every mistake in the file
   doorway serve --local                                # what `doorway run` starts by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Read this configuration [default: /etc/doorway/doorway.toml]
     #[arg(long, value_name = "FILE", conflicts_with = "local")]

@@ -109,7 +109,10 @@ fn files_with_the_wrong_contents_are_misuses() {
         (format!("diagram --script {words}"), "line 1"),
         (format!("simulate lamport -n 3 --requests {words}"), "line 1"),
         (format!("simulate lamport -n 3 --delay matrix:{words}"), "line 1"),
-        (format!("simulate lamport -n 3 --delay matrix:{square}"), "2 rows for 3 nodes"),
+        (
+            format!("simulate lamport -n 3 --delay matrix:{square}"),
+            "has 2 rows, but the group has 3 nodes",
+        ),
     ] {
         let reason = refusal(&line);
         assert!(reason.contains(why), "doorway {line}: {reason}");

@@ -1,7 +1,7 @@
-//! Time, dice, and the laws by which durations are drawn.
+//! Virtual time, the random generator, and the distributions of durations.
 //!
-//! Time is counted in whole ticks, and the only function beyond the four operations is a logarithm
-//! written in Rust, so that a seed gives the same run on every machine.
+//! A seed gives the same run on every machine. That is why time is counted in whole ticks, and why
+//! the only function besides the four basic operations is a logarithm written in Rust.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,21 +13,21 @@ use rand_core::{Rng, SeedableRng};
 /// Ticks in a mean message delay, the unit of time of a run.
 pub(super) const TICKS: f64 = 1_048_576.0;
 
-/// No law speaks of longer times than this. Where many of them add up to more than the clock
-/// holds, it stands still at its end.
+/// The longest duration. If many durations add up to more than the clock holds, the clock stays at
+/// its end.
 pub(super) const LONGEST: f64 = 1e9;
 
-/// A time in units as ticks.
+/// Convert a time from units to ticks.
 pub(super) fn ticks(time: f64) -> u64 {
     (time * TICKS + 0.5) as u64
 }
 
-/// The one source of chance of a run.
+/// The random generator of a run.
 #[derive(Clone, Debug)]
 pub struct Dice(ChaCha8Rng);
 
 impl Dice {
-    /// The dice that a seed rules.
+    /// The generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
@@ -43,18 +43,18 @@ impl Dice {
     }
 }
 
-/// How a duration is drawn, in units of time.
+/// The distribution of a duration, in units of time.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Law {
-    /// Always the same.
+pub enum Distribution {
+    /// Always this value.
     Constant(f64),
-    /// Evenly between two bounds.
+    /// Uniform between two bounds.
     Uniform(f64, f64),
-    /// Exponentially, with this mean.
+    /// Exponential with this mean.
     Exponential(f64),
 }
 
-impl Law {
+impl Distribution {
     /// The mean.
     pub fn mean(&self) -> f64 {
         match self {
@@ -63,7 +63,7 @@ impl Law {
         }
     }
 
-    /// One duration.
+    /// Draw a duration.
     pub(super) fn draw(&self, dice: &mut Dice) -> f64 {
         match self {
             Self::Constant(value) => *value,
@@ -73,7 +73,7 @@ impl Law {
     }
 }
 
-impl fmt::Display for Law {
+impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constant(value) => write!(f, "constant:{value}"),
@@ -83,11 +83,11 @@ impl fmt::Display for Law {
     }
 }
 
-impl FromStr for Law {
+impl FromStr for Distribution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let law = match text.split_once(':') {
+        let distribution = match text.split_once(':') {
             Some(("constant", value)) => number(value).map(Self::Constant),
             Some(("exponential", mean)) => number(mean).map(Self::Exponential),
             Some(("uniform", bounds)) => bounds
@@ -97,10 +97,10 @@ impl FromStr for Law {
                 .map(|(low, high)| Self::Uniform(low, high)),
             _ => None,
         };
-        law.ok_or_else(|| {
+        distribution.ok_or_else(|| {
             format!(
-                "'{text}' is no law: say constant:1, uniform:0.5..1.5 or exponential:1, \
-                 with numbers from 0 to {LONGEST:e}"
+                "'{text}' is not a distribution; write constant:1, uniform:0.5..1.5 or \
+                 exponential:1, with numbers from 0 to {LONGEST:e}"
             )
         })
     }
@@ -113,40 +113,44 @@ fn number(text: &str) -> Option<f64> {
 /// How long messages travel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delay {
-    /// The same law for all pairs.
-    Law(Law),
-    /// A fixed delay for each ordered pair, row by row: a wide-area network.
+    /// One distribution for all pairs of nodes.
+    Distribution(Distribution),
+    /// A fixed delay for each ordered pair, row by row, as in a wide-area network.
     Matrix {
         /// How many nodes.
         size: usize,
-        /// `size * size` delays; those from a node to itself mean nothing.
+        /// `size * size` delays. Those from a node to itself are not used.
         delays: Vec<f64>,
     },
 }
 
 impl Delay {
-    /// A matrix from text: a row per line, numbers separated by blanks or commas, `#` comments.
+    /// Parse a matrix from text: a row per line, numbers separated by blanks or commas, `#`
+    /// comments.
     pub fn matrix(text: &str) -> Result<Self, String> {
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
         let rows = lines.map(|(at, line)| (at, line.split('#').next().unwrap_or("").trim()));
         let mut matrix: Vec<Vec<f64>> = Vec::new();
         for (at, row) in rows.filter(|(_, row)| !row.is_empty()) {
             let cells = row.split([',', ' ', '\t']).filter(|cell| !cell.is_empty());
-            let parse = |cell| number(cell).ok_or(format!("line {at}: '{cell}' is no delay"));
+            let parse = |cell| number(cell).ok_or(format!("line {at}: '{cell}' is not a delay"));
             matrix.push(cells.map(parse).collect::<Result<_, _>>()?);
         }
         let size = matrix.len();
         if let Some(row) = matrix.iter().position(|row| row.len() != size) {
             let found = matrix[row].len();
-            return Err(format!("row {} has {found} delays, the matrix {size} rows", row + 1));
+            return Err(format!(
+                "row {} has {found} delays, but the matrix has {size} rows",
+                row + 1
+            ));
         }
         Ok(Self::Matrix { size, delays: matrix.concat() })
     }
 
-    /// The mean over all ordered pairs of different nodes: the unit of all reported times.
+    /// The mean over all ordered pairs of different nodes, which is the unit of all reported times.
     pub fn mean(&self) -> f64 {
         match self {
-            Self::Law(law) => law.mean(),
+            Self::Distribution(distribution) => distribution.mean(),
             Self::Matrix { size, delays } => {
                 let off = |at: &usize| at / size != at % size;
                 let sum: f64 = (0..delays.len()).filter(off).map(|at| delays[at]).sum();
@@ -157,12 +161,12 @@ impl Delay {
 
     /// Can a message overtake an earlier one of its channel?
     pub(super) fn reorders(&self) -> bool {
-        !matches!(self, Self::Law(Law::Constant(_)) | Self::Matrix { .. })
+        !matches!(self, Self::Distribution(Distribution::Constant(_)) | Self::Matrix { .. })
     }
 
     pub(super) fn draw(&self, dice: &mut Dice, from: NodeId, to: NodeId) -> f64 {
         match self {
-            Self::Law(law) => law.draw(dice),
+            Self::Distribution(distribution) => distribution.draw(dice),
             Self::Matrix { size, delays } => delays[from.index() * size + to.index()],
         }
     }
@@ -171,7 +175,7 @@ impl Delay {
 impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Law(law) => law.fmt(f),
+            Self::Distribution(distribution) => distribution.fmt(f),
             Self::Matrix { size, .. } => write!(f, "matrix of {size} nodes"),
         }
     }
@@ -182,39 +186,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn laws_have_their_means() {
+    fn draws_have_the_mean_of_their_distribution() {
         let mut dice = Dice::new(7);
-        for law in ["constant:2", "uniform:0.5..3.5", "exponential:2"] {
-            let law: Law = law.parse().unwrap();
-            let sum: f64 = (0..200_000).map(|_| law.draw(&mut dice)).sum();
+        for distribution in ["constant:2", "uniform:0.5..3.5", "exponential:2"] {
+            let distribution: Distribution = distribution.parse().unwrap();
+            let sum: f64 = (0..200_000).map(|_| distribution.draw(&mut dice)).sum();
             let mean = sum / 200_000.0;
-            assert!((mean - 2.0).abs() < 0.02, "{law} has mean {mean}");
-            assert_eq!(law.to_string().parse::<Law>().unwrap(), law);
+            assert!((mean - 2.0).abs() < 0.02, "{distribution} has mean {mean}");
+            assert_eq!(distribution.to_string().parse::<Distribution>().unwrap(), distribution);
         }
     }
 
-    /// To the last bit, wherever this runs: a seed is a promise.
+    /// A seed gives the same numbers on every machine, to the last bit.
     #[test]
-    fn a_seed_gives_these_very_numbers() {
+    fn a_seed_gives_exactly_these_numbers() {
         let mut dice = Dice::new(7);
-        let mut draw = |law: Law| ticks(law.draw(&mut dice));
-        let exponential: Vec<u64> = (0..4).map(|_| draw(Law::Exponential(1.0))).collect();
-        let uniform: Vec<u64> = (0..2).map(|_| draw(Law::Uniform(0.5, 1.5))).collect();
+        let mut draw = |distribution: Distribution| ticks(distribution.draw(&mut dice));
+        let exponential: Vec<u64> = (0..4).map(|_| draw(Distribution::Exponential(1.0))).collect();
+        let uniform: Vec<u64> = (0..2).map(|_| draw(Distribution::Uniform(0.5, 1.5))).collect();
         assert_eq!(exponential, [180_075, 192_844, 1_277_511, 1_360_356]);
         assert_eq!(uniform, [1_154_754, 901_109]);
         assert_eq!(dice.below(1_000_000), 83_059);
     }
 
     #[test]
-    fn nonsense_is_no_law() {
+    fn invalid_distributions_are_refused() {
         let bad = ["", "1", "constant", "constant:-1", "constant:NaN", "uniform:2..1", "uniform:1"];
         for text in bad.into_iter().chain(["exponential:inf", "exponential:1e10", "gauss:1"]) {
-            assert!(text.parse::<Law>().is_err(), "{text}");
+            assert!(text.parse::<Distribution>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_matrix_is_square() {
+    fn a_matrix_must_be_square() {
         let delay = Delay::matrix("0 1 3 # Rome\n1,0,2\n\n3 2 0").unwrap();
         assert!((delay.mean() - 2.0).abs() < 1e-12);
         assert!(Delay::matrix("0 1\n1").unwrap_err().contains("row 2"));
