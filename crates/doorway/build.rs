@@ -8,7 +8,9 @@
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let target = |key: &str| std::env::var(key).unwrap_or_default();
-    if target("CARGO_CFG_TARGET_OS") == "linux" && target("CARGO_CFG_TARGET_ENV") == "gnu" {
+    let statically = target("CARGO_CFG_TARGET_FEATURE").split(',').any(|name| name == "crt-static");
+    let gnu = target("CARGO_CFG_TARGET_OS") == "linux" && target("CARGO_CFG_TARGET_ENV") == "gnu";
+    if gnu && !statically {
         println!("cargo:rustc-link-arg-bins=-no-pie");
     }
 }

@@ -61,6 +61,8 @@ fn pack(program: &Path, compression: &str) -> anyhow::Result<PathBuf> {
         copy(&Path::new("packaging/debian").join(name), &debian.join(name))?;
         fs::set_permissions(debian.join(name), fs::Permissions::from_mode(0o755))?;
     }
+    // Whatever the umask is, everyone may read the files of a package.
+    succeed(command("chmod -R u=rwX,go=rX").arg(&root))?;
     let package = Path::new(DIRECTORY).join(control.file);
     let mut build = command(&format!("dpkg-deb --root-owner-group -Z{compression} --build"));
     build.args([&root, &package]).env("SOURCE_DATE_EPOCH", epoch());
@@ -198,7 +200,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     write(to, fs::read(from).with_context(|| from.display().to_string())?)
 }
 
-/// Write a file that everyone may read, whatever the umask is, and the directories above it.
+/// Write a file, and create the directories above it.
 fn write(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;

@@ -45,7 +45,11 @@ pub(crate) fn examine(directory: &Path, private: bool) -> Result<bool, Unusable>
     }
     match rustix::fs::statvfs(place) {
         // Some file systems have no blocks, and tell nothing.
-        Ok(about) if about.f_blocks > 0 && about.f_bavail * about.f_frsize < ROOM && user != 0 => {
+        Ok(about)
+            if about.f_blocks > 0
+                && about.f_bavail.saturating_mul(about.f_frsize) < ROOM
+                && user != 0 =>
+        {
             Err(Unusable::Full(path))
         }
         Ok(about) if about.f_blocks > 0 && about.f_bfree * about.f_frsize < ROOM => {

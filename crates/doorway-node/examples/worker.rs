@@ -141,7 +141,7 @@ impl Orders {
                 "clients" => orders.clients = value.parse()?,
                 "entries" => orders.entries = value.parse()?,
                 "seed" => orders.seed = value.parse()?,
-                _ => return Err(format!("nobody knows what {key} means").into()),
+                _ => return Err(format!("unknown key {key}").into()),
             }
         }
         if let Some(directory) = certificates {

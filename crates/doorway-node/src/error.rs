@@ -30,7 +30,7 @@ pub enum AcquireError {
         "{0} requests wait at this node, which is the limit set by `outstanding`; try again later"
     )]
     Busy(usize),
-    /// As many messages as allowed wait for a member that does not acknowledge them.
+    /// The queue of messages to a member that does not acknowledge them is full.
     #[error(
         "{limit} messages wait for member `{node}`, which is the limit: it is unreachable or too slow"
     )]

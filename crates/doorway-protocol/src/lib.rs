@@ -1,7 +1,7 @@
 //! The protocol between the clients of a Doorway node and the node, and the types that both share.
 //!
 //! Most programs use the crate `doorway-client`, which speaks this protocol for them. This crate is
-//! for those who write a client or a server of their own, and for resources that check [`Fence`]s.
+//! for authors of other clients and servers, and for resources that check [`Fence`]s.
 //!
 //! # A connection
 //!

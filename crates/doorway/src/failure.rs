@@ -38,8 +38,8 @@ pub(crate) fn is_quiet(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Exit>().is_some_and(|exit| exit.text.is_none())
 }
 
-/// 2 for what the person can mend by asking differently, 3 for what is left open, 1 for everything
-/// else.
+/// The exit code of an error: 2 for a wrong command line, 3 for a check that did not end, 1 for
+/// everything else.
 pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
     if let Some(exit) = error.downcast_ref::<Exit>() {
         return ExitCode::from(exit.code);

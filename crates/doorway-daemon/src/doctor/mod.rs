@@ -19,7 +19,7 @@ use crate::settings::{FILE, Overrides, Settings};
 pub enum Verdict {
     /// It is right.
     Ok,
-    /// It works, but somebody should take care of it.
+    /// It works, but needs attention.
     Warning,
     /// It does not work.
     Wrong,

@@ -191,7 +191,7 @@ impl<W: Watch> State for WatchedMember<W> {
     }
 
     /// Does nothing: a history never repeats, so no two watched worlds would become equal.
-    fn settle(&self, _group: &Group, _moment: &mut AnySnapshot) {}
+    fn settle(&self, _group: &Group, _snapshot: &mut AnySnapshot) {}
 
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId> {
         self.member.serves(&message.get::<NotedMessage<W::Note>>().inner, from, to)

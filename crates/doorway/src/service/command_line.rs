@@ -61,8 +61,8 @@ fn is_option(word: &OsString) -> bool {
 
 fn no_option(word: &OsString) -> String {
     format!(
-        "'{}' is neither an option nor the name of a lock: options go before the first NAME, no \
-         name begins with '-', and `--` goes before a COMMAND that does",
+        "'{}' is unknown, or comes too late: options go before the first NAME, no name begins with \
+         '-', and `--` goes before a COMMAND that does; `doorway run -h` lists the options",
         word.display()
     )
 }
@@ -74,7 +74,7 @@ fn no_command(names: &[OsString]) -> String {
         let bytes = name.as_encoded_bytes();
         !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
     };
-    let mut text = "no command given: doorway run NAME -- COMMAND...".to_owned();
+    let mut text = "no command given: say doorway run NAME -- COMMAND...".to_owned();
     if let [name] = names
         && is_number(name)
     {
@@ -133,10 +133,10 @@ mod tests {
             ("-- ls", None, "no lock"),
             ("", Some("ls"), "no lock"),
             ("x -- ls", Some("ls"), "not both"),
-            ("x -n -- ls", None, "'-n' is neither an option nor the name of a lock"),
+            ("x -n -- ls", None, "'-n' is unknown, or comes too late"),
             ("x -n", Some("ls"), "before the first NAME"),
             ("x -n ls", None, "`--` goes before a COMMAND"),
-            ("--non-block x -- ls", None, "'--non-block' is neither"),
+            ("--non-block x -- ls", None, "'--non-block' is unknown"),
         ] {
             let error = words(text, line).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

@@ -126,7 +126,7 @@ impl Explanation {
         for header::Section { title, text } in &self.sections {
             part(out, title, &filled(text))?;
         }
-        heading(out, "ClaimRecord")?;
+        heading(out, "Claims")?;
         claims(info).print(out, 2)?;
         writeln!(out)?;
         part(out, "Processes", &served(info))?;
