@@ -9,7 +9,7 @@
 //! - [`Troupe`] is all nodes of a group in one block, with the messages under way beside them. The
 //!   simulator steps one of them millions of times and never needs a copy.
 //!
-//! Both hand every input to [`Member::step`], the one door to a node.
+//! Both hand every input to [`Member::step`](doorway_core::Member::step), the one door to a node.
 
 mod member;
 mod message;
