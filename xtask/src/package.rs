@@ -25,8 +25,8 @@ const FILES: [(&str, &str); 4] = [
     ("packaging/doorway.toml", EXAMPLE),
     ("packaging/debian/copyright", "usr/share/doc/doorway/copyright"),
 ];
-/// The commented configuration. It is an example and not in /etc: where /etc/doorway exists, clients
-/// use the machine's node instead of their user's, so an administrator has to create it.
+/// The commented configuration. It is an example and not in /etc: clients use the machine's node
+/// instead of their user's where /etc/doorway exists, so an administrator has to create it.
 const EXAMPLE: &str = "usr/share/doc/doorway/examples/doorway.toml";
 /// The shells for which the command writes completions, and their places.
 const COMPLETIONS: [(&str, &str); 3] = [
