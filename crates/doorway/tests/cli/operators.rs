@@ -23,7 +23,8 @@ fn folder(name: &str) -> PathBuf {
 
 fn succeeds(folder: &Path, line: &str) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_doorway"));
-    let done = command.args(line.split_whitespace()).current_dir(folder).output().unwrap();
+    let done = command.args(line.split_whitespace()).current_dir(folder).output();
+    let done = done.expect("the command starts");
     let errors = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success() && errors.is_empty(), "doorway {line}: {errors}");
 }
@@ -37,12 +38,16 @@ fn every_command_of_the_page_works_as_written() {
     let (renew, make): (Vec<_>, Vec<_>) =
         commands.into_iter().partition(|line| line.contains("--renew"));
     assert_eq!((make.len(), renew.len()), (6, 1), "certificates are made, shown and renewed");
-    make.iter().for_each(|line| succeeds(&folder, line));
+    for line in make {
+        succeeds(&folder, line);
+    }
     let toml = blocks("toml").into_iter().find(|text| text.contains("group = \"shop\""));
     fs::write(folder.join("a/doorway.toml"), toml.expect("the configuration of three")).unwrap();
     fs::copy(folder.join("ca/ca.crt"), folder.join("a/ca.crt")).unwrap();
     succeeds(&folder, "serve --config a/doorway.toml --check");
-    renew.iter().for_each(|line| succeeds(&folder, line));
+    for line in renew {
+        succeeds(&folder, line);
+    }
 }
 
 #[test]
