@@ -181,7 +181,7 @@ fn more_requests_than_claimed_are_served_while_another_waits() {
     let printed = search(&printed, |world| delayed(world, 2));
     let repaired = search(&on_sets::<Maekawa>(sets, &asks), |world| delayed(world, 2));
     for found in [printed, repaired] {
-        assert_eq!(broken(&found, "3 were served at node 3"), 24);
+        assert_eq!(broken(&found, "3 requests were served at node 3"), 24);
     }
 }
 
