@@ -113,7 +113,7 @@ impl Members for Vec<AnyMember> {
 
 /// All members of a group, and how many permits they hold together.
 #[derive(Clone, Debug)]
-pub struct Nodes<M: ?Sized = Vec<AnyMember>> {
+pub struct Nodes<M = Vec<AnyMember>> {
     group: Arc<Group>,
     /// How many permits are held, in both modes.
     inside: u32,

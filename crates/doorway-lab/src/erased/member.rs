@@ -23,7 +23,7 @@ pub(crate) struct AnySnapshot {
 }
 
 /// What a node of any algorithm can do: the methods of [`Member`].
-pub(crate) trait State: Any + fmt::Debug + Send + Sync {
+pub(crate) trait State: Value {
     fn info(&self) -> &'static Info;
     fn me(&self) -> NodeId;
     fn phase(&self) -> Phase;
@@ -58,10 +58,28 @@ pub(crate) trait State: Any + fmt::Debug + Send + Sync {
     /// The algorithm's own state.
     fn algorithm(&self) -> &dyn Any;
     fn print_algorithm(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
 
+/// What makes a node a value: copies, comparison and hashing, without its type.
+pub(crate) trait Value: Any + fmt::Debug + Send + Sync {
     fn copy(&self) -> AnyMember;
     fn equals(&self, other: &dyn State) -> bool;
     fn hash_into(&self, hasher: &mut dyn Hasher);
+}
+
+impl<S: State + Clone + Eq + Hash> Value for S {
+    fn copy(&self) -> AnyMember {
+        AnyMember::new(self.clone())
+    }
+
+    fn equals(&self, other: &dyn State) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref() == Some(self)
+    }
+
+    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
+        self.hash(&mut hasher);
+    }
 }
 
 /// Begin a node of algorithm `A`.
@@ -175,19 +193,6 @@ impl<A: Algorithm> State for Member<A> {
 
     fn print_algorithm(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.algorithm().fmt(f)
-    }
-
-    fn copy(&self) -> AnyMember {
-        AnyMember::new(self.clone())
-    }
-
-    fn equals(&self, other: &dyn State) -> bool {
-        let other: &dyn Any = other;
-        other.downcast_ref() == Some(self)
-    }
-
-    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
-        self.hash(&mut hasher);
     }
 }
 

@@ -7,11 +7,11 @@ use doorway_core::{Algorithm, Breach, Effects, Group, Input, Member, Mode, NodeI
 use crate::nodes::Members;
 
 /// The number of a message under way. It is reused after the message has arrived.
-pub type Slot = u32;
+pub(crate) type Slot = u32;
 
 /// The nodes of a group of some algorithm. A message is known by its [`Slot`] from the step that
 /// sends it to the step that receives it.
-pub trait Troupe: Members<Message = Slot> + Debug + Send {
+pub(crate) trait Troupe: Members<Message = Slot> + Debug + Send {
     /// Begin the next node, whose number follows that of the node begun last.
     fn begin(
         &mut self,

@@ -12,7 +12,7 @@ pub mod order;
 
 use std::any::Any;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 
 use doorway_core::{Breach, CLOCK_LIMIT, Effects, Group, Info, Input, Mode, NodeId, Phase, Start};
 
@@ -244,19 +244,6 @@ impl<W: Watch> State for WatchedMember<W> {
 
     fn print_algorithm(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.member.state().print_algorithm(f)
-    }
-
-    fn copy(&self) -> AnyMember {
-        AnyMember::new(self.clone())
-    }
-
-    fn equals(&self, other: &dyn State) -> bool {
-        let other: &dyn Any = other;
-        other.downcast_ref() == Some(self)
-    }
-
-    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
-        self.hash(&mut hasher);
     }
 }
 
