@@ -68,7 +68,7 @@ pub(crate) fn compatible(group: &Group, inside: u32, readers: u32) -> bool {
 }
 
 /// The members of a group in the form that a driver wants: [`AnyMember`]s for worlds, a
-/// [`Troupe`](crate::erased::Troupe) for the simulator.
+/// `Troupe` for the simulator.
 pub trait Members {
     /// How a message is named.
     type Message;

@@ -6,7 +6,7 @@
 //!
 //! - [`AnyMember`] is one node as a value that is cheap to clone, compare and hash. Worlds consist
 //!   of them, because a checker keeps many worlds that share most of their nodes.
-//! - [`Troupe`] is all nodes of a group in one block, with the messages under way beside them. The
+//! - `Troupe` is all nodes of a group in one block, with the messages under way beside them. The
 //!   simulator steps one of them millions of times and never needs a copy.
 //!
 //! Both hand every input to [`Member::step`](doorway_core::Member::step), the one door to a node.
