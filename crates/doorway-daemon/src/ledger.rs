@@ -1,13 +1,13 @@
 //! The ledger: a file of all sessions that hold something, for the process that starts after a
 //! crash.
 //!
-//! The file has records of equal size. A record is written when a session first holds something,
-//! and erased when the session ends. The ledger survives a crash of the process, not of the
+//! The file has records of equal size: one for every session that holds something, and one for every
+//! grant. A record is written before the client is told of the grant, and erased when the grant or
+//! the session ends. The ledger survives a crash of the process, not of the
 //! machine: only the marker at the beginning is synced to disk. The marker says in which boot of
 //! the machine the service ran, whether it served clients of other machines, the longest time to
 //! live of sessions, whether it stopped gracefully, and which session numbers may have been used.
-//! After a graceful stop the ledger holds the sessions whose clients could not be notified; they
-//! keep their locks.
+//! After a graceful stop the sessions keep their locks, as after a crash.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorway_protocol::{Fence, Life, Name, Secret};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::ms;
@@ -51,12 +50,14 @@ pub enum LedgerError {
 }
 
 /// The contents of the ledger that the former process left.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LedgerContents {
     /// Whether the machine has not been restarted since.
     pub same_boot: bool,
     /// Whether some of it cannot be read.
     pub damaged: bool,
+    /// Whether it has all grants. Ledgers of version 0.1.0 lack those of sessions with a connection.
+    pub complete: bool,
     /// Whether sessions that held something may be missing: the ledger is damaged, or the machine
     /// was restarted before the sessions of other machines were on disk.
     pub lacking: bool,
@@ -65,20 +66,25 @@ pub struct LedgerContents {
     /// The highest number that a former session can have.
     pub last: u64,
     /// The records, with their places.
-    pub(crate) records: Vec<(u32, Record)>,
+    pub records: Vec<(u32, Record)>,
 }
 
 /// A record of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Record {
+pub enum Record {
+    /// The first record of a ledger of version 0.1.0.
     Marker(Marker),
+    /// A session that holds something.
     Session(SessionRecord),
+    /// A grant.
     Grant(GrantRecord),
+    /// The first record of a ledger that has all grants.
+    Start(Marker),
 }
 
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SessionRecord {
+pub struct SessionRecord {
     pub(crate) number: u64,
     pub(crate) secret: Secret,
     pub(crate) ttl_ms: u32,
@@ -93,9 +99,9 @@ pub(crate) struct SessionRecord {
     pub(crate) client: String,
 }
 
-/// A grant of a session that has no connection.
+/// A grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct GrantRecord {
+pub struct GrantRecord {
     pub(crate) session: u64,
     pub(crate) lock: Name,
     pub(crate) shared: bool,
@@ -106,7 +112,7 @@ pub(crate) struct GrantRecord {
 
 /// The first record of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Marker {
+pub struct Marker {
     boot: String,
     /// The process has stopped gracefully: every session that may hold something is in the ledger.
     clean: bool,
@@ -125,15 +131,6 @@ pub struct Ledger {
     file: File,
     path: PathBuf,
     marker: Marker,
-    first: u64,
-    places: Mutex<Places>,
-}
-
-#[derive(Debug)]
-struct Places {
-    /// All places from this one on are free.
-    end: u32,
-    free: Vec<u32>,
 }
 
 impl Ledger {
@@ -174,22 +171,17 @@ impl Ledger {
         let used: BTreeSet<u32> = former.records.iter().map(|(place, _)| *place).collect();
         let end = used.last().map_or(1, |last| last + 1);
         let free: Vec<u32> = (1..end).filter(|place| !used.contains(place)).collect();
-        let (first, last, lacking) = (former.last, former.last + NUMBERS, former.lacking);
+        let (last, lacking) = (former.last + NUMBERS, former.lacking);
         // While missing sessions are waited for, another crash must not shorten that time.
         let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
         let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
-        let places = Mutex::new(Places { end, free: Vec::new() });
-        let ledger = Self { file, path, marker, first, places };
+        let ledger = Self { file, path, marker };
         ledger.mark(false, lacking)?;
         // Cut off erased and unreadable records at the end.
         let length = u64::from(end) * RECORD as u64;
         ledger.file.set_len(length).map_err(failed("shorten", &ledger.path))?;
         if former.damaged {
-            for place in &free {
-                ledger.erase(*place);
-            }
-        } else {
-            ledger.places.lock().free = free;
+            free.iter().for_each(|place| ledger.erase(*place));
         }
         Ok((ledger, former))
     }
@@ -204,42 +196,18 @@ impl Ledger {
         }
     }
 
-    /// The highest number of a former session: those of this process have higher numbers.
-    pub(crate) fn first_session(&self) -> u64 {
-        self.first
-    }
-
-    /// Write a record at a free place, and return the place.
-    pub(crate) fn write(&self, record: &Record) -> io::Result<u32> {
-        let place = {
-            let mut places = self.places.lock();
-            places.free.pop().unwrap_or_else(|| {
-                places.end += 1;
-                places.end - 1
-            })
-        };
-        let written = self.put(place, record);
-        if written.is_err() {
-            self.places.lock().free.push(place);
-        }
-        written.map(|()| place)
-    }
-
-    /// Overwrite the record at a place.
-    pub(crate) fn rewrite(&self, place: u32, record: &Record) -> io::Result<()> {
-        self.put(place, record)
+    /// Write a record at a place.
+    pub(crate) fn write(&self, place: u32, record: &Record) -> io::Result<()> {
+        self.file.write_all_at(&encode(record), u64::from(place) * RECORD as u64)
     }
 
     /// Erase the record at a place.
     pub(crate) fn erase(&self, place: u32) {
         let at = u64::from(place) * RECORD as u64;
-        match self.file.write_all_at(&[0; 2], at) {
-            Ok(()) => self.places.lock().free.push(place),
-            // The place stays taken. After a crash the node waits for a session that is not there.
-            Err(error) => {
-                let path = self.path.display();
-                tracing::error!(%path, "cannot erase a record of the ledger: {error}");
-            }
+        if let Err(error) = self.file.write_all_at(&[0; 2], at) {
+            // After a crash, the next process finds a session or a grant that has ended.
+            let path = self.path.display();
+            tracing::error!(%path, "cannot erase a record of the ledger: {error}");
         }
     }
 
@@ -253,13 +221,9 @@ impl Ledger {
 
     fn mark(&self, clean: bool, lacking: bool) -> Result<(), LedgerError> {
         let marker = Marker { clean, lacking, ..self.marker.clone() };
-        let written = self.put(0, &Record::Marker(marker));
+        let written = self.write(0, &Record::Start(marker));
         let synced = written.and_then(|()| self.file.sync_all());
         synced.map_err(failed("write", &self.path))
-    }
-
-    fn put(&self, place: u32, record: &Record) -> io::Result<()> {
-        self.file.write_all_at(&encode(record), u64::from(place) * RECORD as u64)
     }
 }
 
@@ -295,9 +259,14 @@ fn fnv1a(bytes: &[u8]) -> u32 {
 fn read(bytes: &[u8], boot: &str) -> LedgerContents {
     let mut records = bytes.chunks(RECORD).map(decode).zip(0..);
     if bytes.is_empty() {
-        return LedgerContents::default();
+        return LedgerContents { complete: true, ..LedgerContents::default() };
     }
-    let Some((Some(Record::Marker(marker)), _)) = records.next() else {
+    let first = records.next().and_then(|(record, _)| record);
+    let Some((marker, complete)) = first.and_then(|record| match record {
+        Record::Marker(marker) => Some((marker, false)),
+        Record::Start(marker) => Some((marker, true)),
+        Record::Session(_) | Record::Grant(_) => None,
+    }) else {
         // Nothing is known, so the worst is assumed. Session numbers begin where no former process
         // can have got since the first release.
         let last = seconds_since_2026() << 20;
@@ -310,7 +279,7 @@ fn read(bytes: &[u8], boot: &str) -> LedgerContents {
     let lacking = lacking || damaged || tcp && !same_boot && !clean;
     let ttl = Duration::from_millis(ttl_ms);
     let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
-    LedgerContents { same_boot, damaged, lacking, ttl, last, records }
+    LedgerContents { same_boot, damaged, complete, lacking, ttl, last, records }
 }
 
 /// Whether there is a record that cannot be read. An erased record has the length 0.
@@ -321,8 +290,8 @@ fn is_damaged(bytes: &[u8]) -> bool {
 /// Change the marker as if the machine had been restarted since.
 #[cfg(test)]
 pub(crate) fn of_another_boot(bytes: &mut [u8]) {
-    if let Some(Record::Marker(marker)) = bytes.get(..RECORD).and_then(decode) {
-        let marker = Record::Marker(Marker { boot: "another".to_owned(), ..marker });
+    if let Some(Record::Start(marker)) = bytes.get(..RECORD).and_then(decode) {
+        let marker = Record::Start(Marker { boot: "another".to_owned(), ..marker });
         bytes[..RECORD].copy_from_slice(&encode(&marker));
     }
 }

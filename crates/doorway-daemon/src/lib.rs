@@ -25,6 +25,7 @@ mod readme {}
 mod secret;
 pub mod serve;
 pub mod service;
+pub mod sessions;
 pub mod settings;
 mod socket;
 pub mod tls;

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorway_node::NodeCounters;
 use prometheus_client::collector::Collector;
@@ -17,7 +16,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::service::{Counts, Service, WAITS};
+use crate::service::Service;
+use crate::sessions::{Counters, WAITS};
 use crate::tls::{Certificates, TlsFile};
 
 /// The metrics of a service.
@@ -66,7 +66,7 @@ impl Collector for ServiceCollector {
 impl ServiceCollector {
     fn sessions(&self, page: &mut MetricsWriter<'_>) -> fmt::Result {
         let status = self.service.status();
-        let counts = &self.service.0.counts;
+        let counts = self.service.counters();
         let info = [
             ("node", status.node.as_str()),
             ("group", &status.group),
@@ -89,9 +89,9 @@ impl ServiceCollector {
         page.gauge("held", "Grants held by clients of this node.", status.held)?;
         page.gauge("waiting", "Requests that wait for a lock.", status.waiting)?;
         page.counter("grants", "Grants made.", status.grants)?;
-        page.counter("releases", "Grants released by their clients.", read(&counts.released))?;
-        page.counter("losses", "Grants taken from their clients.", read(&counts.lost))?;
-        waits(page, counts, status.grants)
+        page.counter("releases", "Grants released by their clients.", counts.released)?;
+        page.counter("losses", "Grants taken from their clients.", counts.lost)?;
+        waits(page, &counts, status.grants)
     }
 
     fn certificates(&self, page: &mut MetricsWriter<'_>) -> fmt::Result {
@@ -106,13 +106,13 @@ impl ServiceCollector {
 }
 
 /// The histogram of waiting times. Grants without waiting count in the first bucket.
-fn waits(page: &mut MetricsWriter<'_>, counts: &Counts, grants: u64) -> fmt::Result {
-    let mut spans: Vec<u64> = counts.waited.iter().map(read).collect();
+fn waits(page: &mut MetricsWriter<'_>, counts: &Counters, grants: u64) -> fmt::Result {
+    let mut spans: Vec<u64> = counts.waited.to_vec();
     let waited: u64 = spans.iter().sum();
     spans[0] += grants.saturating_sub(waited);
     let ends = WAITS.iter().copied().chain([f64::INFINITY]);
     let spans: Vec<(f64, u64)> = ends.zip(spans).collect();
-    let sum = read(&counts.waited_us) as f64 / 1e6;
+    let sum = counts.waited_us as f64 / 1e6;
     let help = "Time from request to grant.";
     let unit = Unit::Seconds;
     let mut encoder = page.0.encode_descriptor("wait", help, Some(&unit), MetricType::Histogram)?;

@@ -19,7 +19,8 @@ use crate::listen::Doors;
 use crate::log_limit::LogLimit;
 use crate::principal::Principal;
 use crate::service::outbox::{Found, Outbox};
-use crate::service::{Connected, Entry, Peer, Service, Session, refusal, stopping};
+use crate::service::{Connected, Entry, Peer, Service};
+use crate::sessions::refusals::{refusal, stopping};
 use requests::Requests;
 
 /// How long a client may take to send its hello.
@@ -83,7 +84,7 @@ pub(crate) async fn serve<S>(
 {
     let mut frames = Frames::default();
     frames.feed(begun);
-    let connected = match entry {
+    let mut connected = match entry {
         Ok(connected) => connected,
         Err(turned) => {
             let mut wire = Wire::new(stream, frames, Arc::default());
@@ -98,7 +99,7 @@ pub(crate) async fn serve<S>(
         () = outbox.closed() => Ok(Err(Some(stopping()))),
     };
     match greeted {
-        Ok(Ok(greeted)) => wire.converse(service, greeted).await,
+        Ok(Ok(principal)) => wire.converse(service, &mut connected, principal).await,
         Ok(Err(Some(refusal))) => wire.refuse(refusal).await,
         Ok(Err(None)) => {}
         Err(_) => GARBAGE.then(|| tracing::debug!("a client did not send its hello in time")),
@@ -113,7 +114,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     wire: &mut Wire<S>,
     mut peer: Peer,
     doors: &Doors,
-) -> Result<(Principal, Option<Arc<Session>>), Option<Refusal>> {
+) -> Result<Arc<Principal>, Option<Refusal>> {
     while !wire.frames.magic().map_err(|error| garbled(&error))? {
         wire.read().await.ok_or(None)?;
     }
@@ -129,6 +130,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
             if peer.remote { text } else { "this node serves only the user who runs it" },
         )
     })?;
+    let principal = Arc::new(principal);
     connected.belongs(&principal)?;
     let (mut claims, mut count, mut more) = (Vec::new(), 0, false);
     if let Opening::Resume { held, waiting, more: others, .. } = &hello.opening {
@@ -141,9 +143,8 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         count_claims(service, next.held.len(), next.waiting.len(), &mut count)?;
         claims.push(next);
     }
-    let greeted = service.greet(&mut peer, &principal, hello, claims, &wire.outbox)?;
-    wire.outbox.greet(&Ok(greeted.welcome), &greeted.then);
-    Ok((principal, greeted.session))
+    service.greet(connected, &peer, &principal, hello, claims)?;
+    Ok(principal)
 }
 
 /// Refuse a frame with too many claims, and more claims in all than a session may have.
@@ -202,15 +203,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Handle requests until one side closes the connection.
-    async fn converse(&mut self, service: &Service, greeted: (Principal, Option<Arc<Session>>)) {
-        let (principal, session) = greeted;
-        let outbox = Arc::clone(&self.outbox);
-        let mut requests = Requests::new(service, principal, session.clone(), outbox);
-        let mut closed = true;
-        let mut over = false;
+    async fn converse(
+        &mut self,
+        service: &Service,
+        connected: &mut Connected,
+        principal: Arc<Principal>,
+    ) {
+        let mut requests = Requests::new(service, principal, Arc::clone(&self.outbox));
         loop {
-            let handled = if over { Ok(false) } else { self.handle(&mut requests) };
-            let more = match handled {
+            let more = match self.handle(connected, &mut requests) {
                 Ok(more) => more,
                 Err(error) => {
                     garbled(&error);
@@ -218,40 +219,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 }
             };
             match self.next(more).await {
-                Next::Read => {
-                    // A reply would tell the client that its heartbeat came in time. If its session
-                    // has just ended, only the last replies remain to be written.
-                    over = session.as_ref().is_some_and(|session| service.alive(session).is_err());
-                    if over {
-                        self.outbox.close();
-                    }
-                }
+                Next::Read => service.heard(connected),
                 Next::Written => tokio::task::yield_now().await,
                 Next::Gone | Next::Done => break,
                 Next::Slow => {
-                    closed = false;
-                    SLOW.then(|| {
-                        let client = session.as_ref().map_or("", |session| session.client());
-                        tracing::warn!(client, "a client does not read its replies");
-                    });
+                    connected.closed = false;
+                    SLOW.then(|| tracing::warn!("a client does not read its replies"));
                     break;
                 }
             }
         }
-        if let Some(session) = &session {
-            service.disconnected(session, &self.outbox, closed);
-        }
     }
 
     /// Handle whole frames. True if there may be more of them.
-    fn handle(&mut self, requests: &mut Requests) -> Result<bool, FrameError> {
+    fn handle(
+        &mut self,
+        connected: &Connected,
+        requests: &mut Requests,
+    ) -> Result<bool, FrameError> {
         let mut left = TURN;
         while left > 0 {
             let Some(request) = self.frames.take()? else { return Ok(false) };
             let quick =
                 matches!(request, Request::Acquire(..) | Request::Release(..) | Request::Alive(_));
             left = left.saturating_sub(if quick { 1 } else { REPORT });
-            requests.handle(request);
+            requests.handle(connected, request);
             if self.outbox.len() > ENOUGH {
                 break;
             }

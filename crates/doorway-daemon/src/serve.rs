@@ -147,7 +147,7 @@ pub async fn run(
     let ended = wait(&service, &settings, shutdown).await;
     tell_systemd(NotifyState::Stopping);
     tracing::info!("stopping");
-    service.stop(patience(&settings, &ended)).await;
+    service.stop().await;
     tasks.shutdown().await;
     ended
 }
@@ -200,12 +200,6 @@ async fn wait(
             Ok(())
         }
     }
-}
-
-/// How long clients may take to release their locks. If another process has taken the place of the
-/// node, they hold nothing any more.
-fn patience(settings: &Settings, ended: &Result<(), ServeError>) -> Duration {
-    if ended.is_ok() { settings.drain } else { Duration::ZERO }
 }
 
 /// Wait until there was no session and no connection for this time.

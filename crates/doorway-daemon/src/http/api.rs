@@ -19,7 +19,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::gate::{self, Gate};
-use super::leases::Leases;
 use super::problem::{Kind, Problem};
 use super::schemas::{GrantEvent, MissedEvents};
 use super::{events, extract, locks, node};
@@ -34,7 +33,6 @@ pub(crate) struct Api(Arc<Shared>);
 
 pub(crate) struct Shared {
     pub(crate) service: Service,
-    pub(crate) leases: Arc<Leases>,
     pub(crate) gate: Gate,
     pub(crate) metrics: Metrics,
 }
@@ -51,7 +49,6 @@ impl Deref for Api {
 pub(crate) fn router(service: &Service, settings: &Settings, doors: &Doors) -> Router {
     let api = Api(Arc::new(Shared {
         service: service.clone(),
-        leases: Leases::new(service),
         gate: Gate::new(settings, doors),
         metrics: Metrics::new(service, doors.certificates.clone()),
     }));

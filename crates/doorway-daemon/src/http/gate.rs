@@ -59,8 +59,9 @@ impl Gate {
                         client certificate";
             Problem::new(Kind::Unauthorized, text)
         })?;
+        let principal = Arc::new(principal);
         end.connected.belongs(&principal)?;
-        Ok(Caller { principal: Arc::new(principal), remote: true })
+        Ok(Caller { principal, remote: true })
     }
 
     /// Check that the request is for a name of this host. A page of another site can make its own

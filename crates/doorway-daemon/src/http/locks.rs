@@ -1,29 +1,25 @@
 //! The routes of locks.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use axum::extract::{Extension, State};
-use doorway_protocol::{Fence, LockReport, Locks, Name, Refusal, Wait};
-use tokio::time::{Instant, sleep, sleep_until};
+use doorway_protocol::{Ask, LockReport, Locks, Mode, Name, Wait};
+use tokio::time::sleep;
 
 use super::api::{Api, Problems};
 use super::extract::{Json, Lock, UrlQuery};
 use super::gate::Caller;
-use super::leases::{LeaseRequest, ended_unused};
 use super::problem::{Kind, Problem};
 use super::schemas::{
     AcquireRequest, BreakResponse, FenceRequest, LONGEST_MS, Lease, ListQuery, LockPath,
     ReleaseResponse, RenewRequest, WithdrawRequest, WithdrawResponse,
 };
 use crate::clock::ms;
-use crate::service::{Session, Standing};
+use crate::service::secret;
+use crate::sessions::{Answer as CallAnswer, Call, LeaseAnswer, LeaseAsk};
 
 /// How long a request that does not wait for the lock may wait for the answers of other nodes.
 const ASKING: Duration = Duration::from_secs(5);
-
-/// How often a request is tried again whose lease ends just when the request is repeated.
-const TRIES: u32 = 3;
 
 type Answer<T> = Result<axum::Json<T>, Problem>;
 
@@ -51,101 +47,59 @@ pub(crate) async fn acquire(
         );
         return Err(Problem::invalid(text));
     }
-    let until = Instant::now() + Duration::from_millis(body.wait_ms.into());
-    let mut tries = TRIES;
-    loop {
-        let made = api.leases.request(&caller, &lock, &body)?;
-        let mut leaving = Leaving { api: &api, made: &made, done: false };
-        tries -= 1;
-        match wait(&api, &made, body.wait_ms > 0, until).await {
-            Some(Ok(fence)) => {
-                // The client is connected, so the time to live begins now.
-                api.service.alive(&made.session)?;
-                leaving.done = true;
-                return Ok(lease(&lock, fence, &made.session));
-            }
-            Some(Err(refusal)) if tries > 0 && ended_unused(&made, &refusal) => {}
-            Some(Err(refusal)) => {
-                api.leases.drop_idle(&made);
-                return Err(refusal.into());
-            }
-            // A grant of the last moment is returned, also if a copy of this request was granted.
-            None => match made.standing() {
-                Standing::Granted if made.may_come_again() => {}
-                standing => return Err(not_in_time(&api, &made, body.wait_ms > 0, standing)),
-            },
-        }
-    }
-}
-
-/// Withdraws a request without a `request_id` when its client disconnects: nobody could find it
-/// again.
-struct Leaving<'a> {
-    api: &'a Api,
-    made: &'a LeaseRequest,
-    done: bool,
-}
-
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        if !self.done && !self.made.may_come_again() {
-            self.api.leases.withdraw(self.made);
-        }
-    }
-}
-
-/// Wait for the answer; `None` if it does not come in time.
-async fn wait(
-    api: &Api,
-    made: &LeaseRequest,
-    patient: bool,
-    until: Instant,
-) -> Option<Result<Fence, Refusal>> {
-    let fresh = !patient && !made.is_waiting();
-    let until = if fresh { Instant::now() + ASKING } else { until };
+    let patient = body.wait_ms > 0;
+    let mode = if body.shared { Mode::Shared } else { Mode::Exclusive };
     let wait = if patient { Wait::Forever } else { Wait::No };
-    let mut answer = pin!(api.service.acquire_wait(&made.session, made.number, made.ask(wait)));
-    loop {
-        let pause = made.session.ttl() / 4;
-        tokio::select! {
-            biased;
-            answer = &mut answer => return Some(answer),
-            () = sleep_until(until) => return None,
-            // A client that waits here is alive; if it disconnects, the lease runs out.
-            () = sleep(pause) => drop(api.service.alive(&made.session)),
+    let ask = Ask { lock: lock.clone(), mode, permits: body.permits, wait };
+    let lease = LeaseAsk {
+        ask,
+        key: body.request_id.map(check_id).transpose()?,
+        ttl_ms: body.ttl_ms,
+        label: body.label,
+        remote: caller.remote,
+        secret: secret(),
+    };
+    let mut calling = api.service.call(&caller.principal, Call::Acquire(lease));
+    let time = if patient { Duration::from_millis(body.wait_ms.into()) } else { ASKING };
+    let answer = tokio::select! {
+        biased;
+        answer = calling.answer() => answer,
+        () = sleep(time) => {
+            calling.tired();
+            calling.answer().await
         }
-    }
+    };
+    lease_of(&lock, answer)
 }
 
-/// The answer to a request that was not granted in time. One that can be repeated keeps its place
-/// in the queue for a while.
-fn not_in_time(api: &Api, made: &LeaseRequest, patient: bool, standing: Standing) -> Problem {
-    let lock = &made.lock;
-    if !made.may_come_again() || standing != Standing::Waiting {
-        // Only the lease of this request: a copy of it may arrive at this moment.
-        api.leases.drop_idle(made);
-        let when = if patient { "was not free in time" } else { "is not free" };
-        return Problem::new(Kind::NotFree, format!("`{lock}` {when}"));
-    }
-    let _ = api.service.alive(&made.session); // Its time to live begins now.
-    let text = format!(
-        "`{lock}` was not free in time; the request keeps its place for {} ms: ask again with the \
-         same request_id, or withdraw it",
-        ms(made.session.ttl())
-    );
-    Problem::new(Kind::NotFree, text)
-}
-
-fn lease(lock: &Name, fence: Fence, session: &Session) -> axum::Json<Lease> {
-    let ttl_ms = ms(session.ttl());
-    axum::Json(Lease {
+/// The response to a call that acquires or renews a lease.
+fn lease_of(lock: &Name, answer: CallAnswer) -> Answer<Lease> {
+    let LeaseAnswer { fence, session, ttl } = match answer {
+        CallAnswer::Leased(lease) => lease,
+        CallAnswer::Refused(refusal) => return Err(refusal.into()),
+        _ => return Err(unexpected()),
+    };
+    let ttl_ms = ms(ttl);
+    Ok(axum::Json(Lease {
         lock: lock.to_string(),
         fence,
         view: fence.view(),
-        session: session.id().0,
+        session,
         ttl_ms,
         expires_in_ms: ttl_ms,
-    })
+    }))
+}
+
+/// An answer that does not fit its call, which never comes.
+fn unexpected() -> Problem {
+    Problem::new(Kind::Unavailable, "the node gave an answer that does not fit the request")
+}
+
+fn check_id(id: String) -> Result<String, Problem> {
+    if (1..=200).contains(&id.chars().count()) {
+        return Ok(id);
+    }
+    Err(Problem::invalid("a request_id has 1 to 200 characters"))
 }
 
 /// Renew the lease of a grant.
@@ -166,8 +120,8 @@ pub(crate) async fn renew(
     Json(body): Json<RenewRequest>,
 ) -> Answer<Lease> {
     let ttl = body.ttl_ms.map(|ttl| Duration::from_millis(ttl.into()));
-    let session = api.service.renew_for(&caller.principal, &lock, body.fence, ttl)?;
-    Ok(lease(&lock, body.fence, &session))
+    let call = Call::Renew(lock.clone(), body.fence, ttl);
+    lease_of(&lock, api.service.call(&caller.principal, call).answer().await)
 }
 
 /// Release a grant.
@@ -188,8 +142,12 @@ pub(crate) async fn release(
     Lock(lock): Lock,
     Json(body): Json<FenceRequest>,
 ) -> Answer<ReleaseResponse> {
-    let released = api.service.release_loose(&caller.principal, &lock, body.fence);
-    Ok(axum::Json(ReleaseResponse { released }))
+    let call = Call::Release(lock, body.fence);
+    match api.service.call(&caller.principal, call).answer().await {
+        CallAnswer::Released(released) => Ok(axum::Json(ReleaseResponse { released })),
+        CallAnswer::Refused(refusal) => Err(refusal.into()),
+        _ => Err(unexpected()),
+    }
 }
 
 /// Withdraw a request.
@@ -211,8 +169,12 @@ pub(crate) async fn withdraw(
     Lock(lock): Lock,
     Json(body): Json<WithdrawRequest>,
 ) -> Answer<WithdrawResponse> {
-    let withdrawn = api.leases.withdraw_id(&caller, &lock, &body.request_id)?;
-    Ok(axum::Json(WithdrawResponse { withdrawn }))
+    let call = Call::Withdraw(lock, check_id(body.request_id)?);
+    match api.service.call(&caller.principal, call).answer().await {
+        CallAnswer::Withdrawn(withdrawn) => Ok(axum::Json(WithdrawResponse { withdrawn })),
+        CallAnswer::Refused(refusal) => Err(refusal.into()),
+        _ => Err(unexpected()),
+    }
 }
 
 /// Take a lock from its holder.

@@ -1,15 +1,13 @@
 //! HTTP, for programs that do not use `doorway-client`.
 //!
 //! hyper serves each connection, and the routes of `api` its requests. A lock that is acquired over
-//! HTTP is held by a lease, which is a session with a time to live and no connection; `leases`
-//! finds the lease of a repeated request. On the Unix socket the system says who the client is, so
-//! it needs no token. Over TCP every client needs a token or a certificate: see `gate`.
+//! HTTP is held by a lease, which is a session with a time to live and no connection. On the Unix
+//! socket the system says who the client is, so it needs no token. Over TCP every client needs a token or a certificate: see `gate`.
 
 mod api;
 mod events;
 mod extract;
 mod gate;
-mod leases;
 mod locks;
 mod node;
 mod problem;

@@ -10,7 +10,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::principal::Principal;
 use crate::service::outbox::Outbox;
-use crate::service::{Service, Session, refusal};
+use crate::service::{Connected, Service};
+use crate::sessions::refusals::refusal;
 
 /// How many questions of one connection may be open at once.
 const QUESTIONS: usize = 256;
@@ -19,7 +20,6 @@ const QUESTIONS: usize = 256;
 pub(super) struct Requests {
     service: Service,
     principal: Arc<Principal>,
-    session: Option<Arc<Session>>,
     outbox: Arc<Outbox>,
     /// The open questions; they end with the connection.
     questions: JoinSet<()>,
@@ -27,16 +27,10 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(
-        service: &Service,
-        principal: Principal,
-        session: Option<Arc<Session>>,
-        outbox: Arc<Outbox>,
-    ) -> Self {
+    pub(super) fn new(service: &Service, principal: Arc<Principal>, outbox: Arc<Outbox>) -> Self {
         Self {
             service: service.clone(),
-            principal: Arc::new(principal),
-            session,
+            principal,
             outbox,
             questions: JoinSet::new(),
             asked: BTreeMap::new(),
@@ -44,39 +38,20 @@ impl Requests {
     }
 
     /// Carry out a request. Its reply goes to the outbox, at once or later.
-    pub(super) fn handle(&mut self, request: Request) {
-        let service = &self.service;
-        let reply = match request {
-            Request::Acquire(number, ask) => {
-                let Some(session) = &self.session else { return self.refuse(number, visitor()) };
-                return service.ask(session, number, ask);
+    pub(super) fn handle(&mut self, connected: &Connected, request: Request) {
+        match request {
+            Request::Status(number) => {
+                self.outbox.tell(&Reply::Status(number, Box::new(self.service.status())));
             }
-            Request::Withdraw(number) => return self.withdraw(number),
-            Request::Release(number, lock, fence) => {
-                let released = match &self.session {
-                    Some(session) => service.release(session, &lock, fence),
-                    None => service.release_loose(&self.principal, &lock, fence),
-                };
-                Reply::Released(number, released)
-            }
-            Request::Renew(number, lock, fence) => {
-                match service.renew(&self.principal, &lock, fence) {
-                    Ok(()) => Reply::Done(number),
-                    Err(refusal) => Reply::Refused(number, refusal),
-                }
-            }
-            Request::Alive(number) => Reply::Alive(number),
-            Request::Status(number) => Reply::Status(number, Box::new(service.status())),
             Request::List { number, prefix, after } => {
-                Reply::Locks(number, service.list(&self.principal, &prefix, after.as_ref()))
+                let locks = self.service.list(&self.principal, &prefix, after.as_ref());
+                self.outbox.tell(&Reply::Locks(number, locks));
             }
-            Request::Bye => {
-                self.session.iter().for_each(|session| service.close(session));
-                return self.outbox.close();
-            }
-            other => return self.ask(other),
-        };
-        self.outbox.tell(&reply);
+            Request::Withdraw(number) if self.withdraw(number) => {}
+            Request::Inspect(..) | Request::Break(..) | Request::AwaitFree(..) => self.ask(request),
+            // Everything that concerns a session.
+            other => self.service.request(connected, other),
+        }
     }
 
     fn refuse(&self, number: u64, refusal: Refusal) {
@@ -131,22 +106,12 @@ impl Requests {
         self.asked.insert(number, task);
     }
 
-    fn withdraw(&mut self, number: u64) {
-        if let Some(task) = self.asked.remove(&number)
-            && !task.is_finished()
-        {
-            task.abort();
-            let text = "the question was withdrawn";
-            return self.refuse(number, refusal(Code::Gone, text));
-        }
-        if let Some(session) = &self.session
-            && let Err(refusal) = self.service.withdraw(session, number)
-        {
-            self.refuse(number, refusal);
-        }
+    /// Withdraw a question. False if none with this number is open.
+    fn withdraw(&mut self, number: u64) -> bool {
+        let open = self.asked.remove(&number).filter(|task| !task.is_finished());
+        let Some(task) = open else { return false };
+        task.abort();
+        self.refuse(number, refusal(Code::Gone, "the question was withdrawn"));
+        true
     }
-}
-
-fn visitor() -> Refusal {
-    refusal(Code::Invalid, "this connection has no session: open one to acquire locks")
 }

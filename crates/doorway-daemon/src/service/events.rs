@@ -1,45 +1,67 @@
-//! News of grants, for whoever watches.
+//! News of grants.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use doorway_protocol::{Code, Fence, Name, Refusal, SessionId};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use super::Service;
-use super::refusals::refusal;
-use super::shares::{Share, What};
 use crate::principal::Principal;
+use crate::sessions::refusals::refusal;
 
-/// How often one client of another machine may listen at a time.
+pub use crate::sessions::EventKind;
+
+/// How many listeners one client of another machine may have at a time.
 const LISTENERS: usize = 256;
 
-/// One who hears of events.
+/// How many listeners each client of another machine has.
+pub(super) type Listeners = Arc<Mutex<HashMap<String, usize, std::hash::RandomState>>>;
+
+/// A client that receives news.
 pub(crate) struct Listener {
     pub(crate) events: broadcast::Receiver<Event>,
-    _share: Option<Share>,
+    /// The client under whose name the listener is counted.
+    counted: Option<(Listeners, String)>,
 }
 
-impl Service {
-    /// Hear of events on behalf of a client, unless it listens too often already.
-    pub(crate) fn listen(&self, principal: &Principal) -> Result<Listener, Refusal> {
-        let share = if principal.uid.is_some() {
-            None
-        } else {
-            let share = self.0.shares.take(What::Listeners, &principal.name, 1, LISTENERS);
-            Some(share.ok_or_else(|| {
-                let text = format!("{} listens {LISTENERS} times, and no more", principal.name);
-                refusal(Code::Busy, text)
-            })?)
-        };
-        Ok(Listener { events: self.events(), _share: share })
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let Some((listeners, name)) = &self.counted else { return };
+        let mut listeners = listeners.lock();
+        if let Some(count) = listeners.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                listeners.remove(name);
+            }
+        }
     }
 }
 
-/// Something happened to a grant.
+impl Service {
+    /// Receive news on behalf of a client, unless it has too many listeners already.
+    pub(crate) fn listen(&self, principal: &Principal) -> Result<Listener, Refusal> {
+        let mut counted = None;
+        if principal.uid.is_none() {
+            let mut listeners = self.0.listeners.lock();
+            let count = listeners.entry_ref(principal.name.as_str()).or_default();
+            if *count == LISTENERS {
+                let text = format!("{} has {LISTENERS} listeners, the limit", principal.name);
+                return Err(refusal(Code::Busy, text));
+            }
+            *count += 1;
+            counted = Some((Arc::clone(&self.0.listeners), principal.name.clone()));
+        }
+        Ok(Listener { events: self.events(), counted })
+    }
+}
+
+/// Something that happened to a grant.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What.
+    /// What happened.
     pub kind: EventKind,
     /// The lock.
     pub lock: Name,
@@ -47,19 +69,8 @@ pub struct Event {
     pub fence: Fence,
     /// The session that has or had it.
     pub session: SessionId,
-    /// What the client says of itself.
+    /// The description of the client.
     pub client: Arc<str>,
-    /// When, by the clock on the wall.
+    /// When it happened, by the clock on the wall.
     pub at: SystemTime,
-}
-
-/// What can happen to a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// It was made.
-    Granted,
-    /// Its client gave it back, or is gone.
-    Released,
-    /// It was taken from its client.
-    Lost,
 }

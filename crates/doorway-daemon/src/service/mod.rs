@@ -1,178 +1,164 @@
-//! The service itself: sessions and what they hold, without a word of how clients come in.
+//! The service: a node with sessions, for the doors that clients come in by.
 //!
-//! Whoever needs several of its locks takes them in this order: the state of a session, a shard of
-//! the node, the outbox of a connection or the shares of clients; while the table of sessions is
-//! held, no other is taken.
-//! Guards may be dropped under the state of a session: whom that wakes runs later.
+//! Everything that is decided about sessions is decided by [`Sessions`], a value without IO. This
+//! is its shell: it owns the node, the guards of held locks, the tasks that wait, the ledger and
+//! the clock, and does what the sessions say.
+//!
+//! One mutex guards the sessions. While it is held, shards of the node and outboxes of connections
+//! may be locked, but not the other way round.
 
 mod acquire;
 mod connected;
-mod counts;
 mod events;
-mod expire;
-mod grant;
-mod hello;
-mod lease;
-mod lose;
-mod open;
 pub(crate) mod outbox;
-mod permits;
 mod process;
-mod queue;
-mod reclaim;
-mod refusals;
-mod release;
 mod report;
-mod session;
-mod shares;
-mod stop;
-#[cfg(test)]
-mod tests;
 
-use std::collections::BTreeMap;
-use std::hash::RandomState;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use doorway_node::{Config, Describe, Node, StartError};
-use doorway_protocol::{Fence, Name, NamePattern, Scope};
+use doorway_node::{Config, Describe, Node, OnLost, OwnedGuard, StartError};
+use doorway_protocol::{
+    Claims, Code, Fence, Hello, Life, Name, NamePattern, Refusal, Request, Scope, Secret, SessionId,
+};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, broadcast, watch};
+use rustc_hash::FxBuildHasher;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::{Notify, Semaphore, broadcast, oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
 
-use crate::clock::Moment;
+use crate::clock::{Moment, ms};
 use crate::ledger::{Ledger, LedgerContents};
+use crate::log_limit::LogLimit;
 use crate::principal::Principal;
-use crate::settings::{ClientSettings, Limits, Settings};
+use crate::sessions::refusals::refusal;
+use crate::sessions::{
+    Answer, AskId, Call, Connection, Evidence, Input, News, Opening, Output, Sessions, Setup, names,
+};
+use crate::settings::{Limits, Settings};
 use outbox::Outbox;
-use permits::Permits;
-use shares::Shares;
 
 pub use connected::Peer;
 pub(crate) use connected::{Connected, Entry, TURNED};
-pub(crate) use counts::{Counts, WAITS};
 pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
-pub(crate) use lease::Standing;
 pub use process::Process;
-pub(crate) use refusals::{refusal, stopping};
-pub use session::Session;
 
-/// A node with sessions for its clients. Copies are the same service.
+/// How long connections may take to write their last replies when the service stops.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Limits the lines about grants that could not be held again.
+static UNCLAIMED: LogLimit = LogLimit::new();
+
+/// A node with sessions for its clients. Clones are the same service.
 #[derive(Clone)]
 pub struct Service(pub(crate) Arc<Inner>);
 
-/// All open sessions, by their numbers.
-pub(crate) type Sessions = Mutex<HashMap<u64, Arc<Session>, RandomState>>;
-
 pub(crate) struct Inner {
     pub(crate) node: Node,
-    pub(crate) scope: Scope,
-    pub(crate) limits: Limits,
-    /// The patterns of the configuration, each with the number of permits of its locks.
-    pub(crate) rules: Vec<(NamePattern, u32)>,
-    pub(crate) clients: Vec<ClientSettings>,
-    pub(crate) began: Moment,
-    pub(crate) sessions: Arc<Sessions>,
-    /// The number of the last session.
-    pub(crate) last: AtomicU64,
-    pub(crate) permits: Arc<Permits>,
-    /// What sessions without a connection hold: others may release or renew it for their client.
-    pub(crate) loose: Mutex<BTreeMap<(Name, Fence), u64>>,
-    pub(crate) events: broadcast::Sender<Event>,
-    /// Keys of the tables of grants, random so that nobody can aim at them.
-    pub(crate) hasher: RandomState,
-    pub(crate) held: AtomicU64,
-    pub(crate) grants: AtomicU64,
-    pub(crate) counts: Counts,
-    /// Requests that wait.
-    pub(crate) waits: AtomicU64,
-    /// Nothing is granted any more.
-    pub(crate) stopping: AtomicBool,
-    /// Until when former holders may claim what they held; nothing is granted meanwhile.
-    pub(crate) reclaiming: watch::Sender<Option<Moment>>,
-    /// Former sessions for which the node waits, until they are back.
-    pub(crate) former: Mutex<reclaim::Awaited>,
-    pub(crate) ledger: Option<Ledger>,
-    /// All connections, to tell them when the node stops.
-    pub(crate) connections: Mutex<BTreeMap<u64, Arc<Outbox>>>,
-    pub(crate) connected: AtomicU64,
-    /// Those who cannot come in and are told so.
-    pub(crate) turned: Arc<Semaphore>,
-    pub(crate) shares: Arc<Shares>,
-    /// How many requests may wait at the node.
-    pub(crate) outstanding: usize,
-    /// A session was opened, or one ended.
-    pub(crate) changed: Notify,
+    scope: Scope,
+    limits: Limits,
+    began: Moment,
+    core: Mutex<Core>,
+    ledger: Option<Ledger>,
+    events: broadcast::Sender<Event>,
+    listeners: events::Listeners,
+    /// The descriptions of the clients of open sessions, for the reports of the node.
+    clients: Arc<Descriptions>,
+    /// Whether the node grants locks: former holders are back, or their time is over.
+    serving: watch::Sender<bool>,
+    /// How many connections that are turned away may be told so at a time.
+    turned: Arc<Semaphore>,
+    /// A session was opened or has ended, or a connection.
+    changed: Notify,
+    /// Nothing is held any more after the request to leave.
+    drained: Notify,
+}
+
+type Descriptions = Mutex<HashMap<u64, Arc<str>, FxBuildHasher>>;
+
+/// What belongs to the sessions.
+struct Core {
+    sessions: Sessions,
+    /// What happened and has not been passed on yet.
+    inputs: VecDeque<Input>,
+    outputs: Vec<Output>,
+    outboxes: HashMap<Connection, Arc<Outbox>, FxBuildHasher>,
+    calls: HashMap<Connection, oneshot::Sender<Answer>, FxBuildHasher>,
+    guards: HashMap<AskId, OwnedGuard, FxBuildHasher>,
+    tasks: HashMap<AskId, AbortHandle, FxBuildHasher>,
+    watchers: HashMap<u64, AbortHandle, FxBuildHasher>,
+    last_connection: u64,
+    /// Why the connection that was just made cannot be admitted.
+    turned_away: Option<Refusal>,
+    /// How many grants were just broken.
+    broken: usize,
 }
 
 impl Service {
-    /// Start a node and the service around it, on the runtime of the caller. Doors are opened by
-    /// whoever calls this. `ledger` is what the process before this one left in the directory.
+    /// Start a node and the service around it, on the runtime of the caller, who opens the doors.
+    /// `ledger` is what the former process left in the directory.
     pub async fn start(
         settings: &Settings,
         ledger: Option<(Ledger, LedgerContents)>,
     ) -> Result<Self, StartError> {
-        let sessions: Arc<Sessions> = Arc::default();
-        let mut config = settings.node.clone();
-        config.describe = Some(describe(Arc::downgrade(&sessions)));
-        let (on_lost, losses) = lose::channel();
-        config.on_lost = Some(on_lost);
-        permits::prepare(&mut config);
+        let clients: Arc<Descriptions> = Arc::default();
+        let mut config = node_config(&settings.node);
+        config.describe = Some(describe(Arc::downgrade(&clients)));
+        let (send, losses) = unbounded_channel();
+        config.on_lost = Some(OnLost::new(move |session, lock: &Name, fence| {
+            let _ = send.send((session, lock.clone(), fence)); // Nobody hears it at the end.
+        }));
         if config.members.len() == 1 {
             // What idle locks have learnt saves messages, and a node alone sends none.
             config.keep_idle = 0;
         }
         let (ledger, former) = ledger.unzip();
-        let former = former.unwrap_or_default();
-        let awaited = reclaim::Awaited::new(&former, &settings.limits);
-        let node = if awaited.is_empty() {
-            Node::start(config).await?
-        } else {
+        let alone = config.members.len() == 1;
+        let reclaims =
+            former.as_ref().is_some_and(|former| former.lacking || !former.records.is_empty());
+        let node = if reclaims {
             Node::start_reclaiming(config).await?
+        } else {
+            Node::start(config).await?
         };
-        let first = ledger.as_ref().map_or(0, Ledger::first_session);
-        let until = awaited.until();
+        let rules = settings.node.rules.iter();
+        let setup = Setup {
+            node: node.name().to_owned(),
+            scope: settings.scope,
+            limits: settings.limits.clone(),
+            outstanding: settings.node.outstanding,
+            rules: rules.map(|rule| (NamePattern::new(&rule.pattern), rule.permits)).collect(),
+            clients: settings.clients.clone(),
+            alone,
+            ledger: ledger.is_some(),
+        };
+        let now = Moment::now();
         let service = Self(Arc::new(Inner {
             node,
             scope: settings.scope,
             limits: settings.limits.clone(),
-            rules: settings
-                .node
-                .rules
-                .iter()
-                .map(|rule| (NamePattern::new(&rule.pattern), rule.permits))
-                .collect(),
-            clients: settings.clients.clone(),
-            began: Moment::now(),
-            sessions,
-            last: AtomicU64::new(first),
-            permits: Arc::default(),
-            loose: Mutex::default(),
-            events: broadcast::Sender::new(1024),
-            hasher: RandomState::new(),
-            held: AtomicU64::new(0),
-            grants: AtomicU64::new(0),
-            counts: Counts::default(),
-            waits: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            reclaiming: watch::Sender::new(until),
-            former: Mutex::new(awaited),
+            began: now,
+            core: Mutex::new(Core::new(Sessions::new(setup, now))),
             ledger,
-            connections: Mutex::default(),
-            connected: AtomicU64::new(0),
+            events: broadcast::Sender::new(1024),
+            listeners: events::Listeners::default(),
+            clients,
+            serving: watch::Sender::new(!reclaims),
             turned: Arc::new(Semaphore::new(TURNED)),
-            shares: Arc::default(),
-            outstanding: settings.node.outstanding,
             changed: Notify::new(),
+            drained: Notify::new(),
         }));
-        service.restore(former);
-        tokio::spawn(lose::run(Arc::downgrade(&service.0), losses));
-        tokio::spawn(expire::run(Arc::downgrade(&service.0)));
-        if until.is_some() {
-            tokio::spawn(reclaim::run(service.clone()));
+        if let Some(former) = former {
+            let sessions = former.records.len();
+            service.0.input(Input::Restored(Box::new(former)));
+            service.0.log_restored(sessions);
         }
+        tokio::spawn(losing(Arc::downgrade(&service.0), losses));
+        tokio::spawn(ticking(Arc::downgrade(&service.0)));
         Ok(service)
     }
 
@@ -181,37 +167,38 @@ impl Service {
         &self.0.node
     }
 
-    /// What nobody may exceed.
+    /// The limits of clients.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }
 
-    /// Hear of grants, releases and losses from now on. Who is too slow misses some and is told.
+    /// Receive news of grants, releases and losses from now on. A receiver that is too slow misses
+    /// some and is told so.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.0.events.subscribe()
     }
 
     /// How many sessions are open.
     pub fn sessions(&self) -> usize {
-        self.0.sessions.lock().len()
+        self.0.core.lock().sessions.len()
     }
 
     /// How many connections are open.
     pub fn connections(&self) -> usize {
-        self.0.connections.lock().len()
+        self.0.core.lock().sessions.connections()
     }
 
     /// How many grants are held.
     pub fn held(&self) -> u64 {
-        self.0.held.load(Ordering::Relaxed)
+        self.0.core.lock().sessions.held()
     }
 
-    /// Wait until a session was opened or has ended.
+    /// Wait until a session or a connection was opened or has ended.
     pub fn changed(&self) -> impl Future<Output = ()> {
         self.0.changed.notified()
     }
 
-    /// Whom its locks are for.
+    /// Who shares the locks of the node.
     pub fn scope(&self) -> Scope {
         self.0.scope
     }
@@ -225,64 +212,367 @@ impl Service {
         }
     }
 
-    /// Has it been told to stop?
+    /// Whether the service grants nothing any more.
     pub fn is_stopping(&self) -> bool {
-        self.0.stopping.load(Ordering::Relaxed)
+        self.0.core.lock().sessions.is_stopping()
+    }
+
+    /// Answer the hello of a client. `claims` came after it, if it said so.
+    pub(crate) fn greet(
+        &self,
+        connected: &Connected,
+        peer: &Peer,
+        principal: &Arc<Principal>,
+        hello: Hello,
+        claims: Vec<Claims>,
+    ) -> Result<(), Refusal> {
+        let process = evidence(&hello, peer)?;
+        self.0.input(Input::Hello(Box::new(Opening {
+            connection: connected.number,
+            principal: Arc::clone(principal),
+            remote: peer.remote,
+            process,
+            hello,
+            claims,
+            secret: secret(),
+        })));
+        Ok(())
+    }
+
+    /// Pass on a request of a connection.
+    pub(crate) fn request(&self, connected: &Connected, request: Request) {
+        self.0.input(Input::Request(connected.number, request));
+    }
+
+    /// Bytes have come from a client.
+    pub(crate) fn heard(&self, connected: &Connected) {
+        self.0.input(Input::Heard(connected.number));
+    }
+
+    /// Begin a call over HTTP. The answer comes later, unless the call is dropped.
+    pub(crate) fn call(&self, principal: &Arc<Principal>, call: Call) -> Calling {
+        let (tell, answer) = oneshot::channel();
+        let mut core = self.0.core.lock();
+        let connection = core.next_connection();
+        core.calls.insert(connection, tell);
+        core.inputs.push_back(Input::Call(connection, Arc::clone(principal), call));
+        self.0.run(&mut core);
+        drop(core);
+        Calling { service: self.clone(), connection, answer }
+    }
+
+    /// Take a lock from the session that holds it with this fence at this node.
+    pub async fn break_lock(
+        &self,
+        principal: &Arc<Principal>,
+        lock: &Name,
+        fence: Fence,
+    ) -> Result<(), Refusal> {
+        Sessions::may_break(principal, lock)?;
+        let broken = {
+            let mut core = self.0.core.lock();
+            core.broken = 0;
+            let (principal, lock) = (Arc::clone(principal), lock.clone());
+            core.inputs.push_back(Input::Break { principal, lock, fence });
+            self.0.run(&mut core);
+            core.broken
+        };
+        if broken > 0 { Ok(()) } else { Err(self.not_broken(lock, fence).await) }
+    }
+
+    /// End the service: close all connections and stop the node. Sessions and their locks are left
+    /// to the next process, so that a restart is as gentle as a crash: nobody else gets a lock
+    /// before its holder has released it, or before the time of its session is over.
+    pub async fn stop(&self) {
+        let inner = &self.0;
+        inner.input(Input::Stop);
+        let written = async {
+            while self.connections() > 0 {
+                let changed = inner.changed.notified();
+                if self.connections() == 0 {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, written).await;
+        // The guards are kept until the node has stopped: a guard that is dropped is released.
+        inner.node.stop().await;
+        if let Some(ledger) = &inner.ledger {
+            ledger.close(*inner.serving.borrow());
+        }
+        let held = self.held();
+        if held > 0 {
+            tracing::info!(held, "locks are left to the next process, with their holders");
+        }
+    }
+
+    /// Tell all clients to leave, grant nothing more, and wait until nothing is held. False if that
+    /// takes longer than `time`.
+    pub async fn drain(&self, time: Duration) -> bool {
+        let drained = self.0.drained.notified();
+        self.0.input(Input::Drain(time));
+        if self.held() == 0 {
+            return true;
+        }
+        tokio::time::timeout(time, drained).await.is_ok()
+    }
+}
+
+/// A call over HTTP that waits for its answer.
+pub(crate) struct Calling {
+    service: Service,
+    connection: Connection,
+    answer: oneshot::Receiver<Answer>,
+}
+
+impl Calling {
+    /// The answer to the call.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        let stopped = || Answer::Refused(crate::sessions::refusals::stopping());
+        (&mut self.answer).await.unwrap_or_else(|_| stopped())
+    }
+
+    /// The client does not want to wait any longer: the answer comes now.
+    pub(crate) fn tired(&self) {
+        self.service.0.input(Input::Tired(self.connection));
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        let mut core = self.service.0.core.lock();
+        core.calls.remove(&self.connection);
+        core.inputs.push_back(Input::HangUp { connection: self.connection, closed: true });
+        self.service.0.run(&mut core);
     }
 }
 
 impl Inner {
-    /// A node without peers needs to ask nobody.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.node.members().len() == 1
+    /// Pass on what happened, and do what the sessions say.
+    pub(crate) fn input(self: &Arc<Self>, input: Input) {
+        let mut core = self.core.lock();
+        core.inputs.push_back(input);
+        self.run(&mut core);
     }
 
-    pub(crate) fn session(&self, number: u64) -> Option<Arc<Session>> {
-        self.sessions.lock().get(&number).cloned()
+    fn run(self: &Arc<Self>, core: &mut Core) {
+        let now = Moment::now();
+        while let Some(input) = core.inputs.pop_front() {
+            let mut outputs = std::mem::take(&mut core.outputs);
+            core.sessions.step(now, input, &mut outputs);
+            for output in outputs.drain(..) {
+                self.perform(core, output);
+            }
+            core.outputs = outputs;
+        }
     }
 
-    /// Tell whoever watches; nothing is made if nobody does.
-    pub(crate) fn announce(&self, kind: EventKind, session: &Session, lock: &Name, fence: Fence) {
+    fn perform(self: &Arc<Self>, core: &mut Core, output: Output) {
+        match output {
+            Output::Tell(connection, reply) => {
+                core.outboxes.get(&connection).into_iter().for_each(|outbox| outbox.tell(&reply));
+            }
+            Output::Acquire { ask, session, name, mode, wait } => {
+                self.acquire(core, ask, session, name, mode, wait);
+            }
+            Output::Release(ask) => drop(core.guards.remove(&ask)),
+            Output::Announce(news) => self.announce(news),
+            Output::Write(ask, records) => {
+                let ledger = self.ledger.iter();
+                let written = ledger
+                    .flat_map(|ledger| records.iter().map(move |it| ledger.write(it.0, &it.1)))
+                    .collect::<Result<(), _>>();
+                let written = written.map_err(|error| error.to_string());
+                core.inputs.push_back(Input::Written(ask, written));
+            }
+            Output::Erase(place) => self.ledger.iter().for_each(|ledger| ledger.erase(place)),
+            Output::Rewrite(place, record) => {
+                if let Some(Err(error)) =
+                    self.ledger.as_ref().map(|ledger| ledger.write(place, &record))
+                {
+                    tracing::error!("cannot write the ledger of sessions: {error}");
+                }
+            }
+            Output::Greet(connection, greeting, then) => {
+                let outbox = core.outboxes.get(&connection);
+                outbox.into_iter().for_each(|outbox| outbox.greet(&greeting, &then));
+            }
+            Output::Close(connection) => {
+                core.outboxes.get(&connection).into_iter().for_each(|outbox| outbox.close());
+            }
+            Output::Answer(connection, answer) => {
+                if let Some(call) = core.calls.remove(&connection) {
+                    let _ = call.send(answer); // A client that has gone away may ask again.
+                }
+            }
+            Output::TurnAway(connection, refusal) => {
+                core.outboxes.remove(&connection);
+                core.turned_away = Some(refusal);
+            }
+            Output::Abandon(ask) => {
+                core.tasks.remove(&ask).iter().for_each(AbortHandle::abort);
+            }
+            Output::Reclaim { ask, session, name, mode, fence } => {
+                let session = doorway_node::Session::new(session);
+                let input = match self.node.reclaim(name.as_str(), mode, fence, session) {
+                    Ok(guard) => {
+                        core.guards.insert(ask, guard);
+                        Input::Granted(ask, fence)
+                    }
+                    Err(error) => {
+                        UNCLAIMED.then(|| {
+                            tracing::warn!(%name, %fence, "a lock is not held again: {error}");
+                        });
+                        Input::Refused(ask, refusal(Code::Gone, error.to_string()))
+                    }
+                };
+                core.inputs.push_back(input);
+            }
+            Output::Watch(session, Evidence { pid, started }) => {
+                let inner = Arc::downgrade(self);
+                let task = tokio::spawn(async move {
+                    process::ended(pid, started).await;
+                    if let Some(inner) = inner.upgrade() {
+                        inner.input(Input::ProcessEnded(session));
+                    }
+                });
+                core.watchers.insert(session, task.abort_handle());
+            }
+            Output::Unwatch(session) => {
+                core.watchers.remove(&session).iter().for_each(AbortHandle::abort);
+            }
+            Output::Settled => self.ledger.iter().for_each(Ledger::settled),
+            Output::Serve => {
+                if !self.serving.send_replace(true) {
+                    self.node.serve();
+                    tracing::info!(held = core.sessions.held(), "serving again");
+                }
+            }
+            Output::Opened(session, client) => {
+                self.clients.lock().insert(session, client);
+                self.changed.notify_waiters();
+            }
+            Output::Ended(session) => {
+                self.clients.lock().remove(&session);
+                self.changed.notify_waiters();
+            }
+            Output::Broken(count) => core.broken = count,
+            Output::Drained => self.drained.notify_waiters(),
+        }
+    }
+
+    /// Tell listeners and the log what happened to a grant.
+    fn announce(&self, news: News) {
+        let News { kind, lock, fence, session, client, why } = news;
+        if let Some(why) = &why
+            && kind == EventKind::Lost
+        {
+            tracing::warn!(%lock, %fence, session, client = &*client, "a lock is lost: {why}");
+        }
         if self.events.receiver_count() > 0 {
-            let (lock, client) = (permits::visible_name(lock), Arc::clone(&session.client));
-            let (session, at) = (session.id(), SystemTime::now());
+            let (session, at) = (SessionId(session), SystemTime::now());
             let _ = self.events.send(Event { kind, lock, fence, session, client, at });
         }
     }
-}
 
-/// May this client do that?
-pub(crate) fn allowed(
-    principal: &Principal,
-    right: crate::principal::Right,
-    lock: &Name,
-) -> Result<(), doorway_protocol::Refusal> {
-    refusals::check_name(lock)?;
-    if principal.rights.may(right, lock) {
-        return Ok(());
+    fn log_restored(&self, records: usize) {
+        let core = self.core.lock();
+        let held = core.sessions.held();
+        if let Some(until) = core.sessions.reclaiming() {
+            let at_most_ms = ms(until.since(Moment::now()));
+            tracing::info!(held, at_most_ms, "waiting for holders of before the crash");
+        } else if records > 0 {
+            tracing::info!(held, "sessions of the former process go on with their locks");
+        }
     }
-    let word = match right {
-        crate::principal::Right::Acquire => "acquire",
-        crate::principal::Right::Inspect => "inspect",
-        crate::principal::Right::Break => "break",
-    };
-    let text = format!("{} may not {word} `{lock}`", principal.name);
-    Err(refusal(doorway_protocol::Code::Forbidden, text))
+
+    /// A node without peers needs to ask nobody.
+    fn is_alone(&self) -> bool {
+        self.node.members().len() == 1
+    }
 }
 
-/// Sessions say of themselves what their clients said. The table belongs to the service, which
-/// keeps the node.
-fn describe(sessions: Weak<Sessions>) -> Describe {
+impl Core {
+    fn new(sessions: Sessions) -> Self {
+        Self {
+            sessions,
+            inputs: VecDeque::new(),
+            outputs: Vec::new(),
+            outboxes: HashMap::default(),
+            calls: HashMap::default(),
+            guards: HashMap::default(),
+            tasks: HashMap::default(),
+            watchers: HashMap::default(),
+            last_connection: 0,
+            turned_away: None,
+            broken: 0,
+        }
+    }
+
+    fn next_connection(&mut self) -> Connection {
+        self.last_connection += 1;
+        Connection(self.last_connection)
+    }
+}
+
+/// Pass on what the node loses. It says so while it is busy, so a task does it.
+async fn losing(inner: Weak<Inner>, mut losses: UnboundedReceiver<(u64, Name, Fence)>) {
+    while let Some((session, name, fence)) = losses.recv().await {
+        let Some(inner) = inner.upgrade() else { return };
+        inner.input(Input::Lost { session, name, fence });
+    }
+}
+
+/// Tell the sessions that time has passed, whenever that is due.
+async fn ticking(inner: Weak<Inner>) {
+    loop {
+        let Some(due) = inner.upgrade().map(|inner| inner.core.lock().sessions.due()) else {
+            return;
+        };
+        sleep(due.since(Moment::now())).await;
+        let Some(inner) = inner.upgrade() else { return };
+        inner.input(Input::Tick);
+    }
+}
+
+/// The process that the session of a client lives with, or that connected.
+fn evidence(hello: &Hello, peer: &Peer) -> Result<Option<Evidence>, Refusal> {
+    use doorway_protocol::Opening::{New, Resume, Visit};
+    let (life, ttl_ms) = match hello.opening {
+        Visit => return Ok(None),
+        New { life, ttl_ms } | Resume { life, ttl_ms, .. } => (life, ttl_ms),
+    };
+    match life {
+        Life::Lease => Ok(None),
+        Life::Process { pid } => process::to_live_with(pid, peer.remote).map(Some),
+        // When the process was started is needed only if the session lives with it.
+        Life::Connection { .. } => Ok(peer.process.as_ref().map(|process| Evidence {
+            pid: process.pid(),
+            started: (ttl_ms == u32::MAX).then(|| process.started()).flatten(),
+        })),
+    }
+}
+
+/// Describe the sessions of the node by what their clients said.
+fn describe(clients: Weak<Descriptions>) -> Describe {
     Describe::new(move |number| {
-        let sessions = sessions.upgrade()?;
-        let session = sessions.lock().get(&number).cloned();
-        session.map(|session| session.client.to_string())
+        let clients = clients.upgrade()?;
+        let client = clients.lock().get(&number).map(ToString::to_string);
+        client
     })
 }
 
-/// A configuration as the service starts its node with it, to check it without starting.
+/// The configuration with which the service starts its node, to check it without starting.
 pub fn node_config(config: &Config) -> Config {
     let mut config = config.clone();
-    permits::prepare(&mut config);
+    names::prepare(&mut config);
     config
+}
+
+pub(crate) fn secret() -> Secret {
+    let mut bytes = [0; 16];
+    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    assert_eq!(got, Ok(16), "the system always gives a few random bytes at once");
+    Secret(bytes)
 }

@@ -74,13 +74,6 @@ impl Outbox {
         Pending::wake(pending);
     }
 
-    /// Let nobody tell anything while something else happens.
-    #[cfg(test)]
-    pub(crate) fn silent(&self, during: impl FnOnce()) {
-        let _pending = self.0.lock();
-        during();
-    }
-
     /// End the connection once it has written what is here.
     pub(crate) fn close(&self) {
         let mut pending = self.0.lock();

@@ -1,19 +1,22 @@
-//! Processes of this machine, without mistaking one for another that got its number.
+//! Processes of this machine, without mistaking another process for one that had its number.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use doorway_protocol::{Code, Refusal};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::unix::AsyncFd;
 use tokio::time::sleep;
 
-/// How often one is looked for that cannot be watched.
+use crate::sessions::Evidence;
+use crate::sessions::refusals::refusal;
+
+/// How often a process is looked for that cannot be watched.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A process, by a descriptor that stands for it alone.
+/// A process, by a descriptor that refers to it alone.
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
@@ -26,8 +29,8 @@ impl Process {
         Self::look(pid).ok().flatten()
     }
 
-    /// The process with this number; none if there is no such process. An error says nothing of
-    /// that: there are no descriptors left, say, or the number is of another namespace.
+    /// The process with this number; none if there is no such process. An error does not tell:
+    /// perhaps there are no descriptors left, or the number is of another namespace.
     pub fn look(pid: u32) -> Result<Option<Self>, Errno> {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?;
         // Without blocking, as a runtime wants it.
@@ -38,30 +41,18 @@ impl Process {
         }
     }
 
-    /// Another descriptor for the same process.
-    pub fn try_clone(&self) -> std::io::Result<Self> {
-        Ok(Self { pid: self.pid, fd: self.fd.try_clone()? })
-    }
-
     /// Its number.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Has it ended?
-    pub fn is_gone(&self) -> bool {
-        let mut polled = [PollFd::new(&self.fd, PollFlags::IN)];
-        // An error would mean that nobody can tell, and then nothing may be concluded.
-        matches!(poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1))
-    }
-
-    /// Is it known to be another one than that which was started then?
+    /// Whether this is known to be another process than the one that was started then.
     pub fn is_other(&self, started: Option<u64>) -> bool {
         self.started().zip(started).is_some_and(|(now, then)| now != then)
     }
 
-    /// When it was started, in ticks since the machine was: with its number, that names it for as
-    /// long as the machine runs.
+    /// When it was started, in ticks since the machine was. With its number, that identifies it for
+    /// as long as the machine runs.
     pub fn started(&self) -> Option<u64> {
         let line = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
         // The name of the command stands in parentheses and may contain any of them.
@@ -70,17 +61,15 @@ impl Process {
     }
 }
 
-/// Wait until a process has ended that was started then. While it cannot be watched, nothing may be
-/// concluded: it is looked for again and again.
-pub(crate) async fn ended(pid: u32, started: Option<u64>, known: Option<Process>) {
-    let mut known = known.map(Some);
+/// Wait until a process has ended that was started then. While it cannot be watched, nothing is
+/// known about it, so it is looked for again and again.
+pub(crate) async fn ended(pid: u32, started: Option<u64>) {
     loop {
-        let found = known.take().map_or_else(|| Process::look(pid), Ok);
-        match found {
+        match Process::look(pid) {
             Ok(Some(process)) if !process.is_other(started) => {
                 #[allow(
                     deprecated,
-                    reason = "its successor is unsafe, and what is watched here never changes"
+                    reason = "its successor is unsafe, and this descriptor never changes"
                 )]
                 if let Ok(process) = AsyncFd::new(process)
                     && process.readable().await.is_ok()
@@ -92,6 +81,24 @@ pub(crate) async fn ended(pid: u32, started: Option<u64>, known: Option<Process>
             Err(_) => {}
         }
         sleep(LOOK).await;
+    }
+}
+
+/// The process that a session is to live with.
+pub(crate) fn to_live_with(pid: u32, remote: bool) -> Result<Evidence, Refusal> {
+    if remote {
+        let text = "a session cannot live with a process of another machine; give it a time";
+        return Err(refusal(Code::Invalid, text));
+    }
+    match Process::look(pid) {
+        Ok(Some(process)) => Ok(Evidence { pid, started: process.started() }),
+        Ok(None) | Err(Errno::INVAL) => {
+            Err(refusal(Code::Invalid, format!("there is no process {pid}")))
+        }
+        Err(error) => {
+            let text = format!("the process {pid} cannot be watched: {error}");
+            Err(refusal(Code::Unavailable, text))
+        }
     }
 }
 
@@ -111,17 +118,20 @@ impl std::os::fd::AsRawFd for Process {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_process_is_gone_when_it_has_ended_and_not_before() {
+    #[tokio::test]
+    async fn a_process_has_ended_when_it_is_gone_and_not_before() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let process = Process::open(child.id()).unwrap();
-        assert!(!process.is_gone());
-        assert!(process.started().unwrap() > 0);
+        let started = process.started();
+        assert!(started.unwrap() > 0);
+        let ended = tokio::spawn(ended(child.id(), started));
+        tokio::task::yield_now().await;
+        assert!(!ended.is_finished());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(process.is_gone());
+        ended.await.unwrap();
         assert_eq!(process.started(), None);
-        assert!(Process::look(child.id()).unwrap().is_none(), "nobody has its number yet");
+        assert!(Process::look(child.id()).unwrap().is_none(), "no process has its number yet");
     }
 
     #[test]

@@ -1,33 +1,39 @@
-//! What the service tells about locks and about itself.
+//! Reports about locks and about the service.
 
 use std::time::Duration;
 
 use doorway_node::{LockClient, LockClients};
 use doorway_protocol::{
-    Absent, Holder, LockLine, LockReport, Locks, Mode, Name, NodeStatus, Refusal, Waiter,
+    Absent, Code, Fence, Holder, LockLine, LockReport, Locks, Mode, Name, NodeStatus, Refusal,
+    Waiter,
 };
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
-use super::permits::{RESERVED, visible, visible_name};
-use super::{Inner, Service, allowed};
+use super::{Inner, Service};
 use crate::clock::{Moment, ms};
 use crate::principal::{Principal, Right};
+use crate::sessions::names::{RESERVED, visible, visible_name};
+use crate::sessions::refusals::refusal;
+use crate::sessions::{Counters, allowed};
 
-/// How many clients of a lock are told at most, and how many locks in a page: with the longest of
-/// names and texts these fit into a frame.
+/// How many clients of a lock are reported at most, and how many locks in a page: with the longest
+/// of names and texts these fit into a frame.
 const INSIDE: usize = 256;
 const WAITING: usize = 128;
 const PAGE: usize = 200;
 
+/// How many fences are named to a client that had another one.
+const NAMED: usize = 8;
+
 impl Service {
-    /// All about one lock, as far as the node can find out. In a group the other members are
+    /// Report about one lock, as far as the node can find out. In a group the other members are
     /// asked, which takes half a second if one of them does not answer.
     pub async fn inspect(&self, principal: &Principal, lock: &Name) -> Result<LockReport, Refusal> {
         allowed(principal, Right::Inspect, lock)?;
         let inner = &*self.0;
-        let permits = inner.permits.number(lock).unwrap_or_else(|| inner.permits_of(lock));
-        let handle = inner.node.open_name(inner.permits.behind(lock));
+        let (name, permits) = inner.core.lock().sessions.behind(lock);
+        let handle = inner.node.open_name(name);
         let why = handle.why().await;
         let me = inner.node.name();
         let here = why.waiters.iter().take(WAITING).map(|waiter| here(me, waiter));
@@ -44,8 +50,8 @@ impl Service {
         })
     }
 
-    /// The locks that clients of this node hold or wait for and that this client may inspect, in
-    /// the order of their names: those that begin like this, after that one.
+    /// List the locks that clients of this node hold or wait for and that this client may inspect,
+    /// in the order of their names: those that begin with `prefix` and come after `after`.
     pub fn list(&self, principal: &Principal, prefix: &str, after: Option<&Name>) -> Locks {
         let may = |name: &Name| principal.rights.may(Right::Inspect, name);
         let page = self.0.page(prefix, after, PAGE + 1, may);
@@ -53,10 +59,14 @@ impl Service {
         Locks { locks, more: page.len() > PAGE }
     }
 
-    /// The node, as it is now.
+    /// Report about the node, as it is now.
     pub fn status(&self) -> NodeStatus {
         let inner = &*self.0;
         let now = Moment::now();
+        let core = inner.core.lock();
+        let (sessions, counters) = (core.sessions.len() as u64, core.sessions.counters().clone());
+        let reclaiming = core.sessions.reclaiming();
+        drop(core);
         NodeStatus {
             node: inner.node.name().to_owned(),
             group: inner.node.group().to_owned(),
@@ -67,26 +77,32 @@ impl Service {
             view: inner.node.counters().view,
             members: inner.node.members().to_vec(),
             away: absent(inner.node.away()),
-            reclaiming_ms: inner.reclaiming.borrow().map(|until| ms(until.since(now))),
-            sessions: self.sessions() as u64,
-            held: self.held(),
-            waiting: inner.waits.load(std::sync::atomic::Ordering::Relaxed),
-            grants: inner.grants.load(std::sync::atomic::Ordering::Relaxed),
+            reclaiming_ms: reclaiming.map(|until| ms(until.since(now))),
+            sessions,
+            held: counters.held,
+            waiting: counters.waiting,
+            grants: counters.grants,
         }
     }
 
-    /// Wait until nobody is inside of a lock or waits for it any more, at any node that answers.
+    /// What the sessions have counted.
+    pub(crate) fn counters(&self) -> Counters {
+        self.0.core.lock().sessions.counters().clone()
+    }
+
+    /// Wait until no client holds a lock or waits for it any more, at any node that answers.
     pub async fn await_free(&self, principal: &Principal, lock: &Name) -> Result<(), Refusal> {
         allowed(principal, Right::Inspect, lock)?;
         let inner = &*self.0;
         // From before the first look, so that nothing happens unseen in between.
         let mut listener = self.listen(principal)?;
         loop {
-            let why = inner.node.open_name(inner.permits.behind(lock)).why().await;
+            let (name, _) = inner.core.lock().sessions.behind(lock);
+            let why = inner.node.open_name(name).why().await;
             if why.holders.is_empty() && why.waiters.is_empty() && why.elsewhere.is_empty() {
                 return Ok(());
             }
-            // Other nodes tell nothing by themselves, and who gives up waiting is no event.
+            // Other nodes send no news, and a request that is given up is no news either.
             let pause = Duration::from_millis(if inner.is_alone() { 100 } else { 250 });
             let happened = async {
                 loop {
@@ -103,6 +119,30 @@ impl Service {
             }
         }
     }
+
+    /// Why a lock was not broken: no client of this node holds it with this fence.
+    pub(super) async fn not_broken(&self, lock: &Name, fence: Fence) -> Refusal {
+        let (name, _) = self.0.core.lock().sessions.behind(lock);
+        let holders = self.0.node.open_name(name).why().await.holders;
+        if let Some(holder) = holders.iter().find(|holder| holder.fence == Some(fence)) {
+            let text = format!(
+                "`{lock}` is held at the node {}: it can be broken there alone",
+                holder.node
+            );
+            return refusal(Code::NotServed, text);
+        }
+        let fences: Vec<String> =
+            holders.iter().filter_map(|who| who.fence).map(|fence| fence.to_string()).collect();
+        let now = match fences.split_at_checked(NAMED) {
+            _ if fences.is_empty() => "no client holds it".to_owned(),
+            Some((some, more)) if !more.is_empty() => {
+                format!("it is held with {} and {} more", some.join(", "), more.len())
+            }
+            _ => format!("it is held with {}", fences.join(", ")),
+        };
+        let text = format!("`{lock}` is not held with fence {fence}: {now}");
+        refusal(Code::Gone, text)
+    }
 }
 
 impl Inner {
@@ -114,14 +154,23 @@ impl Inner {
         most: usize,
         may: impl Fn(&Name) -> bool,
     ) -> Vec<(Name, LockClients)> {
-        let used = self.permits.names(prefix, after, most, &may);
-        // Among the locks of the node are those behind names with permits, and one of our own.
+        let core = self.core.lock();
+        let fits = |name: &&Name| {
+            name.as_str().starts_with(prefix)
+                && after.is_none_or(|after| *name > after)
+                && may(name)
+        };
+        let used = core.sessions.names_with_permits().filter(fits).take(most);
+        let used: Vec<(Name, Name)> =
+            used.map(|name| (name.clone(), core.sessions.behind(name).0)).collect();
+        drop(core);
+        // Among the locks of the node are those behind names with permits.
         let plain = |name: &Name| !name.as_str().starts_with(RESERVED) && may(name);
         let plain = self.node.locks(prefix, after, most, plain);
         let plain = plain.into_iter().map(|clients| (clients.lock.clone(), clients));
-        let used = used.into_iter().filter_map(|name| {
-            Some((name.clone(), self.node.clients_of(&self.permits.behind(&name))?))
-        });
+        let used = used
+            .into_iter()
+            .filter_map(|(name, behind)| Some((name, self.node.clients_of(&behind)?)));
         let mut page: Vec<_> = plain.chain(used).collect();
         page.sort_by(|one, other| one.0.cmp(&other.0));
         page.truncate(most);
@@ -153,7 +202,7 @@ fn holder(who: &LockClient) -> Option<Holder> {
 }
 
 fn here(node: &str, waiter: &doorway_node::Waiter) -> Waiter {
-    // A circle may be long; whoever reads it needs its beginning.
+    // A circle may be long; its beginning is enough for a reader.
     let circle = waiter.circle.as_ref().map(|circle| {
         circle.iter().take(8).map(|(node, session)| format!("{node}/{session}")).collect()
     });

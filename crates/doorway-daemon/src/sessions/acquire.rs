@@ -1,0 +1,372 @@
+//! Requests for locks: from the client to the node, and the answer back.
+
+use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
+
+use super::event::{Answer, AskId, EventKind, LeaseAnswer, Output};
+use super::refusals::{gone, limit, refusal, stopping};
+use super::session::Grant;
+use super::{Sessions, Stage, allowed};
+use crate::ledger::{GrantRecord, Record};
+use crate::principal::Right;
+
+/// How many granted requests that may be repeated are remembered, besides those that are held.
+const ANSWERED: usize = 1024;
+
+/// A request that has no answer yet.
+#[derive(Clone, Debug)]
+pub(super) struct Asking {
+    pub(super) session: u64,
+    /// The number of the request in the session.
+    pub(super) request: u64,
+    pub(super) lock: Name,
+    pub(super) mode: Mode,
+    /// The number of permits, if the client asked for a number that is not configured.
+    pub(super) permits: Option<u32>,
+    pub(super) state: Progress,
+}
+
+impl Asking {
+    /// Whether the node was asked to hold again what was held before it was started.
+    pub(super) fn is_reclaiming(&self) -> bool {
+        matches!(self.state, Progress::Reclaiming(..))
+    }
+}
+
+/// How far a request has got.
+#[derive(Clone, Debug)]
+pub(super) enum Progress {
+    /// The node has been asked.
+    Asked,
+    /// It waits at the node since this moment.
+    Queued(Moment),
+    /// The node was asked to grant it again, with this fence. The place is that of its record.
+    Reclaiming(Fence, Option<u32>),
+    /// It is granted, and is being written into the ledger at these places: that of the session, if
+    /// it was not there before, and that of the grant. The client is told only if it asked.
+    Writing { fence: Fence, session: Option<u32>, grant: u32, tell: bool },
+}
+
+impl Sessions {
+    pub(super) fn acquire(&mut self, number: u64, request: u64, ask: Ask, out: &mut Vec<Output>) {
+        if let Err(refusal) = self.try_acquire(number, request, ask, out) {
+            self.answer(number, request, Err(refusal), out);
+            self.end_if_idle(number, out);
+        }
+    }
+
+    fn try_acquire(
+        &mut self,
+        number: u64,
+        request: u64,
+        ask: Ask,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refusal> {
+        let Some(session) = self.open.get(&number) else { return Err(gone()) };
+        allowed(&session.principal, Right::Acquire, &ask.lock)?;
+        // A request with a number that was used before is the same request.
+        if session.waiting.contains_key(&request) {
+            return Ok(());
+        }
+        if let Some((lock, fence)) =
+            session.answered.as_ref().and_then(|answered| answered.get(&request))
+        {
+            if session.find(lock, *fence).is_none() {
+                let text = format!("request {request} was granted, and that grant has ended");
+                return Err(refusal(Code::Gone, text));
+            }
+            let fence = *fence;
+            self.answer(number, request, Ok(fence), out);
+            return Ok(());
+        }
+        if matches!(self.stage, Stage::Draining | Stage::Stopped) {
+            return Err(stopping());
+        }
+        let grants = self.setup.limits.grants;
+        if session.grants.len() + session.waiting.len() >= grants {
+            let text = format!("the session holds or waits for {grants} locks");
+            return Err(limit(&text, "limits.grants", grants));
+        }
+        let permits = self.target(&ask)?;
+        let name = self.enter(&ask.lock, permits)?;
+        let id = self.next_ask();
+        let Ask { lock, mode, wait, .. } = ask;
+        let asking =
+            Asking { session: number, request, lock, mode, permits, state: Progress::Asked };
+        self.asks.insert(id, asking);
+        if let Some(session) = self.open.get_mut(&number) {
+            session.waiting.insert(request, id);
+        }
+        out.push(Output::Acquire { ask: id, session: number, name, mode, wait });
+        Ok(())
+    }
+
+    pub(super) fn next_ask(&mut self) -> AskId {
+        self.last_ask += 1;
+        AskId(self.last_ask)
+    }
+
+    /// Count a use of a name, and return the name of the lock at the node. In a group the number of
+    /// permits is configured, so there is nothing to count.
+    pub(super) fn enter(&mut self, lock: &Name, permits: Option<u32>) -> Result<Name, Refusal> {
+        if self.setup.alone { self.names.enter(lock, permits) } else { Ok(lock.clone()) }
+    }
+
+    pub(super) fn leave(&mut self, lock: &Name, permits: Option<u32>) {
+        if self.setup.alone {
+            self.names.leave(lock, permits);
+        }
+    }
+
+    /// The number of permits with which a lock is to be used, if that is not the configured one.
+    fn target(&self, ask: &Ask) -> Result<Option<u32>, Refusal> {
+        let Some(permits) = ask.permits else { return Ok(None) };
+        let configured = self.configured(&ask.lock);
+        if permits == configured {
+            return Ok(None);
+        }
+        if !self.setup.alone || configured > 1 {
+            return Err(not_configured(&ask.lock, permits, configured));
+        }
+        if ask.mode == Mode::Shared {
+            let text = format!("`{}`: a lock is shared or has permits, not both", ask.lock);
+            return Err(refusal(Code::NotServed, text));
+        }
+        Ok(Some(permits))
+    }
+
+    /// The configured number of permits of a lock.
+    pub(super) fn configured(&self, lock: &Name) -> u32 {
+        let rule = self.setup.rules.iter().find(|(pattern, _)| pattern.matches(lock));
+        rule.map_or(1, |(_, permits)| *permits)
+    }
+
+    /// A request waits at the node, if the limits allow that.
+    pub(super) fn queued(&mut self, now: Moment, ask: AskId, out: &mut Vec<Output>) {
+        let Some(asking) = self.asks.get(&ask) else { return };
+        let (number, lock) = (asking.session, asking.lock.clone());
+        let Some(session) = self.open.get(&number) else { return };
+        let principal = std::sync::Arc::clone(&session.principal);
+        let most = self.setup.limits.waiting;
+        let entered = if session.waiting.len() > most {
+            Err(limit(&format!("{most} requests of the session wait"), "limits.waiting", most))
+        } else {
+            self.enter_queue(&principal, &lock)
+        };
+        match entered {
+            Ok(()) => {
+                self.counters.waiting += 1;
+                self.asks.get_mut(&ask).into_iter().for_each(|it| it.state = Progress::Queued(now));
+            }
+            Err(refusal) => {
+                out.push(Output::Abandon(ask));
+                self.settle(ask, Err(refusal), out);
+            }
+        }
+    }
+
+    /// The node has granted a request.
+    pub(super) fn granted(&mut self, now: Moment, ask: AskId, fence: Fence, out: &mut Vec<Output>) {
+        let Some(asking) = self.asks.get(&ask) else {
+            // It was withdrawn in the same moment.
+            return out.push(Output::Release(ask));
+        };
+        let (tell, written) = match asking.state {
+            Progress::Reclaiming(_, place) => (false, place),
+            Progress::Queued(since) => {
+                self.counters.waited(now.since(since));
+                (true, None)
+            }
+            _ => (true, None),
+        };
+        self.leave_queue_of(ask);
+        if !self.setup.ledger || written.is_some() {
+            return self.hold(ask, fence, written, tell, out);
+        }
+        self.write(ask, fence, tell, out);
+    }
+
+    /// Write a grant into the ledger before its client is told.
+    fn write(&mut self, ask: AskId, fence: Fence, tell: bool, out: &mut Vec<Output>) {
+        let grant = self.places.take();
+        let Some(asking) = self.asks.get_mut(&ask) else { return };
+        let Some(session) = self.open.get(&asking.session) else { return };
+        let record = Record::Grant(GrantRecord {
+            session: asking.session,
+            lock: asking.lock.clone(),
+            shared: asking.mode == Mode::Shared,
+            permits: asking.permits,
+            fence,
+            request: asking.request,
+        });
+        let new = session.place.is_none().then(|| self.places.take());
+        asking.state = Progress::Writing { fence, session: new, grant, tell };
+        let first = new.map(|place| (place, Record::Session(session.record())));
+        out.push(Output::Write(ask, first.into_iter().chain([(grant, record)]).collect()));
+    }
+
+    /// A grant was written into the ledger, or could not be.
+    pub(super) fn written(
+        &mut self,
+        ask: AskId,
+        written: Result<(), String>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(asking) = self.asks.get(&ask) else { return };
+        let Progress::Writing { fence, session, grant, tell } = asking.state else { return };
+        match written {
+            Ok(()) => {
+                let number = asking.session;
+                if let (Some(place), Some(open)) = (session, self.open.get_mut(&number)) {
+                    open.place = Some(place);
+                }
+                self.hold(ask, fence, Some(grant), tell, out);
+            }
+            Err(error) => {
+                session.into_iter().chain([grant]).for_each(|place| self.erase(place, out));
+                let text = format!("the ledger of sessions cannot be written: {error}");
+                out.push(Output::Release(ask));
+                self.settle(ask, Err(refusal(Code::Unavailable, text)), out);
+            }
+        }
+    }
+
+    /// The session holds the lock from now on.
+    fn hold(
+        &mut self,
+        ask: AskId,
+        fence: Fence,
+        place: Option<u32>,
+        tell: bool,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(asking) = self.asks.remove(&ask) else { return };
+        let Asking { session: number, request, lock, permits, .. } = asking;
+        let Some(session) = self.open.get_mut(&number) else { return };
+        session.waiting.remove(&request);
+        let detached = session.is_detached();
+        if detached && let Some(answered) = &mut session.answered {
+            if answered.len() > session.grants.len() + ANSWERED {
+                answered.pop_first();
+            }
+            answered.insert(request, (lock.clone(), fence));
+        }
+        session.grants.insert((lock.clone(), fence, ask), Grant { request, permits, place });
+        if detached {
+            self.detached.entry((lock.clone(), fence)).or_default().insert(number);
+        }
+        self.counters.held += 1;
+        self.counters.grants += 1;
+        self.announce(number, EventKind::Granted, lock, fence, None, out);
+        if tell {
+            self.answer(number, request, Ok(fence), out);
+        }
+    }
+
+    /// The node has refused a request.
+    pub(super) fn refused(&mut self, ask: AskId, refusal: Refusal, out: &mut Vec<Output>) {
+        let Some(asking) = self.asks.get(&ask) else { return };
+        if let Progress::Reclaiming(fence, place) = asking.state {
+            let (number, lock) = (asking.session, asking.lock.clone());
+            place.into_iter().for_each(|place| self.erase(place, out));
+            let why = format!("it could not be held again: {}", refusal.text);
+            self.tell(number, Reply::Lost(lock, fence, why), out);
+            self.forget_ask(ask);
+            return self.end_if_idle(number, out);
+        }
+        self.settle(ask, Err(refusal), out);
+    }
+
+    /// Answer a request, and forget it.
+    fn settle(&mut self, ask: AskId, answer: Result<Fence, Refusal>, out: &mut Vec<Output>) {
+        let Some((number, request)) = self.forget_ask(ask) else { return };
+        self.answer(number, request, answer, out);
+        self.end_if_idle(number, out);
+    }
+
+    /// Remove a request that was not granted. Its session and its number.
+    pub(super) fn forget_ask(&mut self, ask: AskId) -> Option<(u64, u64)> {
+        self.leave_queue_of(ask);
+        let asking = self.asks.remove(&ask)?;
+        self.leave(&asking.lock, asking.permits);
+        if let Some(session) = self.open.get_mut(&asking.session) {
+            session.waiting.remove(&asking.request);
+        }
+        Some((asking.session, asking.request))
+    }
+
+    /// A request does not wait any more.
+    fn leave_queue_of(&mut self, ask: AskId) {
+        let Some(asking) = self.asks.get_mut(&ask) else { return };
+        if !matches!(asking.state, Progress::Queued(_)) {
+            return;
+        }
+        asking.state = Progress::Asked;
+        let (number, lock) = (asking.session, asking.lock.clone());
+        self.counters.waiting -= 1;
+        if let Some(session) = self.open.get(&number) {
+            let principal = std::sync::Arc::clone(&session.principal);
+            self.leave_queue(&principal, &lock);
+        }
+    }
+
+    /// Tell a client the answer to a request, over its connection or its calls.
+    pub(super) fn answer(
+        &mut self,
+        number: u64,
+        request: u64,
+        answer: Result<Fence, Refusal>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.open.get_mut(&number) else { return };
+        for caller in std::mem::take(&mut session.callers) {
+            let (session, ttl) = (number, session.ttl);
+            let answer = match &answer {
+                Ok(fence) => Answer::Leased(LeaseAnswer { fence: *fence, session, ttl }),
+                Err(refusal) => Answer::Refused(refusal.clone()),
+            };
+            self.leases.calls.remove(&caller);
+            out.push(Output::Answer(caller, answer));
+        }
+        let reply = match answer {
+            Ok(fence) => Reply::Granted(request, fence),
+            Err(refusal) => Reply::Refused(request, refusal),
+        };
+        self.tell(number, reply, out);
+    }
+
+    pub(super) fn announce(
+        &mut self,
+        number: u64,
+        kind: EventKind,
+        lock: Name,
+        fence: Fence,
+        why: Option<&str>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.open.get(&number) else { return };
+        let (client, why) = (std::sync::Arc::clone(&session.client), why.map(str::to_owned));
+        let news = super::event::News { kind, lock, fence, session: number, client, why };
+        out.push(Output::Announce(news));
+    }
+
+    /// Free a place of the ledger.
+    pub(super) fn erase(&mut self, place: u32, out: &mut Vec<Output>) {
+        self.places.free.push(place);
+        out.push(Output::Erase(place));
+    }
+}
+
+/// The reason why a lock cannot be used with this number of permits: in a group all members have to
+/// agree on the number, so it is configured.
+fn not_configured(lock: &Name, permits: u32, configured: u32) -> Refusal {
+    let now = match configured {
+        1 => "no permits".to_owned(),
+        _ => format!("{configured} permits"),
+    };
+    let text = format!(
+        "`{lock}` is configured with {now}, not {permits}. To change that, all members of the \
+         group need this in their settings:\n[[lock]]\nnames = \"{lock}\"\n\
+         algorithm = \"raymond-k\"\npermits = {permits}"
+    );
+    refusal(Code::NotServed, text)
+}

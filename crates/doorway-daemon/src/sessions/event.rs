@@ -1,0 +1,278 @@
+//! What the sessions are told, and what they want done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_protocol::{
+    Ask, Claims, Fence, Greeting, Hello, Life, Mode, Name, Refusal, Reply, Request, Secret, Wait,
+};
+
+use crate::ledger::{LedgerContents, Record};
+use crate::principal::Principal;
+
+/// The number of a connection, which the shell chooses. A call over HTTP counts as a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Connection(pub u64);
+
+/// The number of a request at the node. The grant that it brings keeps the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AskId(pub u64);
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A client has connected. It is admitted, unless [`Output::TurnAway`] follows.
+    Connect {
+        /// The connection.
+        connection: Connection,
+        /// Whether the client may be on another machine.
+        remote: bool,
+    },
+    /// The client of a connection is known now.
+    Identify {
+        /// The connection.
+        connection: Connection,
+        /// The client.
+        principal: Arc<Principal>,
+    },
+    /// A client has sent its hello. Answered by [`Output::Greet`].
+    Hello(Box<Opening>),
+    /// Bytes have come from a client: a heartbeat.
+    Heard(Connection),
+    /// A client asks for something. Questions that only report are not for the sessions.
+    Request(Connection, Request),
+    /// A client without a session asks for something, over HTTP. Answered by [`Output::Answer`].
+    Call(Connection, Arc<Principal>, Call),
+    /// The client of a [`Call::Acquire`] does not want to wait any longer.
+    Tired(Connection),
+    /// A connection has ended.
+    HangUp {
+        /// The connection.
+        connection: Connection,
+        /// Whether the client closed it, or does not exist any more. False if the node closed it
+        /// because the client did not read its replies.
+        closed: bool,
+    },
+    /// The node grants a request of [`Output::Acquire`] or [`Output::Reclaim`].
+    Granted(AskId, Fence),
+    /// The node refuses a request of [`Output::Acquire`] or [`Output::Reclaim`].
+    Refused(AskId, Refusal),
+    /// A request of [`Output::Acquire`] waits at the node.
+    Queued(AskId),
+    /// [`Output::Write`] was done, or failed for this reason.
+    Written(AskId, Result<(), String>),
+    /// The node has lost a grant.
+    Lost {
+        /// The number of the session that held it.
+        session: u64,
+        /// The lock, by the name that the node knows.
+        name: Name,
+        /// The fence.
+        fence: Fence,
+    },
+    /// The processes of a session, for which [`Output::Watch`] asked, have ended.
+    ProcessEnded(u64),
+    /// Take a grant away from its holder. Answered by [`Output::Broken`].
+    Break {
+        /// Who does it.
+        principal: Arc<Principal>,
+        /// The lock.
+        lock: Name,
+        /// The fence of the grant.
+        fence: Fence,
+    },
+    /// Time has passed.
+    Tick,
+    /// The ledger that the former process left. This comes first, if there is a ledger.
+    Restored(Box<LedgerContents>),
+    /// Grant nothing any more, tell all clients to leave, and wait until no lock is held.
+    Drain(Duration),
+    /// The process ends. Sessions and grants are left to the next process.
+    Stop,
+}
+
+/// The hello of a client with what is known about the client.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The connection.
+    pub connection: Connection,
+    /// The client.
+    pub principal: Arc<Principal>,
+    /// Whether the client may be on another machine.
+    pub remote: bool,
+    /// The process that connected, if the node can see it.
+    pub process: Option<Evidence>,
+    /// The hello.
+    pub hello: Hello,
+    /// The claims that followed the hello.
+    pub claims: Vec<Claims>,
+    /// Random bytes for a new session.
+    pub secret: Secret,
+}
+
+/// A process of this machine, without mistaking another process for it that got its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// The process ID.
+    pub pid: u32,
+    /// When the process was started, in ticks since the machine was.
+    pub started: Option<u64>,
+}
+
+/// A request of a client that has no session.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// Acquire a lock with a lease of its own.
+    Acquire(LeaseAsk),
+    /// Renew the lease of a grant, with another time to live if one is given.
+    Renew(Name, Fence, Option<Duration>),
+    /// Release a grant.
+    Release(Name, Fence),
+    /// End the request with this key.
+    Withdraw(Name, String),
+}
+
+/// A request for a lock with a lease of its own.
+#[derive(Clone, Debug)]
+pub struct LeaseAsk {
+    /// What is asked for.
+    pub ask: Ask,
+    /// The key by which the client repeats the request, if it gave one.
+    pub key: Option<String>,
+    /// The time to live of the lease, in milliseconds.
+    pub ttl_ms: u32,
+    /// What the client does, for people.
+    pub label: String,
+    /// Whether the client may be on another machine.
+    pub remote: bool,
+    /// Random bytes for the session of the lease.
+    pub secret: Secret,
+}
+
+/// The answer to a [`Call`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The lock is held.
+    Leased(LeaseAnswer),
+    /// True if the grant was held until now.
+    Released(bool),
+    /// True if the request was waiting or held the lock until now.
+    Withdrawn(bool),
+    /// The call was refused.
+    Refused(Refusal),
+}
+
+/// A grant with a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseAnswer {
+    /// The fence of the grant.
+    pub fence: Fence,
+    /// The number of the session.
+    pub session: u64,
+    /// The time to live of the lease.
+    pub ttl: Duration,
+}
+
+/// Something that the shell has to do, in this order.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Refuse a connection that has just been made.
+    TurnAway(Connection, Refusal),
+    /// Answer a hello, then tell these replies.
+    Greet(Connection, Box<Greeting>, Vec<Reply>),
+    /// Tell a client something.
+    Tell(Connection, Reply),
+    /// Answer a call over HTTP.
+    Answer(Connection, Answer),
+    /// Close a connection when everything is written.
+    Close(Connection),
+    /// Ask the node for a lock.
+    Acquire {
+        /// The request. The answer is [`Input::Granted`], [`Input::Refused`], or first
+        /// [`Input::Queued`].
+        ask: AskId,
+        /// The session, for reports.
+        session: u64,
+        /// The lock, by the name that the node knows.
+        name: Name,
+        /// How the lock is to be held.
+        mode: Mode,
+        /// How long to wait.
+        wait: Wait,
+    },
+    /// Hold a lock again that was held before the node was started. The answer is
+    /// [`Input::Granted`] or [`Input::Refused`], before anything else happens.
+    Reclaim {
+        /// The grant.
+        ask: AskId,
+        /// The session, for reports.
+        session: u64,
+        /// The lock, by the name that the node knows.
+        name: Name,
+        /// How the lock is held.
+        mode: Mode,
+        /// The fence of the grant.
+        fence: Fence,
+    },
+    /// Withdraw a request that waits at the node.
+    Abandon(AskId),
+    /// Give a grant back to the node.
+    Release(AskId),
+    /// Write these records into the ledger. The answer is [`Input::Written`].
+    Write(AskId, Vec<(u32, Record)>),
+    /// Overwrite a record of the ledger.
+    Rewrite(u32, Record),
+    /// Erase a record of the ledger.
+    Erase(u32),
+    /// All that hold anything are in the ledger from now on.
+    Settled,
+    /// Say when the processes of a session have ended: [`Input::ProcessEnded`].
+    Watch(u64, Evidence),
+    /// Do not watch the processes of a session any more.
+    Unwatch(u64),
+    /// The node may grant locks now: all former holders are back, or their time is over.
+    Serve,
+    /// A session was opened, by this client.
+    Opened(u64, Arc<str>),
+    /// A session has ended.
+    Ended(u64),
+    /// Report what happened to a grant.
+    Announce(News),
+    /// How many grants [`Input::Break`] has ended.
+    Broken(usize),
+    /// Nothing is held any more after [`Input::Drain`].
+    Drained,
+}
+
+/// Something that happened to a grant.
+#[derive(Clone, Debug)]
+pub struct News {
+    /// What happened.
+    pub kind: EventKind,
+    /// The lock.
+    pub lock: Name,
+    /// The fence of the grant.
+    pub fence: Fence,
+    /// The number of the session.
+    pub session: u64,
+    /// The description of the client.
+    pub client: Arc<str>,
+    /// Why the grant was lost.
+    pub why: Option<String>,
+}
+
+/// What can happen to a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The lock was granted.
+    Granted,
+    /// The client released the lock, or is gone.
+    Released,
+    /// The lock was taken from its client.
+    Lost,
+}
+
+/// Whether a session of this kind lives without a connection.
+pub(super) fn is_detached(life: Life) -> bool {
+    !matches!(life, Life::Connection { .. })
+}

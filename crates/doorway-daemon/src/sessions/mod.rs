@@ -1,0 +1,290 @@
+//! The sessions of a service, as a value: the server's half of the protocol.
+//!
+//! [`Sessions`] has one door, [`Sessions::step`]: it is told what happened and what time it is, and
+//! says what is to be done. It reads no clock, opens no file and starts no task. The shell, in
+//! `service`, does what it says, and answers [`Output::Acquire`], [`Output::Reclaim`] and
+//! [`Output::Write`] before it passes on anything else that happened. So a simulation can take the
+//! place of the shell, and every order of events can be tried.
+//!
+//! - `open`: connections, how sessions begin, go on and end.
+//! - `acquire`: requests for locks, from the client to the node and back.
+//! - `release`: how grants and requests end.
+//! - `leases`: clients over HTTP, which have no connection that lasts.
+//! - `restore`: what the former process left.
+//! - `time`: what happens as time passes, and at the end.
+
+mod acquire;
+mod event;
+mod leases;
+mod limits;
+pub(crate) mod names;
+mod open;
+pub(crate) mod refusals;
+mod release;
+mod restore;
+mod session;
+mod tally;
+mod time;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use doorway_protocol::{Fence, Moment, Name, NamePattern, Refusal, Reply, Request, Scope};
+
+use crate::principal::{Principal, Right};
+use crate::settings::{ClientSettings, Limits};
+use acquire::Asking;
+use leases::Leases;
+use limits::Shares;
+use names::Names;
+use refusals::refusal;
+use restore::Former;
+use session::Session;
+
+pub use event::{
+    Answer, AskId, Call, Connection, EventKind, Evidence, Input, LeaseAnswer, LeaseAsk, News,
+    Opening, Output,
+};
+pub(crate) use time::{Counters, WAITS};
+
+/// The settings of the sessions.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The name of the node.
+    pub node: String,
+    /// Who shares the locks of the node.
+    pub scope: Scope,
+    /// The limits of clients.
+    pub limits: Limits,
+    /// How many requests may wait at the node.
+    pub outstanding: usize,
+    /// The patterns of the configuration, each with the number of permits of its locks.
+    pub rules: Vec<(NamePattern, u32)>,
+    /// The clients that may connect over TCP.
+    pub clients: Vec<ClientSettings>,
+    /// Whether the node has no peers.
+    pub alone: bool,
+    /// Whether there is a ledger.
+    pub ledger: bool,
+}
+
+/// All sessions of a service.
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    setup: Setup,
+    stage: Stage,
+    open: BTreeMap<u64, Session>,
+    connections: BTreeMap<Connection, Conn>,
+    /// The requests for locks that have no answer yet.
+    asks: BTreeMap<AskId, Asking>,
+    /// What sessions without a connection hold: other sessions of the same client may release or
+    /// renew it.
+    detached: BTreeMap<(Name, Fence), BTreeSet<u64>>,
+    names: Names,
+    shares: Shares,
+    leases: Leases,
+    former: Former,
+    places: Places,
+    /// The numbers of the last session and of the last request.
+    last_session: u64,
+    last_ask: u64,
+    /// When the next tick is due.
+    due: Moment,
+    counters: Counters,
+}
+
+/// What the sessions do as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Former holders that the ledger lacks may claim what they held until this moment. Nothing is
+    /// granted meanwhile.
+    Reclaiming(Moment),
+    Serving,
+    /// Nothing is granted any more; the service ends when nothing is held.
+    Draining,
+    /// Everything is left to the next process.
+    Stopped,
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+struct Conn {
+    remote: bool,
+    /// The name of the client, once it is known.
+    principal: Option<Arc<Principal>>,
+    session: Attached,
+}
+
+/// The session of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attached {
+    /// None: the client has not sent its hello, or only asks questions.
+    None,
+    Open(u64),
+    /// The session has ended, or goes on over another connection. Nothing is answered any more.
+    Over,
+}
+
+/// The places of records in the ledger.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    /// All places from this one on are free. Place 0 is the marker.
+    end: u32,
+    free: Vec<u32>,
+}
+
+impl Places {
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.end = self.end.max(1) + 1;
+            self.end - 1
+        })
+    }
+}
+
+impl Sessions {
+    /// The sessions of a service that has just been started. If there is a ledger,
+    /// [`Input::Restored`] comes next.
+    pub fn new(setup: Setup, now: Moment) -> Self {
+        Self {
+            setup,
+            stage: Stage::Serving,
+            open: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            detached: BTreeMap::new(),
+            names: Names::default(),
+            shares: Shares::default(),
+            leases: Leases::default(),
+            former: Former::default(),
+            places: Places::default(),
+            last_session: 0,
+            last_ask: 0,
+            due: now.after(time::OFTEN),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Take in what happened, and say in `out` what is to be done, in this order.
+    pub fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
+        match input {
+            Input::Request(connection, request) => self.request(now, connection, request, out),
+            Input::Granted(ask, fence) => self.granted(now, ask, fence, out),
+            Input::Refused(ask, refusal) => self.refused(ask, refusal, out),
+            Input::Queued(ask) => self.queued(now, ask, out),
+            Input::Written(ask, written) => self.written(ask, written, out),
+            Input::Heard(connection) => self.heard(now, connection),
+            Input::Connect { connection, remote } => self.connect(connection, remote, out),
+            Input::Identify { connection, principal } => {
+                if let Err(refusal) = self.identify(connection, &principal) {
+                    out.push(Output::TurnAway(connection, refusal));
+                }
+            }
+            Input::Hello(opening) => self.hello(now, *opening, out),
+            Input::Call(connection, principal, call) => {
+                self.call(now, connection, &principal, call, out);
+            }
+            Input::Tired(connection) => self.tired(now, connection, out),
+            Input::HangUp { connection, closed } => self.hang_up(now, connection, closed, out),
+            Input::Lost { session, name, fence } => self.lose(session, &name, fence, out),
+            Input::ProcessEnded(session) => self.process_ended(session, out),
+            Input::Break { principal, lock, fence } => {
+                self.break_lock(&principal, &lock, fence, out);
+            }
+            Input::Tick => self.tick(now, out),
+            Input::Restored(contents) => self.restore(now, *contents, out),
+            Input::Drain(time) => self.drain(time, out),
+            Input::Stop => self.stop(out),
+        }
+    }
+
+    fn request(
+        &mut self,
+        now: Moment,
+        connection: Connection,
+        request: Request,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(conn) = self.connections.get(&connection) else { return };
+        let session = match conn.session {
+            Attached::Over => return,
+            Attached::None => None,
+            Attached::Open(number) => Some(number),
+        };
+        let Some(principal) = conn.principal.clone() else { return };
+        let reply = match request {
+            Request::Acquire(number, ask) => {
+                let Some(session) = session else {
+                    let text = "this connection has no session: open one to acquire locks";
+                    let refusal = refusal(doorway_protocol::Code::Invalid, text);
+                    return out.push(Output::Tell(connection, Reply::Refused(number, refusal)));
+                };
+                return self.acquire(session, number, ask, out);
+            }
+            Request::Withdraw(number) => {
+                let Some(session) = session else { return };
+                match self.withdraw(session, number, out) {
+                    Ok(()) => return,
+                    Err(refusal) => Reply::Refused(number, refusal),
+                }
+            }
+            Request::Release(number, lock, fence) => {
+                Reply::Released(number, self.release(&principal, session, &lock, fence, out))
+            }
+            Request::Renew(number, lock, fence) => {
+                match self.renew(now, &principal, &lock, fence, None, out) {
+                    Ok(_) => Reply::Done(number),
+                    Err(refusal) => Reply::Refused(number, refusal),
+                }
+            }
+            Request::Alive(number) => Reply::Alive(number),
+            Request::Bye => {
+                if let Some(session) = session {
+                    self.end(session, open::End::Left, out);
+                }
+                return out.push(Output::Close(connection));
+            }
+            // Questions that only report are answered by the shell.
+            Request::Inspect(..)
+            | Request::List { .. }
+            | Request::Status(_)
+            | Request::Break(..)
+            | Request::AwaitFree(..) => return,
+        };
+        out.push(Output::Tell(connection, reply));
+    }
+
+    /// Tell the client of a session something, if it is connected.
+    fn tell(&self, session: u64, reply: Reply, out: &mut Vec<Output>) {
+        let connection = self.open.get(&session).and_then(|session| session.connection);
+        if let Some(connection) = connection {
+            out.push(Output::Tell(connection, reply));
+        }
+    }
+}
+
+/// Refuse what a client has no right to do.
+pub(crate) fn allowed(principal: &Principal, right: Right, lock: &Name) -> Result<(), Refusal> {
+    refusals::check_name(lock)?;
+    if principal.rights.may(right, lock) {
+        return Ok(());
+    }
+    let word = match right {
+        Right::Acquire => "acquire",
+        Right::Inspect => "inspect",
+        Right::Break => "break",
+    };
+    let text = format!("{} may not {word} `{lock}`", principal.name);
+    Err(refusal(doorway_protocol::Code::Forbidden, text))
+}
+
+/// Whether two principals are the same client. Over a Unix socket that is the user; root may act
+/// for everyone.
+fn same_client(owner: &Principal, other: &Principal) -> bool {
+    match (owner.uid, other.uid) {
+        (Some(owner), Some(other)) => owner == other || other == 0,
+        (None, None) => owner.name == other.name,
+        (None, Some(other)) => other == 0,
+        (Some(_), None) => false,
+    }
+}

@@ -1,0 +1,511 @@
+//! Connections, and how sessions begin, go on and end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_protocol::{
+    Claim, Claims, ClientInfo, Code, Fence, Life, Moment, Name, Refusal, Reply, Secret, SessionId,
+    VERSIONS, Welcome,
+};
+
+use super::event::{Connection, EventKind, Evidence, Opening, Output};
+use super::refusals::{gone, refusal, stopping};
+use super::session::{Session, UNLIMITED, cut, ttl_ms};
+use super::{Attached, Conn, Sessions, Stage, same_client};
+use crate::principal::Principal;
+use crate::secret;
+
+/// The shortest time to live of a session.
+pub(super) const SHORTEST: Duration = Duration::from_millis(500);
+
+/// How many bytes of a client's description are kept.
+const DESCRIPTION: usize = 200;
+
+/// Why a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Its client said so, or is gone.
+    Left,
+    /// Its client was not heard for its time to live.
+    Silent,
+}
+
+/// How a session begins.
+pub(super) struct Begin {
+    pub(super) number: u64,
+    pub(super) secret: Secret,
+    pub(super) principal: Arc<Principal>,
+    pub(super) client: Arc<str>,
+    pub(super) ttl: Duration,
+    pub(super) life: Life,
+    pub(super) remote: bool,
+    pub(super) process: Option<Evidence>,
+}
+
+/// What a client says about the session that it had.
+struct Resumed {
+    number: u64,
+    held: Vec<Claim>,
+    waiting: BTreeSet<u64>,
+    /// What the session will hold again if the node agrees.
+    reclaimed: BTreeSet<(Name, Fence)>,
+}
+
+impl Sessions {
+    pub(super) fn connect(&mut self, connection: Connection, remote: bool, out: &mut Vec<Output>) {
+        let counted = match self.stage {
+            Stage::Stopped => Err(stopping()),
+            _ => self.count_connection(remote),
+        };
+        match counted {
+            Ok(()) => {
+                let conn = Conn { remote, principal: None, session: Attached::None };
+                self.connections.insert(connection, conn);
+            }
+            Err(refusal) => out.push(Output::TurnAway(connection, refusal)),
+        }
+    }
+
+    /// The client of a connection is known: the connection counts as one of its own.
+    pub(super) fn identify(
+        &mut self,
+        connection: Connection,
+        principal: &Arc<Principal>,
+    ) -> Result<(), Refusal> {
+        let Some(conn) = self.connections.get(&connection) else { return Err(gone()) };
+        let known = conn.principal.as_ref().map(|known| &known.name);
+        if known == Some(&principal.name) {
+            return Ok(());
+        }
+        if conn.remote {
+            match conn.principal.clone() {
+                None => self.own_connection(principal)?,
+                Some(before) => {
+                    self.count_connection(true)?;
+                    self.own_connection(principal)?;
+                    self.forget_connection(Some(&before));
+                }
+            }
+        }
+        if let Some(conn) = self.connections.get_mut(&connection) {
+            conn.principal = Some(Arc::clone(principal));
+        }
+        Ok(())
+    }
+
+    /// A client has been heard.
+    pub(super) fn heard(&mut self, now: Moment, connection: Connection) {
+        if let Some(Conn { session: Attached::Open(number), .. }) =
+            self.connections.get(&connection)
+            && let Some(session) = self.open.get_mut(number)
+        {
+            session.heard = now;
+        }
+    }
+
+    pub(super) fn hello(&mut self, now: Moment, opening: Opening, out: &mut Vec<Output>) {
+        let connection = opening.connection;
+        let (mut lost, mut then) = (Vec::new(), Vec::new());
+        match self.greet(now, opening, &mut lost, &mut then, out) {
+            Ok((version, session)) => {
+                let rest = lost.split_off(lost.len().min(Claims::MAX));
+                let why = "it was not held any more when the session was resumed";
+                let told = |claim: Claim| Reply::Lost(claim.lock, claim.fence, why.into());
+                then.extend(rest.into_iter().map(told));
+                let session = session.and_then(|number| self.open.get(&number));
+                let welcome = Welcome {
+                    version,
+                    node: self.setup.node.clone(),
+                    scope: self.setup.scope,
+                    ttl_ms: session.map_or(0, |session| ttl_ms(session.ttl)),
+                    session: session.map(|session| (SessionId(session.number), session.secret)),
+                    lost,
+                };
+                // Before anything that the session was told meanwhile.
+                let greet = Output::Greet(connection, Box::new(Ok(welcome)), then);
+                out.push(greet);
+            }
+            Err(refusal) => {
+                out.push(Output::Greet(connection, Box::new(Err(refusal)), Vec::new()));
+                out.push(Output::Close(connection));
+            }
+        }
+    }
+
+    fn greet(
+        &mut self,
+        now: Moment,
+        opening: Opening,
+        lost: &mut Vec<Claim>,
+        then: &mut Vec<Reply>,
+        out: &mut Vec<Output>,
+    ) -> Result<(u16, Option<u64>), Refusal> {
+        let version = version(opening.hello.versions)?;
+        if matches!(self.stage, Stage::Draining | Stage::Stopped) {
+            return Err(stopping());
+        }
+        let connection = opening.connection;
+        self.identify(connection, &opening.principal)?;
+        let Opening { principal, remote, process, hello, claims, secret, .. } = opening;
+        let client = describe(&hello.who, &principal).into();
+        let number = match hello.opening {
+            doorway_protocol::Opening::Visit => return Ok((version, None)),
+            doorway_protocol::Opening::New { ttl_ms, life } => {
+                self.check_lease(ttl_ms, life)?;
+                let (number, ttl) = (self.next_session(), self.ttl(ttl_ms, life, remote, process));
+                let begin = Begin { number, secret, principal, client, ttl, life, remote, process };
+                self.open_session(now, begin, out)?;
+                number
+            }
+            doorway_protocol::Opening::Resume {
+                session: id,
+                secret,
+                ttl_ms,
+                life,
+                mut held,
+                waiting,
+                ..
+            } => {
+                let mut waiting: BTreeSet<u64> = waiting.into_iter().collect();
+                for more in claims {
+                    held.extend(more.held);
+                    waiting.extend(more.waiting);
+                }
+                let known = self.open.get(&id.0);
+                let proven = |session: &Session| {
+                    same_client(&session.principal, &principal)
+                        && secret::same(&session.secret.0, &secret.0)
+                };
+                if known.is_some_and(|session| !proven(session)) {
+                    return Err(gone());
+                }
+                if known.is_none() {
+                    // The former process may have had it, without anything to write down.
+                    if id.0 > self.former.last {
+                        return Err(gone());
+                    }
+                    let ttl = self.ttl(ttl_ms, life, remote, process);
+                    let (number, principal) = (id.0, Arc::clone(&principal));
+                    let begin =
+                        Begin { number, secret, principal, client, ttl, life, remote, process };
+                    self.open_session(now, begin, out)?;
+                }
+                let reclaimed = self.reclaim(id.0, &held, remote, out);
+                let resumed = Resumed { number: id.0, held, waiting, reclaimed };
+                self.resume(now, resumed, lost, then, out);
+                id.0
+            }
+        };
+        self.attach(number, connection, out);
+        self.look_after(number, out);
+        Ok((version, Some(number)))
+    }
+
+    /// Let a session go on over this connection.
+    fn attach(&mut self, number: u64, connection: Connection, out: &mut Vec<Output>) {
+        let Some(session) = self.open.get_mut(&number) else { return };
+        if let Some(old) = session.connection.replace(connection) {
+            self.connections.get_mut(&old).into_iter().for_each(|old| old.session = Attached::Over);
+            out.push(Output::Close(old));
+        }
+        if let Some(conn) = self.connections.get_mut(&connection) {
+            conn.session = Attached::Open(number);
+        }
+    }
+
+    fn next_session(&mut self) -> u64 {
+        self.last_session += 1;
+        self.last_session
+    }
+
+    /// The time to live that a session gets. A session of a process that the node can see lives as
+    /// long as that process, if its client asks for no limit.
+    fn ttl(&self, ttl_ms: u32, life: Life, remote: bool, process: Option<Evidence>) -> Duration {
+        let asked = Duration::from_millis(ttl_ms.into());
+        let seen = process.is_some() && !remote;
+        if asked == UNLIMITED && seen && matches!(life, Life::Connection { .. }) {
+            return UNLIMITED;
+        }
+        asked.clamp(SHORTEST, self.setup.limits.ttl.max(SHORTEST))
+    }
+
+    /// Refuse a lease that is longer than the node allows. Every other session may get less time
+    /// than its client asked for, because the client sends heartbeats.
+    fn check_lease(&self, ttl_ms: u32, life: Life) -> Result<(), Refusal> {
+        let (asked, most) = (Duration::from_millis(ttl_ms.into()), self.setup.limits.ttl);
+        if life != Life::Lease || asked <= most.max(SHORTEST) {
+            return Ok(());
+        }
+        let text = format!(
+            "this node keeps a lease for at most {} s (`limits.ttl`): ask for less and renew it in \
+             time, or tie the lock to a process (--pid)",
+            most.as_secs_f64()
+        );
+        Err(refusal(Code::Invalid, text))
+    }
+
+    /// Open a session, if the limits allow one more.
+    pub(super) fn open_session(
+        &mut self,
+        now: Moment,
+        begin: Begin,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refusal> {
+        let session = Session::new(begin, now);
+        self.count_session(&session.principal, needs_watch(&session))?;
+        self.insert(session, out);
+        Ok(())
+    }
+
+    /// Add a session to the table.
+    pub(super) fn insert(&mut self, session: Session, out: &mut Vec<Output>) {
+        out.push(Output::Opened(session.number, Arc::clone(&session.client)));
+        self.open.insert(session.number, session);
+    }
+
+    /// Watch the process of a session, if its end must be seen and the connection does not show it.
+    pub(super) fn look_after(&mut self, number: u64, out: &mut Vec<Output>) {
+        let Some(session) = self.open.get_mut(&number) else { return };
+        let needs = needs_watch(session);
+        if needs == session.watched {
+            return;
+        }
+        match session.process {
+            Some(process) if needs => out.push(Output::Watch(number, process)),
+            // Other processes may have the connection, and nobody can tell whether this one lives.
+            None if needs => return session.orphan = true,
+            _ => out.push(Output::Unwatch(number)),
+        }
+        session.watched = needs;
+        self.count_process(needs);
+    }
+
+    /// Go on with a session: what it claims and does not hold is lost; `then` says again what it
+    /// waited for and got.
+    fn resume(
+        &mut self,
+        now: Moment,
+        resumed: Resumed,
+        lost: &mut Vec<Claim>,
+        then: &mut Vec<Reply>,
+        out: &mut Vec<Output>,
+    ) {
+        let number = resumed.number;
+        let Self { open, asks, .. } = self;
+        let Some(session) = open.get_mut(&number) else { return };
+        session.heard = now;
+        let claimed: BTreeSet<_> =
+            resumed.held.iter().map(|claim| (&claim.lock, claim.fence)).collect();
+        // What the client does not speak of it has given up: its release was not heard.
+        let given_up: Vec<_> = session
+            .grants
+            .iter()
+            .filter(|((lock, fence, _), grant)| {
+                !resumed.waiting.contains(&grant.request) && !claimed.contains(&(lock, *fence))
+            })
+            .map(|(held, _)| held.clone())
+            .collect();
+        let answered: BTreeMap<u64, _> = session
+            .grants
+            .iter()
+            .filter(|(_, grant)| resumed.waiting.contains(&grant.request))
+            .map(|((lock, fence, _), grant)| (grant.request, (lock.clone(), *fence)))
+            .collect();
+        then.extend(answered.iter().map(|(request, (_, fence))| Reply::Granted(*request, *fence)));
+        // Those requests may be on their way once more.
+        session.answered.get_or_insert_default().extend(answered);
+        let unwanted: Vec<_> = session
+            .waiting
+            .iter()
+            .filter(|(request, _)| !resumed.waiting.contains(request))
+            .map(|(_, ask)| *ask)
+            .filter(|ask| asks.get(ask).is_some_and(|asking| !asking.is_reclaiming()))
+            .collect();
+        let held = |claim: &&Claim| {
+            let reclaimed = resumed.reclaimed.contains(&(claim.lock.clone(), claim.fence));
+            reclaimed || session.find(&claim.lock, claim.fence).is_some()
+        };
+        lost.extend(resumed.held.iter().filter(|claim| !held(claim)).cloned());
+        lost.sort_unstable_by(|one, other| (&one.lock, one.fence).cmp(&(&other.lock, other.fence)));
+        lost.dedup();
+        for held in given_up {
+            self.let_go(number, &held, EventKind::Released, None, out);
+        }
+        for ask in unwanted {
+            self.abandon(ask, out);
+        }
+    }
+
+    /// The connection of a client has ended.
+    pub(super) fn hang_up(
+        &mut self,
+        now: Moment,
+        connection: Connection,
+        closed: bool,
+        out: &mut Vec<Output>,
+    ) {
+        self.caller_left(now, connection, out);
+        let Some(conn) = self.connections.remove(&connection) else { return };
+        if conn.remote {
+            self.forget_connection(conn.principal.as_deref());
+        }
+        let Attached::Open(number) = conn.session else { return };
+        if self.stage == Stage::Stopped {
+            return; // The session is left to the next process.
+        }
+        let Some(session) = self.open.get_mut(&number) else { return };
+        session.connection = None;
+        if closed && !session.remote {
+            if !session.is_detached() {
+                return self.end(number, End::Left, out);
+            }
+            // Its client is gone, and a grant that nobody learns of would only keep others out.
+            let waiting: Vec<_> = session.waiting.values().copied().collect();
+            for ask in waiting {
+                self.abandon(ask, out);
+            }
+        }
+        self.look_after(number, out);
+        self.end_if_idle(number, out);
+    }
+
+    /// The processes of a session have ended.
+    pub(super) fn process_ended(&mut self, number: u64, out: &mut Vec<Output>) {
+        let Some(session) = self.open.get_mut(&number).filter(|session| session.watched) else {
+            return;
+        };
+        if self.stage == Stage::Stopped {
+            return;
+        }
+        if session.is_bound() && session.connection.is_none() || session.is_detached() {
+            return self.end(number, End::Left, out);
+        }
+        // Other processes have the connection.
+        session.orphan = true;
+        self.look_after(number, out);
+    }
+
+    /// End a session without a connection that holds nothing and waits for nothing.
+    pub(super) fn end_if_idle(&mut self, number: u64, out: &mut Vec<Output>) {
+        let Some(session) = self.open.get(&number) else { return };
+        let idle = session.grants.is_empty()
+            && session.waiting.is_empty()
+            && session.connection.is_none()
+            && session.callers.is_empty();
+        if idle && session.is_detached() {
+            self.end(number, End::Left, out);
+        }
+    }
+
+    /// End a session: everything that it holds is released, and its requests are withdrawn.
+    pub(super) fn end(&mut self, number: u64, end: End, out: &mut Vec<Output>) {
+        let Some(session) = self.open.get(&number) else { return };
+        let (kind, why) = match end {
+            End::Left => (EventKind::Released, None),
+            End::Silent => {
+                (EventKind::Lost, Some("the session was silent for longer than its time to live"))
+            }
+        };
+        let waiting: Vec<_> = session.waiting.values().copied().collect();
+        let grants: Vec<_> = session.grants.keys().cloned().collect();
+        for ask in waiting {
+            self.abandon(ask, out);
+        }
+        for held in grants {
+            if let Some(why) = why {
+                let lost = Reply::Lost(held.0.clone(), held.1, why.to_owned());
+                self.tell(number, lost, out);
+            }
+            self.let_go(number, &held, kind, why, out);
+        }
+        let Some(session) = self.open.remove(&number) else { return };
+        if let Some(connection) = session.connection {
+            if let Some(conn) = self.connections.get_mut(&connection) {
+                conn.session = Attached::Over;
+            }
+            out.push(Output::Close(connection));
+        }
+        if session.watched {
+            self.count_process(false);
+            out.push(Output::Unwatch(number));
+        }
+        self.forget_session(&session.principal);
+        if let Some(place) = session.place {
+            self.erase(place, out);
+        }
+        self.former.waits_for.remove(&number);
+        self.lease_ended(&session, out);
+        out.push(Output::Ended(number));
+    }
+}
+
+impl Session {
+    pub(super) fn new(begin: Begin, now: Moment) -> Self {
+        let Begin { number, secret, principal, client, ttl, life, remote, process } = begin;
+        Self {
+            number,
+            secret,
+            principal,
+            client,
+            ttl,
+            life,
+            remote,
+            process: process.filter(|_| life != Life::Lease),
+            heard: now,
+            connection: None,
+            watched: false,
+            orphan: false,
+            grants: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            // A lease has no connection, so its requests may be repeated at any time.
+            answered: (life == Life::Lease).then(BTreeMap::new),
+            place: None,
+            key: None,
+            callers: BTreeSet::new(),
+        }
+    }
+}
+
+/// Whether the end of the session's process must be seen: the connection does not show it.
+fn needs_watch(session: &Session) -> bool {
+    match session.life {
+        Life::Process { .. } => true,
+        Life::Lease => false,
+        // While there is a connection, its end is the end of all processes that have it.
+        Life::Connection { .. } if session.is_bound() => session.connection.is_none(),
+        // With a time to live, a process that is gone sends no heartbeats; its children may have
+        // the connection all the same.
+        Life::Connection { inherited } => inherited && !session.remote && !session.orphan,
+    }
+}
+
+/// The description of a client, for people who ask who holds a lock.
+pub(super) fn describe(who: &ClientInfo, principal: &Principal) -> String {
+    let mut text = match (who.label.as_str(), who.pid) {
+        ("", 0) => principal.name.clone(),
+        ("", pid) => format!("pid {pid}"),
+        (label, 0) => label.to_owned(),
+        (label, pid) => format!("{label} (pid {pid})"),
+    };
+    if !who.host.is_empty() {
+        text = format!("{} on {}", text, cut(&who.host, 64));
+    }
+    // A control character would garble whatever the description is shown on.
+    let clean: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    cut(&clean, DESCRIPTION).to_owned()
+}
+
+/// The highest version that both sides speak.
+fn version((lowest, highest): (u16, u16)) -> Result<u16, Refusal> {
+    let (ours, our_highest) = VERSIONS;
+    let version = highest.min(our_highest);
+    if version >= lowest.max(ours) {
+        return Ok(version);
+    }
+    let text = format!(
+        "the client speaks versions {lowest} to {highest} of the protocol, the node {ours} to \
+         {our_highest}: update the older one"
+    );
+    Err(refusal(Code::Invalid, text))
+}

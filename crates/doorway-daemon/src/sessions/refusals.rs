@@ -1,0 +1,47 @@
+//! Why a request is refused, in words.
+
+use doorway_protocol::{Code, Fence, Name, Refusal};
+
+use super::names::RESERVED;
+
+pub(crate) fn refusal(code: Code, text: impl Into<String>) -> Refusal {
+    Refusal { code, text: text.into() }
+}
+
+pub(crate) fn gone() -> Refusal {
+    refusal(Code::Gone, "the session has ended; open a new one")
+}
+
+pub(crate) fn stopping() -> Refusal {
+    refusal(Code::Unavailable, "the node is stopping; ask again when it is back")
+}
+
+pub(crate) fn withdrawn() -> Refusal {
+    refusal(Code::Gone, "the request was withdrawn")
+}
+
+/// The reason why a grant cannot be renewed.
+pub(super) fn not_held(lock: &Name, fence: Fence) -> Refusal {
+    refusal(Code::Gone, format!("`{lock}` is not held any more with fence {fence}"))
+}
+
+/// The reason why something was refused: a limit of the settings is reached.
+pub(crate) fn limit(what: &str, name: &str, limit: usize) -> Refusal {
+    refusal(Code::Busy, format!("{what}, which is the limit (`{name}` = {limit})"))
+}
+
+/// The reason why something was refused: the system allows no more descriptors.
+pub(crate) fn no_files() -> Refusal {
+    let text =
+        "the node has as many files open as the system allows: raise LimitNOFILE of its unit";
+    refusal(Code::Busy, text)
+}
+
+/// Refuse a name that only the daemon itself may use.
+pub(crate) fn check_name(lock: &Name) -> Result<(), Refusal> {
+    if !lock.as_str().starts_with(RESERVED) {
+        return Ok(());
+    }
+    let text = format!("`{lock}`: names of locks must not begin with `%`, which is reserved");
+    Err(refusal(Code::Invalid, text))
+}

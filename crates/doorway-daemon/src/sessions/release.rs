@@ -1,0 +1,208 @@
+//! How grants and requests end: released, withdrawn, broken, lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_protocol::{Fence, Life, Moment, Name, Refusal, Reply};
+
+use super::acquire::Progress;
+use super::event::{AskId, EventKind, Output};
+use super::names::visible_name;
+use super::open::SHORTEST;
+use super::refusals::{check_name, not_held, stopping, withdrawn};
+use super::{Sessions, Stage, allowed, same_client};
+use crate::ledger::Record;
+use crate::principal::{Principal, Right};
+
+impl Sessions {
+    /// Release the grant with this fence: of this session, or of one without a connection that the
+    /// same client opened. True if it was held until now.
+    pub(super) fn release(
+        &mut self,
+        principal: &Principal,
+        session: Option<u64>,
+        lock: &Name,
+        fence: Fence,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        if let Some(number) = session
+            && self.release_one(number, lock, fence, out)
+        {
+            return true;
+        }
+        let Some(number) = self.detached_holder(principal, lock, fence) else { return false };
+        let released = self.release_one(number, lock, fence, out);
+        self.end_if_idle(number, out);
+        released
+    }
+
+    fn release_one(
+        &mut self,
+        number: u64,
+        lock: &Name,
+        fence: Fence,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let held = self.open.get(&number).and_then(|session| session.find(lock, fence));
+        held.inspect(|ask| {
+            let held = (lock.clone(), fence, *ask);
+            self.let_go(number, &held, EventKind::Released, None, out);
+        })
+        .is_some()
+    }
+
+    /// The session without a connection that holds this and that the same client opened.
+    pub(super) fn detached_holder(
+        &self,
+        principal: &Principal,
+        lock: &Name,
+        fence: Fence,
+    ) -> Option<u64> {
+        let numbers = self.detached.get(&(lock.clone(), fence))?;
+        let own = |number: &&u64| {
+            let session = self.open.get(number);
+            session.is_some_and(|session| same_client(&session.principal, principal))
+        };
+        numbers.iter().find(own).copied()
+    }
+
+    /// A heartbeat for the session without a connection that holds this grant. A lease may get
+    /// another time to live. The number of the session.
+    pub(super) fn renew(
+        &mut self,
+        now: Moment,
+        principal: &Principal,
+        lock: &Name,
+        fence: Fence,
+        ttl: Option<Duration>,
+        out: &mut Vec<Output>,
+    ) -> Result<u64, Refusal> {
+        check_name(lock)?;
+        let holder = self.detached_holder(principal, lock, fence);
+        let Some(number) = holder.filter(|_| self.stage != Stage::Stopped) else {
+            // A grant that was left to the next process may still be held.
+            let left = matches!(self.stage, Stage::Stopped | Stage::Draining);
+            return Err(if left { stopping() } else { not_held(lock, fence) });
+        };
+        let longest = self.setup.limits.ttl.max(SHORTEST);
+        let Some(session) = self.open.get_mut(&number) else { return Err(not_held(lock, fence)) };
+        session.heard = now;
+        if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
+            session.ttl = ttl.clamp(SHORTEST, longest);
+            // After a crash the next process waits for as long as the ledger says.
+            if let Some(place) = session.place {
+                out.push(Output::Rewrite(place, Record::Session(session.record())));
+            }
+        }
+        Ok(number)
+    }
+
+    /// A client does not want the answer to a request any more. If the lock was granted, it is
+    /// released.
+    pub(super) fn withdraw(
+        &mut self,
+        number: u64,
+        request: u64,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refusal> {
+        let Some(session) = self.open.get(&number) else { return Err(withdrawn()) };
+        if let Some(ask) = session.waiting.get(&request).copied() {
+            self.abandon(ask, out);
+            return Err(withdrawn());
+        }
+        let granted = session.grants.iter().find(|(_, grant)| grant.request == request);
+        let Some(held) = granted.map(|(held, _)| held.clone()) else { return Err(withdrawn()) };
+        self.let_go(number, &held, EventKind::Released, None, out);
+        Ok(())
+    }
+
+    /// Withdraw a request at the node. Nobody is told.
+    pub(super) fn abandon(&mut self, ask: AskId, out: &mut Vec<Output>) {
+        let Some(asking) = self.asks.get(&ask) else { return };
+        out.push(match asking.state {
+            Progress::Asked | Progress::Queued(_) => Output::Abandon(ask),
+            Progress::Reclaiming(..) | Progress::Writing { .. } => Output::Release(ask),
+        });
+        self.forget_ask(ask);
+    }
+
+    /// A grant ends.
+    pub(super) fn let_go(
+        &mut self,
+        number: u64,
+        held: &(Name, Fence, AskId),
+        kind: EventKind,
+        why: Option<&str>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.open.get_mut(&number) else { return };
+        let Some(grant) = session.grants.remove(held) else { return };
+        let (lock, fence, ask) = held.clone();
+        if session.is_detached() && session.find(&lock, fence).is_none() {
+            let key = (lock.clone(), fence);
+            if let Some(numbers) = self.detached.get_mut(&key) {
+                numbers.remove(&number);
+                if numbers.is_empty() {
+                    self.detached.remove(&key);
+                }
+            }
+        }
+        // First from the ledger: after a crash nobody must hold what another was granted.
+        if let Some(place) = grant.place {
+            self.erase(place, out);
+        }
+        self.leave(&lock, grant.permits);
+        self.counters.ended(kind);
+        self.announce(number, kind, lock, fence, why, out);
+        out.push(Output::Release(ask));
+        if self.stage == Stage::Draining && self.counters.held == 0 {
+            out.push(Output::Drained);
+        }
+    }
+
+    /// The node has lost a grant: another member broke the rules, or what was reclaimed after a
+    /// crash turned out to be impossible.
+    pub(super) fn lose(&mut self, number: u64, name: &Name, fence: Fence, out: &mut Vec<Output>) {
+        let lock = visible_name(name);
+        let Some(session) = self.open.get(&number) else { return };
+        let Some(ask) = session.find(&lock, fence) else { return };
+        let why = "the node has lost it, see its log";
+        self.tell(number, Reply::Lost(lock, fence, why.to_owned()), out);
+        self.let_go(number, &(visible_name(name), fence, ask), EventKind::Lost, Some(why), out);
+        self.end_if_idle(number, out);
+    }
+
+    /// Take a lock from all sessions that hold it with this fence.
+    pub(super) fn break_lock(
+        &mut self,
+        principal: &Arc<Principal>,
+        lock: &Name,
+        fence: Fence,
+        out: &mut Vec<Output>,
+    ) {
+        let holders: Vec<_> = self
+            .open
+            .iter()
+            .filter_map(|(number, session)| Some((*number, session.find(lock, fence)?)))
+            .collect();
+        let mut broken = 0;
+        for (number, mut ask) in holders {
+            let why = format!("broken by {}", principal.name);
+            self.tell(number, Reply::Lost(lock.clone(), fence, why.clone()), out);
+            loop {
+                self.let_go(number, &(lock.clone(), fence, ask), EventKind::Lost, Some(&why), out);
+                broken += 1;
+                let next = self.open.get(&number).and_then(|session| session.find(lock, fence));
+                let Some(next) = next else { break };
+                ask = next;
+            }
+            self.end_if_idle(number, out);
+        }
+        out.push(Output::Broken(broken));
+    }
+
+    /// Whether a client may break a lock.
+    pub(crate) fn may_break(principal: &Principal, lock: &Name) -> Result<(), Refusal> {
+        allowed(principal, Right::Break, lock)
+    }
+}

@@ -1,0 +1,193 @@
+//! What the former process left: sessions and grants of the ledger, and the claims of clients.
+//!
+//! The ledger has every session that holds something, and every grant. So the sessions go on where
+//! they were, and all other locks are served at once. Only if the ledger may lack sessions, nothing
+//! is granted until the longest time to live is over, and clients may claim what they held.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_protocol::{Claim, Fence, Life, Moment, Name};
+
+use super::acquire::{Asking, Progress};
+use super::event::{Evidence, Output};
+use super::open::Begin;
+use super::session::{Session, UNLIMITED};
+use super::{Places, Sessions, Stage, allowed};
+use crate::ledger::{GrantRecord, LedgerContents, Record, SessionRecord};
+use crate::principal::{Principal, Right, Rights};
+
+/// What is known about the former process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Former {
+    /// The highest number of a session of the former process.
+    pub(super) last: u64,
+    /// The ledger may lack some sessions, so clients of other machines are believed.
+    lacking: bool,
+    /// Sessions of a ledger that has no grants of sessions with a connection. Their clients may
+    /// claim what they held.
+    pub(super) waits_for: BTreeSet<u64>,
+}
+
+impl Sessions {
+    /// Go on with what the former process left.
+    pub(super) fn restore(&mut self, now: Moment, contents: LedgerContents, out: &mut Vec<Output>) {
+        self.last_session = contents.last;
+        self.former =
+            Former { last: contents.last, lacking: contents.lacking, ..Former::default() };
+        let used: BTreeSet<u32> = contents.records.iter().map(|(place, _)| *place).collect();
+        let end = used.last().map_or(1, |last| last + 1);
+        self.places = Places { end, free: (1..end).filter(|it| !used.contains(it)).collect() };
+        let mut longest = match contents.lacking {
+            true => contents.ttl.max(self.setup.limits.ttl),
+            false => Duration::ZERO,
+        };
+        let mut grants: BTreeMap<u64, Vec<(u32, GrantRecord)>> = BTreeMap::new();
+        let mut sessions = Vec::new();
+        for (place, record) in contents.records {
+            match record {
+                Record::Marker(_) | Record::Start(_) => self.erase(place, out),
+                Record::Session(session) => sessions.push((place, session)),
+                Record::Grant(grant) => {
+                    grants.entry(grant.session).or_default().push((place, grant));
+                }
+            }
+        }
+        for (place, record) in sessions {
+            let held = grants.remove(&record.number).unwrap_or_default();
+            let connected = matches!(record.life, Life::Connection { .. });
+            // Processes of this machine do not survive its restart.
+            let local = !record.remote && record.life != Life::Lease;
+            let claims = connected && !contents.complete;
+            if local && !contents.same_boot || held.is_empty() && !claims {
+                held.iter().for_each(|(place, _)| self.erase(*place, out));
+                self.erase(place, out);
+                continue;
+            }
+            if claims {
+                self.former.waits_for.insert(record.number);
+                longest = longest.max(Duration::from_millis(record.ttl_ms.into()));
+            }
+            self.restore_session(now, place, &record, &held, out);
+        }
+        // A grant without a session belongs to a session that ended.
+        for (place, _) in grants.into_values().flatten() {
+            self.erase(place, out);
+        }
+        if longest.is_zero() {
+            out.push(Output::Serve);
+        } else {
+            self.stage = Stage::Reclaiming(now.after(longest));
+        }
+    }
+
+    fn restore_session(
+        &mut self,
+        now: Moment,
+        place: u32,
+        record: &SessionRecord,
+        held: &[(u32, GrantRecord)],
+        out: &mut Vec<Output>,
+    ) {
+        let number = record.number;
+        let begin = Begin {
+            number,
+            secret: record.secret,
+            principal: Arc::new(self.known(record)),
+            client: record.client.as_str().into(),
+            ttl: Duration::from_millis(record.ttl_ms.into()),
+            life: record.life,
+            remote: record.remote,
+            process: record.pid.map(|pid| Evidence { pid, started: record.started }),
+        };
+        let mut session = Session::new(begin, now);
+        // Only what was granted can have the time of a process, and then the process was known.
+        if session.ttl == UNLIMITED && session.process.is_none() {
+            session.ttl = self.setup.limits.ttl;
+        }
+        session.place = Some(place);
+        self.count_former(&session.principal);
+        self.insert(session, out);
+        self.look_after(number, out);
+        for (place, grant) in held {
+            if self.hold_again(number, &grant.claim(), Some(*place), out).is_none() {
+                self.erase(*place, out);
+            }
+        }
+        self.end_if_idle(number, out);
+    }
+
+    /// Ask the node to hold a lock again.
+    fn hold_again(
+        &mut self,
+        number: u64,
+        claim: &Claim,
+        place: Option<u32>,
+        out: &mut Vec<Output>,
+    ) -> Option<(Name, Fence)> {
+        let Claim { lock, mode, permits, fence, request } = claim.clone();
+        let permits = permits.filter(|permits| *permits != self.configured(&lock));
+        let name = self.enter(&lock, permits).ok()?;
+        let ask = self.next_ask();
+        let state = Progress::Reclaiming(fence, place);
+        let held = (lock.clone(), fence);
+        self.asks.insert(ask, Asking { session: number, request, lock, mode, permits, state });
+        // So that the session is not idle before the node has answered.
+        if let Some(session) = self.open.get_mut(&number) {
+            session.waiting.insert(request, ask);
+        }
+        out.push(Output::Reclaim { ask, session: number, name, mode, fence });
+        Some(held)
+    }
+
+    /// Let a session hold again what its client claims, if the ledger may lack it.
+    pub(super) fn reclaim(
+        &mut self,
+        number: u64,
+        claims: &[Claim],
+        remote: bool,
+        out: &mut Vec<Output>,
+    ) -> BTreeSet<(Name, Fence)> {
+        let awaited = self.former.waits_for.remove(&number);
+        let believed = awaited || self.former.lacking && remote && number <= self.former.last;
+        if !believed || !matches!(self.stage, Stage::Reclaiming(_)) {
+            return BTreeSet::new();
+        }
+        let mut reclaimed = BTreeSet::new();
+        for claim in claims {
+            let Some(session) = self.open.get(&number) else { break };
+            let may = session.grants.len() + session.waiting.len() < self.setup.limits.grants
+                && allowed(&session.principal, Right::Acquire, &claim.lock).is_ok()
+                && session.find(&claim.lock, claim.fence).is_none();
+            if may {
+                reclaimed.extend(self.hold_again(number, claim, None, out));
+            }
+        }
+        reclaimed
+    }
+
+    /// Serve as soon as all former holders are back, or their time is over.
+    pub(super) fn serve_if_due(&mut self, now: Moment, out: &mut Vec<Output>) {
+        let Stage::Reclaiming(until) = self.stage else { return };
+        if now >= until || self.former.waits_for.is_empty() && !self.former.lacking {
+            self.stage = Stage::Serving;
+            self.former.waits_for.clear();
+            self.former.lacking = false;
+            out.push(Output::Settled);
+            out.push(Output::Serve);
+        }
+    }
+
+    /// The client that opened a session of the ledger.
+    fn known(&self, record: &SessionRecord) -> Principal {
+        let name = record.principal.clone();
+        let bare = name.strip_prefix("client ").unwrap_or(&name);
+        let known = self.setup.clients.iter().find(|known| known.name == bare);
+        let rights = match (record.uid, known) {
+            (Some(_), _) => Rights::all(),
+            (None, known) => known.map(|known| known.rights.clone()).unwrap_or_default(),
+        };
+        Principal { name, uid: record.uid, rights }
+    }
+}

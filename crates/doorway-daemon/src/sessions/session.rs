@@ -1,0 +1,128 @@
+//! A session: on whose behalf locks are held and waited for, and until when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_protocol::{Claim, Fence, Life, Mode, Moment, Name, Secret};
+
+use super::event::{AskId, Connection, Evidence, is_detached};
+use super::leases::Key;
+use crate::ledger::{GrantRecord, SessionRecord};
+use crate::principal::Principal;
+
+/// How many bytes of the names of principals the ledger keeps: all of them, for those of clients
+/// have 63 at most, and the prefix before them is short.
+const PRINCIPAL: usize = 80;
+
+/// How many bytes of a client's description the ledger keeps.
+const CLIENT: usize = 60;
+
+/// A session of a client.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) number: u64,
+    pub(super) secret: Secret,
+    pub(super) principal: Arc<Principal>,
+    /// The description of the client, for people.
+    pub(super) client: Arc<str>,
+    /// How long the session lives without a message from its client.
+    pub(super) ttl: Duration,
+    pub(super) life: Life,
+    /// Whether the client may be on another machine. Then the end of a connection proves nothing.
+    pub(super) remote: bool,
+    /// The process that the session lives with, or that opened its connection.
+    pub(super) process: Option<Evidence>,
+    /// When the client was heard last.
+    pub(super) heard: Moment,
+    pub(super) connection: Option<Connection>,
+    /// Whether the shell watches the processes of the session.
+    pub(super) watched: bool,
+    /// The process that opened the connection has ended; another one may have the connection.
+    pub(super) orphan: bool,
+    /// What the session holds. A shared lock may be held several times, with equal fences.
+    pub(super) grants: BTreeMap<(Name, Fence, AskId), Grant>,
+    /// The requests that wait, by their numbers.
+    pub(super) waiting: BTreeMap<u64, AskId>,
+    /// The grants by the numbers of their requests, if requests may be repeated.
+    pub(super) answered: Option<BTreeMap<u64, (Name, Fence)>>,
+    /// The place of the session in the ledger.
+    pub(super) place: Option<u32>,
+    /// The request over HTTP to which the session belongs.
+    pub(super) key: Option<Key>,
+    /// The calls over HTTP that wait for the answer.
+    pub(super) callers: BTreeSet<Connection>,
+}
+
+/// A lock that a session holds.
+#[derive(Clone, Debug)]
+pub(super) struct Grant {
+    /// The number of the request that was granted.
+    pub(super) request: u64,
+    /// The number of permits, if the client asked for a number that is not configured.
+    pub(super) permits: Option<u32>,
+    /// The place of the grant in the ledger.
+    pub(super) place: Option<u32>,
+}
+
+impl Session {
+    /// Whether the session lives without a connection.
+    pub(super) fn is_detached(&self) -> bool {
+        is_detached(self.life)
+    }
+
+    /// Whether the session lives as long as its processes, without a time to live.
+    pub(super) fn is_bound(&self) -> bool {
+        matches!(self.life, Life::Process { .. }) || self.ttl == UNLIMITED
+    }
+
+    /// When the session ends if its client is not heard any more.
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        let waits = !self.callers.is_empty(); // A client that waits for an answer is alive.
+        (!self.is_bound() && !waits).then(|| self.heard.after(self.ttl))
+    }
+
+    /// The first grant of a lock with this fence.
+    pub(super) fn find(&self, lock: &Name, fence: Fence) -> Option<AskId> {
+        let all = (lock.clone(), fence, AskId(0))..=(lock.clone(), fence, AskId(u64::MAX));
+        self.grants.range(all).next().map(|((.., ask), _)| *ask)
+    }
+
+    /// The session as the ledger keeps it.
+    pub(super) fn record(&self) -> SessionRecord {
+        SessionRecord {
+            number: self.number,
+            secret: self.secret,
+            ttl_ms: ttl_ms(self.ttl),
+            life: self.life,
+            remote: self.remote,
+            pid: self.process.map(|process| process.pid),
+            started: self.process.and_then(|process| process.started),
+            uid: self.principal.uid,
+            principal: cut(&self.principal.name, PRINCIPAL).to_owned(),
+            client: cut(&self.client, CLIENT).to_owned(),
+        }
+    }
+}
+
+/// The time to live of a session that lives as long as its processes.
+pub(super) const UNLIMITED: Duration = Duration::from_millis(u32::MAX as u64);
+
+/// A time to live as it stands in messages.
+pub(super) fn ttl_ms(ttl: Duration) -> u32 {
+    u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// As much of a text as fits, in whole characters.
+pub(super) fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+impl GrantRecord {
+    /// The grant as a client would claim it.
+    pub(super) fn claim(&self) -> Claim {
+        let mode = if self.shared { Mode::Shared } else { Mode::Exclusive };
+        let (lock, permits) = (self.lock.clone(), self.permits);
+        Claim { lock, mode, permits, fence: self.fence, request: self.request }
+    }
+}
