@@ -148,7 +148,7 @@ fn run_some(tests: &mut Command) -> anyhow::Result<()> {
 
 fn spin() -> anyhow::Result<Outcome> {
     let there = || quietly(&mut command("spin -V")) && quietly(&mut command("gcc --version"));
-    tests_with(there, "spin gcc", "spin")
+    tests_with(there, "spin gcc", "checks -- spin::")
 }
 
 fn databases() -> anyhow::Result<Outcome> {
