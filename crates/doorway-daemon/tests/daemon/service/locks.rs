@@ -5,7 +5,7 @@ use doorway_daemon::service::EventKind;
 use doorway_node::RuleConfig;
 use doorway_protocol::{Ask, Code, Mode, NamePattern, Reply, Request, Wait};
 
-use crate::client::{Server, ask, name, settings};
+use super::client::{Server, ask, name, settings};
 
 #[test]
 fn one_client_is_inside_and_the_next_enters_with_a_higher_fence() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Listener, Server};
+use super::client::{Listener, Server};
 
 #[test]
 fn events_report_grants_releases_and_losses() {

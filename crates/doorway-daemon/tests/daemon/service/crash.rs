@@ -10,8 +10,8 @@ use doorway_daemon::serve::{self, ServeError};
 use doorway_daemon::settings::{Settings, Socket};
 use doorway_protocol::{Ask, Claim, Code, Life, Opening, Reply, Request, Secret, SessionId, Wait};
 
-use crate::client::{CONNECTION, Client, PATIENCE, ask, claim, connect, fresh, name, settings};
-use crate::process;
+use super::client::{CONNECTION, Client, PATIENCE, ask, claim, connect, fresh, name, settings};
+use super::process;
 
 /// The variable with the socket and the directory of a service in a process of its own.
 const DAEMON: &str = "DOORWAY_TEST_DAEMON";
@@ -58,7 +58,7 @@ impl Drop for Daemon {
 
 fn spawn(name: &str, directory: &Path) -> Child {
     Command::new(std::env::current_exe().expect("the path of this test program"))
-        .args(["crash::a_daemon", "--exact", "--ignored", "--nocapture"])
+        .args(["service::crash::a_daemon", "--exact", "--ignored", "--nocapture"])
         .env(DAEMON, format!("{name}={}", directory.display()))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

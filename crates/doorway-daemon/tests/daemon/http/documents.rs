@@ -9,8 +9,8 @@ use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
 use doorway_daemon::settings::Socket;
 use serde_json::{Value, json};
 
-use crate::client::{Server, fresh, with_http};
-use crate::remote::{Remote, TOKEN};
+use super::client::{Server, fresh, with_http};
+use super::remote::{Remote, TOKEN};
 
 #[test]
 fn the_document_describes_every_route() {
@@ -67,7 +67,7 @@ fn the_examples_of_the_page_work() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(fresh());
     let file = server.runtime.block_on(async {
         let (listener, file) = bind_unix(&Socket::File(path.clone(), 0o600)).unwrap();
-        let settings = crate::client::settings();
+        let settings = super::client::settings();
         let doors = with_http(&server.service, &settings, Doors::default());
         tokio::spawn(accept_unix(server.service.clone(), listener, doors));
         file
@@ -95,7 +95,7 @@ fn the_document_and_the_server_agree() {
     let url = format!("https://{}", remote.address);
     let run = Command::new("timeout")
         .args(["90", &program, "--config-file"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/schemathesis.toml"))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/daemon/http/schemathesis.toml"))
         .args(["run", &format!("{url}/openapi.json"), "--url", &url])
         .args(["--header", &format!("Authorization: Bearer {TOKEN}")])
         .arg("--tls-verify")

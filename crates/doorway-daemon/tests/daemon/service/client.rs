@@ -17,7 +17,7 @@ use doorway_protocol::{
 };
 use tokio::runtime::Runtime;
 
-pub(crate) use crate::settings::settings;
+pub(crate) use crate::common::settings::settings;
 
 /// A timeout, far longer than anything takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

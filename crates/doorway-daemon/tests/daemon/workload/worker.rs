@@ -13,7 +13,7 @@ use std::time::Duration;
 use doorway_client::blocking::{Client, Grant};
 use doorway_client::{Endpoint, Error, FileGate, GateError, Moment, Options, Passage};
 
-use crate::TTL;
+use super::TTL;
 use crate::common::daemon::{Daemon, again, over_tcp, tcp};
 
 /// The variable that says what such a process does.
@@ -85,7 +85,8 @@ pub(crate) fn start(
         number.to_string(),
         fenced.to_string(),
     ];
-    let mut command: Command = again("worker::a_worker", WORKER, &what.join(&BETWEEN.to_string()));
+    let mut command: Command =
+        again("workload::worker::a_worker", WORKER, &what.join(&BETWEEN.to_string()));
     command.stdout(std::process::Stdio::null()).spawn().unwrap()
 }
 

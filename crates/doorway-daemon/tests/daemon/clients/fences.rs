@@ -18,11 +18,11 @@ use doorway_client::blocking::Client;
 use doorway_client::{Endpoint, Fence, Options};
 use rustix::process::Signal;
 
+use super::pauses::Holder;
 use crate::common::daemon::{Daemon, signal};
 use crate::common::{Place, addresses, until};
-use crate::pauses::Holder;
 
-#[path = "../../../doorway-client/examples/fenced.rs"]
+#[path = "../../../../doorway-client/examples/fenced.rs"]
 #[allow(dead_code, reason = "its main is for those who try it")]
 mod fenced;
 
@@ -144,7 +144,7 @@ fn a_writer() {
 fn refuses_a_paused_holder(resource: &Resource) {
     let daemon = Daemon::alone("");
     let what = format!("{}|{}|{}", daemon.endpoint(), resource.kind, resource.place);
-    let mut paused = Holder::run("fences::a_writer", WRITER, &what);
+    let mut paused = Holder::run("clients::fences::a_writer", WRITER, &what);
     assert_eq!(resource.read(), "1");
     signal(&paused.process, Signal::STOP);
     let client = daemon.client();

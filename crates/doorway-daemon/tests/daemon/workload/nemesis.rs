@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::history::value;
+use super::{TTL, worker};
 use crate::common::daemon::signal;
 use crate::common::group::Group;
 use crate::common::until;
-use crate::history::value;
-use crate::{TTL, worker};
 
 /// How many clients every node has; the last of them uses TCP.
 const CLIENTS: usize = 2;

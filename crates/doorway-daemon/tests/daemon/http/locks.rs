@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{Server, exchange, request};
+use super::client::{Server, exchange, request};
 
 #[test]
 fn a_lock_is_acquired_inspected_listed_and_released() {

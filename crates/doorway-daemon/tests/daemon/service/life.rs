@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use doorway_protocol::{Claim, Code, Life, Mode, Opening, Reply, Request, Wait};
 
-use crate::client::{CONNECTION, Server, ask, name, settings};
-use crate::process;
+use super::client::{CONNECTION, Server, ask, name, settings};
+use super::process;
 
 /// The shortest time to live of a session.
 const SHORT: u32 = 500;

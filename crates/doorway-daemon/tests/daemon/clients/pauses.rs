@@ -58,7 +58,7 @@ impl Holder {
     fn start(daemon: &Daemon, ttl_ms: u64) -> Self {
         let gate = daemon.place.file("gate");
         let what = format!("{}|{}|{ttl_ms}", daemon.endpoint(), gate.display());
-        Self::run("pauses::a_holder", HOLDER, &what)
+        Self::run("clients::pauses::a_holder", HOLDER, &what)
     }
 
     /// Start such a client, which prints its fence first.

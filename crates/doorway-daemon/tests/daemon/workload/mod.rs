@@ -5,9 +5,6 @@
 //! clocks, and that fences grow. If the resource checks fences, no update is lost. If it does not,
 //! lost updates are counted and printed: no lock can undo what a paused holder does later.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod history;
 mod nemesis;
 mod worker;
@@ -15,7 +12,7 @@ mod worker;
 use std::fs;
 use std::time::Duration;
 
-use common::group::Group;
+use crate::common::group::Group;
 use history::History;
 use nemesis::Nemesis;
 
@@ -24,11 +21,6 @@ pub(crate) const TTL: Duration = Duration::from_millis(500);
 
 /// How long faults are injected.
 const TROUBLE: Duration = Duration::from_secs(20);
-
-/// Not used by these tests.
-fn live_bytes() -> u64 {
-    0
-}
 
 fn run(fenced: bool, seed: u64) -> History {
     let mut group = Group::start("[limits]\nttl = \"2s\"\n");

@@ -1,8 +1,5 @@
 //! HTTP of a real service, over a Unix socket and over TCP with TLS.
 
-#[path = "../common/settings.rs"]
-mod settings;
-
 mod client;
 mod documents;
 mod locks;

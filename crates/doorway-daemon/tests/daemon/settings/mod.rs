@@ -172,7 +172,7 @@ fn all_mistakes_are_reported_at_once_with_their_lines() {
     let text = include_str!("mistakes.toml");
     let file = Path::new("doorway.toml");
     let said = Settings::parse(text, file, &Overrides::default()).unwrap_err().to_string() + "\n";
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/settings/mistakes.txt");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/daemon/settings/mistakes.txt");
     if std::env::var_os("GOLDEN").is_some() {
         std::fs::write(&golden, &said).unwrap();
     }

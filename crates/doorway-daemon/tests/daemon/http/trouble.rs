@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use doorway_daemon::settings::{Limits, Settings};
 use serde_json::json;
 
-use crate::client::{Server, exchange, settings};
+use super::client::{Server, exchange, settings};
 
 #[test]
 fn many_slow_connections_do_not_block_others() {

@@ -9,7 +9,7 @@ use doorway_daemon::settings::Settings;
 use doorway_node::Config;
 use serde_json::json;
 
-use crate::client::{Server, request, settings};
+use super::client::{Server, request, settings};
 
 #[test]
 fn a_request_that_was_granted_gets_the_same_grant_again() {
@@ -160,7 +160,7 @@ impl Drop for Place {
 
 #[test]
 fn leases_and_requests_outlive_a_crash_of_the_node() {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(crate::client::fresh());
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(super::client::fresh());
     let _ = fs::remove_dir_all(&place);
     let place = Place(place);
     let node = Config { data: Some(place.0.clone()), ..settings().node };

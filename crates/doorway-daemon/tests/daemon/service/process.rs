@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use doorway_protocol::Life;
 
-use crate::client::Client;
+use super::client::Client;
 
 /// The variable that says what a process of these tests does.
 const CLIENT: &str = "DOORWAY_TEST_CLIENT";
@@ -82,7 +82,7 @@ impl Drop for Holding {
 /// A process that holds a lock.
 pub(crate) fn holding(name: &str, lock: &str, ttl_ms: u32, inherited: bool) -> Holding {
     let mut process = Command::new(std::env::current_exe().expect("the path of this test program"))
-        .args(["process::a_client", "--exact", "--ignored", "--nocapture"])
+        .args(["service::process::a_client", "--exact", "--ignored", "--nocapture"])
         .env(CLIENT, format!("{name}={lock}={ttl_ms}={inherited}"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,8 +1,5 @@
 //! The service as its clients see it, over a Unix socket with raw frames.
 
-#[path = "../common/settings.rs"]
-mod settings;
-
 mod client;
 mod crash;
 mod greeting;

@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned,
 };
 
-use crate::client::{self, CONNECTION, PATIENCE, Place, ask, claim, name, resume, settings};
+use super::client::{self, CONNECTION, PATIENCE, Place, ask, claim, name, resume, settings};
 
 struct Server {
     service: Service,

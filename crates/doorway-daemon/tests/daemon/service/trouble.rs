@@ -8,7 +8,7 @@ use doorway_protocol::{
     Claims, ClientInfo, Code, Hello, Life, MAGIC, Opening, Reply, Request, VERSIONS, Wait, put,
 };
 
-use crate::client::{CONNECTION, Place, Server, claim, connect, resume, settings};
+use super::client::{CONNECTION, Place, Server, claim, connect, resume, settings};
 
 fn limited(limits: Limits) -> Settings {
     Settings { limits, ..settings() }
@@ -206,7 +206,7 @@ fn unread_events_are_not_kept_forever() {
     other.acquire(&lock);
     let mut bytes = Vec::new();
     for number in 0..20_000 {
-        let ask = crate::client::ask(&lock, Wait::Ms(300));
+        let ask = super::client::ask(&lock, Wait::Ms(300));
         put(&Request::Acquire(1000 + number, ask), &mut bytes);
     }
     let _ = slow.stream.write_all(&bytes); // It may be cut off before the last byte.
@@ -268,7 +268,7 @@ fn silent_connections_count_and_do_not_harm_holders() {
     };
     let began = std::time::Instant::now();
     while crowd.iter_mut().filter_map(|stream| gone(stream).then_some(())).count() < 100 {
-        assert!(began.elapsed() < crate::client::PATIENCE, "all of a crowd are kept");
+        assert!(began.elapsed() < super::client::PATIENCE, "all of a crowd are kept");
     }
     drop(crowd);
     let fence = client.acquire("a");
@@ -336,7 +336,7 @@ fn a_request_number_in_use_is_refused() {
     let mut client = server.session();
     client.acquire("a");
     let number = client.number();
-    let lock = crate::client::name("a");
+    let lock = super::client::name("a");
     client.send(&Request::AwaitFree(number, lock.clone()));
     client.send(&Request::AwaitFree(number, lock));
     let refused = client.refused(number);

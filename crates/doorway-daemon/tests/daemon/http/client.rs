@@ -15,7 +15,7 @@ use doorway_daemon::{http, listen};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-pub(crate) use crate::settings::settings;
+pub(crate) use crate::common::settings::settings;
 
 /// A timeout, far longer than anything takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
