@@ -14,8 +14,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-use crate::host::Host;
-use crate::{LONG, options};
+use super::host::Host;
+use super::{LONG, options};
 
 /// A certificate authority.
 struct Authority {

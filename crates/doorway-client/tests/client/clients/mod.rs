@@ -4,8 +4,6 @@
 mod asynchronous;
 mod blocking;
 mod host;
-#[path = "../machine/server.rs"]
-mod server;
 #[cfg(feature = "tls")]
 mod tls;
 

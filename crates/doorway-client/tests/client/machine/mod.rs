@@ -2,7 +2,6 @@
 //! a lock that another was given, and every request is answered exactly once.
 
 mod messages;
-mod server;
 mod silence;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +10,8 @@ use std::time::Duration;
 use doorway_client::machine::{Event, SessionMachine, Setup, State};
 use doorway_client::{Ask, ClientInfo, Fence, Life, Mode, Moment, Name, Wait};
 use proptest::prelude::*;
-use server::Server;
+
+use crate::server::Server;
 
 /// The TTL of all sessions, in nanoseconds.
 const TTL: u64 = 10_000_000_000;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use doorway_client::blocking::Client;
 use doorway_client::{Endpoint, Error, Lost, ReleaseError, State};
 
-use crate::host::Host;
-use crate::{LONG, options, until};
+use super::host::Host;
+use super::{LONG, options, until};
 
 fn client(host: &Host) -> Client {
     Client::connect(&host.endpoint, &options()).expect("the node listens")

@@ -6,7 +6,7 @@ use doorway_client::machine::{Event, SessionMachine, Setup, State};
 use doorway_client::{Code, Fence, Life, Moment, Name, Wait};
 use doorway_protocol::{Opening, Reply, Request};
 
-use crate::messages::{
+use super::messages::{
     CONNECTION, ask, at, hello, holding, holding_over, machine, reply, requests, setup, welcome,
     welcome_as,
 };

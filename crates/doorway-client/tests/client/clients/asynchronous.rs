@@ -6,8 +6,8 @@ use std::time::Duration;
 use doorway_client::{Client, Error, Lost, State};
 use tokio::time::timeout;
 
-use crate::host::Host;
-use crate::{LONG, options, until};
+use super::host::Host;
+use super::{LONG, options, until};
 
 async fn client(host: &Host) -> Client {
     Client::connect(&host.endpoint, &options()).await.expect("the node listens")
