@@ -1,8 +1,8 @@
-//! An algorithm on the atomics of the tool that a test uses: `crate::tool` is the standard library
+//! An algorithm on the atomics of the tool that a test uses: `super::tool` is the standard library
 //! or a replacement of it.
 
-use crate::tool::sync::atomic::{AtomicUsize, fence};
-use crate::tool::thread::yield_now;
+use super::tool::sync::atomic::{AtomicUsize, fence};
+use super::tool::thread::yield_now;
 use doorway_threads::{Algorithm, Memory, Place, Process, Register, Section, Word, orderings};
 
 /// A register on cache lines of its own, as in a lock.

@@ -1,9 +1,8 @@
 //! The search counts the same states as TLC: the figures published with the TLA+ examples.
 
-mod dijkstra_mutex;
-
-use dijkstra_mutex::DijkstraMutex;
 use doorway_search::{End, Scope, search};
+
+use crate::dijkstra_mutex::DijkstraMutex;
 
 const SCOPE: Scope = Scope { limit: 2_000_000, threads: 2, record: false };
 

@@ -11,11 +11,11 @@ use doorway_threads::algorithms::peterson::Peterson;
 use doorway_threads::algorithms::{ALL, LockTask, with_lock};
 use doorway_threads::{Exclusive, Process, Room};
 
+#[path = "../shared/memory.rs"]
 mod memory;
-mod watched;
 
+use crate::watched::Watched;
 use memory::{Registers, Visitor};
-use watched::Watched;
 
 /// This number of threads enter again and again for a while.
 struct Visits {

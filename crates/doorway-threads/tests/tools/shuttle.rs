@@ -12,6 +12,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
+#[expect(clippy::duplicate_mod, reason = "it is compiled for each tool")]
+#[path = "../shared/memory.rs"]
 mod memory;
 
 use memory::{Registers, Visitor};

@@ -2,12 +2,11 @@
 //! and no less.
 #![cfg(target_pointer_width = "64")]
 
-mod found;
-
 use doorway_threads::algorithms::{ALL, Task, with};
 use doorway_threads::check::{Check, Report};
 use doorway_threads::{Algorithm, Info};
-use found::{BROKEN, EVER, FIFO, Found, LIVELOCKS, LOCKOUT_FREE, NONE, UNFAIR, by, found};
+
+use crate::found::{BROKEN, EVER, FIFO, Found, LIVELOCKS, LOCKOUT_FREE, NONE, UNFAIR, by, found};
 
 /// The rules under which an algorithm is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! Locks with few seats and with as many as there can be, and processes that give up.
 
-mod found;
-
 use std::sync::Barrier;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -17,7 +15,8 @@ use doorway_threads::algorithms::ttas::TestAndTestAndSet;
 use doorway_threads::algorithms::{ALL, LockTask, with_lock};
 use doorway_threads::check::{Check, Report, alone};
 use doorway_threads::{Exclusive, Info, Room, Withdraws};
-use found::{EVER, Found, NONE, UNFAIR, Verdicts, by, found};
+
+use crate::found::{EVER, Found, NONE, UNFAIR, Verdicts, by, found};
 
 /// A lock with this number of seats. Each is used alone, from the first to the last and back, and
 /// then at most five of them at once.

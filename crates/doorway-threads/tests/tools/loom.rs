@@ -17,6 +17,8 @@ use loom as tool;
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
 
+#[expect(clippy::duplicate_mod, reason = "it is compiled for each tool")]
+#[path = "../shared/memory.rs"]
 mod memory;
 
 use memory::{Registers, Visitor};

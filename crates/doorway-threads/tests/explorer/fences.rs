@@ -1,6 +1,6 @@
 //! On memory with store buffers (total store order), the fences of an algorithm are enough, and
 //! each of them is needed except those it declares in `Info::fences_beyond_tso`. Only the memory
-//! model of the language needs those: tests/loom.rs shows that.
+//! model of the language needs those: tests/tools/loom.rs shows that.
 //!
 //! docs/threads.md says both of every lock.
 #![cfg(target_pointer_width = "64")]

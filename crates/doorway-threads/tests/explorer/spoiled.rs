@@ -1,8 +1,6 @@
 //! Algorithms with one change, and registers that are too small: what goes wrong then shows what
 //! the changed place is needed for.
 
-mod found;
-
 use doorway_threads::algorithms::bakery::{self, Bakery};
 use doorway_threads::algorithms::doran_thomas_1::DoranThomas1;
 use doorway_threads::algorithms::eisenberg_mcguire::EisenbergMcGuire;
@@ -12,7 +10,8 @@ use doorway_threads::algorithms::peterson_tree::PetersonTree;
 use doorway_threads::algorithms::replace_add::ReplaceAdd;
 use doorway_threads::check::{Check, Report};
 use doorway_threads::{Algorithm, Info, Memory, Process, Register, Shared, Word};
-use found::{BROKEN, EVER, Found, LIVELOCKS, UNFAIR, by, found};
+
+use crate::found::{BROKEN, EVER, Found, LIVELOCKS, UNFAIR, by, found};
 
 /// Declare an algorithm that has everything from another one except its steps, and whose numbers
 /// wrap around.

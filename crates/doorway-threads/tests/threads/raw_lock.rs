@@ -17,9 +17,7 @@ use doorway_threads::{
 };
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
-mod watched;
-
-use watched::Watched;
+use crate::watched::Watched;
 
 thread_local! {
     static HAS_WAITED: Cell<bool> = const { Cell::new(false) };
