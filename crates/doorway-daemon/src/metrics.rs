@@ -203,7 +203,3 @@ impl MetricsWriter<'_> {
         })
     }
 }
-
-fn read(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
-}

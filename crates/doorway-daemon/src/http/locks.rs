@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::{Extension, State};
+use axum::http::StatusCode;
 use doorway_protocol::{Ask, LockReport, Locks, Mode, Name, Wait};
 use tokio::time::sleep;
 
@@ -77,6 +78,9 @@ fn lease_of(lock: &Name, answer: CallAnswer) -> Answer<Lease> {
     let LeaseAnswer { fence, session, ttl } = match answer {
         CallAnswer::Leased(lease) => lease,
         CallAnswer::Refused(refusal) => return Err(refusal.into()),
+        CallAnswer::Different(refusal) => {
+            return Err(Problem::invalid(refusal.text).with(StatusCode::UNPROCESSABLE_ENTITY));
+        }
         _ => return Err(unexpected()),
     };
     let ttl_ms = ms(ttl);

@@ -187,9 +187,10 @@ impl Sessions {
 
     /// Write a grant into the ledger before its client is told.
     fn write(&mut self, ask: AskId, fence: Fence, tell: bool, out: &mut Vec<Output>) {
-        let grant = self.places.take();
         let Some(asking) = self.asks.get_mut(&ask) else { return };
         let Some(session) = self.open.get(&asking.session) else { return };
+        let new = session.place.is_none().then(|| self.places.take());
+        let grant = self.places.take();
         let record = Record::Grant(GrantRecord {
             session: asking.session,
             lock: asking.lock.clone(),
@@ -198,7 +199,6 @@ impl Sessions {
             fence,
             request: asking.request,
         });
-        let new = session.place.is_none().then(|| self.places.take());
         asking.state = Progress::Writing { fence, session: new, grant, tell };
         let first = new.map(|place| (place, Record::Session(session.record())));
         out.push(Output::Write(ask, first.into_iter().chain([(grant, record)]).collect()));

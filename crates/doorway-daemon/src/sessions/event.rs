@@ -160,6 +160,8 @@ pub enum Answer {
     Withdrawn(bool),
     /// The call was refused.
     Refused(Refusal),
+    /// The key was used for a different request.
+    Different(Refusal),
 }
 
 /// A grant with a lease.

@@ -58,7 +58,7 @@ impl Sessions {
         let answer = match call {
             Call::Acquire(ask) => match self.lease(now, connection, principal, ask, out) {
                 Ok(()) => return,
-                Err(refusal) => Answer::Refused(refusal),
+                Err(answer) => answer,
             },
             Call::Renew(lock, fence, ttl) => {
                 match self.renew_lease(now, principal, &lock, fence, ttl, out) {
@@ -99,7 +99,7 @@ impl Sessions {
         principal: &Arc<Principal>,
         lease: LeaseAsk,
         out: &mut Vec<Output>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Answer> {
         let key = lease.key.as_ref().map(|id| (principal.name.clone(), id.clone()));
         let request = key.as_ref().map_or(1, |key| number(key, &lease.ask.lock));
         let session = match &key {
@@ -108,9 +108,9 @@ impl Sessions {
         };
         let session = match session {
             Some(session) => session,
-            None => self.open_lease(now, principal, &lease, key, out)?,
+            None => self.open_lease(now, principal, &lease, key, out).map_err(Answer::Refused)?,
         };
-        let Some(open) = self.open.get_mut(&session) else { return Err(gone()) };
+        let Some(open) = self.open.get_mut(&session) else { return Err(Answer::Refused(gone())) };
         open.heard = now;
         open.callers.insert(connection);
         self.leases.calls.insert(connection, (session, request));
@@ -131,7 +131,7 @@ impl Sessions {
         key: &Key,
         ask: &Ask,
         request: u64,
-    ) -> Result<Option<u64>, Refusal> {
+    ) -> Result<Option<u64>, Answer> {
         let id = &key.1;
         if let Some(known) = self.leases.known.get(key) {
             let Ask { lock, mode, permits, .. } = &known.ask;
@@ -139,7 +139,7 @@ impl Sessions {
                 let text = format!(
                     "the request_id {id:?} was used for a different request; choose another one"
                 );
-                return Err(refusal(Code::Invalid, text));
+                return Err(Answer::Different(refusal(Code::Invalid, text)));
             }
             let what = match (known.withdrawn, known.ended) {
                 (true, _) => "withdrawn",
@@ -147,7 +147,7 @@ impl Sessions {
                 (false, None) => return Ok(Some(known.session)),
             };
             let text = format!("the request {id:?} was {what}; choose another request_id");
-            return Err(refusal(Code::Gone, text));
+            return Err(Answer::Refused(refusal(Code::Gone, text)));
         }
         let Some((session, fence)) = self.former_lease(principal, &ask.lock, request) else {
             return Ok(None);

@@ -187,7 +187,7 @@ impl Sessions {
             Input::Tired(connection) => self.tired(now, connection, out),
             Input::HangUp { connection, closed } => self.hang_up(now, connection, closed, out),
             Input::Lost { session, name, fence } => self.lose(session, &name, fence, out),
-            Input::ProcessEnded(session) => self.process_ended(session, out),
+            Input::ProcessEnded(session) => self.process_ended(now, session, out),
             Input::Break { principal, lock, fence } => {
                 self.break_lock(&principal, &lock, fence, out);
             }

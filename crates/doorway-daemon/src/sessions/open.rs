@@ -371,18 +371,23 @@ impl Sessions {
     }
 
     /// The processes of a session have ended.
-    pub(super) fn process_ended(&mut self, number: u64, out: &mut Vec<Output>) {
+    pub(super) fn process_ended(&mut self, now: Moment, number: u64, out: &mut Vec<Output>) {
         let Some(session) = self.open.get_mut(&number).filter(|session| session.watched) else {
             return;
         };
         if self.stage == Stage::Stopped {
             return;
         }
-        if session.is_bound() && session.connection.is_none() || session.is_detached() {
+        let inherited = session.life == Life::Connection { inherited: true };
+        if session.is_detached() || session.connection.is_none() && !inherited {
             return self.end(number, End::Left, out);
         }
-        // Other processes have the connection.
+        // Other processes have the connection, or had it before the node was started.
         session.orphan = true;
+        if session.is_bound() && session.connection.is_none() {
+            session.ttl = self.setup.limits.ttl;
+            session.heard = now;
+        }
         self.look_after(number, out);
     }
 
@@ -472,11 +477,13 @@ fn needs_watch(session: &Session) -> bool {
     match session.life {
         Life::Process { .. } => true,
         Life::Lease => false,
-        // While there is a connection, its end is the end of all processes that have it.
-        Life::Connection { .. } if session.is_bound() => session.connection.is_none(),
-        // With a time to live, a process that is gone sends no heartbeats; its children may have
-        // the connection all the same.
-        Life::Connection { inherited } => inherited && !session.remote && !session.orphan,
+        Life::Connection { .. } if session.remote || session.orphan => false,
+        // While there is a connection, its end is the end of all processes that have it. But with a
+        // time to live, a process that is gone sends no heartbeats, and its children may have the
+        // connection all the same.
+        Life::Connection { inherited } => {
+            session.connection.is_none() || inherited && !session.is_bound()
+        }
     }
 }
 

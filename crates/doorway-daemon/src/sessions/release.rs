@@ -163,6 +163,9 @@ impl Sessions {
     /// The node has lost a grant: another member broke the rules, or what was reclaimed after a
     /// crash turned out to be impossible.
     pub(super) fn lose(&mut self, number: u64, name: &Name, fence: Fence, out: &mut Vec<Output>) {
+        if self.stage == Stage::Stopped {
+            return; // The node stops, and its locks are left to the next process.
+        }
         let lock = visible_name(name);
         let Some(session) = self.open.get(&number) else { return };
         let Some(ask) = session.find(&lock, fence) else { return };

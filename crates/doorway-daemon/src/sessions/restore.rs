@@ -59,7 +59,7 @@ impl Sessions {
             let connected = matches!(record.life, Life::Connection { .. });
             // Processes of this machine do not survive its restart.
             let local = !record.remote && record.life != Life::Lease;
-            let claims = connected && !contents.complete;
+            let claims = connected && (!contents.complete || contents.lacking);
             if local && !contents.same_boot || held.is_empty() && !claims {
                 held.iter().for_each(|(place, _)| self.erase(*place, out));
                 self.erase(place, out);

@@ -86,7 +86,11 @@ fn breaking_a_lock_requires_its_fence() {
     assert_eq!(broken, json!({ "broken": true }));
     assert_eq!(server.service.sessions(), 0, "the lease has no more use");
     server.post("a", "renew", &json!({ "fence": fence })).problem(404, "gone", "`a`");
-    server.post("a", "break", &json!({ "fence": fence })).problem(404, "gone", "nobody is inside");
+    server.post("a", "break", &json!({ "fence": fence })).problem(
+        404,
+        "gone",
+        "no client holds it",
+    );
 }
 
 #[test]

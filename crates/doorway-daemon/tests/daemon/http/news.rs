@@ -25,7 +25,7 @@ fn events_report_grants_releases_and_losses() {
     assert_eq!(kinds(&mut some, 2), ["granted", "released"]);
     let (kind, news) = one.next().unwrap();
     assert_eq!((kind.as_str(), &news["lock"]), ("granted", &json!("b")));
-    server.runtime.block_on(server.service.stop(std::time::Duration::ZERO));
+    server.runtime.block_on(server.service.stop());
     assert_eq!(all.next(), None, "the node stopped");
 }
 
@@ -33,29 +33,12 @@ fn events_report_grants_releases_and_losses() {
 fn a_slow_reader_is_told_how_many_events_it_missed() {
     let server = Server::new();
     let mut slow = Listener::new(server.connect(), "/v1/events", &[]);
-    let _runtime = server.runtime.enter();
     // Far more than the socket and the service buffer.
-    let name = doorway_protocol::Name::new("a").unwrap();
-    let who = doorway_protocol::ClientInfo { label: "x".repeat(200), ..Default::default() };
-    let principal = doorway_daemon::principal::Principal {
-        name: "test".into(),
-        uid: None,
-        rights: doorway_daemon::principal::Rights::all(),
-    };
-    let mut peer = doorway_daemon::service::Peer::default();
-    let life = doorway_protocol::Life::Connection { inherited: false };
-    let session = server.service.open(&mut peer, &principal, &who, 60_000, life).unwrap();
-    let ask = doorway_protocol::Ask {
-        lock: name.clone(),
-        mode: doorway_protocol::Mode::Exclusive,
-        permits: None,
-        wait: doorway_protocol::Wait::No,
-    };
+    let label = "x".repeat(200);
     let turns = 6000;
-    for request in 0..turns {
-        let acquired = server.service.acquire_wait(&session, request, ask.clone());
-        let fence = server.runtime.block_on(acquired).unwrap();
-        assert!(server.service.release(&session, &name, fence));
+    for _ in 0..turns {
+        let fence = server.acquire("a", &json!({ "label": label }));
+        server.release("a", &fence);
     }
     let (mut heard, mut missed) = (0, 0);
     while heard + missed < 2 * turns {
@@ -144,12 +127,12 @@ fn a_stopping_node_says_so_and_refuses_waiting_clients() {
         server.waiting(1);
         let stop = server.service.clone();
         let drain = std::time::Duration::from_secs(1);
-        let stopped = server.runtime.spawn(async move { stop.stop(drain).await });
+        let stopped = server.runtime.spawn(async move { stop.drain(drain).await });
         let refused = waiter.join().unwrap();
-        refused.problem(503, "unavailable", "stops");
+        refused.problem(503, "unavailable", "stopping");
         assert!(refused.head.contains("retry-after: 1"), "{refused:?}");
         server.get("/health").problem(503, "unavailable", "stopping");
-        server.post("b", "acquire", &json!({})).problem(503, "unavailable", "stops");
+        server.post("b", "acquire", &json!({})).problem(503, "unavailable", "stopping");
         server.runtime.block_on(stopped).unwrap();
     });
 }

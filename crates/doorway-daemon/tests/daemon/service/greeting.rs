@@ -29,7 +29,8 @@ fn a_client_that_connects_while_the_node_stops_is_told_so_first() {
     server.until("all are there", |service| service.connections() == 21);
     let service = server.service.clone();
     let stopping = server.runtime.spawn(async move {
-        service.stop(Duration::from_secs(30)).await;
+        assert!(service.drain(Duration::from_secs(30)).await);
+        service.stop().await;
     });
     assert_eq!(holder.reply(), Reply::Stopping(30_000));
     // Some clients send their hello while the holder finishes, and some never do.

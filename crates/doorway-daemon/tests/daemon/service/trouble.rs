@@ -46,8 +46,9 @@ fn exceeding_a_limit_is_an_error_that_names_it_and_does_not_affect_others() {
 }
 
 /// Grants from before a crash are restored as far as the settings allow them now.
+/// What was granted before the node was started is kept whatever the limits are now, and counts.
 #[test]
-fn limits_hold_for_resumed_sessions_too() {
+fn restored_sessions_keep_their_grants_and_count_against_the_limits() {
     let place = Place::new();
     let limited = |limits| {
         let mut settings = limited(limits);
@@ -60,12 +61,13 @@ fn limits_hold_for_resumed_sessions_too() {
     let fences = ["a", "b"].map(|lock| holder.acquire(lock));
     server.crash();
     let server = Server::start(&limited(Limits { sessions: 1, grants: 1, ..Limits::default() }));
-    let _other = server.session();
-    // Restored grants do not count against the limit; only new requests are refused.
+    let opening = Opening::New { ttl_ms: 10_000, life: CONNECTION };
+    assert_eq!(server.client().hello(opening).unwrap_err().code, Code::Busy);
     let mut holder = server.client();
     let claims = vec![claim("a", fences[0]), claim("b", fences[1])];
-    let lost = holder.hello(resume(&welcome, claims.clone())).unwrap().lost;
-    assert_eq!(lost, claims[1..]);
+    assert_eq!(holder.hello(resume(&welcome, claims)).unwrap().lost, []);
+    let number = holder.ask("c", Wait::No);
+    assert_eq!(holder.refused(number).code, Code::Busy);
     assert!(holder.release("a", fences[0]));
 }
 
@@ -109,7 +111,9 @@ fn claims_above_the_limits_are_refused() {
 fn times_are_kept_within_bounds() {
     let limits = Limits { ttl: Duration::from_secs(7), ..Limits::default() };
     let server = Server::start(&limited(limits));
-    assert_eq!(server.client().open(u32::MAX, CONNECTION).ttl_ms, 7000);
+    assert_eq!(server.client().open(u32::MAX - 1, CONNECTION).ttl_ms, 7000);
+    // The node sees the process of this client, whose session has no limit if it asks for none.
+    assert_eq!(server.client().open(u32::MAX, CONNECTION).ttl_ms, u32::MAX);
     assert_eq!(server.client().open(0, CONNECTION).ttl_ms, 500);
 }
 
@@ -295,10 +299,10 @@ fn processes_count_as_files_like_connections_do() {
     server.until("it is gone", |service| service.sessions() == 1);
     let life = Life::Process { pid: std::process::id() };
     let mut script = server.client();
-    // A connection and two descriptors are one descriptor too many.
-    let refused = script.hello(Opening::New { ttl_ms: 1000, life }).unwrap_err();
+    script.hello(Opening::New { ttl_ms: 1000, life }).unwrap();
+    let refused = server.client().hello(Opening::Visit).unwrap_err();
     assert!(refused.text.contains("LimitNOFILE"), "{refused}");
-    drop(script);
+    all.pop();
     server.until("it is gone", |service| service.connections() == 1);
     server.session().acquire("a");
 }
