@@ -87,6 +87,7 @@ mod fingerprint;
 mod graph;
 mod model;
 mod search;
+mod share;
 mod table;
 mod waits;
 
