@@ -5,19 +5,11 @@
 
 use std::ops::Range;
 
-#[path = "turmoil/client.rs"]
 mod client;
-#[path = "common/mod.rs"]
-mod common;
-#[path = "turmoil/log.rs"]
 mod log;
-#[path = "turmoil/network.rs"]
 mod network;
-#[path = "turmoil/plan.rs"]
 mod plan;
-#[path = "turmoil/run.rs"]
 mod run;
-#[path = "turmoil/stage.rs"]
 mod stage;
 
 /// How many seeds are run.

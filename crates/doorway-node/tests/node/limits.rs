@@ -7,9 +7,7 @@ use std::time::Duration;
 use doorway_node::{AcquireError, Handle, Node};
 use tokio::task::unconstrained;
 
-mod common;
-
-use common::{group, start};
+use crate::common::{group, start};
 
 /// The number of messages that may always wait for a peer.
 const LIMIT: usize = 1024;

@@ -9,10 +9,10 @@ use doorway_node::{Config, MemberConfig, NodeCounters, OwnedGuard, TlsConfig};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::network::PORT;
+use super::plan::Plan;
 use crate::common::book::Book;
 use crate::common::{Authority, Scratch};
-use crate::network::PORT;
-use crate::plan::Plan;
 
 const GROUP: &str = "simulated";
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tracing::subscriber::{NoSubscriber, with_default};
 use turmoil::{Builder, Sim};
 
-use crate::client::live;
-use crate::log::Log;
-use crate::plan::{Fault, Plan, What};
-use crate::stage::{Stage, name};
+use super::client::live;
+use super::log::Log;
+use super::plan::{Fault, Plan, What};
+use super::stage::{Stage, name};
 
 /// The step of the simulation's time.
 const TICK: Duration = Duration::from_millis(1);

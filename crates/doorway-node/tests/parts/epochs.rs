@@ -161,7 +161,7 @@ fn a_directory_serves_one_process_at_a_time() {
     }
     let scratch = Scratch::new("processes");
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_directory_serves_one_process_at_a_time", "--nocapture"])
+        .args(["--exact", "epochs::a_directory_serves_one_process_at_a_time", "--nocapture"])
         .env(DIRECTORY, &scratch.0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

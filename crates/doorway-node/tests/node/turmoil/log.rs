@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 /// A tracing subscriber for the nodes of a simulation.
 pub(crate) struct Log(pub(crate) Arc<Stage>);

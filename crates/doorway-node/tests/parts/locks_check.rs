@@ -2,14 +2,12 @@
 //! no two conflicting clients are inside, fences grow, hand-overs stay within their bound, no
 //! client waits forever, and every lock is free at the end.
 
-mod every_way;
-
 use doorway_core::Algorithm;
 use doorway_core::Mode::{Exclusive, Shared};
 use doorway_core::algorithms::{self, Task};
 use doorway_node::locks::{Rule, served};
 
-use every_way::{Client, World};
+use crate::every_way::{Client, World};
 
 struct Explore<'a> {
     rule: &'a Rule,

@@ -7,9 +7,9 @@ use doorway_node::{AcquireError, Node, OwnedGuard};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::network::Simulated;
-use crate::plan::Dice;
-use crate::stage::Stage;
+use super::network::Simulated;
+use super::plan::Dice;
+use super::stage::Stage;
 
 /// Run a node from one start to its end.
 pub(crate) async fn live(stage: Arc<Stage>, me: usize) -> turmoil::Result {

@@ -9,9 +9,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-mod common;
-
-use common::{group, start};
+use crate::common::{group, start};
 
 /// Keeps every span and event of the crate as a line.
 #[derive(Clone, Default)]

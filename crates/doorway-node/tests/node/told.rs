@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use doorway_node::{Config, Describe, Name, Node, TlsConfig};
 
-mod common;
-
-use common::{Authority, group, start};
+use crate::common::{Authority, group, start};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use doorway_node::{Acquire, Handle};
 
-mod common;
-
-use common::{group, start};
+use crate::common::{group, start};
 
 /// Poll a request once, so that it waits.
 fn begin(request: std::pin::Pin<&mut Acquire<Handle>>) {

@@ -2,11 +2,7 @@
 
 use doorway_node::locks::served;
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "cluster/processes.rs"]
 mod processes;
-#[path = "cluster/referee.rs"]
 mod referee;
 
 use processes::{Plan, Processes};

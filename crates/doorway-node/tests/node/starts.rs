@@ -6,9 +6,7 @@ use std::time::Duration;
 use doorway_node::{Config, Node, StartError};
 use tokio::time::timeout;
 
-mod common;
-
-use common::{Scratch, addresses, group, start};
+use crate::common::{Scratch, addresses, group, start};
 
 /// Check that every node can enter, one after another.
 async fn all_enter(nodes: &[&Node]) {

@@ -6,9 +6,7 @@ use std::task::{Context, Poll, Waker};
 use doorway_core::algorithms::ALL;
 use doorway_node::{Config, LockCounters, Node, RuleConfig};
 
-mod common;
-
-use common::{group, rule, start};
+use crate::common::{group, rule, start};
 
 const SIZE: usize = 3;
 

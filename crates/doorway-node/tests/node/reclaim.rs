@@ -7,9 +7,7 @@ use doorway_node::{Config, Fence, Mode, Node, OnLost, OwnedGuard, ReclaimError};
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
-mod common;
-
-use common::{Scratch, group, rule};
+use crate::common::{Scratch, group, rule};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -187,7 +185,7 @@ async fn a_fence_that_was_never_granted_is_found_out_in_the_end() {
 #[tokio::test]
 async fn an_epoch_that_others_know_already_is_not_used_again() {
     let (scratch, configs) = group(2, &[]);
-    let nodes = common::start(&configs).await;
+    let nodes = crate::common::start(&configs).await;
     drop(nodes[0].lock("orders").within(PATIENCE).await.unwrap());
     nodes[0].stop().await;
     std::fs::remove_file(scratch.path().join("n1/epoch")).unwrap();

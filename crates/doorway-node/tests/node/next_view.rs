@@ -13,9 +13,7 @@ use doorway_node::views::{LearnOutcome, ViewError, Views};
 use doorway_node::{Config, Fence, Name, Node};
 use parking_lot::Mutex;
 
-mod common;
-
-use common::group;
+use crate::common::group;
 
 /// The second node of two, made of the parts of a node and controlled by the test.
 struct Puppet {

@@ -14,11 +14,9 @@ use rand_core::{Rng as _, SeedableRng as _};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 
-mod common;
-
-use common::book::Book;
-use common::visit::{Visit, assert_fair};
-use common::{group, rule, start};
+use crate::common::book::Book;
+use crate::common::visit::{Visit, assert_fair};
+use crate::common::{group, rule, start};
 
 /// A timeout that is longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);

@@ -1,15 +1,13 @@
 //! A shard does what its interface says, one story at a time.
 
-mod nodes;
-
 use std::task::{Poll, Waker};
 
+use crate::nodes::{NOW, Nodes, ask, name};
 use doorway_core::Mode::{Exclusive, Shared};
 use doorway_core::NodeId;
 use doorway_node::Fence;
 use doorway_node::locks::{ClientEnd, ClientId, Fault, LostGrant, Rule, Shard, ShardEffects, Slot};
 use doorway_node::messages::{AlgorithmMessage, ClientStatus, HeldLock};
-use nodes::{NOW, Nodes, ask, name};
 
 fn fence(view: u64, clock: u64) -> Fence {
     Fence::new(view, clock)

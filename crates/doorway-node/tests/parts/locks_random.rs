@@ -1,10 +1,7 @@
 //! Shards under thousands of random schedules: clients that acquire, try, give up and leave, locks
 //! that are forgotten, and views that begin and are overtaken meanwhile.
 
-mod crowd;
-mod nodes;
-
-use crowd::Crowd;
+use crate::crowd::Crowd;
 use doorway_node::locks::Rule;
 
 /// The rules of a group: every kind of algorithm, and hand-overs from none to three.

@@ -12,14 +12,11 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-#[path = "common/mod.rs"]
-mod common;
-#[path = "cut_links/spoiler.rs"]
 mod spoiler;
 
-use common::book::Book;
-use common::visit::{Visit, assert_fair};
-use common::{group, rule, start};
+use crate::common::book::Book;
+use crate::common::visit::{Visit, assert_fair};
+use crate::common::{group, rule, start};
 use spoiler::{Tally, spoil};
 
 /// Two algorithms that ask for permissions, and two whose token must never be lost.

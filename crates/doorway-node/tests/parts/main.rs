@@ -1,0 +1,15 @@
+//! The parts of a node, each on its own and without a network: locks, links, views, frames and the
+//! files of a node.
+
+mod crowd;
+mod epochs;
+mod every_way;
+mod frames;
+mod link_check;
+mod locks_check;
+mod locks_random;
+mod locks_shard;
+mod nodes;
+mod payloads;
+mod views_check;
+mod views_refuse;
