@@ -3,7 +3,6 @@
 
 mod found;
 mod layer;
-mod share;
 #[cfg(test)]
 mod tests;
 
@@ -12,10 +11,10 @@ use std::ops::Range;
 
 use super::graph::{Graph, NOWHERE};
 use super::model::{Model, NOT_FOLLOWED, Successors, Wrong};
+use super::share::{share, thread_pool};
 use super::table::Table;
 use found::{Batch, Fresh, Unknown, put_in};
 use layer::{Layer, Part};
-use share::{share, thread_pool};
 
 /// How far a search goes, and what it keeps.
 #[derive(Clone, Copy, Debug)]
