@@ -22,6 +22,7 @@ pub mod principal;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+pub mod reload;
 mod secret;
 pub mod serve;
 pub mod service;

@@ -25,6 +25,7 @@ use crate::certificate::node_name;
 use crate::log_limit::LogLimit;
 use crate::native;
 use crate::principal::{Principal, Rights};
+use crate::reload::Current;
 use crate::service::{Entry, Peer, Process, Service};
 use crate::settings::Settings;
 use crate::socket::Socket;
@@ -81,6 +82,8 @@ pub struct Doors {
     pub certificates: Option<Arc<Certificates>>,
     /// Identifies clients over TCP.
     pub identify: Option<Identify>,
+    /// The settings by which clients are identified. They may be reloaded.
+    pub settings: Option<Current>,
     /// Serves HTTP. Without it HTTP connections are closed.
     pub http: Option<HttpDoor>,
 }
@@ -96,9 +99,11 @@ impl Doors {
             }
         };
         let tls = certificates.as_ref().map(|certificates| SharedTls::new(certificates.server()));
-        let known = settings.clone();
-        let identify: Identify = Arc::new(move |proof| known.principal(proof));
-        Ok(Self { tls, certificates, identify: Some(identify), http: None })
+        let current = Arc::new(RwLock::new(settings.clone()));
+        let known = Arc::clone(&current);
+        let identify: Identify = Arc::new(move |proof| known.read().principal(proof));
+        let (identify, settings) = (Some(identify), Some(current));
+        Ok(Self { tls, certificates, identify, settings, http: None })
     }
 
     pub(crate) fn by_token(&self, token: &str) -> Option<Principal> {

@@ -215,15 +215,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 Ok(more) => more,
                 Err(error) => {
                     garbled(&error);
+                    connected.closed = true;
                     break;
                 }
             };
             match self.next(more).await {
                 Next::Read => service.heard(connected),
                 Next::Written => tokio::task::yield_now().await,
-                Next::Gone | Next::Done => break,
+                Next::Gone => {
+                    connected.closed = true;
+                    break;
+                }
+                Next::Done => break,
                 Next::Slow => {
-                    connected.closed = false;
                     SLOW.then(|| tracing::warn!("a client does not read its replies"));
                     break;
                 }

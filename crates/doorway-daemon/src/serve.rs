@@ -141,6 +141,11 @@ pub async fn run(
             certificates.watch(renewed).await;
         });
     }
+    if let Some(current) = doors.settings {
+        // The limit of files is known only now.
+        current.write().limits.files = settings.limits.files;
+        tasks.spawn(crate::reload::watch(service.clone(), current));
+    }
     tell_systemd(NotifyState::Ready);
     tasks.spawn(watchdog());
     tracing::info!(node = service.node().name(), "serving");

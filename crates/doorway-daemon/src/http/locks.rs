@@ -70,7 +70,10 @@ pub(crate) async fn acquire(
             calling.answer().await
         }
     };
-    lease_of(&lock, answer)
+    match answer {
+        CallAnswer::Refused(refusal) => Err(api.service.explained(&lock, refusal).await.into()),
+        answer => lease_of(&lock, answer),
+    }
 }
 
 /// The response to a call that acquires or renews a lease.

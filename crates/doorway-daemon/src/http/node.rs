@@ -26,8 +26,8 @@ pub(crate) async fn status(State(api): State<Api>) -> axum::Json<NodeStatus> {
 ///
 /// 503 means that it does not. Over TCP this needs no token and no certificate, so that a load
 /// balancer can ask. A client that proves who it is also gets the view, and with 503 the reason:
-/// the node is stopping, or waits for clients that held locks before it crashed, or cannot reach
-/// enough other members.
+/// the node is stopping, or waits for clients that held locks before it crashed, or cannot write
+/// its ledger, or cannot reach enough other members.
 #[utoipa::path(
     get, path = "/health", operation_id = "health", tag = "node",
     responses((status = 200, description = "The node serves.", body = Health), Problems),
@@ -54,6 +54,9 @@ fn serving(api: &Api) -> Result<u64, String> {
         return Err(format!(
             "the node waits, for {time} ms at most, for clients that held locks before it crashed"
         ));
+    }
+    if let Some(error) = api.service.ledger_trouble() {
+        return Err(format!("the ledger of sessions cannot be written: {error}; make room"));
     }
     status.view.ok_or_else(|| {
         let away: Vec<&str> = status.away.iter().map(|member| member.node.as_str()).collect();

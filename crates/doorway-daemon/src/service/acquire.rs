@@ -10,13 +10,16 @@ use doorway_protocol::{Backoff, Code, Mode, Name, Refusal, Wait};
 use tokio::task::unconstrained;
 use tokio::time::sleep;
 
-use super::{Core, Inner};
+use super::{Core, Inner, Service};
 use crate::sessions::names::visible_name;
 use crate::sessions::refusals::refusal;
 use crate::sessions::{AskId, Input};
 
 /// How long a request that does not wait lets other nodes answer.
 const ASKING: Duration = Duration::from_secs(2);
+
+/// How long a grant may be on its way from the members that answer, if others are away.
+const GRANT: Duration = Duration::from_millis(100);
 
 impl Inner {
     /// Make a request at the node. Where nobody has to be waited for this is a function call.
@@ -35,7 +38,7 @@ impl Inner {
             Err(refusal) => Input::Refused(ask, refusal),
             Ok((Poll::Pending, acquire)) => {
                 let inner = Arc::clone(self);
-                let task = tokio::spawn(async move {
+                let task = self.runtime.spawn(async move {
                     let outcome = inner.wait_for(&handle, wait, acquire).await;
                     let mut core = inner.core.lock();
                     core.tasks.remove(&ask);
@@ -103,7 +106,13 @@ impl Inner {
     ) -> Result<OwnedGuard, Refusal> {
         let refused = |error| of_node(error, handle.name());
         if wait != Wait::No {
-            return acquire.await.map_err(refused);
+            return match acquire.await {
+                Err(AcquireError::TimedOut) => {
+                    let late = of_node(AcquireError::TimedOut, handle.name());
+                    Err(self.decided(handle, late).await)
+                }
+                outcome => outcome.map_err(refused),
+            };
         }
         let mut serving = self.serving.subscribe();
         // An error would mean that the service is gone, and this task with it.
@@ -111,35 +120,55 @@ impl Inner {
         tokio::select! {
             biased;
             outcome = acquire => outcome.map_err(refused),
-            refusal = self.occupied(handle) => Err(refusal),
+            () = self.occupied(handle) => Err(self.decided(handle, not_free(handle.name())).await),
         }
     }
 
     /// Wait until it is known that a client holds the lock, or until it cannot be found out.
-    async fn occupied(&self, handle: &Handle) -> Refusal {
+    async fn occupied(&self, handle: &Handle) {
         let found = async {
             let mut pauses = Backoff::new(Duration::from_millis(5), Duration::from_millis(500));
-            while handle.why().await.holders.is_empty() {
+            loop {
+                let why = handle.why().await;
+                if !why.holders.is_empty() {
+                    return;
+                }
+                // Members that answer may be enough, and then the grant is on its way.
+                if !why.away.is_empty() {
+                    return sleep(GRANT).await;
+                }
                 sleep(pauses.next_delay()).await;
             }
         };
-        if tokio::time::timeout(ASKING, found).await.is_ok() {
-            return not_free(handle.name());
+        let _ = tokio::time::timeout(ASKING, found).await;
+    }
+
+    /// The refusal of a request for a lock that was not free. If no client is known to hold it and
+    /// members cannot be reached, the group cannot decide whether it is free.
+    async fn decided(&self, handle: &Handle, not_free: Refusal) -> Refusal {
+        let why = handle.why().await;
+        if not_free.code != Code::NotFree || !why.holders.is_empty() || why.away.is_empty() {
+            return not_free;
         }
-        let away = self.node.away();
-        if away.is_empty() {
-            return not_free(handle.name());
-        }
+        let away = why.away.iter();
         let away: Vec<_> = away
-            .iter()
-            .map(|(node, time)| format!("{node} cannot be reached for {} s", time.as_secs()))
+            .map(|(node, time)| format!("{node} cannot be reached since {} s", time.as_secs()))
             .collect();
+        let lock = visible_name(handle.name());
         let text = format!(
-            "the group cannot decide whether `{}` is free: {}",
-            visible_name(handle.name()),
-            away.join(", ")
+            "the group cannot decide whether `{lock}` is free: {}; {}",
+            away.join(", "),
+            not_free.text
         );
         refusal(Code::Unavailable, text)
+    }
+}
+
+impl Service {
+    /// The refusal of a request for a lock, with what the group knows about it.
+    pub(crate) async fn explained(&self, lock: &Name, refusal: Refusal) -> Refusal {
+        let (name, _) = self.0.core.lock().sessions.behind(lock);
+        self.0.decided(&self.0.node.open_name(name), refusal).await
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Connected {
     inner: Arc<Inner>,
     pub(crate) number: Connection,
     pub(crate) outbox: Arc<Outbox>,
-    /// Whether the client closed the connection, or does not exist any more.
+    /// Whether the client was seen to close the connection, or to break its rules.
     pub(crate) closed: bool,
 }
 
@@ -87,7 +87,7 @@ impl Service {
         self.0.run(&mut core);
         let Some(refusal) = core.turned_away.take() else {
             let inner = Arc::clone(&self.0);
-            return Some(Ok(Connected { inner, number, outbox, closed: true }));
+            return Some(Ok(Connected { inner, number, outbox, closed: false }));
         };
         drop(core);
         let turn = Arc::clone(&self.0.turned).try_acquire_owned().ok()?;

@@ -25,6 +25,7 @@ use doorway_protocol::{
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, Semaphore, broadcast, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -38,7 +39,7 @@ use crate::sessions::refusals::refusal;
 use crate::sessions::{
     Answer, AskId, Call, Connection, Evidence, Input, News, Opening, Output, Sessions, Setup, names,
 };
-use crate::settings::{Limits, Settings};
+use crate::settings::{ClientSettings, Limits, Settings};
 use outbox::Outbox;
 
 pub use connected::Peer;
@@ -63,11 +64,15 @@ pub(crate) struct Inner {
     limits: Limits,
     began: Moment,
     core: Mutex<Core>,
+    /// Where tasks run, also if a connection ends while the runtime shuts down.
+    runtime: Handle,
     ledger: Option<Ledger>,
     events: broadcast::Sender<Event>,
     listeners: events::Listeners,
     /// The descriptions of the clients of open sessions, for the reports of the node.
     clients: Arc<Descriptions>,
+    /// Why the last record could not be written into the ledger.
+    ledger_trouble: Mutex<Option<String>>,
     /// Whether the node grants locks: former holders are back, or their time is over.
     serving: watch::Sender<bool>,
     /// How many connections that are turned away may be told so at a time.
@@ -143,10 +148,12 @@ impl Service {
             limits: settings.limits.clone(),
             began: now,
             core: Mutex::new(Core::new(Sessions::new(setup, now))),
+            runtime: Handle::current(),
             ledger,
             events: broadcast::Sender::new(1024),
             listeners: events::Listeners::default(),
             clients,
+            ledger_trouble: Mutex::new(None),
             serving: watch::Sender::new(!reclaims),
             turned: Arc::new(Semaphore::new(TURNED)),
             changed: Notify::new(),
@@ -210,6 +217,16 @@ impl Service {
         if let Ok(guard) = self.0.node.lock(&own).await {
             guard.lost().await;
         }
+    }
+
+    /// Take over limits and clients of settings that were reloaded.
+    pub(crate) fn configure(&self, limits: Limits, clients: Vec<ClientSettings>) {
+        self.0.input(Input::Configure(Box::new(limits), clients));
+    }
+
+    /// Why the ledger cannot be written, if the last attempt failed. No lock is granted then.
+    pub fn ledger_trouble(&self) -> Option<String> {
+        self.0.ledger_trouble.lock().clone()
     }
 
     /// Whether the service grants nothing any more.
@@ -384,6 +401,7 @@ impl Inner {
                     .flat_map(|ledger| records.iter().map(move |it| ledger.write(it.0, &it.1)))
                     .collect::<Result<(), _>>();
                 let written = written.map_err(|error| error.to_string());
+                self.note_ledger(&written);
                 core.inputs.push_back(Input::Written(ask, written));
             }
             Output::Erase(place) => self.ledger.iter().for_each(|ledger| ledger.erase(place)),
@@ -431,7 +449,7 @@ impl Inner {
             }
             Output::Watch(session, Evidence { pid, started }) => {
                 let inner = Arc::downgrade(self);
-                let task = tokio::spawn(async move {
+                let task = self.runtime.spawn(async move {
                     process::ended(pid, started).await;
                     if let Some(inner) = inner.upgrade() {
                         inner.input(Input::ProcessEnded(session));
@@ -460,6 +478,22 @@ impl Inner {
             Output::Broken(count) => core.broken = count,
             Output::Drained => self.drained.notify_waiters(),
         }
+    }
+
+    /// Remember whether the ledger can be written, for reports, and log when that changes.
+    fn note_ledger(&self, written: &Result<(), String>) {
+        let mut trouble = self.ledger_trouble.lock();
+        match (written, &*trouble) {
+            (Ok(()), None) => return,
+            (Ok(()), Some(_)) => tracing::info!("the ledger of sessions can be written again"),
+            (Err(error), None) => {
+                tracing::error!(
+                    "the ledger of sessions cannot be written, so no lock is granted: {error}"
+                );
+            }
+            (Err(_), Some(_)) => {}
+        }
+        *trouble = written.clone().err();
     }
 
     /// Tell listeners and the log what happened to a grant.

@@ -99,7 +99,10 @@ impl Service {
         loop {
             let (name, _) = inner.core.lock().sessions.behind(lock);
             let why = inner.node.open_name(name).why().await;
-            if why.holders.is_empty() && why.waiters.is_empty() && why.elsewhere.is_empty() {
+            let unused =
+                why.holders.is_empty() && why.waiters.is_empty() && why.elsewhere.is_empty();
+            // A member that does not answer may have a client that holds the lock.
+            if unused && why.away.is_empty() && why.silent.is_empty() {
                 return Ok(());
             }
             // Other nodes send no news, and a request that is given up is no news either.
@@ -123,7 +126,8 @@ impl Service {
     /// Why a lock was not broken: no client of this node holds it with this fence.
     pub(super) async fn not_broken(&self, lock: &Name, fence: Fence) -> Refusal {
         let (name, _) = self.0.core.lock().sessions.behind(lock);
-        let holders = self.0.node.open_name(name).why().await.holders;
+        let why = self.0.node.open_name(name).why().await;
+        let holders = why.holders;
         if let Some(holder) = holders.iter().find(|holder| holder.fence == Some(fence)) {
             let text = format!(
                 "`{lock}` is held at the node {}: it can be broken there alone",
@@ -140,8 +144,17 @@ impl Service {
             }
             _ => format!("it is held with {}", fences.join(", ")),
         };
-        let text = format!("`{lock}` is not held with fence {fence}: {now}");
-        refusal(Code::Gone, text)
+        let away: Vec<String> = why.away.into_iter().map(|(node, _)| node).collect();
+        if away.is_empty() {
+            let text = format!("`{lock}` is not held with fence {fence}: {now}");
+            return refusal(Code::Gone, text);
+        }
+        let text = format!(
+            "no member that answers holds `{lock}` with fence {fence}: {now}; {} cannot be reached \
+             and may hold it",
+            away.join(", ")
+        );
+        refusal(Code::Unavailable, text)
     }
 }
 

@@ -9,6 +9,7 @@ use doorway_protocol::{
 
 use crate::ledger::{LedgerContents, Record};
 use crate::principal::Principal;
+use crate::settings::{ClientSettings, Limits};
 
 /// The number of a connection, which the shell chooses. A call over HTTP counts as a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,6 +82,8 @@ pub enum Input {
         /// The fence of the grant.
         fence: Fence,
     },
+    /// The settings were reloaded: these are the limits and the clients from now on.
+    Configure(Box<Limits>, Vec<ClientSettings>),
     /// Time has passed.
     Tick,
     /// The ledger that the former process left. This comes first, if there is a ledger.

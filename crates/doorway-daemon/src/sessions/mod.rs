@@ -191,6 +191,7 @@ impl Sessions {
             Input::Break { principal, lock, fence } => {
                 self.break_lock(&principal, &lock, fence, out);
             }
+            Input::Configure(limits, clients) => self.configure(*limits, clients),
             Input::Tick => self.tick(now, out),
             Input::Restored(contents) => self.restore(now, *contents, out),
             Input::Drain(time) => self.drain(time, out),
@@ -252,6 +253,21 @@ impl Sessions {
             | Request::AwaitFree(..) => return,
         };
         out.push(Output::Tell(connection, reply));
+    }
+
+    /// Take over limits and clients. Clients that are connected get the rights that they have now.
+    fn configure(&mut self, limits: Limits, clients: Vec<ClientSettings>) {
+        self.setup.limits = limits;
+        self.setup.clients = clients;
+        let clients = &self.setup.clients;
+        let open = self.open.values_mut().map(|session| &mut session.principal);
+        let connected = self.connections.values_mut().filter_map(|conn| conn.principal.as_mut());
+        for principal in open.chain(connected).filter(|principal| principal.uid.is_none()) {
+            let rights = restore::rights_of(clients, &principal.name);
+            if principal.rights != rights {
+                *principal = Arc::new(Principal { rights, ..(**principal).clone() });
+            }
+        }
     }
 
     /// Tell the client of a session something, if it is connected.

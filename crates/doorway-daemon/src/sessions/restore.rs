@@ -17,6 +17,7 @@ use super::session::{Session, UNLIMITED};
 use super::{Places, Sessions, Stage, allowed};
 use crate::ledger::{GrantRecord, LedgerContents, Record, SessionRecord};
 use crate::principal::{Principal, Right, Rights};
+use crate::settings::ClientSettings;
 
 /// What is known about the former process.
 #[derive(Clone, Debug, Default)]
@@ -182,12 +183,17 @@ impl Sessions {
     /// The client that opened a session of the ledger.
     fn known(&self, record: &SessionRecord) -> Principal {
         let name = record.principal.clone();
-        let bare = name.strip_prefix("client ").unwrap_or(&name);
-        let known = self.setup.clients.iter().find(|known| known.name == bare);
-        let rights = match (record.uid, known) {
-            (Some(_), _) => Rights::all(),
-            (None, known) => known.map(|known| known.rights.clone()).unwrap_or_default(),
+        let rights = match record.uid {
+            Some(_) => Rights::all(),
+            None => rights_of(&self.setup.clients, &name),
         };
         Principal { name, uid: record.uid, rights }
     }
+}
+
+/// The rights of a client of another machine, none if the settings do not list it any more.
+pub(super) fn rights_of(clients: &[ClientSettings], principal: &str) -> Rights {
+    let name = principal.strip_prefix("client ").unwrap_or(principal);
+    let known = clients.iter().find(|known| known.name == name);
+    known.map(|known| known.rights.clone()).unwrap_or_default()
 }

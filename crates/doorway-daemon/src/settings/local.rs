@@ -39,6 +39,7 @@ impl Settings {
         // It supports both modes, and a node without members sends no messages with any algorithm.
         let algorithm = "readers-writers".to_owned();
         Ok(Self {
+            source: None,
             node: Config { data: Some(data), algorithm, ..Config::default() },
             scope: Scope::User,
             socket: Some(socket),

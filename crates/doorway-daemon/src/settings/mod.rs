@@ -38,6 +38,8 @@ pub const DATA: &str = "/var/lib/doorway";
 /// The settings of a service.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The file that the settings were read from.
+    pub source: Option<crate::reload::Source>,
     /// The node.
     pub node: doorway_node::Config,
     /// Who shares its locks: a user, a machine or a cluster.
@@ -103,7 +105,10 @@ impl Settings {
                 "`doorway help serve` shows how to begin",
             )),
             Ok(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => Self::parse(&text, file, overrides),
+                Ok(text) => {
+                    let source = Some((file.to_owned(), overrides.clone()));
+                    Ok(Self { source, ..Self::parse(&text, file, overrides)? })
+                }
                 Err(_) => Err(Mistakes::one(format!("{shown} is not UTF-8"), "write it in TOML")),
             },
         }

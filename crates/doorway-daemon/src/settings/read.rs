@@ -48,6 +48,7 @@ fn all(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Settings {
     let clients = clients(top, file);
     let http = top.table("http");
     Settings {
+        source: None,
         scope: if node.members.len() > 1 { Scope::Cluster } else { Scope::Machine },
         node,
         socket: unix(top, file, overrides),
