@@ -287,15 +287,6 @@ fn is_damaged(bytes: &[u8]) -> bool {
     bytes.iter().take(2).any(|byte| *byte != 0) && decode(bytes).is_none()
 }
 
-/// Change the marker as if the machine had been restarted since.
-#[cfg(test)]
-pub(crate) fn of_another_boot(bytes: &mut [u8]) {
-    if let Some(Record::Start(marker)) = bytes.get(..RECORD).and_then(decode) {
-        let marker = Record::Start(Marker { boot: "another".to_owned(), ..marker });
-        bytes[..RECORD].copy_from_slice(&encode(&marker));
-    }
-}
-
 /// The id of this boot of the machine.
 fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

@@ -72,6 +72,9 @@ impl From<StartError> for ServeError {
     }
 }
 
+/// How long the client that drained the service may take to read the answer.
+const LAST_ANSWER: Duration = Duration::from_millis(100);
+
 /// Run a service until `shutdown` is ready, or until it was idle for as long as the settings say.
 pub async fn run(
     mut settings: Settings,
@@ -200,6 +203,12 @@ async fn wait(
     tokio::select! {
         () = &mut shutdown => Ok(()),
         () = service.ended() => Err(ServeError::Ended),
+        () = service.left() => {
+            tracing::info!("the node ends because it was drained");
+            // So that the client reads the answer.
+            sleep(LAST_ANSWER).await;
+            Ok(())
+        }
         () = idle(service, settings.idle_stop) => {
             tracing::info!("the node stops because it was idle");
             Ok(())

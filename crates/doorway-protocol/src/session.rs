@@ -6,7 +6,7 @@ use crate::report::{LockReport, Locks, NodeStatus, Scope};
 use crate::{Fence, Mode, Name};
 
 /// The versions of the protocol that this crate speaks, the lowest and the highest.
-pub const VERSIONS: (u16, u16) = (1, 1);
+pub const VERSIONS: (u16, u16) = (1, 2);
 
 /// The number of a session. A node does not use a number twice while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -269,6 +269,11 @@ pub enum Request {
     /// Renew the lease of the session without a connection that holds this grant and that the same
     /// client opened. Answered by [`Reply::Done`], or by [`Reply::Refused`] with [`Code::Gone`].
     Renew(u64, Name, Fence),
+    /// Tell all clients to leave, grant nothing any more, and end the node when no lock is held.
+    /// Only the user of the node and root may ask for this, over the Unix socket. Answered by
+    /// [`Reply::Done`], or by [`Reply::Refused`] with [`Code::NotFree`] if locks are still held
+    /// after this many milliseconds. Since version 2 of the protocol.
+    Drain(u64, u64),
 }
 
 /// A message of a node after its greeting: an answer, with the number of the request, or news.

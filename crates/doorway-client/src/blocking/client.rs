@@ -140,6 +140,12 @@ impl Client {
         self.call(|machine, now| machine.renew(now, &name, fence)).done()
     }
 
+    /// Tell the node to leave for good: it grants nothing any more, and ends when no lock is held.
+    /// An error says that locks are still held after this time.
+    pub fn drain(&self, within: Duration) -> Result<(), Error> {
+        self.call(|machine, now| machine.drain(now, within)).done()
+    }
+
     /// Report who holds a lock and who waits for it.
     pub fn inspect(&self, lock: &str) -> Result<LockReport, Error> {
         let name = Name::new(lock)?;

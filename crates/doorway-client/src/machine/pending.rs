@@ -85,7 +85,8 @@ impl Pending {
             | Request::Status(number)
             | Request::Break(number, ..)
             | Request::AwaitFree(number, _)
-            | Request::Renew(number, ..) => *number,
+            | Request::Renew(number, ..)
+            | Request::Drain(number, _) => *number,
             Request::Bye => 0,
         }
     }

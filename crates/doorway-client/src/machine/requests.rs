@@ -1,5 +1,7 @@
 //! The requests of a client.
 
+use std::time::Duration;
+
 use doorway_protocol::{Ask, Fence, Moment, Name, Request, put};
 
 use super::pending::Interest;
@@ -73,6 +75,13 @@ impl SessionMachine {
     /// [`Event::Refused`](super::Event::Refused).
     pub fn alive(&mut self, now: Moment) -> u64 {
         self.ask(now, Request::Alive)
+    }
+
+    /// Tell the node to leave for good: to grant nothing any more, and to end when no lock is held
+    /// or after this time at the latest with a refusal.
+    pub fn drain(&mut self, now: Moment, within: Duration) -> u64 {
+        let ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        self.ask(now, |number| Request::Drain(number, ms))
     }
 
     /// Renew the lease of the session without a connection that holds this grant.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use doorway_protocol::{Code, Refusal, Reply, Request};
 use tokio::task::{AbortHandle, JoinSet};
@@ -48,7 +49,10 @@ impl Requests {
                 self.outbox.tell(&Reply::Locks(number, locks));
             }
             Request::Withdraw(number) if self.withdraw(number) => {}
-            Request::Inspect(..) | Request::Break(..) | Request::AwaitFree(..) => self.ask(request),
+            Request::Inspect(..)
+            | Request::Break(..)
+            | Request::AwaitFree(..)
+            | Request::Drain(..) => self.ask(request),
             // Everything that concerns a session.
             other => self.service.request(connected, other),
         }
@@ -71,6 +75,10 @@ impl Requests {
             }),
             Request::AwaitFree(number, lock) => self.answer(number, async move {
                 service.await_free(&principal, &lock).await.map(|()| Reply::Done(number))
+            }),
+            Request::Drain(number, ms) => self.answer(number, async move {
+                let within = Duration::from_millis(ms);
+                service.leave(&principal, within).await.map(|()| Reply::Done(number))
             }),
             _ => debug_assert!(false, "the others are handled before"),
         }

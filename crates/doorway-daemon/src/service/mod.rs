@@ -81,6 +81,8 @@ pub(crate) struct Inner {
     changed: Notify,
     /// Nothing is held any more after the request to leave.
     drained: Notify,
+    /// The service was drained, and is to end.
+    leaving: Notify,
 }
 
 type Descriptions = Mutex<HashMap<u64, Arc<str>, FxBuildHasher>>;
@@ -158,6 +160,7 @@ impl Service {
             turned: Arc::new(Semaphore::new(TURNED)),
             changed: Notify::new(),
             drained: Notify::new(),
+            leaving: Notify::new(),
         }));
         if let Some(former) = former {
             let sessions = former.records.len();
@@ -322,6 +325,35 @@ impl Service {
         if held > 0 {
             tracing::info!(held, "locks are left to the next process, with their holders");
         }
+    }
+
+    /// Drain the service on behalf of a client, and end it if nothing is held any more.
+    pub(crate) async fn leave(
+        &self,
+        principal: &Principal,
+        within: Duration,
+    ) -> Result<(), Refusal> {
+        let own = rustix::process::geteuid().as_raw();
+        if !principal.uid.is_some_and(|uid| uid == own || uid == 0) {
+            let text = "only root and the user of the node can drain it, at its Unix socket";
+            return Err(refusal(Code::Forbidden, text));
+        }
+        tracing::info!(by = principal.name, "the node drains: nothing is granted any more");
+        if self.drain(within).await {
+            self.0.leaving.notify_one();
+            return Ok(());
+        }
+        let text = format!(
+            "{} locks are still held; the node grants nothing any more, and ends when you drain it \
+             again and nothing is held",
+            self.held()
+        );
+        Err(refusal(Code::NotFree, text))
+    }
+
+    /// Wait until the service was drained on behalf of a client, and is to end.
+    pub async fn left(&self) {
+        self.0.leaving.notified().await;
     }
 
     /// Tell all clients to leave, grant nothing more, and wait until nothing is held. False if that

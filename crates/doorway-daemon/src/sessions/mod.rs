@@ -250,7 +250,8 @@ impl Sessions {
             | Request::List { .. }
             | Request::Status(_)
             | Request::Break(..)
-            | Request::AwaitFree(..) => return,
+            | Request::AwaitFree(..)
+            | Request::Drain(..) => return,
         };
         out.push(Output::Tell(connection, reply));
     }

@@ -91,6 +91,7 @@ pub(crate) fn requests() -> Vec<Request> {
         Request::AwaitFree(11, name("deploy")),
         Request::Bye,
         Request::Renew(12, name("deploy"), fence()),
+        Request::Drain(13, 10_000),
     ]
 }
 

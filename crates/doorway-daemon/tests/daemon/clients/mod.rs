@@ -6,5 +6,6 @@ mod blocking;
 mod crashes;
 mod fences;
 mod groups;
+mod operations;
 mod pauses;
 mod starts;

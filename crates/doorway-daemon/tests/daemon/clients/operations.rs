@@ -1,0 +1,50 @@
+//! What an operator does with a node that runs: drain it, restart it, change its settings.
+
+use std::fs;
+use std::time::Duration;
+
+use doorway_client::{Code, Error};
+use rustix::process::Signal;
+
+use crate::common::daemon::Daemon;
+use crate::common::{PATIENCE, until};
+
+#[test]
+fn a_node_that_is_drained_ends_when_nothing_is_held() {
+    let mut daemon = Daemon::alone("");
+    let client = daemon.client();
+    client.on_lost(|lost| panic!("{lost}"));
+    let grant = client.acquire("a").enter().unwrap();
+    let visitor = daemon.client();
+    let refused = visitor.drain(Duration::from_millis(200)).unwrap_err();
+    assert!(refused.to_string().contains("1 locks are still held"), "{refused}");
+    let refused = visitor.acquire("b").enter().map(drop).unwrap_err();
+    let Error::Refused(refused) = refused else { panic!("{refused}") };
+    assert_eq!(refused.code, Code::Unavailable);
+    assert!(!grant.is_lost(), "a node that drains takes no lock from its holder");
+    std::thread::scope(|scope| {
+        let drained = scope.spawn(|| visitor.drain(PATIENCE));
+        std::thread::sleep(Duration::from_millis(50));
+        grant.release().unwrap();
+        drained.join().unwrap().unwrap();
+    });
+    assert!(daemon.ended().success());
+}
+
+/// A right that the file gives takes effect, and one that it takes away does not any more.
+#[test]
+fn clients_of_the_file_change_with_a_signal() {
+    let daemon = Daemon::alone("[limits]\ngrants = 1\n");
+    let client = daemon.client();
+    let _one = client.acquire("a").enter().unwrap();
+    assert!(client.acquire("b").within(Duration::ZERO).enter().is_err(), "one is the limit");
+    let text = fs::read_to_string(&daemon.file).unwrap();
+    fs::write(&daemon.file, text.replace("grants = 1", "grants = 2")).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the limit is raised", || client.acquire("b").within(Duration::ZERO).enter().is_ok());
+    assert!(daemon.log().contains("changed: [limits]"), "{}", daemon.log());
+    fs::write(&daemon.file, "nonsense = 1\n").unwrap();
+    daemon.signal(Signal::HUP);
+    until("it is reported", || daemon.log().contains("the settings are not reloaded"));
+    client.acquire("b").within(PATIENCE).enter().unwrap();
+}
