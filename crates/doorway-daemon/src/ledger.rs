@@ -80,6 +80,8 @@ pub enum Record {
     Grant(GrantRecord),
     /// The first record of a ledger that has all grants.
     Start(Marker),
+    /// A session whose processes hold a socket: see [`Secret::holder`].
+    Holder(SessionRecord),
 }
 
 /// A session.
@@ -265,7 +267,7 @@ fn read(bytes: &[u8], boot: &str) -> LedgerContents {
     let Some((marker, complete)) = first.and_then(|record| match record {
         Record::Marker(marker) => Some((marker, false)),
         Record::Start(marker) => Some((marker, true)),
-        Record::Session(_) | Record::Grant(_) => None,
+        Record::Session(_) | Record::Grant(_) | Record::Holder(_) => None,
     }) else {
         // Nothing is known, so the worst is assumed. Session numbers begin where no former process
         // can have got since the first release.

@@ -16,6 +16,20 @@ pub struct SessionId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub [u8; 16]);
 
+impl Secret {
+    /// The name of the abstract Unix socket at which the processes of a session listen, if the
+    /// session has no TTL.
+    ///
+    /// The client binds it and never accepts a connection. The system keeps the name for as long as
+    /// any process has the socket open, also a process that has inherited it. So a node that was
+    /// restarted can tell whether the session may still be in use, without mistaking one process
+    /// for another. The name shows half of the secret; nobody can guess the other half.
+    pub fn holder(&self) -> String {
+        let shown = self.0[..8].iter().map(|byte| format!("{byte:02x}"));
+        format!("doorway-holder-{}", shown.collect::<String>())
+    }
+}
+
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(..)") // A secret must not appear in a log.
@@ -55,6 +69,8 @@ pub enum Opening {
     /// A new session.
     New {
         /// The TTL: how long the session lives without a message from the client, in milliseconds.
+        /// The maximum asks for none: the session then lives as long as the processes that have its
+        /// connection, if the node can see them.
         ttl_ms: u32,
         /// What ends the session, besides its TTL.
         life: Life,
@@ -149,7 +165,8 @@ pub struct Welcome {
     pub scope: Scope,
     /// The number and the secret of the session; none if the client only asks questions.
     pub session: Option<(SessionId, Secret)>,
-    /// The TTL of the session, in milliseconds. It may be shorter than the client asked for.
+    /// The TTL of the session, in milliseconds. It may be shorter than the client asked for. The
+    /// maximum means that the session has no TTL: it lives as long as its processes.
     pub ttl_ms: u32,
     /// The claims of a resumed session that it does not hold any more. Those that do not fit into
     /// this frame follow as [`Reply::Lost`].
@@ -274,6 +291,10 @@ pub enum Request {
     /// [`Reply::Done`], or by [`Reply::Refused`] with [`Code::NotFree`] if locks are still held
     /// after this many milliseconds. Since version 2 of the protocol.
     Drain(u64, u64),
+    /// Look for the socket that the processes of this session hold open: see [`Secret::holder`].
+    /// Answered by [`Reply::Done`] if the node can see it, otherwise by [`Reply::Refused`]. Since
+    /// version 2 of the protocol.
+    Evidence(u64),
 }
 
 /// A message of a node after its greeting: an answer, with the number of the request, or news.

@@ -86,7 +86,8 @@ impl Pending {
             | Request::Break(number, ..)
             | Request::AwaitFree(number, _)
             | Request::Renew(number, ..)
-            | Request::Drain(number, _) => *number,
+            | Request::Drain(number, _)
+            | Request::Evidence(number) => *number,
             Request::Bye => 0,
         }
     }

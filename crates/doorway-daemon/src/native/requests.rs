@@ -48,6 +48,11 @@ impl Requests {
                 let locks = self.service.list(&self.principal, &prefix, after.as_ref());
                 self.outbox.tell(&Reply::Locks(number, locks));
             }
+            Request::Evidence(number) => {
+                let seen = self.service.look_for_holder(connected);
+                let refused = |refusal| Reply::Refused(number, refusal);
+                self.outbox.tell(&seen.map_or_else(refused, |()| Reply::Done(number)));
+            }
             Request::Withdraw(number) if self.withdraw(number) => {}
             Request::Inspect(..)
             | Request::Break(..)

@@ -10,6 +10,7 @@
 mod acquire;
 mod connected;
 mod events;
+mod holder;
 pub(crate) mod outbox;
 mod process;
 mod report;
@@ -37,7 +38,8 @@ use crate::log_limit::LogLimit;
 use crate::principal::Principal;
 use crate::sessions::refusals::refusal;
 use crate::sessions::{
-    Answer, AskId, Call, Connection, Evidence, Input, News, Opening, Output, Sessions, Setup, names,
+    Answer, AskId, Call, Connection, Input, News, Opening, Output, ProcessId, Sessions, Setup,
+    names,
 };
 use crate::settings::{ClientSettings, Limits, Settings};
 use outbox::Outbox;
@@ -264,6 +266,19 @@ impl Service {
         self.0.input(Input::Request(connected.number, request));
     }
 
+    /// Look for the socket that the processes of a session hold.
+    pub(crate) fn look_for_holder(&self, connected: &Connected) -> Result<(), Refusal> {
+        let session = self.0.core.lock().sessions.secret_of(connected.number);
+        let seen = session.is_some_and(|(secret, uid)| holder::is_held(&secret, uid));
+        if !seen {
+            let text = "the node cannot see the socket of the session's processes; do they run in \
+                        another network namespace?";
+            return Err(refusal(Code::Gone, text));
+        }
+        self.0.input(Input::HolderSeen(connected.number));
+        Ok(())
+    }
+
     /// Bytes have come from a client.
     pub(crate) fn heard(&self, connected: &Connected) {
         self.0.input(Input::Heard(connected.number));
@@ -479,10 +494,10 @@ impl Inner {
                 };
                 core.inputs.push_back(input);
             }
-            Output::Watch(session, Evidence { pid, started }) => {
+            Output::Watch(session, evidence) => {
                 let inner = Arc::downgrade(self);
                 let task = self.runtime.spawn(async move {
-                    process::ended(pid, started).await;
+                    process::wait(evidence).await;
                     if let Some(inner) = inner.upgrade() {
                         inner.input(Input::ProcessEnded(session));
                     }
@@ -603,7 +618,7 @@ async fn ticking(inner: Weak<Inner>) {
 }
 
 /// The process that the session of a client lives with, or that connected.
-fn evidence(hello: &Hello, peer: &Peer) -> Result<Option<Evidence>, Refusal> {
+fn evidence(hello: &Hello, peer: &Peer) -> Result<Option<ProcessId>, Refusal> {
     use doorway_protocol::Opening::{New, Resume, Visit};
     let (life, ttl_ms) = match hello.opening {
         Visit => return Ok(None),
@@ -613,7 +628,7 @@ fn evidence(hello: &Hello, peer: &Peer) -> Result<Option<Evidence>, Refusal> {
         Life::Lease => Ok(None),
         Life::Process { pid } => process::to_live_with(pid, peer.remote).map(Some),
         // When the process was started is needed only if the session lives with it.
-        Life::Connection { .. } => Ok(peer.process.as_ref().map(|process| Evidence {
+        Life::Connection { .. } => Ok(peer.process.as_ref().map(|process| ProcessId {
             pid: process.pid(),
             started: (ttl_ms == u32::MAX).then(|| process.started()).flatten(),
         })),

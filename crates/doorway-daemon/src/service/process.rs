@@ -10,8 +10,9 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::unix::AsyncFd;
 use tokio::time::sleep;
 
-use crate::sessions::Evidence;
+use super::holder;
 use crate::sessions::refusals::refusal;
+use crate::sessions::{Evidence, ProcessId};
 
 /// How often a process is looked for that cannot be watched.
 const LOOK: Duration = Duration::from_millis(500);
@@ -61,9 +62,17 @@ impl Process {
     }
 }
 
+/// Wait until the processes of a session have ended.
+pub(crate) async fn wait(evidence: Evidence) {
+    match evidence {
+        Evidence::Process(ProcessId { pid, started }) => ended(pid, started).await,
+        Evidence::Holder(secret, user) => holder::ended(&secret, user).await,
+    }
+}
+
 /// Wait until a process has ended that was started then. While it cannot be watched, nothing is
 /// known about it, so it is looked for again and again.
-pub(crate) async fn ended(pid: u32, started: Option<u64>) {
+async fn ended(pid: u32, started: Option<u64>) {
     loop {
         match Process::look(pid) {
             Ok(Some(process)) if !process.is_other(started) => {
@@ -85,13 +94,13 @@ pub(crate) async fn ended(pid: u32, started: Option<u64>) {
 }
 
 /// The process that a session is to live with.
-pub(crate) fn to_live_with(pid: u32, remote: bool) -> Result<Evidence, Refusal> {
+pub(crate) fn to_live_with(pid: u32, remote: bool) -> Result<ProcessId, Refusal> {
     if remote {
         let text = "a session cannot live with a process of another machine; give it a time";
         return Err(refusal(Code::Invalid, text));
     }
     match Process::look(pid) {
-        Ok(Some(process)) => Ok(Evidence { pid, started: process.started() }),
+        Ok(Some(process)) => Ok(ProcessId { pid, started: process.started() }),
         Ok(None) | Err(Errno::INVAL) => {
             Err(refusal(Code::Invalid, format!("there is no process {pid}")))
         }

@@ -200,7 +200,7 @@ impl Sessions {
             request: asking.request,
         });
         asking.state = Progress::Writing { fence, session: new, grant, tell };
-        let first = new.map(|place| (place, Record::Session(session.record())));
+        let first = new.map(|place| (place, session.record()));
         out.push(Output::Write(ask, first.into_iter().chain([(grant, record)]).collect()));
     }
 

@@ -71,6 +71,8 @@ pub enum Input {
         /// The fence.
         fence: Fence,
     },
+    /// The node has seen the socket that the processes of this connection's session hold.
+    HolderSeen(Connection),
     /// The processes of a session, for which [`Output::Watch`] asked, have ended.
     ProcessEnded(u64),
     /// Take a grant away from its holder. Answered by [`Output::Broken`].
@@ -104,7 +106,7 @@ pub struct Opening {
     /// Whether the client may be on another machine.
     pub remote: bool,
     /// The process that connected, if the node can see it.
-    pub process: Option<Evidence>,
+    pub process: Option<ProcessId>,
     /// The hello.
     pub hello: Hello,
     /// The claims that followed the hello.
@@ -113,9 +115,18 @@ pub struct Opening {
     pub secret: Secret,
 }
 
+/// What shows that the processes of a session exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// This process exists.
+    Process(ProcessId),
+    /// A process of this user has the socket of this secret open: see [`Secret::holder`].
+    Holder(Secret, Option<u32>),
+}
+
 /// A process of this machine, without mistaking another process for it that got its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Evidence {
+pub struct ProcessId {
     /// The process ID.
     pub pid: u32,
     /// When the process was started, in ticks since the machine was.

@@ -43,7 +43,7 @@ use session::Session;
 
 pub use event::{
     Answer, AskId, Call, Connection, EventKind, Evidence, Input, LeaseAnswer, LeaseAsk, News,
-    Opening, Output,
+    Opening, Output, ProcessId,
 };
 pub(crate) use time::{Counters, WAITS};
 
@@ -187,6 +187,7 @@ impl Sessions {
             Input::Tired(connection) => self.tired(now, connection, out),
             Input::HangUp { connection, closed } => self.hang_up(now, connection, closed, out),
             Input::Lost { session, name, fence } => self.lose(session, &name, fence, out),
+            Input::HolderSeen(connection) => self.holder_seen(connection, out),
             Input::ProcessEnded(session) => self.process_ended(now, session, out),
             Input::Break { principal, lock, fence } => {
                 self.break_lock(&principal, &lock, fence, out);
@@ -251,7 +252,8 @@ impl Sessions {
             | Request::Status(_)
             | Request::Break(..)
             | Request::AwaitFree(..)
-            | Request::Drain(..) => return,
+            | Request::Drain(..)
+            | Request::Evidence(_) => return,
         };
         out.push(Output::Tell(connection, reply));
     }

@@ -9,7 +9,7 @@ use doorway_protocol::{
     VERSIONS, Welcome,
 };
 
-use super::event::{Connection, EventKind, Evidence, Opening, Output};
+use super::event::{Connection, EventKind, Evidence, Opening, Output, ProcessId};
 use super::refusals::{gone, refusal, stopping};
 use super::session::{Session, UNLIMITED, cut, ttl_ms};
 use super::{Attached, Conn, Sessions, Stage, same_client};
@@ -40,7 +40,7 @@ pub(super) struct Begin {
     pub(super) ttl: Duration,
     pub(super) life: Life,
     pub(super) remote: bool,
-    pub(super) process: Option<Evidence>,
+    pub(super) process: Option<ProcessId>,
 }
 
 /// What a client says about the session that it had.
@@ -221,7 +221,7 @@ impl Sessions {
 
     /// The time to live that a session gets. A session of a process that the node can see lives as
     /// long as that process, if its client asks for no limit.
-    fn ttl(&self, ttl_ms: u32, life: Life, remote: bool, process: Option<Evidence>) -> Duration {
+    fn ttl(&self, ttl_ms: u32, life: Life, remote: bool, process: Option<ProcessId>) -> Duration {
         let asked = Duration::from_millis(ttl_ms.into());
         let seen = process.is_some() && !remote;
         if asked == UNLIMITED && seen && matches!(life, Life::Connection { .. }) {
@@ -272,7 +272,15 @@ impl Sessions {
             return;
         }
         match session.process {
-            Some(process) if needs => out.push(Output::Watch(number, process)),
+            _ if needs && session.holder => {
+                out.push(Output::Watch(
+                    number,
+                    Evidence::Holder(session.secret, session.principal.uid),
+                ));
+            }
+            Some(process) if needs => {
+                out.push(Output::Watch(number, Evidence::Process(process)));
+            }
             // Other processes may have the connection, and nobody can tell whether this one lives.
             None if needs => return session.orphan = true,
             _ => out.push(Output::Unwatch(number)),
@@ -370,6 +378,31 @@ impl Sessions {
         self.end_if_idle(number, out);
     }
 
+    /// The node has seen the socket that the processes of a session hold. From now on that socket
+    /// decides whether the session goes on after a restart of the node.
+    pub(super) fn holder_seen(&mut self, connection: Connection, out: &mut Vec<Output>) {
+        let Some(Attached::Open(number)) = self.connections.get(&connection).map(|it| it.session)
+        else {
+            return;
+        };
+        let Some(session) = self.open.get_mut(&number).filter(|session| session.is_bound()) else {
+            return;
+        };
+        session.holder = true;
+        if let Some(place) = session.place {
+            out.push(Output::Rewrite(place, session.record()));
+        }
+    }
+
+    /// The secret of the session of a connection.
+    pub(crate) fn secret_of(&self, connection: Connection) -> Option<(Secret, Option<u32>)> {
+        let Attached::Open(number) = self.connections.get(&connection)?.session else {
+            return None;
+        };
+        let session = self.open.get(&number)?;
+        Some((session.secret, session.principal.uid))
+    }
+
     /// The processes of a session have ended.
     pub(super) fn process_ended(&mut self, now: Moment, number: u64, out: &mut Vec<Output>) {
         let Some(session) = self.open.get_mut(&number).filter(|session| session.watched) else {
@@ -379,7 +412,7 @@ impl Sessions {
             return;
         }
         let inherited = session.life == Life::Connection { inherited: true };
-        if session.is_detached() || session.connection.is_none() && !inherited {
+        if session.is_detached() || session.connection.is_none() && (session.holder || !inherited) {
             return self.end(number, End::Left, out);
         }
         // Other processes have the connection, or had it before the node was started.
@@ -457,6 +490,7 @@ impl Session {
             life,
             remote,
             process: process.filter(|_| life != Life::Lease),
+            holder: false,
             heard: now,
             connection: None,
             watched: false,

@@ -11,7 +11,6 @@ use super::names::visible_name;
 use super::open::SHORTEST;
 use super::refusals::{check_name, not_held, stopping, withdrawn};
 use super::{Sessions, Stage, allowed, same_client};
-use crate::ledger::Record;
 use crate::principal::{Principal, Right};
 
 impl Sessions {
@@ -91,7 +90,7 @@ impl Sessions {
             session.ttl = ttl.clamp(SHORTEST, longest);
             // After a crash the next process waits for as long as the ledger says.
             if let Some(place) = session.place {
-                out.push(Output::Rewrite(place, Record::Session(session.record())));
+                out.push(Output::Rewrite(place, session.record()));
             }
         }
         Ok(number)

@@ -11,7 +11,7 @@ use std::time::Duration;
 use doorway_protocol::{Claim, Fence, Life, Moment, Name};
 
 use super::acquire::{Asking, Progress};
-use super::event::{Evidence, Output};
+use super::event::{Output, ProcessId};
 use super::open::Begin;
 use super::session::{Session, UNLIMITED};
 use super::{Places, Sessions, Stage, allowed};
@@ -49,13 +49,14 @@ impl Sessions {
         for (place, record) in contents.records {
             match record {
                 Record::Marker(_) | Record::Start(_) => self.erase(place, out),
-                Record::Session(session) => sessions.push((place, session)),
+                Record::Session(session) => sessions.push((place, session, false)),
+                Record::Holder(session) => sessions.push((place, session, true)),
                 Record::Grant(grant) => {
                     grants.entry(grant.session).or_default().push((place, grant));
                 }
             }
         }
-        for (place, record) in sessions {
+        for (place, record, holder) in sessions {
             let held = grants.remove(&record.number).unwrap_or_default();
             let connected = matches!(record.life, Life::Connection { .. });
             // Processes of this machine do not survive its restart.
@@ -70,7 +71,7 @@ impl Sessions {
                 self.former.waits_for.insert(record.number);
                 longest = longest.max(Duration::from_millis(record.ttl_ms.into()));
             }
-            self.restore_session(now, place, &record, &held, out);
+            self.restore_session(now, place, &record, holder, &held, out);
         }
         // A grant without a session belongs to a session that ended.
         for (place, _) in grants.into_values().flatten() {
@@ -88,6 +89,7 @@ impl Sessions {
         now: Moment,
         place: u32,
         record: &SessionRecord,
+        holder: bool,
         held: &[(u32, GrantRecord)],
         out: &mut Vec<Output>,
     ) {
@@ -100,13 +102,14 @@ impl Sessions {
             ttl: Duration::from_millis(record.ttl_ms.into()),
             life: record.life,
             remote: record.remote,
-            process: record.pid.map(|pid| Evidence { pid, started: record.started }),
+            process: record.pid.map(|pid| ProcessId { pid, started: record.started }),
         };
         let mut session = Session::new(begin, now);
         // Only what was granted can have the time of a process, and then the process was known.
         if session.ttl == UNLIMITED && session.process.is_none() {
             session.ttl = self.setup.limits.ttl;
         }
+        session.holder = holder;
         session.place = Some(place);
         self.count_former(&session.principal);
         self.insert(session, out);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use doorway_protocol::{Claim, Fence, Life, Mode, Moment, Name, Secret};
 
-use super::event::{AskId, Connection, Evidence, is_detached};
+use super::event::{AskId, Connection, ProcessId, is_detached};
 use super::leases::Key;
-use crate::ledger::{GrantRecord, SessionRecord};
+use crate::ledger::{GrantRecord, Record, SessionRecord};
 use crate::principal::Principal;
 
 /// How many bytes of the names of principals the ledger keeps: all of them, for those of clients
@@ -32,7 +32,9 @@ pub(super) struct Session {
     /// Whether the client may be on another machine. Then the end of a connection proves nothing.
     pub(super) remote: bool,
     /// The process that the session lives with, or that opened its connection.
-    pub(super) process: Option<Evidence>,
+    pub(super) process: Option<ProcessId>,
+    /// The node has seen the socket that the session's processes hold: see [`Secret::holder`].
+    pub(super) holder: bool,
     /// When the client was heard last.
     pub(super) heard: Moment,
     pub(super) connection: Option<Connection>,
@@ -89,8 +91,8 @@ impl Session {
     }
 
     /// The session as the ledger keeps it.
-    pub(super) fn record(&self) -> SessionRecord {
-        SessionRecord {
+    pub(super) fn record(&self) -> Record {
+        let record = SessionRecord {
             number: self.number,
             secret: self.secret,
             ttl_ms: ttl_ms(self.ttl),
@@ -101,7 +103,8 @@ impl Session {
             uid: self.principal.uid,
             principal: cut(&self.principal.name, PRINCIPAL).to_owned(),
             client: cut(&self.client, CLIENT).to_owned(),
-        }
+        };
+        if self.holder { Record::Holder(record) } else { Record::Session(record) }
     }
 }
 

@@ -92,6 +92,7 @@ pub(crate) fn requests() -> Vec<Request> {
         Request::Bye,
         Request::Renew(12, name("deploy"), fence()),
         Request::Drain(13, 10_000),
+        Request::Evidence(14),
     ]
 }
 

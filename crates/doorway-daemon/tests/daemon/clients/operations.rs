@@ -46,5 +46,5 @@ fn clients_of_the_file_change_with_a_signal() {
     fs::write(&daemon.file, "nonsense = 1\n").unwrap();
     daemon.signal(Signal::HUP);
     until("it is reported", || daemon.log().contains("the settings are not reloaded"));
-    client.acquire("b").within(PATIENCE).enter().unwrap();
+    drop(client.acquire("b").within(PATIENCE).enter().unwrap());
 }

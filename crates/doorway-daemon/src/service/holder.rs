@@ -1,0 +1,101 @@
+//! The socket that the processes of a session hold open, as evidence that they exist.
+//!
+//! The client binds an abstract Unix socket, listens and never accepts. A connection to it ends when
+//! the last process that has the socket open closes it or ends: the system sees to that. So the
+//! evidence survives the node, and no process can be mistaken for another.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use doorway_protocol::Secret;
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use tokio::time::sleep;
+
+/// How often a socket is looked for again that cannot be watched.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A connection to a socket that somebody holds.
+enum Found {
+    /// The connection, which ends with the socket.
+    Connected(OwnedFd),
+    /// The socket exists, but too many connections wait at it.
+    Crowded,
+    /// Nobody holds the socket.
+    Nobody,
+}
+
+/// Whether a process of this user holds the socket.
+pub(super) fn is_held(secret: &Secret, user: Option<u32>) -> bool {
+    matches!(find(secret, user), Ok(Found::Connected(_)))
+}
+
+/// Wait until no process of this user holds the socket any more. While that cannot be found out,
+/// nothing is concluded.
+pub(super) async fn ended(secret: &Secret, user: Option<u32>) {
+    loop {
+        match find(secret, user) {
+            Ok(Found::Nobody) => return,
+            Ok(Found::Connected(fd)) => {
+                // Nobody ever writes to it, so it becomes readable only when it ends.
+                let stream = tokio::net::UnixStream::from_std(fd.into());
+                if let Ok(stream) = stream
+                    && stream.readable().await.is_ok()
+                {
+                    continue;
+                }
+            }
+            Ok(Found::Crowded) | Err(_) => {}
+        }
+        sleep(LOOK).await;
+    }
+}
+
+fn find(secret: &Secret, user: Option<u32>) -> io::Result<Found> {
+    let address = SocketAddrUnix::new_abstract_name(secret.holder().as_bytes())?;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&fd, &address) {
+        // Another user can take the name when it is free, but that proves nothing.
+        Ok(())
+            if user.is_some_and(|user| {
+                socket_peercred(&fd).is_ok_and(|peer| peer.uid.as_raw() != user)
+            }) =>
+        {
+            Ok(Found::Nobody)
+        }
+        Ok(()) => Ok(Found::Connected(fd)),
+        Err(Errno::AGAIN) => Ok(Found::Crowded),
+        Err(Errno::CONNREFUSED) => Ok(Found::Nobody),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_is_held_until_its_last_descriptor_is_closed() {
+        let secret = Secret(std::process::id().to_be_bytes().repeat(4).try_into().unwrap());
+        let own = rustix::process::geteuid().as_raw();
+        assert!(!is_held(&secret, Some(own)));
+        ended(&secret, Some(own)).await;
+        let name = SocketAddr::from_abstract_name(secret.holder()).unwrap();
+        let listener = UnixListener::bind_addr(&name).unwrap();
+        let inherited = listener.try_clone().unwrap();
+        assert!(is_held(&secret, Some(own)));
+        assert!(!is_held(&secret, Some(own + 1)), "another user may not hold it for this one");
+        let watch = tokio::spawn(async move { ended(&secret, Some(own)).await });
+        drop(listener);
+        sleep(Duration::from_millis(50)).await;
+        assert!(!watch.is_finished() && is_held(&secret, None));
+        drop(inherited);
+        watch.await.unwrap();
+    }
+}
