@@ -137,7 +137,7 @@ pub(super) static TOP: Table = Table {
             "drain",
             Time(Duration::ZERO, DAY),
             Default("10s"),
-            "How long a node that is told to stop waits for its clients to release their locks.",
+            "How long `doorway drain` waits for clients to release their locks.",
         ),
         key(
             "idle_stop",
