@@ -50,6 +50,7 @@ pub enum LedgerError {
 }
 
 /// The contents of the ledger that the former process left.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Debug, Default)]
 pub struct LedgerContents {
     /// Whether the machine has not been restarted since.
@@ -183,7 +184,9 @@ impl Ledger {
         let length = u64::from(end) * RECORD as u64;
         ledger.file.set_len(length).map_err(failed("shorten", &ledger.path))?;
         if former.damaged {
-            free.iter().for_each(|place| ledger.erase(*place));
+            for place in free {
+                ledger.erase(place);
+            }
         }
         Ok((ledger, former))
     }

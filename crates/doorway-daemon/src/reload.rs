@@ -74,9 +74,12 @@ struct Changes {
     restart: Vec<&'static str>,
 }
 
+/// The name of a part of the settings, and its value as a text.
+type Part = (&'static str, fn(&Settings) -> String);
+
 fn changes(old: &Settings, new: &Settings) -> Changes {
     let differ = |part: fn(&Settings) -> String| part(old) != part(new);
-    let named = |parts: &[(&'static str, fn(&Settings) -> String)]| {
+    let named = |parts: &[Part]| {
         parts.iter().filter(|(_, part)| differ(*part)).map(|(name, _)| *name).collect()
     };
     Changes {

@@ -131,6 +131,20 @@ pub async fn run(
     for (listener, speaks) in listeners {
         tasks.spawn(accept_tcp(service.clone(), listener, doors.clone(), speaks));
     }
+    watch_files(&mut tasks, &service, &settings, doors);
+    tell_systemd(NotifyState::Ready);
+    tasks.spawn(watchdog());
+    tracing::info!(node = service.node().name(), "serving");
+    let ended = wait(&service, &settings, shutdown).await;
+    tell_systemd(NotifyState::Stopping);
+    tracing::info!("stopping");
+    service.stop().await;
+    tasks.shutdown().await;
+    ended
+}
+
+/// Read certificates and settings again when they change.
+fn watch_files(tasks: &mut JoinSet<()>, service: &Service, settings: &Settings, doors: Doors) {
     if let Some(certificates) = doors.certificates {
         certificates.remind();
         let (node, shown) = (service.node().clone(), doors.tls);
@@ -149,15 +163,6 @@ pub async fn run(
         current.write().limits.files = settings.limits.files;
         tasks.spawn(crate::reload::watch(service.clone(), current));
     }
-    tell_systemd(NotifyState::Ready);
-    tasks.spawn(watchdog());
-    tracing::info!(node = service.node().name(), "serving");
-    let ended = wait(&service, &settings, shutdown).await;
-    tell_systemd(NotifyState::Stopping);
-    tracing::info!("stopping");
-    service.stop().await;
-    tasks.shutdown().await;
-    ended
 }
 
 /// Raise the limit of open files, and limit connections and processes to what the system allows.

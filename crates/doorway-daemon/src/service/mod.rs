@@ -12,16 +12,17 @@ mod connected;
 mod events;
 mod holder;
 pub(crate) mod outbox;
+mod perform;
 mod process;
 mod report;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use doorway_node::{Config, Describe, Node, OnLost, OwnedGuard, StartError};
 use doorway_protocol::{
-    Claims, Code, Fence, Hello, Life, Name, NamePattern, Refusal, Request, Scope, Secret, SessionId,
+    Claims, Code, Fence, Hello, Life, Name, NamePattern, Refusal, Request, Scope, Secret,
 };
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -34,12 +35,10 @@ use tokio::time::sleep;
 
 use crate::clock::{Moment, ms};
 use crate::ledger::{Ledger, LedgerContents};
-use crate::log_limit::LogLimit;
 use crate::principal::Principal;
 use crate::sessions::refusals::refusal;
 use crate::sessions::{
-    Answer, AskId, Call, Connection, Input, News, Opening, Output, ProcessId, Sessions, Setup,
-    names,
+    Answer, AskId, Call, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, names,
 };
 use crate::settings::{ClientSettings, Limits, Settings};
 use outbox::Outbox;
@@ -52,9 +51,6 @@ pub use process::Process;
 
 /// How long connections may take to write their last replies when the service stops.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-
-/// Limits the lines about grants that could not be held again.
-static UNCLAIMED: LogLimit = LogLimit::new();
 
 /// A node with sessions for its clients. Clones are the same service.
 #[derive(Clone)]
@@ -420,143 +416,6 @@ impl Inner {
         self.run(&mut core);
     }
 
-    fn run(self: &Arc<Self>, core: &mut Core) {
-        let now = Moment::now();
-        while let Some(input) = core.inputs.pop_front() {
-            let mut outputs = std::mem::take(&mut core.outputs);
-            core.sessions.step(now, input, &mut outputs);
-            for output in outputs.drain(..) {
-                self.perform(core, output);
-            }
-            core.outputs = outputs;
-        }
-    }
-
-    fn perform(self: &Arc<Self>, core: &mut Core, output: Output) {
-        match output {
-            Output::Tell(connection, reply) => {
-                core.outboxes.get(&connection).into_iter().for_each(|outbox| outbox.tell(&reply));
-            }
-            Output::Acquire { ask, session, name, mode, wait } => {
-                self.acquire(core, ask, session, name, mode, wait);
-            }
-            Output::Release(ask) => drop(core.guards.remove(&ask)),
-            Output::Announce(news) => self.announce(news),
-            Output::Write(ask, records) => {
-                let ledger = self.ledger.iter();
-                let written = ledger
-                    .flat_map(|ledger| records.iter().map(move |it| ledger.write(it.0, &it.1)))
-                    .collect::<Result<(), _>>();
-                let written = written.map_err(|error| error.to_string());
-                self.note_ledger(&written);
-                core.inputs.push_back(Input::Written(ask, written));
-            }
-            Output::Erase(place) => self.ledger.iter().for_each(|ledger| ledger.erase(place)),
-            Output::Rewrite(place, record) => {
-                if let Some(Err(error)) =
-                    self.ledger.as_ref().map(|ledger| ledger.write(place, &record))
-                {
-                    tracing::error!("cannot write the ledger of sessions: {error}");
-                }
-            }
-            Output::Greet(connection, greeting, then) => {
-                let outbox = core.outboxes.get(&connection);
-                outbox.into_iter().for_each(|outbox| outbox.greet(&greeting, &then));
-            }
-            Output::Close(connection) => {
-                core.outboxes.get(&connection).into_iter().for_each(|outbox| outbox.close());
-            }
-            Output::Answer(connection, answer) => {
-                if let Some(call) = core.calls.remove(&connection) {
-                    let _ = call.send(answer); // A client that has gone away may ask again.
-                }
-            }
-            Output::TurnAway(connection, refusal) => {
-                core.outboxes.remove(&connection);
-                core.turned_away = Some(refusal);
-            }
-            Output::Abandon(ask) => {
-                core.tasks.remove(&ask).iter().for_each(AbortHandle::abort);
-            }
-            Output::Reclaim { ask, session, name, mode, fence } => {
-                let session = doorway_node::Session::new(session);
-                let input = match self.node.reclaim(name.as_str(), mode, fence, session) {
-                    Ok(guard) => {
-                        core.guards.insert(ask, guard);
-                        Input::Granted(ask, fence)
-                    }
-                    Err(error) => {
-                        UNCLAIMED.then(|| {
-                            tracing::warn!(%name, %fence, "a lock is not held again: {error}");
-                        });
-                        Input::Refused(ask, refusal(Code::Gone, error.to_string()))
-                    }
-                };
-                core.inputs.push_back(input);
-            }
-            Output::Watch(session, evidence) => {
-                let inner = Arc::downgrade(self);
-                let task = self.runtime.spawn(async move {
-                    process::wait(evidence).await;
-                    if let Some(inner) = inner.upgrade() {
-                        inner.input(Input::ProcessEnded(session));
-                    }
-                });
-                core.watchers.insert(session, task.abort_handle());
-            }
-            Output::Unwatch(session) => {
-                core.watchers.remove(&session).iter().for_each(AbortHandle::abort);
-            }
-            Output::Settled => self.ledger.iter().for_each(Ledger::settled),
-            Output::Serve => {
-                if !self.serving.send_replace(true) {
-                    self.node.serve();
-                    tracing::info!(held = core.sessions.held(), "serving again");
-                }
-            }
-            Output::Opened(session, client) => {
-                self.clients.lock().insert(session, client);
-                self.changed.notify_waiters();
-            }
-            Output::Ended(session) => {
-                self.clients.lock().remove(&session);
-                self.changed.notify_waiters();
-            }
-            Output::Broken(count) => core.broken = count,
-            Output::Drained => self.drained.notify_waiters(),
-        }
-    }
-
-    /// Remember whether the ledger can be written, for reports, and log when that changes.
-    fn note_ledger(&self, written: &Result<(), String>) {
-        let mut trouble = self.ledger_trouble.lock();
-        match (written, &*trouble) {
-            (Ok(()), None) => return,
-            (Ok(()), Some(_)) => tracing::info!("the ledger of sessions can be written again"),
-            (Err(error), None) => {
-                tracing::error!(
-                    "the ledger of sessions cannot be written, so no lock is granted: {error}"
-                );
-            }
-            (Err(_), Some(_)) => {}
-        }
-        *trouble = written.clone().err();
-    }
-
-    /// Tell listeners and the log what happened to a grant.
-    fn announce(&self, news: News) {
-        let News { kind, lock, fence, session, client, why } = news;
-        if let Some(why) = &why
-            && kind == EventKind::Lost
-        {
-            tracing::warn!(%lock, %fence, session, client = &*client, "a lock is lost: {why}");
-        }
-        if self.events.receiver_count() > 0 {
-            let (session, at) = (SessionId(session), SystemTime::now());
-            let _ = self.events.send(Event { kind, lock, fence, session, client, at });
-        }
-    }
-
     fn log_restored(&self, records: usize) {
         let core = self.core.lock();
         let held = core.sessions.held();
@@ -639,8 +498,8 @@ fn evidence(hello: &Hello, peer: &Peer) -> Result<Option<ProcessId>, Refusal> {
 fn describe(clients: Weak<Descriptions>) -> Describe {
     Describe::new(move |number| {
         let clients = clients.upgrade()?;
-        let client = clients.lock().get(&number).map(ToString::to_string);
-        client
+        let client = clients.lock().get(&number).cloned();
+        client.map(|client| client.to_string())
     })
 }
 

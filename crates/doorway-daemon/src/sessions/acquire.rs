@@ -267,7 +267,9 @@ impl Sessions {
         let Some(asking) = self.asks.get(&ask) else { return };
         if let Progress::Reclaiming(fence, place) = asking.state {
             let (number, lock) = (asking.session, asking.lock.clone());
-            place.into_iter().for_each(|place| self.erase(place, out));
+            if let Some(place) = place {
+                self.erase(place, out);
+            }
             let why = format!("it could not be held again: {}", refusal.text);
             self.tell(number, Reply::Lost(lock, fence, why), out);
             self.forget_ask(ask);

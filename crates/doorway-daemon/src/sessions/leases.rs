@@ -42,8 +42,16 @@ struct Known {
     /// What was asked for, whatever the wait.
     ask: Ask,
     withdrawn: bool,
-    /// Its lease has ended after it was granted. The moment is known from the next tick on.
-    ended: Option<Option<Moment>>,
+    ended: Ended,
+}
+
+/// Whether the lease of a request has ended, after it was granted or withdrawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    No,
+    /// The moment is known from the next tick on.
+    JustNow,
+    Since(Moment),
 }
 
 impl Sessions {
@@ -143,8 +151,8 @@ impl Sessions {
             }
             let what = match (known.withdrawn, known.ended) {
                 (true, _) => "withdrawn",
-                (false, Some(_)) => "granted, and that grant has ended",
-                (false, None) => return Ok(Some(known.session)),
+                (false, Ended::No) => return Ok(Some(known.session)),
+                (false, _) => "granted, and that grant has ended",
             };
             let text = format!("the request {id:?} was {what}; choose another request_id");
             return Err(Answer::Refused(refusal(Code::Gone, text)));
@@ -157,7 +165,7 @@ impl Sessions {
             let answered = open.answered.get_or_insert_default();
             answered.insert(request, (ask.lock.clone(), fence));
         }
-        let known = Known { session, ask: ask.clone(), withdrawn: false, ended: None };
+        let known = Known { session, ask: ask.clone(), withdrawn: false, ended: Ended::No };
         self.leases.known.insert(key.clone(), known);
         Ok(Some(session))
     }
@@ -218,10 +226,10 @@ impl Sessions {
         if let Some(key) = key {
             let known = &mut self.leases.known;
             if known.len() >= self.setup.limits.sessions + ENDED {
-                known.retain(|_, known| known.ended.is_none());
+                known.retain(|_, known| known.ended == Ended::No);
             }
             let ask = lease.ask.clone();
-            known.insert(key, Known { session: number, ask, withdrawn: false, ended: None });
+            known.insert(key, Known { session: number, ask, withdrawn: false, ended: Ended::No });
         }
         Ok(number)
     }
@@ -320,7 +328,7 @@ impl Sessions {
         let granted =
             session.answered.as_ref().is_some_and(|answered| answered.contains_key(&request));
         if granted || known.withdrawn {
-            known.ended = Some(None);
+            known.ended = Ended::JustNow;
         } else {
             self.leases.known.remove(key);
         }
@@ -328,9 +336,13 @@ impl Sessions {
 
     /// Forget requests whose lease ended some time ago.
     pub(super) fn forget_leases(&mut self, now: Moment) {
-        self.leases.known.retain(|_, known| match &mut known.ended {
-            Some(ended) => now.since(*ended.get_or_insert(now)) < REMEMBERED,
-            None => true,
+        self.leases.known.retain(|_, known| match known.ended {
+            Ended::No => true,
+            Ended::JustNow => {
+                known.ended = Ended::Since(now);
+                true
+            }
+            Ended::Since(moment) => now.since(moment) < REMEMBERED,
         });
     }
 }

@@ -64,7 +64,9 @@ impl Sessions {
     /// A connection of another machine has ended, whose client may be known.
     pub(super) fn forget_connection(&mut self, principal: Option<&Principal>) {
         let key = principal.map_or_else(|| Some(UNKNOWN.into()), key);
-        key.iter().for_each(|key| self.shares.connections.remove(key));
+        if let Some(key) = key {
+            self.shares.connections.remove(&key);
+        }
     }
 
     /// Count a new session, or say why it cannot be opened. `watched` says whether it needs a
@@ -89,11 +91,15 @@ impl Sessions {
 
     /// Count a session that was admitted before the node was started, whatever the limits are now.
     pub(super) fn count_former(&mut self, principal: &Principal) {
-        key(principal).into_iter().for_each(|key| self.shares.sessions.add(key));
+        if let Some(key) = key(principal) {
+            self.shares.sessions.add(key);
+        }
     }
 
     pub(super) fn forget_session(&mut self, principal: &Principal) {
-        key(principal).iter().for_each(|key| self.shares.sessions.remove(key));
+        if let Some(key) = key(principal) {
+            self.shares.sessions.remove(&key);
+        }
     }
 
     /// A session gets a descriptor of its process, or gives it back.
@@ -125,7 +131,9 @@ impl Sessions {
             "requests".to_owned()
         });
         if waits.is_err() {
-            in_queue.iter().for_each(|key| self.shares.queue.remove(key));
+            if let Some(key) = &in_queue {
+                self.shares.queue.remove(key);
+            }
             return waits;
         }
         self.shares.queues.add(lock.clone());

@@ -193,7 +193,7 @@ impl Sessions {
                 }
                 let reclaimed = self.reclaim(id.0, &held, remote, out);
                 let resumed = Resumed { number: id.0, held, waiting, reclaimed };
-                self.resume(now, resumed, lost, then, out);
+                self.resume(now, &resumed, lost, then, out);
                 id.0
             }
         };
@@ -294,7 +294,7 @@ impl Sessions {
     fn resume(
         &mut self,
         now: Moment,
-        resumed: Resumed,
+        resumed: &Resumed,
         lost: &mut Vec<Claim>,
         then: &mut Vec<Reply>,
         out: &mut Vec<Output>,

@@ -40,10 +40,10 @@ impl Sessions {
         let used: BTreeSet<u32> = contents.records.iter().map(|(place, _)| *place).collect();
         let end = used.last().map_or(1, |last| last + 1);
         self.places = Places { end, free: (1..end).filter(|it| !used.contains(it)).collect() };
-        let mut longest = match contents.lacking {
-            true => contents.ttl.max(self.setup.limits.ttl),
-            false => Duration::ZERO,
-        };
+        let mut longest = Duration::ZERO;
+        if contents.lacking {
+            longest = contents.ttl.max(self.setup.limits.ttl);
+        }
         let mut grants: BTreeMap<u64, Vec<(u32, GrantRecord)>> = BTreeMap::new();
         let mut sessions = Vec::new();
         for (place, record) in contents.records {
@@ -63,7 +63,9 @@ impl Sessions {
             let local = !record.remote && record.life != Life::Lease;
             let claims = connected && (!contents.complete || contents.lacking);
             if local && !contents.same_boot || held.is_empty() && !claims {
-                held.iter().for_each(|(place, _)| self.erase(*place, out));
+                for (place, _) in held {
+                    self.erase(place, out);
+                }
                 self.erase(place, out);
                 continue;
             }

@@ -19,6 +19,7 @@ const PRINCIPAL: usize = 80;
 const CLIENT: usize = 60;
 
 /// A session of a client.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) number: u64,

@@ -1,0 +1,185 @@
+//! Doing what the sessions say.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use doorway_protocol::{Code, Fence, Mode, Name, SessionId};
+
+use super::outbox::Outbox;
+use super::{Core, Event, Inner, process};
+use crate::clock::Moment;
+use crate::ledger::Record;
+use crate::log_limit::LogLimit;
+use crate::sessions::refusals::refusal;
+use crate::sessions::{AskId, Connection, EventKind, Evidence, Input, News, Output};
+
+/// Limits the lines about grants that could not be held again.
+static UNCLAIMED: LogLimit = LogLimit::new();
+
+impl Inner {
+    /// Pass on all that happened, and do what the sessions say.
+    pub(super) fn run(self: &Arc<Self>, core: &mut Core) {
+        let now = Moment::now();
+        while let Some(input) = core.inputs.pop_front() {
+            let mut outputs = std::mem::take(&mut core.outputs);
+            core.sessions.step(now, input, &mut outputs);
+            for output in outputs.drain(..) {
+                self.perform(core, output);
+            }
+            core.outputs = outputs;
+        }
+    }
+
+    fn perform(self: &Arc<Self>, core: &mut Core, output: Output) {
+        match output {
+            Output::Tell(connection, reply) => {
+                core.with_outbox(connection, |outbox| outbox.tell(&reply));
+            }
+            Output::Acquire { ask, session, name, mode, wait } => {
+                self.acquire(core, ask, session, name, mode, wait);
+            }
+            Output::Release(ask) => drop(core.guards.remove(&ask)),
+            Output::Announce(news) => self.announce(news),
+            Output::Write(ask, records) => self.write(core, ask, &records),
+            Output::Erase(place) => {
+                self.ledger.as_ref().inspect(|ledger| ledger.erase(place));
+            }
+            Output::Rewrite(place, record) => self.rewrite(place, &record),
+            Output::Greet(connection, greeting, then) => {
+                core.with_outbox(connection, |outbox| outbox.greet(&greeting, &then));
+            }
+            Output::Close(connection) => core.with_outbox(connection, Outbox::close),
+            Output::Answer(connection, answer) => {
+                if let Some(call) = core.calls.remove(&connection) {
+                    let _ = call.send(answer); // A client that has gone away may ask again.
+                }
+            }
+            Output::TurnAway(connection, refusal) => {
+                core.outboxes.remove(&connection);
+                core.turned_away = Some(refusal);
+            }
+            Output::Abandon(ask) => {
+                core.tasks.remove(&ask).as_ref().inspect(|task| task.abort());
+            }
+            Output::Reclaim { ask, session, name, mode, fence } => {
+                self.reclaim(core, ask, session, &name, mode, fence);
+            }
+            Output::Watch(session, evidence) => self.watch(core, session, evidence),
+            Output::Unwatch(session) => {
+                core.watchers.remove(&session).as_ref().inspect(|task| task.abort());
+            }
+            Output::Settled => {
+                self.ledger.as_ref().inspect(|ledger| ledger.settled());
+            }
+            Output::Serve => {
+                if !self.serving.send_replace(true) {
+                    self.node.serve();
+                    tracing::info!(held = core.sessions.held(), "serving again");
+                }
+            }
+            Output::Opened(session, client) => {
+                self.clients.lock().insert(session, client);
+                self.changed.notify_waiters();
+            }
+            Output::Ended(session) => {
+                self.clients.lock().remove(&session);
+                self.changed.notify_waiters();
+            }
+            Output::Broken(count) => core.broken = count,
+            Output::Drained => self.drained.notify_waiters(),
+        }
+    }
+
+    fn write(&self, core: &mut Core, ask: AskId, records: &[(u32, Record)]) {
+        let written = match &self.ledger {
+            Some(ledger) => records.iter().try_for_each(|(place, it)| ledger.write(*place, it)),
+            None => Ok(()),
+        };
+        let written = written.map_err(|error| error.to_string());
+        self.note_ledger(&written);
+        core.inputs.push_back(Input::Written(ask, written));
+    }
+
+    fn rewrite(&self, place: u32, record: &Record) {
+        let written = self.ledger.as_ref().map(|ledger| ledger.write(place, record));
+        if let Some(Err(error)) = written {
+            self.note_ledger(&Err(error.to_string()));
+        }
+    }
+
+    /// Hold a lock again that was held before the node was started.
+    fn reclaim(
+        &self,
+        core: &mut Core,
+        ask: AskId,
+        session: u64,
+        name: &Name,
+        mode: Mode,
+        fence: Fence,
+    ) {
+        let session = doorway_node::Session::new(session);
+        let input = match self.node.reclaim(name.as_str(), mode, fence, session) {
+            Ok(guard) => {
+                core.guards.insert(ask, guard);
+                Input::Granted(ask, fence)
+            }
+            Err(error) => {
+                UNCLAIMED.then(|| {
+                    tracing::warn!(%name, %fence, "a lock is not held again: {error}");
+                });
+                Input::Refused(ask, refusal(Code::Gone, error.to_string()))
+            }
+        };
+        core.inputs.push_back(input);
+    }
+
+    /// Let a task wait for the end of the processes of a session.
+    fn watch(self: &Arc<Self>, core: &mut Core, session: u64, evidence: Evidence) {
+        let inner = Arc::downgrade(self);
+        let task = self.runtime.spawn(async move {
+            process::wait(evidence).await;
+            if let Some(inner) = inner.upgrade() {
+                inner.input(Input::ProcessEnded(session));
+            }
+        });
+        core.watchers.insert(session, task.abort_handle());
+    }
+
+    /// Remember whether the ledger can be written, for reports, and log when that changes.
+    fn note_ledger(&self, written: &Result<(), String>) {
+        let mut trouble = self.ledger_trouble.lock();
+        match (written, &*trouble) {
+            (Ok(()), None) => return,
+            (Ok(()), Some(_)) => tracing::info!("the ledger of sessions can be written again"),
+            (Err(error), None) => {
+                tracing::error!(
+                    "the ledger of sessions cannot be written, so no lock is granted: {error}"
+                );
+            }
+            (Err(_), Some(_)) => {}
+        }
+        *trouble = written.clone().err();
+    }
+
+    /// Tell listeners and the log what happened to a grant.
+    fn announce(&self, news: News) {
+        let News { kind, lock, fence, session, client, why } = news;
+        if let Some(why) = &why
+            && kind == EventKind::Lost
+        {
+            tracing::warn!(%lock, %fence, session, client = &*client, "a lock is lost: {why}");
+        }
+        if self.events.receiver_count() > 0 {
+            let (session, at) = (SessionId(session), SystemTime::now());
+            let _ = self.events.send(Event { kind, lock, fence, session, client, at });
+        }
+    }
+}
+
+impl Core {
+    fn with_outbox(&self, connection: Connection, act: impl FnOnce(&Outbox)) {
+        if let Some(outbox) = self.outboxes.get(&connection) {
+            act(outbox);
+        }
+    }
+}
