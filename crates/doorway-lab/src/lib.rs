@@ -9,7 +9,6 @@ pub mod check;
 pub mod compare;
 pub mod diagram;
 pub mod erased;
-pub mod nearest;
 mod nodes;
 pub mod numbers;
 pub mod papers;
@@ -23,6 +22,7 @@ pub mod trace;
 pub mod watch;
 mod world;
 
+pub use doorway_protocol::nearest;
 pub use erased::AnyAlgorithm;
 pub use nodes::{Nodes, Violation};
 pub use trace::Trace;

@@ -38,6 +38,7 @@
 //! # Features
 //!
 //! - `clock`: `Moment::now` and `Timer`, which read the clock and set timers. Linux only.
+//! - `nearest`: the known name that a mistyped one is nearest to.
 //! - `openapi`: schemas of the reports, for a document in the `OpenAPI` format.
 
 mod backoff;
@@ -48,6 +49,8 @@ mod label;
 pub mod length_prefix;
 mod mode;
 pub mod name;
+#[cfg(feature = "nearest")]
+pub mod nearest;
 mod pattern;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use doorway_node::locks::{RuleError, served};
 use doorway_node::{Config, ConfigError, Mistake};
 use doorway_protocol::LABEL;
+use doorway_protocol::nearest::nearest;
 
 use super::document::Diagnostics;
-use super::table::nearest;
 
 /// The lines of the parts of a node's configuration.
 #[derive(Default)]

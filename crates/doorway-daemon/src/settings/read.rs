@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use doorway_node::{Config, MemberConfig, RuleConfig};
+use doorway_protocol::nearest::nearest;
 use doorway_protocol::{LABEL, Scope, is_label};
 
 use super::check::{self, Lines, LockLine};
 use super::document::{Diagnostics, Located, Section, shown};
 use super::files::{self, Tls, beside};
 use super::mistake::Mistakes;
-use super::table::{LIMITS, TOP, nearest};
+use super::table::{LIMITS, TOP};
 use super::value;
 use super::{ClientSettings, DATA, Limits, Overrides, Settings, Socket};
 use crate::principal::{Right, Rights};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use Kind::{Count, Mode, Tables, Text, Texts, Time};
 use Value::{Default, Example, Heading, Required, Set};
+use doorway_protocol::nearest::nearest;
 
 use super::{DATA, SOCKET};
 
@@ -402,20 +403,6 @@ impl Table {
             format!("it belongs {}", places.join(" or "))
         }
     }
-}
-
-/// The candidate that is most like a word, if at most a third of its letters differ.
-pub(super) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
-    let word: String = word.chars().take(64).collect::<String>().to_lowercase();
-    let measured = candidates.into_iter().map(|near| {
-        let length = near.chars().count().max(word.chars().count());
-        (strsim::damerau_levenshtein(&word, near), length, near)
-    });
-    let close = measured.filter(|(distance, length, _)| distance * 3 <= *length);
-    close.min_by_key(|(distance, _, _)| *distance).map(|(_, _, near)| near)
 }
 
 #[cfg(test)]
