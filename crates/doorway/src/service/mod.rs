@@ -1,6 +1,7 @@
 //! What the commands that use a node share.
 
 pub(crate) mod acquire;
+pub(crate) mod ancestors;
 pub(crate) mod child;
 pub(crate) mod command_line;
 pub(crate) mod event_loop;
@@ -11,6 +12,7 @@ pub(crate) mod link;
 pub(crate) mod lock_request;
 pub(crate) mod lost_policy;
 pub(crate) mod options;
+pub(crate) mod owner;
 pub(crate) mod query;
 pub(crate) mod release;
 pub(crate) mod screen;

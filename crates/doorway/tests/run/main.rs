@@ -12,4 +12,5 @@ mod pty;
 mod scripts;
 mod signals;
 mod start;
+mod substitution;
 mod terminal;
