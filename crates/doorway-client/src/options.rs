@@ -106,6 +106,6 @@ impl Options {
         };
         let session = (!self.visit).then_some((self.ttl, self.life));
         let (token, patience) = (self.token.clone(), self.patience);
-        Setup { who, token, session, patience, network: false }
+        Setup { who, token, session, patience, network: false, nodes: 1 }
     }
 }

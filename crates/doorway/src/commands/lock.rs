@@ -79,7 +79,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let ttl = args.ttl.unwrap_or(Duration::from_secs(10));
     let mut event_loop = EventLoop::new()?;
     let label = args.label.clone().unwrap_or_else(identity::label);
-    let mut link = args.node.link(identity::setup(label, Some((ttl, life))), false)?;
+    let setup = identity::setup(label, Some((ttl, life)));
+    let mut link = args.node.link(setup, false, args.acquire.persistence())?;
     let wanted = args.acquire.request(std::slice::from_ref(&args.name));
     let grants = acquire(&wanted, &mut link, &mut event_loop)?;
     if let Some(owner) = owner

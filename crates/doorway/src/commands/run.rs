@@ -140,7 +140,8 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         return Err(Exit::new(exit::USAGE, text).into());
     }
     let mut event_loop = EventLoop::new()?;
-    let mut link = args.node.link(setup(args, &command_line), args.verbose)?;
+    let setup = setup(args, &command_line);
+    let mut link = args.node.link(setup, args.verbose, args.acquire.persistence())?;
     let wanted = args.acquire.request(&command_line.locks);
     let begin = Moment::now();
     let grants = acquire(&wanted, &mut link, &mut event_loop)?;

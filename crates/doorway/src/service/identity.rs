@@ -5,14 +5,14 @@ use std::time::Duration;
 use doorway_client::{ClientInfo, Life, Setup};
 use doorway_protocol::Scope;
 
-/// How long a request waits for a node that cannot be reached.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The setup of a session with this label, or of a connection for questions only.
+/// The setup of a session with this label, or of a connection for questions only. [`Link`] decides
+/// about the rest.
+///
+/// [`Link`]: super::link::Link
 pub(crate) fn setup(label: String, session: Option<(Duration, Life)>) -> Setup {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let who = ClientInfo { label, host, pid: std::process::id() };
-    Setup { who, token: None, session, patience: PATIENCE, network: false }
+    Setup { who, token: None, session, patience: Duration::ZERO, network: false, nodes: 1 }
 }
 
 /// The default label: the command line of this process.

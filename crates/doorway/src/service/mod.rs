@@ -4,6 +4,7 @@ pub(crate) mod acquire;
 pub(crate) mod ancestors;
 pub(crate) mod child;
 pub(crate) mod command_line;
+pub(crate) mod dial;
 pub(crate) mod event_loop;
 pub(crate) mod exit;
 pub(crate) mod fit;

@@ -9,6 +9,7 @@ mod lost;
 mod network;
 mod place;
 mod pty;
+mod reach;
 mod scripts;
 mod signals;
 mod start;
