@@ -65,6 +65,12 @@ const NESTED: Duration = Duration::from_secs(1);
 /// How long to wait before asking again, at first and at most.
 const DELAYS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
+/// Does the node refuse the request only because others use the lock with another number of
+/// permits? Nodes have no code of its own for that, but their text says that waiting helps.
+fn is_used_otherwise(refusal: &Refusal) -> bool {
+    refusal.code == Code::NotServed && refusal.text.ends_with(", or wait")
+}
+
 /// The state of acquiring locks.
 struct Acquisition<'a> {
     wanted: &'a LockRequest<'a>,
@@ -202,6 +208,9 @@ impl Acquisition<'_> {
             Event::Refused { number, refusal } if number == self.request => {
                 if self.is_worth_another_try(now, &refusal) {
                     self.again(now);
+                } else if is_used_otherwise(&refusal) {
+                    let refusal = Refusal { code: Code::NotFree, text: refusal.text };
+                    return Err(Exit::refusal(&refusal, self.wanted.conflict));
                 } else {
                     return Err(self.refused(&refusal));
                 }
@@ -221,10 +230,14 @@ impl Acquisition<'_> {
         Ok(())
     }
 
-    /// Should the command ask again? If the node of this user is just stopping, the next one serves
-    /// soon.
+    /// Should the command ask again? If the lock is used with another number of permits, it may be
+    /// free later. If the node of this user is just stopping, the next one serves soon.
     fn is_worth_another_try(&self, now: Moment, refusal: &Refusal) -> bool {
-        let patience = match self.wanted.within {
+        let within = self.wanted.within;
+        if is_used_otherwise(refusal) {
+            return within.is_none_or(|within| now < self.begin.after(within));
+        }
+        let patience = match within {
             None => PATIENCE,
             // After this time the machine gives up a node that does not answer.
             Some(Duration::ZERO) => QUICK,
