@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let ttl = args.ttl.unwrap_or(Duration::from_secs(10));
     let mut event_loop = EventLoop::new()?;
     let label = args.label.clone().unwrap_or_else(identity::label);
-    let setup = identity::setup(label, Some((ttl, life)));
+    let setup = identity::setup_for(pid, label, (ttl, life));
     let mut link = args.node.link(setup, false, args.acquire.persistence())?;
     let wanted = args.acquire.request(std::slice::from_ref(&args.name));
     let grants = acquire(&wanted, &mut link, &mut event_loop)?;

@@ -202,3 +202,15 @@ fn a_ttl_longer_than_the_limit_of_the_node_is_warned_about() {
     assert!(names && text.lines().count() == 1, "{text}");
     assert!(place.output("run --ttl 60 x -- true").stderr.is_empty());
 }
+
+#[test]
+fn who_names_the_process_that_a_lock_is_tied_to_and_its_user() {
+    let place = Place::new();
+    let sleeper = Process::spawn(Command::new("sleep").arg("100"));
+    place.answer(&format!("lock x --pid {}", sleeper.id()));
+    let text = place.answer("who x");
+    assert!(text.contains(&format!("(pid {})", sleeper.id())), "{text}");
+    let user = Command::new("id").arg("-un").output().unwrap().stdout;
+    let user = String::from_utf8(user).unwrap();
+    assert!(text.contains(&format!(" on {}@", user.trim())), "{text}");
+}
