@@ -65,7 +65,8 @@ pub struct Setup {
     pub token: Option<String>,
     /// The TTL of the session, and what else ends it; none for a client that only asks questions.
     pub session: Option<(Duration, Life)>,
-    /// How long a request waits for a node that cannot be reached.
+    /// How long a request without a timeout waits for a node that cannot be reached. A request with
+    /// a timeout waits for a node until then.
     pub patience: Duration,
     /// Whether the connection crosses a network, which may cut it. Then the session outlives the
     /// connection. On a Unix socket, the end of the connection ends the session.
