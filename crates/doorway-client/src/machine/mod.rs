@@ -265,9 +265,12 @@ impl SessionMachine {
             return;
         }
         if matches!(self.phase, Phase::Greeting { .. }) {
-            self.turn_away(
-                "it closed the connection before it greeted: is this the port for sessions?",
-            );
+            self.turn_away(if self.setup.network {
+                "it closed the connection before it greeted: is this the HTTP port, or the port \
+                 for members, instead of the one for sessions?"
+            } else {
+                "it closed the connection before it greeted"
+            });
         }
         self.phase = Phase::Disconnected;
         self.unreachable_since.get_or_insert(now);
