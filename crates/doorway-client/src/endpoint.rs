@@ -16,6 +16,8 @@ use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 
+use crate::endpoints::Endpoints;
+
 /// Where a node listens.
 ///
 /// It is written as the path of a Unix socket, as `@name` for an abstract Unix socket, which is not
@@ -78,7 +80,7 @@ impl AsRawFd for Stream {
 const FROM: &str = "DOORWAY_SOCKET is set: ";
 
 impl Endpoint {
-    /// The environment variable that names the endpoint, if no option does.
+    /// The environment variable that names the endpoints, if no option does.
     pub const VARIABLE: &str = "DOORWAY_SOCKET";
 
     /// The socket of the machine's node, unless its configuration names another one.
@@ -87,11 +89,11 @@ impl Endpoint {
     /// The directory that exists if this machine has a node of its own.
     pub const MACHINE_CONFIG: &str = "/etc/doorway";
 
-    /// Decide which node to use: the one that `option` names, else the one that `DOORWAY_SOCKET`
+    /// Decide which nodes to use: those that `option` names, else those that `DOORWAY_SOCKET`
     /// names, else the machine's node if there is one, else the node of this user.
-    pub fn resolve(option: Option<&str>) -> Result<Self, EndpointError> {
+    pub fn resolve(option: Option<&str>) -> Result<Endpoints, EndpointError> {
         if let Some(text) = option {
-            return Self::parse(text);
+            return Endpoints::parse(text);
         }
         match env::var(Self::VARIABLE) {
             Ok(text) => Self::variable(&text),
@@ -102,9 +104,9 @@ impl Endpoint {
             Err(env::VarError::NotPresent) if Path::new(Self::MACHINE_CONFIG).is_dir() => {
                 let directory = Path::new(Self::MACHINE_CONFIG);
                 let text = fs::read_to_string(directory.join("doorway.toml")).unwrap_or_default();
-                Ok(Self::configured(&text, directory))
+                Ok(Self::configured(&text, directory).into())
             }
-            Err(env::VarError::NotPresent) => Ok(Self::own()),
+            Err(env::VarError::NotPresent) => Ok(Self::own().into()),
         }
     }
 
@@ -130,8 +132,8 @@ impl Endpoint {
     }
 
     /// Parse the value of the environment variable.
-    fn variable(text: &str) -> Result<Self, EndpointError> {
-        Self::parse(text).map_err(|wrong| EndpointError { from: FROM, ..wrong })
+    fn variable(text: &str) -> Result<Endpoints, EndpointError> {
+        Endpoints::parse(text).map_err(|wrong| EndpointError { from: FROM, ..wrong })
     }
 
     /// The node of this user. It depends on the effective user ID alone, never on the environment.
@@ -327,7 +329,7 @@ mod tests {
         }
         assert_eq!(Endpoint::parse("@name"), Ok(Endpoint::Abstract("name".to_owned())));
         assert_eq!(Endpoint::parse("tcp://[::1]:7"), Ok(Endpoint::Tcp("::1".to_owned(), 7)));
-        assert_eq!(Endpoint::resolve(Some("@name")), Endpoint::parse("@name"));
+        assert_eq!(Endpoint::resolve(Some("@name")), Endpoints::parse("@name"));
     }
 
     #[test]

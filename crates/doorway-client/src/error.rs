@@ -5,6 +5,7 @@ use std::io;
 use doorway_protocol::{Code, Fence, Name, NameError, Refusal};
 
 use crate::endpoint::Endpoint;
+use crate::endpoints::Endpoints;
 
 /// Why a request failed. It has changed nothing, unless the error is [`Error::Unknown`].
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,40 @@ pub enum Error {
     /// the machine was suspended.
     #[error(transparent)]
     Lost(#[from] Lost),
+}
+
+impl Error {
+    /// Is this a reason to try another node?
+    fn is_of_one_node(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused(refusal) => matches!(refusal.code, Code::Busy | Code::Unavailable),
+            _ => false,
+        }
+    }
+}
+
+/// The endpoints where a client could not open its session, and why.
+#[derive(Debug, Default)]
+pub(crate) struct Failures(Vec<String>);
+
+impl Failures {
+    /// Go on with the next endpoint after this error, or return it if there is none, or if no other
+    /// node would do better.
+    pub(crate) fn add(&mut self, error: Error, endpoints: &Endpoints) -> Result<(), Error> {
+        if !error.is_of_one_node() {
+            return Err(error);
+        }
+        self.0.push(error.to_string());
+        if self.0.len() < endpoints.count() {
+            return Ok(());
+        }
+        if let [_] = self.0[..] {
+            return Err(error);
+        }
+        let (code, text) = (Code::Unavailable, self.0.join("; "));
+        Err(Error::Refused(Refusal { code, text }))
+    }
 }
 
 impl From<Refusal> for Error {

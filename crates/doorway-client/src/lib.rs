@@ -78,6 +78,14 @@
 //! loses nothing, if the connection was over TCP or if the node itself was killed and started
 //! again.
 //!
+//! # Several nodes
+//!
+//! A client of a group of nodes may name several of them: see [`Endpoints`]. It connects to the
+//! first one that serves it. If that node is gone later, requests that wait are sent to the next
+//! node. Locks that the client holds stay with the session at the first node, which no other node
+//! knows of: the client tries to resume it until its TTL has passed, and then reports its locks as
+//! lost.
+//!
 //! # Fences
 //!
 //! No lock can stop a holder that is paused in the middle of a write and goes on after it has lost
@@ -111,6 +119,7 @@ mod acquire;
 mod asynchronous;
 pub mod blocking;
 pub mod endpoint;
+mod endpoints;
 mod error;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/fences.md")]
@@ -123,6 +132,7 @@ mod options;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
+mod route;
 mod session;
 #[cfg(feature = "tls")]
 mod tls;
@@ -135,6 +145,7 @@ pub use doorway_protocol::{
     NameError, NodeStatus, Refusal, Scope, Wait,
 };
 pub use endpoint::{Endpoint, EndpointError, Stream};
+pub use endpoints::Endpoints;
 pub use error::{Error, Lost, ReleaseError};
 pub use gate::{FileGate, Gate, GateError, Passage, Stale};
 #[cfg(feature = "tokio")]
@@ -142,6 +153,7 @@ pub use grant::Grant;
 pub use line::Line;
 pub use machine::{Answer, Event, SessionMachine, Setup, State};
 pub use options::Options;
+pub use route::Route;
 pub use session::Node;
 #[cfg(feature = "tls")]
 pub use tls::{TlsConfig, TlsError};

@@ -4,13 +4,14 @@ use std::ops::{Deref, DerefMut};
 
 use doorway_protocol::Moment;
 
+use crate::endpoint::Endpoint;
 use crate::machine::{SessionMachine, Setup};
 #[cfg(feature = "tls")]
 use crate::tls::{Encryption, TlsConfig};
 
 /// A [`SessionMachine`] together with the TLS layer between it and its connection, if there is one.
 ///
-/// It is driven like the machine. Its own methods [`connected`](Line::connected),
+/// It is driven like the machine. Its own methods [`connected_to`](Line::connected_to),
 /// [`disconnected`](Line::disconnected), [`receive`](Line::receive) and
 /// [`outgoing`](Line::outgoing) take and give the bytes of the connection, which may be encrypted;
 /// all other methods are those of the machine.
@@ -35,18 +36,19 @@ impl Line {
         }
     }
 
-    /// Encrypt every connection from now on.
+    /// Encrypt every connection over TCP from now on.
     #[cfg(feature = "tls")]
     pub fn encrypt(&mut self, config: TlsConfig) {
         self.config = Some(config);
     }
 
-    /// Tell the machine that a connection was made.
-    pub fn connected(&mut self, now: Moment) {
-        self.machine.connected(now);
+    /// Tell the machine that a connection to this endpoint was made.
+    pub fn connected_to(&mut self, now: Moment, endpoint: &Endpoint) {
+        let network = matches!(endpoint, Endpoint::Tcp(..));
+        self.machine.connected_to(now, &endpoint.to_string(), network);
         #[cfg(feature = "tls")]
-        if let Some(config) = &self.config {
-            match Encryption::new(config) {
+        if let (Some(config), Endpoint::Tcp(host, _)) = (&self.config, endpoint) {
+            match Encryption::new(config, host) {
                 Ok(encryption) => self.encryption = Some(encryption),
                 Err(refusal) => self.machine.close(refusal),
             }

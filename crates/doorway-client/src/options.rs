@@ -23,7 +23,8 @@ pub struct Options {
     pub visit: bool,
     /// A token that proves the client's rights over a network, if a certificate does not.
     pub token: Option<String>,
-    /// How long a request waits for a node that cannot be reached; 10 s by default.
+    /// How long a request without a timeout waits for a node that cannot be reached; 10 s by
+    /// default. A request with a timeout waits for a node until then.
     pub patience: Duration,
     /// Which nodes to trust over a network. A session over TCP needs this.
     #[cfg(feature = "tls")]
@@ -106,6 +107,6 @@ impl Options {
         };
         let session = (!self.visit).then_some((self.ttl, self.life));
         let (token, patience) = (self.token.clone(), self.patience);
-        Setup { who, token, session, patience, network: false }
+        Setup { who, token, session, patience, network: false, nodes: 1 }
     }
 }

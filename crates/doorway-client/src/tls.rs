@@ -16,7 +16,8 @@ use crate::machine::SessionMachine;
 #[derive(Clone, Debug)]
 pub struct TlsConfig {
     config: Arc<ClientConfig>,
-    server: ServerName<'static>,
+    /// The name in the certificate of the node; none if that is its host.
+    server: Option<ServerName<'static>>,
 }
 
 /// Why a [`TlsConfig`] cannot be made.
@@ -73,7 +74,14 @@ impl TlsConfig {
             what: "name of the node",
             why: format!("{server:?}: {why}"),
         })?;
-        Ok(Self { config: Arc::new(config), server })
+        Ok(Self { config: Arc::new(config), server: Some(server) })
+    }
+
+    /// Trust a node whose certificate is issued for the host of its endpoint, instead of one name
+    /// for all nodes.
+    pub fn by_host(mut self) -> Self {
+        self.server = None;
+        self
     }
 }
 
@@ -95,8 +103,10 @@ pub(crate) struct Encryption {
 }
 
 impl Encryption {
-    pub(crate) fn new(config: &TlsConfig) -> Result<Self, Refusal> {
-        let connection = ClientConnection::new(Arc::clone(&config.config), config.server.clone());
+    pub(crate) fn new(config: &TlsConfig, host: &str) -> Result<Self, Refusal> {
+        let by_host = || ServerName::try_from(host.to_owned()).map_err(|why| refusal(&why));
+        let server = config.server.clone().map_or_else(by_host, Ok)?;
+        let connection = ClientConnection::new(Arc::clone(&config.config), server);
         let mut connection = connection.map_err(|why| refusal(&why))?;
         // What a machine sends is bounded by its requests, so the buffer needs no limit.
         connection.set_buffer_limit(None);
@@ -104,6 +114,9 @@ impl Encryption {
     }
 
     pub(crate) fn receive(&mut self, machine: &mut SessionMachine, now: Moment, mut bytes: &[u8]) {
+        if self.connection.is_handshaking() && bytes.starts_with(b"HTTP/") {
+            return machine.not_a_node("it answers with HTTP, and TLS is expected");
+        }
         while !bytes.is_empty() && !machine.must_close() {
             let ended = match self.decrypt(&mut bytes) {
                 Ok(ended) => ended,

@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use super::call::Call;
 use super::driver::Driver;
 use crate::acquire::Acquire;
-use crate::endpoint::Endpoint;
-use crate::error::{Error, Lost, ReleaseError};
+use crate::endpoints::Endpoints;
+use crate::error::{Error, Failures, Lost, ReleaseError};
 use crate::grant::{Grant, HeldLock};
 use crate::machine::{SessionMachine, State};
 use crate::options::Options;
@@ -35,22 +35,26 @@ pub struct Client {
 }
 
 impl Client {
-    /// Open a session at the node that listens at `endpoint`.
+    /// Open a session at the first of these endpoints where a node serves this client.
     ///
     /// A task of the current runtime drives the session. If that runtime ends, everything that the
     /// session holds is lost, and all requests are refused.
-    pub async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Self, Error> {
-        let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };
+    pub async fn connect(
+        endpoints: impl Into<Endpoints>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let endpoints = endpoints.into();
+        let unreachable = |why| Error::Unreachable { endpoint: endpoints.first().clone(), why };
         let kicked = Arc::new(Notify::new());
         let kick = Arc::clone(&kicked);
-        let session = Session::new(endpoint, options, Box::new(move || kick.notify_one()))?;
-        let shared = Arc::new(Shared::new(endpoint, options, session));
+        let session = Session::new(&endpoints, options, Box::new(move || kick.notify_one()))?;
+        let shared = Arc::new(Shared::new(options, session));
         let mut driver = Driver::new(Arc::clone(&shared), kicked).map_err(unreachable)?;
-        let greeted = tokio::time::timeout(options.patience, driver.greet(options.patience)).await;
-        if let Ok(connected) = greeted {
-            connected.map_err(unreachable)?;
+        let each = options.patience / u32::try_from(endpoints.count()).unwrap_or(u32::MAX);
+        let mut failures = Failures::default();
+        while let Err(error) = driver.greet(each).await {
+            failures.add(error, &endpoints)?;
         }
-        shared.lock().welcomed()?;
         tokio::spawn(driver.run());
         Ok(Self { handle: Arc::new(Handle::new(shared, options.life)) })
     }

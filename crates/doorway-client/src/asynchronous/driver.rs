@@ -5,14 +5,15 @@ use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_protocol::{Backoff, Moment, Timer};
+use doorway_protocol::{Moment, Timer};
 use rustix::net::RecvFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::endpoint::{Stream, reconnect};
+use crate::endpoint::Stream;
+use crate::error::Error;
 use crate::session::Shared;
 
 /// A connection that the reactor watches.
@@ -30,9 +31,6 @@ pub(super) struct Driver {
     timer: AsyncFd<Timer>,
     /// When the timer runs out.
     set: Moment,
-    /// When to try again to connect.
-    retry: Moment,
-    backoff: Backoff,
     /// The attempt to connect that is under way.
     attempt: Option<JoinHandle<io::Result<Stream>>>,
 }
@@ -75,9 +73,8 @@ fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
 impl Driver {
     pub(super) fn new(shared: Arc<Shared>, kicked: Arc<Notify>) -> io::Result<Self> {
         let timer = watch(Timer::new()?, Interest::READABLE)?;
-        let (set, retry, backoff) = (Moment::NEVER, Moment(0), reconnect());
-        let (stream, blocked, attempt) = (None, None, None);
-        Ok(Self { shared, kicked, stream, blocked, timer, set, retry, backoff, attempt })
+        let (set, stream, blocked, attempt) = (Moment::NEVER, None, None, None);
+        Ok(Self { shared, kicked, stream, blocked, timer, set, attempt })
     }
 
     /// Serve the client until its last copy is dropped.
@@ -97,7 +94,7 @@ impl Driver {
                 Wakeup::Dialled(stream) => {
                     attempt = None;
                     // If this failed, the next turn of the loop tries again.
-                    let _ = stream.and_then(|stream| self.connected(stream));
+                    let _ = self.dialled(stream);
                 }
                 Wakeup::Stream | Wakeup::Kick => {}
             }
@@ -105,17 +102,28 @@ impl Driver {
         }
     }
 
-    /// Make the first connection, and wait until the node has answered or closed it.
-    pub(super) async fn greet(&mut self, patience: Duration) -> io::Result<()> {
+    /// Connect to the next endpoint, and wait for the welcome of the node.
+    pub(super) async fn greet(&mut self, patience: Duration) -> Result<(), Error> {
+        let endpoint = self.shared.lock().route.endpoint().clone();
+        let until = tokio::time::Instant::now() + patience;
         let mut attempt = Some(self.dial(patience));
-        self.connected(dialled(&mut attempt).await?)?;
+        let stream = dialled(&mut attempt).await;
+        self.dialled(stream).map_err(|why| Error::Unreachable { endpoint, why })?;
+        // Without a welcome at the end of this time, the node does not answer.
+        let _ = tokio::time::timeout_at(until, self.await_greeting()).await;
+        let mut session = self.shared.lock();
+        session.welcomed().inspect_err(|_| session.disconnect())
+    }
+
+    /// Wait until the node has answered the greeting or closed the connection.
+    async fn await_greeting(&mut self) {
         loop {
             let blocked = {
                 let mut session = self.shared.lock();
                 session.flush();
                 session.settle();
-                if session.line.is_talking() || session.stream.is_none() {
-                    return Ok(());
+                if session.is_greeted() {
+                    return;
                 }
                 session.is_blocked()
             };
@@ -136,14 +144,10 @@ impl Driver {
             session.line.tick(now);
             session.flush();
             session.settle();
-            if session.line.is_talking() {
-                self.backoff.reset();
-            }
             let wanted = session.line.wants_connection() && self.attempt.is_none();
-            wanted && now >= self.retry
+            wanted && now >= session.route.due()
         };
         if connect {
-            self.retry = now.after(self.backoff.next_delay());
             self.attempt = Some(self.dial(self.shared.attempt));
         }
         let mut session = self.shared.lock();
@@ -152,7 +156,7 @@ impl Driver {
         }
         let mut due = session.line.next_due();
         if session.line.wants_connection() && self.attempt.is_none() {
-            due = due.min(self.retry);
+            due = due.min(session.route.due());
         }
         session.plan = due;
         Some((due, session.is_blocked()))
@@ -160,16 +164,24 @@ impl Driver {
 
     /// Begin to connect. That may block, so a thread for blocking work does it.
     fn dial(&self, limit: Duration) -> JoinHandle<io::Result<Stream>> {
-        let endpoint = self.shared.endpoint.clone();
+        let endpoint = self.shared.lock().route.endpoint().clone();
         tokio::task::spawn_blocking(move || endpoint.connect_within(limit))
     }
 
-    fn connected(&mut self, stream: Stream) -> io::Result<()> {
-        let stream = Arc::new(stream);
-        self.stream = Some(watch(Arc::clone(&stream), Interest::READABLE)?);
-        self.blocked = None;
-        self.shared.lock().connect(stream);
-        Ok(())
+    /// Use the connection that an attempt has made, or go on with the next endpoint.
+    fn dialled(&mut self, stream: io::Result<Stream>) -> io::Result<()> {
+        let watched = stream.and_then(|stream| watch(Arc::new(stream), Interest::READABLE));
+        match watched {
+            Ok(watched) => {
+                self.shared.lock().connect(Arc::clone(watched.get_ref()));
+                (self.stream, self.blocked) = (Some(watched), None);
+                Ok(())
+            }
+            Err(why) => {
+                self.shared.lock().cannot_connect(&why);
+                Err(why)
+            }
+        }
     }
 
     /// Watch the connection for writing if something could not be sent, and only then. If that

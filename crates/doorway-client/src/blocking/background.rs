@@ -1,17 +1,18 @@
 //! The thread that sends heartbeats, notices losses and reconnects.
 
+use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use doorway_protocol::{Backoff, Moment, Timer};
+use doorway_protocol::{Moment, Timer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::RecvFlags;
 
 use super::threads::Threads;
-use crate::endpoint::{Stream, reconnect};
+use crate::endpoint::Stream;
 use crate::session::Session;
 
 /// How soon the background thread wakes again while callers are active.
@@ -26,11 +27,8 @@ pub(super) struct Background {
     timer: Timer,
     /// How many calls there had been at the last look.
     calls: u64,
-    /// When to try again to connect.
-    retry: Moment,
-    backoff: Backoff,
     /// A connection that another thread is making.
-    attempt: Option<mpsc::Receiver<Stream>>,
+    attempt: Option<mpsc::Receiver<io::Result<Stream>>>,
 }
 
 /// What the background thread waits for.
@@ -41,9 +39,8 @@ struct Watch {
 }
 
 impl Background {
-    pub(super) fn new(threads: Arc<Threads>) -> std::io::Result<Self> {
-        let (timer, backoff) = (Timer::new()?, reconnect());
-        Ok(Self { threads, timer, calls: 0, retry: Moment(0), backoff, attempt: None })
+    pub(super) fn new(threads: Arc<Threads>) -> io::Result<Self> {
+        Ok(Self { threads, timer: Timer::new()?, calls: 0, attempt: None })
     }
 
     /// Serve the client until its last copy is dropped.
@@ -105,26 +102,29 @@ impl Background {
             match attempt.try_recv() {
                 Ok(stream) => {
                     self.attempt = None;
-                    session.connect(Arc::new(stream));
+                    match stream {
+                        Ok(stream) => session.connect(Arc::new(stream)),
+                        Err(why) => session.cannot_connect(&why),
+                    }
                     session.wake_one();
                 }
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => self.attempt = None,
             }
-        } else if now >= self.retry {
-            self.retry = now.after(self.backoff.next_delay());
+        }
+        if session.line.wants_connection() && self.attempt.is_none() && now >= session.route.due() {
             let (found, attempt) = mpsc::channel();
             let shared = Arc::clone(&self.threads.shared);
+            let endpoint = session.route.endpoint().clone();
             let dial = move || {
-                if let Ok(stream) = shared.endpoint.connect_within(shared.attempt) {
-                    // If the receiver is gone, so is the client.
-                    let _ = found.send(stream);
-                }
+                // If the receiver is gone, so is the client.
+                let _ = found.send(endpoint.connect_within(shared.attempt));
                 drop(found);
                 shared.lock().kick();
             };
-            if thread::Builder::new().name("doorway-dial".to_owned()).spawn(dial).is_ok() {
-                self.attempt = Some(attempt);
+            match thread::Builder::new().name("doorway-dial".to_owned()).spawn(dial) {
+                Ok(_) => self.attempt = Some(attempt),
+                Err(why) => session.cannot_connect(&why),
             }
         }
     }
@@ -134,12 +134,9 @@ impl Background {
         let now = Moment::now();
         let mut until = session.line.next_due();
         let busy = session.calls != std::mem::replace(&mut self.calls, session.calls);
-        if session.line.is_talking() {
-            self.backoff.reset();
-        }
         if session.stream.is_none() {
-            if self.attempt.is_none() {
-                until = until.min(self.retry.max(now));
+            if self.attempt.is_none() && session.line.wants_connection() {
+                until = until.min(session.route.due().max(now));
             }
         } else if busy {
             until = until.min(now.after(GLANCE));

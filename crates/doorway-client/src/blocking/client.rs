@@ -16,8 +16,8 @@ use super::Grant;
 use super::background::Background;
 use super::threads::{Threads, event, wake};
 use crate::acquire::Acquire;
-use crate::endpoint::Endpoint;
-use crate::error::{Error, Lost, ReleaseError};
+use crate::endpoints::Endpoints;
+use crate::error::{Error, Failures, Lost, ReleaseError};
 use crate::grant::HeldLock;
 use crate::machine::{SessionMachine, State};
 use crate::options::Options;
@@ -39,14 +39,19 @@ pub struct Client {
 }
 
 impl Client {
-    /// Open a session at the node that listens at `endpoint`.
-    pub fn connect(endpoint: &Endpoint, options: &Options) -> Result<Self, Error> {
-        let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };
+    /// Open a session at the first of these endpoints where a node serves this client.
+    pub fn connect(endpoints: impl Into<Endpoints>, options: &Options) -> Result<Self, Error> {
+        let endpoints = endpoints.into();
+        let unreachable = |why| Error::Unreachable { endpoint: endpoints.first().clone(), why };
         let kick = Arc::new(event().map_err(unreachable)?);
         let kicks = Arc::clone(&kick);
-        let session = Session::new(endpoint, options, Box::new(move || wake(&kicks)))?;
-        let shared = Arc::new(Shared::new(endpoint, options, session));
-        greet(&shared, options.patience)?;
+        let session = Session::new(&endpoints, options, Box::new(move || wake(&kicks)))?;
+        let shared = Arc::new(Shared::new(options, session));
+        let each = options.patience / u32::try_from(endpoints.count()).unwrap_or(u32::MAX);
+        let mut failures = Failures::default();
+        while let Err(error) = greet(&shared, each) {
+            failures.add(error, &endpoints)?;
+        }
         let threads = Threads::new(Arc::clone(&shared), kick).map_err(unreachable)?;
         let threads = Arc::new(threads);
         let background = Background::new(Arc::clone(&threads)).map_err(unreachable)?;
@@ -181,19 +186,28 @@ impl Client {
     }
 }
 
-/// Make the first connection, and wait for the welcome of the node.
+/// Connect to the next endpoint, and wait for the welcome of the node.
 fn greet(shared: &Shared, patience: Duration) -> Result<(), Error> {
-    let unreachable = |why| Error::Unreachable { endpoint: shared.endpoint.clone(), why };
-    let until = Moment::now().after(patience);
-    let stream = Arc::new(shared.endpoint.connect_within(patience).map_err(unreachable)?);
     let mut session = shared.lock();
+    let endpoint = session.route.endpoint().clone();
+    let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };
+    let until = Moment::now().after(patience);
+    let stream = endpoint.connect_within(patience).map_err(|why| {
+        session.cannot_connect(&why);
+        unreachable(why)
+    })?;
+    let stream = Arc::new(stream);
     session.connect(Arc::clone(&stream));
     loop {
         session.flush();
         session.settle();
         let left = until.since(Moment::now());
         if session.is_greeted() || left.is_zero() {
-            return session.welcomed();
+            let welcomed = session.welcomed();
+            if welcomed.is_err() {
+                session.disconnect();
+            }
+            return welcomed;
         }
         let timeout = Timespec::try_from(left).map_err(|_| {
             unreachable(io::Error::other("Options::patience is too long for a timer"))
@@ -249,6 +263,7 @@ mod tests {
     use doorway_protocol::{Greeting, Reply, Scope, Secret, SessionId, Welcome, put};
 
     use super::*;
+    use crate::endpoint::Endpoint;
 
     /// A client that holds the lock `a`, and the node's end of its connection.
     fn client() -> (Client, UnixStream) {
@@ -276,7 +291,7 @@ mod tests {
             stream.write_all(&bytes).expect("the system provides sockets");
             stream
         });
-        let client = Client::connect(&Endpoint::Abstract(name), &Options::default());
+        let client = Client::connect(Endpoint::Abstract(name), &Options::default());
         let client = client.expect("the node listens");
         client.acquire("a").enter().expect("the lock is granted").keep();
         (client, node.join().expect("the node does not panic"))

@@ -13,6 +13,11 @@ use super::{Answer, Event, Grant, Phase, SessionMachine};
 impl SessionMachine {
     /// Handle bytes that were read from the connection.
     pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
+        if matches!(self.phase, Phase::Greeting { .. })
+            && let Some(what) = foreign_protocol(bytes)
+        {
+            return self.not_a_node(what);
+        }
         self.frames.feed(bytes);
         self.heard = now;
         loop {
@@ -37,6 +42,10 @@ impl SessionMachine {
         match greeting {
             Ok(welcome) => self.welcome(now, said, resume, welcome)?,
             Err(refusal) if resume => self.not_resumed(refusal),
+            Err(Refusal { code: Code::Busy | Code::Unavailable, text }) if self.setup.nodes > 1 => {
+                self.turn_away(&text);
+                self.phase = Phase::Broken;
+            }
             Err(refusal) => self.close(refusal),
         }
         Ok(true)
@@ -60,7 +69,8 @@ impl SessionMachine {
                 *known = OpenSession { id, secret, ttl, proven, ..known.clone() };
             }
             (None, Some((id, secret)), Some((_, life))) => {
-                self.session = Some(OpenSession { id, secret, ttl, life, proven: said });
+                let place = self.place.clone();
+                self.session = Some(OpenSession { id, secret, place, ttl, life, proven: said });
             }
             (None, None, None) => {}
             _ => return Err(FrameError::Garbled),
@@ -68,6 +78,7 @@ impl SessionMachine {
         self.phase = Phase::Talking;
         self.asked = said;
         self.unreachable_since = None;
+        self.troubles.clear();
         let session = session.map(|(id, _)| id);
         self.events.push_back(Event::Welcome { node, scope, session, ttl, resumed: resume });
         for claim in lost {
@@ -87,7 +98,10 @@ impl SessionMachine {
     /// The node refused to resume the session, for now or for good.
     fn not_resumed(&mut self, refusal: Refusal) {
         match refusal.code {
-            Code::Busy | Code::Unavailable => self.phase = Phase::Broken,
+            Code::Busy | Code::Unavailable => {
+                self.turn_away(&refusal.text);
+                self.phase = Phase::Broken;
+            }
             Code::Gone => self.lose_all(&refusal.text),
             _ => {
                 self.lose_all(&refusal.text);
@@ -120,10 +134,16 @@ impl SessionMachine {
     /// node.
     fn garbled(&mut self, wrong: &FrameError) {
         if matches!(self.phase, Phase::Greeting { .. }) {
-            let text = format!("the process that answers there is not a compatible node: {wrong}");
-            return self.close(Refusal { code: Code::Invalid, text });
+            return self.not_a_node(&wrong.to_string());
         }
         self.break_connection(&format!("cannot understand the node any more: {wrong}"));
+    }
+
+    /// The process at the other end answers our greeting, but not as a node does.
+    pub(crate) fn not_a_node(&mut self, why: &str) {
+        let place = if self.place.is_empty() { "that place" } else { &self.place };
+        let text = format!("the process at {place} is not a compatible node: {why}");
+        self.close(Refusal { code: Code::Invalid, text });
     }
 
     /// The connection cannot be used any more. What ends with the connection is lost from now on,
@@ -143,6 +163,10 @@ impl SessionMachine {
         let Some(reply) = self.frames.take::<Reply>()? else { return Ok(false) };
         match reply {
             Reply::Granted(number, fence) => self.granted(now, number, fence),
+            Reply::Refused(number, refusal) if self.moves_on(number, &refusal) => {
+                self.turn_away(&refusal.text);
+                self.break_connection(&refusal.text);
+            }
             Reply::Refused(number, refusal) => {
                 if let Some(pending) = self.answered(number)
                     && pending.is_reported()
@@ -173,6 +197,19 @@ impl SessionMachine {
             }
         }
         Ok(true)
+    }
+
+    /// Is this refusal a reason to ask another node? Only if the node does not serve now, if the
+    /// session holds nothing, and if not every node has refused the request.
+    fn moves_on(&mut self, number: u64, refusal: &Refusal) -> bool {
+        if refusal.code != Code::Unavailable || self.is_bound() {
+            return false;
+        }
+        let nodes = self.setup.nodes;
+        self.pending.get_mut(&number).is_some_and(|pending| {
+            pending.refused += 1;
+            pending.is_acquire() && pending.is_reported() && pending.refused < nodes
+        })
     }
 
     /// A lock was granted. If the request was withdrawn, the lock is released at once.
@@ -208,5 +245,17 @@ impl SessionMachine {
             let (fence, lock) = key;
             self.events.push_back(Event::Lost { lock, fence, reason: reason.to_owned() });
         }
+    }
+}
+
+/// What a process that begins its answer with these bytes seems to be, if it is no node.
+pub(crate) fn foreign_protocol(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [b'H', b'T', b'T', b'P', b'/', ..] => {
+            Some("this looks like the HTTP port; sessions have a port of their own")
+        }
+        // An alert, as a server sends it that expected TLS.
+        [21, 3, 1..=3, 0, 2, ..] => Some("TLS is expected there"),
+        _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! What is due: heartbeats, timeouts and the end of the session.
 
-use doorway_protocol::{Moment, Request};
+use doorway_protocol::{Moment, Request, put};
 
 use super::lease::OpenSession;
 use super::{Phase, SessionMachine, State};
@@ -18,12 +18,27 @@ impl SessionMachine {
         self.expire(now);
         self.refuse_overdue(now);
         if self.dead_at() <= now {
-            self.break_connection("the node does not answer");
+            self.give_up_connection();
         } else if self.heartbeat_at() <= now {
             self.asked = now;
             let number = self.ask(now, Request::Alive);
             self.quiet(number);
         }
+    }
+
+    /// The node does not answer on this connection.
+    fn give_up_connection(&mut self) {
+        let Phase::Greeting { resume, .. } = self.phase else {
+            return self.break_connection("the node does not answer");
+        };
+        self.turn_away(Self::SILENT);
+        if resume {
+            return self.break_connection("the node does not answer");
+        }
+        // A node that was stopped reads our greeting and our requests when it goes on. The session
+        // may need no connection, so it must also read that nobody wants it any more.
+        put(&Request::Bye, &mut self.outgoing);
+        self.phase = Phase::Broken;
     }
 
     /// If the session has expired, everything that it held is lost.
@@ -55,11 +70,13 @@ impl SessionMachine {
     /// that ends with its connection is kept until it expires.
     fn dead_at(&self) -> Moment {
         let patience = self.setup.patience;
+        // If there are several nodes, another one may answer in time.
+        let greeting = patience / u32::try_from(self.setup.nodes.max(1)).unwrap_or(u32::MAX);
         let lease = self.session.as_ref().filter(|session| session.expires());
         match (self.phase, lease) {
             _ if self.ends_with_connection() => Moment::NEVER,
-            (Phase::Greeting { said, .. }, Some(lease)) => said.after(patience.min(lease.ttl / 4)),
-            (Phase::Greeting { said, .. }, None) => said.after(patience),
+            (Phase::Greeting { said, .. }, Some(lease)) => said.after(greeting.min(lease.ttl / 4)),
+            (Phase::Greeting { said, .. }, None) => said.after(greeting),
             // Only if a heartbeat has no answer: a lease that nobody renews is silent as well.
             (Phase::Talking, Some(lease)) if self.setup.network && self.asked > lease.proven => {
                 lease.unsure_at().max(self.asked.after(lease.ttl / 4))

@@ -24,6 +24,8 @@ pub enum State {
 pub(super) struct OpenSession {
     pub(super) id: SessionId,
     pub(super) secret: Secret,
+    /// The place of the node that opened the session. No other node knows of it.
+    pub(super) place: String,
     pub(super) ttl: Duration,
     pub(super) life: Life,
     /// When we sent the last message that the node has answered.

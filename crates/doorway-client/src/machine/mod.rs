@@ -4,7 +4,8 @@
 //! the following, in any order and as often as it likes:
 //!
 //! - While [`SessionMachine::wants_connection`] is true, connect, and then call
-//!   [`SessionMachine::connected`].
+//!   [`SessionMachine::connected_to`], or [`SessionMachine::cannot_connect`] if that failed. While
+//!   [`SessionMachine::is_bound`] is true, connect only to the node of the last connection.
 //! - Write [`SessionMachine::outgoing`] to the connection, and remove what was written.
 //! - Pass what is read from the connection to [`SessionMachine::receive`].
 //! - When the connection ends, call [`SessionMachine::disconnected`]. When
@@ -64,11 +65,16 @@ pub struct Setup {
     pub token: Option<String>,
     /// The TTL of the session, and what else ends it; none for a client that only asks questions.
     pub session: Option<(Duration, Life)>,
-    /// How long a request waits for a node that cannot be reached.
+    /// How long a request without a timeout waits for a node that cannot be reached. A request with
+    /// a timeout waits for a node until then.
     pub patience: Duration,
     /// Whether the connection crosses a network, which may cut it. Then the session outlives the
     /// connection. On a Unix socket, the end of the connection ends the session.
+    /// [`SessionMachine::connected_to`] changes it.
     pub network: bool,
+    /// How many nodes the driver may connect to. If there are several, a node that does not serve
+    /// now is not the last word.
+    pub nodes: usize,
 }
 
 /// The client's half of a session. The [module](self) says how to drive it.
@@ -92,6 +98,12 @@ pub struct SessionMachine {
     overdue: Moment,
     /// How many requests for locks have no answer yet.
     acquiring: usize,
+    /// The place of the node that the last connection leads to.
+    place: String,
+    /// Why no node talks to us, by place.
+    troubles: BTreeMap<String, String>,
+    /// Whether the last connection has shown that the node does not serve us now.
+    turned_away: bool,
     frames: Frames,
     outgoing: Vec<u8>,
     events: VecDeque<Event>,
@@ -135,6 +147,9 @@ impl SessionMachine {
     /// refuses it.
     const TOKEN: usize = 4096;
 
+    /// The trouble with a node that does not answer our greeting.
+    const SILENT: &str = "it accepts connections but does not answer: is it stopped?";
+
     /// A machine whose session is still to be opened.
     pub fn new(mut setup: Setup, now: Moment) -> Self {
         truncate(&mut setup.who.label, Self::TEXT);
@@ -154,6 +169,9 @@ impl SessionMachine {
             asked: now,
             overdue: Moment::NEVER,
             acquiring: 0,
+            place: String::new(),
+            troubles: BTreeMap::new(),
+            turned_away: false,
             frames: Frames::default(),
             outgoing: Vec::new(),
             events: VecDeque::new(),
@@ -175,11 +193,54 @@ impl SessionMachine {
         self.phase == Phase::Talking
     }
 
-    /// Tell the machine that a connection was made.
+    /// Must the next connection lead to the node of the last one? It must if the session holds
+    /// something, because no other node knows of that.
+    pub fn is_bound(&self) -> bool {
+        let leaving = || self.pending.values().any(|pending| pending.own.is_some());
+        self.session.is_some() && (!self.grants.is_empty() || leaving())
+    }
+
+    /// Did the last connection end because the node does not serve this client now? Then another
+    /// node should be tried.
+    pub fn is_turned_away(&self) -> bool {
+        self.turned_away
+    }
+
+    /// Change how long a request waits for a node that cannot be reached.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.setup.patience = patience;
+        self.recount();
+    }
+
+    /// Tell the machine that no connection could be made to the node at this place, and why.
+    pub fn cannot_connect(&mut self, place: &str, why: &str) {
+        self.troubles.insert(place.to_owned(), why.to_owned());
+    }
+
+    /// Tell the machine that a connection was made to the node at this place, which may be another
+    /// node than before, and whether it crosses a network.
+    ///
+    /// A session exists at one node only. If this is another node, the machine gives up its
+    /// session: grants that it still holds are lost, and requests that wait are sent to this node.
+    pub fn connected_to(&mut self, now: Moment, place: &str, network: bool) {
+        if self.phase != Phase::Disconnected {
+            return;
+        }
+        if self.session.as_ref().is_some_and(|session| session.place != place) {
+            self.lose_all("the client uses another node now");
+        }
+        place.clone_into(&mut self.place);
+        self.setup.network = network;
+        self.connected(now);
+    }
+
+    /// Tell the machine that a connection was made to its one node, or to the node of the last
+    /// connection.
     pub fn connected(&mut self, now: Moment) {
         if self.phase != Phase::Disconnected {
             return;
         }
+        self.turned_away = false;
         self.expire(now);
         self.outgoing.clear();
         self.outgoing.extend_from_slice(&MAGIC);
@@ -202,6 +263,14 @@ impl SessionMachine {
         self.outgoing.clear();
         if self.phase == Phase::Closed {
             return;
+        }
+        if matches!(self.phase, Phase::Greeting { .. }) {
+            self.turn_away(if self.setup.network {
+                "it closed the connection before it greeted: is this the HTTP port, or the port \
+                 for members, instead of the one for sessions?"
+            } else {
+                "it closed the connection before it greeted"
+            });
         }
         self.phase = Phase::Disconnected;
         self.unreachable_since.get_or_insert(now);
@@ -304,6 +373,12 @@ impl SessionMachine {
             last.more = false;
         }
         pages
+    }
+
+    /// The node of this connection does not serve us now, for this reason.
+    fn turn_away(&mut self, why: &str) {
+        self.turned_away = true;
+        self.troubles.insert(self.place.clone(), why.to_owned());
     }
 
     /// Does the session end when we close the connection?

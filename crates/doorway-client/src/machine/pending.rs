@@ -20,6 +20,8 @@ pub(super) struct Pending {
     pub(super) sent: bool,
     /// Whether the request was sent more than once.
     pub(super) again: bool,
+    /// How many nodes have refused the request because they do not serve now.
+    pub(super) refused: usize,
     pub(super) interest: Interest,
 }
 
@@ -94,16 +96,15 @@ impl Pending {
 
     /// When the machine refuses the request by itself, without the node. While a node talks to us,
     /// that is some time after the timeout, because the answer may be on its way. Otherwise it is
-    /// at the timeout, or when patience ends.
+    /// at the timeout, or when patience ends if the request has none.
     fn overdue_at(&self, unreachable_since: Option<Moment>, patience: Duration) -> Moment {
         let of_no_interest = self.own.is_some() && !self.is_reported();
         if self.is_withdrawn() || of_no_interest {
             return Moment::NEVER;
         }
         match unreachable_since {
-            Some(unreachable_since) => {
-                self.until.min(unreachable_since.max(self.since).after(patience))
-            }
+            Some(_) if self.until != Moment::NEVER => self.until,
+            Some(unreachable_since) => unreachable_since.max(self.since).after(patience),
             None => self.until.after(patience / 10),
         }
     }
@@ -131,6 +132,7 @@ impl SessionMachine {
             own: None,
             sent: self.may_send(),
             again: false,
+            refused: 0,
             interest: Interest::Reported,
         };
         if let Request::Acquire(_, Ask { wait, .. }) = &pending.request {
@@ -204,15 +206,49 @@ impl SessionMachine {
         let late =
             self.pending.values().filter(|one| one.overdue_at(unreachable_since, patience) <= now);
         let late: Vec<u64> = late.map(Pending::number).collect();
-        // If no node can be reached, it is not known whether the lock was free.
-        let (code, text) = match unreachable_since {
-            None => (Code::NotFree, "the lock was not free in time"),
-            Some(_) => (Code::Unavailable, "no node can be reached"),
-        };
         for number in late {
-            self.refuse(number, &Refusal { code, text: text.to_owned() });
+            let refusal = match unreachable_since {
+                None => Refusal {
+                    code: Code::NotFree,
+                    text: "the lock was not free in time".to_owned(),
+                },
+                // It is not known whether the lock was free.
+                Some(away) => {
+                    let since = self.pending.get(&number).map_or(away, |one| one.since.max(away));
+                    let text = self.no_answer_within(now.since(since));
+                    Refusal { code: Code::Unavailable, text }
+                }
+            };
+            self.refuse(number, &refusal);
         }
         self.recount();
+    }
+
+    /// The text for a request that no node has answered in this time.
+    fn no_answer_within(&mut self, time: Duration) -> String {
+        // Tenths of a second are enough, if there are any.
+        let seconds = (time.as_secs_f64() * 10.0).round() / 10.0;
+        format!("no node answered within {seconds} s{}", self.troubles())
+    }
+
+    /// Say in a sentence why no node serves this client.
+    pub fn no_node(&mut self, now: Moment) -> String {
+        match self.unreachable_since.map(|since| now.since(since)) {
+            Some(time) if time >= Duration::from_secs(1) => self.no_answer_within(time),
+            _ => format!("no node answered{}", self.troubles()),
+        }
+    }
+
+    /// Where no node has welcomed us, and why.
+    fn troubles(&mut self) -> String {
+        if matches!(self.phase, Phase::Greeting { .. }) {
+            self.turn_away(Self::SILENT);
+        }
+        let places = self.troubles.iter().map(|(place, why)| match place.as_str() {
+            "" => format!(": {why}"),
+            place => format!(" at {place} ({why})"),
+        });
+        places.collect::<Vec<_>>().join(",")
     }
 
     /// Refuse a request without the node. If the node may know of it, it is withdrawn.

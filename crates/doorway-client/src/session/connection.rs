@@ -28,18 +28,31 @@ impl Stream {
 }
 
 impl Session {
-    /// Use a new connection.
+    /// Use a new connection to the current endpoint of the route.
     pub(crate) fn connect(&mut self, stream: Arc<Stream>) {
         self.stream = Some(stream);
-        self.line.connected(Moment::now());
+        self.line.connected_to(Moment::now(), self.route.endpoint());
         self.flush();
+    }
+
+    /// The current endpoint of the route cannot be reached.
+    pub(crate) fn cannot_connect(&mut self, why: &std::io::Error) {
+        self.line.cannot_connect(&self.route.endpoint().to_string(), &why.to_string());
+        self.route.failed(Moment::now(), self.line.is_bound());
     }
 
     /// Close the connection. The driver makes the next one.
     pub(crate) fn disconnect(&mut self) {
         if let Some(stream) = self.stream.take() {
+            let now = Moment::now();
             stream.hang_up();
-            self.line.disconnected(Moment::now());
+            self.line.disconnected(now);
+            let bound = self.line.is_bound();
+            if self.line.is_turned_away() {
+                self.route.failed(now, bound);
+            } else {
+                self.route.ended(now, bound);
+            }
             self.kick();
         }
     }
@@ -113,7 +126,11 @@ impl Session {
     /// Hand out events, and close the connection if it must be closed.
     pub(crate) fn settle(&mut self) {
         self.dispatch();
+        if self.line.is_talking() {
+            self.route.serves(Moment::now());
+        }
         if self.stream.is_some() && self.line.must_close() {
+            self.flush();
             self.disconnect();
             self.dispatch();
         }
@@ -133,7 +150,8 @@ mod tests {
     #[test]
     fn a_connection_that_cannot_send_is_closed() {
         let endpoint = Endpoint::Abstract("nowhere".to_owned());
-        let mut session = Session::new(&endpoint, &Options::default(), Box::new(|| ())).unwrap();
+        let mut session =
+            Session::new(&endpoint.into(), &Options::default(), Box::new(|| ())).unwrap();
         let unconnected = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
         session.connect(Arc::new(Stream::Unix(UnixStream::from(unconnected))));
         session.settle();

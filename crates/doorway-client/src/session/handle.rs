@@ -49,8 +49,8 @@ impl Handle {
     /// Show a client that has this session.
     pub(crate) fn show_client(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let session = self.lock();
-        let (endpoint, node) = (&self.shared.endpoint, &session.node);
-        f.debug_struct("Client").field("endpoint", endpoint).field("node", node).finish()
+        let (endpoints, node) = (session.route.endpoints(), &session.node);
+        f.debug_struct("Client").field("endpoints", endpoints).field("node", node).finish()
     }
 }
 

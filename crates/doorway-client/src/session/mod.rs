@@ -20,11 +20,13 @@ pub(crate) use self::loss_notifier::LossNotifier;
 pub(crate) use self::outcome::Outcome;
 pub(crate) use self::shared::Shared;
 
-use crate::endpoint::{Endpoint, Stream};
+use crate::endpoint::{Endpoint, Stream, reconnect};
+use crate::endpoints::Endpoints;
 use crate::error::{Error, Lost};
 use crate::line::Line;
 use crate::machine::{Event, Setup};
 use crate::options::Options;
+use crate::route::Route;
 
 /// A session, its connection, and the callers that wait for answers.
 ///
@@ -32,6 +34,8 @@ use crate::options::Options;
 /// heartbeats and reconnects.
 pub(crate) struct Session {
     pub(crate) line: Line,
+    /// Which node to connect to next, and when.
+    pub(crate) route: Route,
     /// The connection, while there is one.
     pub(crate) stream: Option<Arc<Stream>>,
     /// The requests that callers wait for, by number.
@@ -84,11 +88,11 @@ struct PendingAnswer {
 }
 
 impl Session {
-    pub(crate) fn new(endpoint: &Endpoint, options: &Options, kick: Kick) -> Result<Self, Error> {
-        let network = matches!(endpoint, Endpoint::Tcp(..));
+    pub(crate) fn new(endpoints: &Endpoints, options: &Options, kick: Kick) -> Result<Self, Error> {
+        let setup = Setup { nodes: endpoints.count(), ..options.setup() };
         #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "only TLS changes it"))]
-        let mut line = Line::new(Setup { network, ..options.setup() }, Moment::now());
-        if network {
+        let mut line = Line::new(setup, Moment::now());
+        if let Some(endpoint) = endpoints.iter().find(|it| matches!(it, Endpoint::Tcp(..))) {
             #[cfg(feature = "tls")]
             let Some(config) = options.tls.clone() else {
                 let text = "sessions over TCP need certificates: set Options::tls";
@@ -104,6 +108,7 @@ impl Session {
         }
         Ok(Self {
             line,
+            route: Route::new(endpoints.clone(), reconnect()),
             stream: None,
             pending: BTreeMap::new(),
             on_lost: None,
@@ -134,7 +139,7 @@ impl Session {
         if self.line.is_talking() {
             return Ok(());
         }
-        let text = "something listens there but does not answer as a node does".to_owned();
+        let text = self.line.no_node(Moment::now());
         Err(Error::Refused(Refusal { code: Code::Unavailable, text }))
     }
 

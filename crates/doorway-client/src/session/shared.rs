@@ -6,22 +6,19 @@ use std::time::Duration;
 use doorway_protocol::Moment;
 
 use super::Session;
-use crate::endpoint::Endpoint;
 use crate::machine::SessionMachine;
 use crate::options::Options;
 
 /// The session of a client, shared by its threads or tasks.
 pub(crate) struct Shared {
-    pub(crate) endpoint: Endpoint,
     /// How long one attempt to reconnect may take.
     pub(crate) attempt: Duration,
     session: Mutex<Session>,
 }
 
 impl Shared {
-    pub(crate) fn new(endpoint: &Endpoint, options: &Options, session: Session) -> Self {
-        let (endpoint, attempt) = (endpoint.clone(), options.attempt());
-        Self { endpoint, attempt, session: Mutex::new(session) }
+    pub(crate) fn new(options: &Options, session: Session) -> Self {
+        Self { attempt: options.attempt(), session: Mutex::new(session) }
     }
 
     /// Lock the session. If another thread panicked while it had the lock, the session is still

@@ -16,8 +16,8 @@ pub(crate) struct Server {
     sessions: BTreeMap<u64, Session>,
     pub(crate) locks: BTreeMap<Name, Lock>,
     pub(crate) connections: BTreeMap<usize, Connection>,
-    next_session: u64,
-    fence: u64,
+    pub(crate) next_session: u64,
+    pub(crate) fence: u64,
     /// How many heartbeats the node has received.
     pub(crate) heartbeats: usize,
     /// Until this moment former holders may reclaim their locks, and nothing is granted.

@@ -178,7 +178,8 @@ fn floods_of_garbage_do_not_disturb_others_and_leave_nothing() {
     drop(stays);
     comes_back(&daemon, before, "garbage", peak);
     // And who comes with good words is still let in, over both.
-    let address = format!("tcp://{sessions_at}").parse().expect("an address");
+    let address =
+        format!("tcp://{sessions_at}").parse::<doorway_client::Endpoint>().expect("an address");
     let remote = doorway_client::blocking::Client::connect(&address, &daemon.over_tcp());
     remote.expect("a session").acquire("b").enter().expect("a lock").release().expect("held");
     witness.stop();

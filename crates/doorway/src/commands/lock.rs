@@ -8,18 +8,22 @@ use serde::Serialize;
 
 use super::print_json;
 use crate::service::acquire::{Grants, acquire};
+use crate::service::ancestors::{ancestors, stdout};
 use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
 use crate::service::identity;
 use crate::service::lock_request::AcquireArgs;
 use crate::service::options::{self, NodeArgs, ttl};
+use crate::service::owner::{Process, owner};
 use crate::service::release::release;
 
 /// Take a lock for a script and print its fence
 ///
 /// The lock is held until `doorway unlock` with that fence, or until the process ends that the lock
-/// is tied to. That is the process which runs this command (the script), unless --pid names another
-/// one. With --ttl the lock is a lease instead and is tied to no process.
+/// is tied to: the script that reads the fence with $( ... ), also through functions, pipes,
+/// redirections and `timeout`, else the shell or program that runs this command. If that process
+/// cannot be known, the command takes no lock and asks for --pid or --ttl. With --ttl the lock is a
+/// lease and is tied to no process.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     fence=$(doorway lock deploy) || exit        held until this script ends\n  \
@@ -30,7 +34,8 @@ pub(crate) struct Args {
     #[arg(value_parser = options::name)]
     name: Name,
 
-    /// Hold the lock until this process of this machine ends [default: the parent process]
+    /// Hold the lock until this process of this machine ends, such as $$ for a script [default: the
+    /// script that runs this command]
     #[arg(long, conflicts_with = "ttl", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
 
@@ -67,21 +72,54 @@ struct TakenLock<'a> {
 
 /// Take the lock.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let parent = || rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get() as u32);
-    let pid = args.pid.or_else(|| if args.ttl.is_none() { parent() } else { None });
+    let tied = args.pid.is_none() && args.ttl.is_none();
+    let owner = if tied { Some(script(&args.name)?) } else { None };
+    let pid = args.pid.or(owner.as_ref().map(|process| process.pid));
     let life = pid.map_or(Life::Lease, |pid| Life::Process { pid });
     let ttl = args.ttl.unwrap_or(Duration::from_secs(10));
     let mut event_loop = EventLoop::new()?;
     let label = args.label.clone().unwrap_or_else(identity::label);
-    let mut link = args.node.link(identity::setup(label, Some((ttl, life))), false)?;
+    let setup = identity::setup_for(pid, label, (ttl, life));
+    let mut link = args.node.link(setup, false, args.acquire.persistence())?;
     let wanted = args.acquire.request(std::slice::from_ref(&args.name));
     let grants = acquire(&wanted, &mut link, &mut event_loop)?;
+    if let Some(owner) = owner
+        && let Err(exit) = check(&args.name, &owner)
+    {
+        release(&grants, &mut link, &mut event_loop);
+        return Err(exit.into());
+    }
     print(args, &grants, pid, out).map_err(|error| {
         // Without its fence nobody could give the lock back.
         release(&grants, &mut link, &mut event_loop);
         let text = format!("cannot print the fence, so the lock was given back: {error}");
         Exit::new(exit::SYSTEM, text).into()
     })
+}
+
+/// The process to tie the lock to.
+fn script(lock: &Name) -> Result<Process, Exit> {
+    owner(&stdout(), &ancestors()).cloned().map_err(|doubt| {
+        let text = format!(
+            "cannot know how long to hold {lock}: {doubt}; give `--pid $$` to hold it until this \
+             script ends, or `--ttl SECS`"
+        );
+        Exit::new(exit::USAGE, text)
+    })
+}
+
+/// Check that the lock is tied to the right process. That one may have ended meanwhile, and a shell
+/// that was just starting a pipeline looked like one that reads the fence.
+fn check(lock: &Name, owner: &Process) -> Result<(), Exit> {
+    let now = script(lock)?;
+    if (now.pid, now.started) == (owner.pid, owner.started) {
+        return Ok(());
+    }
+    let text = format!(
+        "the process {} has ended, or does not read the fence, so {lock} was given back",
+        owner.pid
+    );
+    Err(Exit::new(exit::LOST, text))
 }
 
 fn print(

@@ -140,11 +140,15 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         return Err(Exit::new(exit::USAGE, text).into());
     }
     let mut event_loop = EventLoop::new()?;
-    let mut link = args.node.link(setup(args, &command_line), args.verbose)?;
+    let setup = setup(args, &command_line);
+    let mut link = args.node.link(setup, args.verbose, args.acquire.persistence())?;
     let wanted = args.acquire.request(&command_line.locks);
     let begin = Moment::now();
     let grants = acquire(&wanted, &mut link, &mut event_loop)?;
     let inside = Moment::now();
+    if grants.ttl < args.ttl {
+        warn_of_ttl(args.ttl, grants.ttl);
+    }
     if args.verbose {
         tell(&grants, link.endpoint(), inside.since(begin));
     }
@@ -192,6 +196,15 @@ fn setup(args: &Args, command_line: &CommandLine) -> Setup {
     let label = label.unwrap_or_else(|| command.collect::<Vec<_>>().join(" "));
     let life = Life::Connection { inherited: !args.close };
     identity::setup(label, Some((args.ttl, life)))
+}
+
+/// Warn that the node sets a shorter TTL than the command line.
+fn warn_of_ttl(asked: Duration, ttl: Duration) {
+    let (asked, ttl) = (asked.as_secs_f64(), ttl.as_secs_f64());
+    print_line(&format!(
+        "--ttl {asked} is too long: this node allows at most {ttl} s (its `limits.ttl`), so the \
+         lock is lost if the node hears nothing from this wrapper for {ttl} s"
+    ));
 }
 
 /// Report the locks, the node, and who shares its locks.

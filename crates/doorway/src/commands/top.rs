@@ -75,6 +75,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 fn watch(args: &Args, query: &mut Query, out: &mut dyn Write) -> anyhow::Result<()> {
     // Without a node the error has to be shown on the screen that stays.
     look(query, &args.prefix, 1)?;
+    query.be_patient();
     let mut screen = Screen::enter();
     query.wake_on_input(screen.has_keys());
     loop {

@@ -57,6 +57,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     // may have to be started first.
     let report = who::look(&mut query, &args.name)?.lock;
     let mut free = report.holders.is_empty() && report.waiters.is_empty();
+    query.be_patient();
     if !free && args.wait != Some(Duration::ZERO) {
         let until = args.wait.map_or(Moment::NEVER, |wait| Moment::now().after(wait));
         free = query.ask(until, |machine, now| machine.await_free(now, &args.name))?.is_some();

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use doorway_client::{Answer, Ask, Code, Event, Fence, Moment, Name, Wait};
-use doorway_protocol::{Refusal, Scope, SessionId};
+use doorway_protocol::{Backoff, Refusal, Scope, SessionId};
 use nix::sys::signal::Signal;
 
 use super::event_loop::EventLoop;
 use super::exit::Exit;
-use super::link::Link;
+use super::link::{Link, QUICK};
 use super::lock_request::LockRequest;
 use super::signals::{self, Effect, effect};
 use super::stderr::print_line;
@@ -62,6 +62,15 @@ const ANSWER: Duration = Duration::from_millis(200);
 /// How long a wait may take before it is worth a warning that it may never end.
 const NESTED: Duration = Duration::from_secs(1);
 
+/// How long to wait before asking again, at first and at most.
+const DELAYS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// Does the node refuse the request only because others use the lock with another number of
+/// permits? Nodes have no code of its own for that, but their text says that waiting helps.
+fn is_used_otherwise(refusal: &Refusal) -> bool {
+    refusal.code == Code::NotServed && refusal.text.ends_with(", or wait")
+}
+
 /// The state of acquiring locks.
 struct Acquisition<'a> {
     wanted: &'a LockRequest<'a>,
@@ -74,6 +83,9 @@ struct Acquisition<'a> {
     grants: Grants,
     /// The number of the request for the next lock.
     request: u64,
+    /// When to ask for the next lock again.
+    retry_at: Moment,
+    backoff: Backoff,
     /// The number of the last question of who holds that lock.
     question: Option<u64>,
 }
@@ -105,6 +117,8 @@ pub(crate) fn acquire(
         warn_at: if is_nested(wanted) { begin.after(NESTED) } else { Moment::NEVER },
         grants: Grants::default(),
         request: 0,
+        retry_at: Moment::NEVER,
+        backoff: Backoff::new(DELAYS.0, DELAYS.1),
         question: None,
     };
     // The first request is queued before there is a connection: it is sent with the greeting.
@@ -122,16 +136,18 @@ pub(crate) fn acquire(
 impl Acquisition<'_> {
     fn all(&mut self) -> Result<(), Exit> {
         while self.grants.locks.len() < self.wanted.locks.len() {
-            if let Some(signal) =
-                self.event_loop.wait(self.link, self.line.next().min(self.warn_at))
-            {
+            let until = self.line.next().min(self.warn_at).min(self.retry_at);
+            if let Some(signal) = self.event_loop.wait(self.link, until) {
                 self.signal(signal)?;
             }
             self.warn_if_nested();
-            if let Some(exit) = self.link.cannot_start() {
+            if let Some(exit) = self.link.hopeless() {
                 return Err(exit);
             }
             let now = Moment::now();
+            if now >= self.retry_at {
+                self.ask();
+            }
             if self.line.is_due(now) {
                 let lock = &self.wanted.locks[self.grants.locks.len()];
                 self.question = Some(self.link.machine.inspect(now, lock));
@@ -163,6 +179,7 @@ impl Acquisition<'_> {
 
     /// Ask for the next lock.
     fn ask(&mut self) {
+        self.retry_at = Moment::NEVER;
         let now = Moment::now();
         let left = self.wanted.within.map(|within| within.saturating_sub(now.since(self.begin)));
         let wait = match (self.wanted.within, left) {
@@ -189,10 +206,11 @@ impl Acquisition<'_> {
                 }
             }
             Event::Refused { number, refusal } if number == self.request => {
-                let stops = matches!(refusal.code, Code::Unavailable | Code::Gone);
-                let patience = self.begin.after(PATIENCE);
-                if stops && self.link.endpoint().is_own() && now < patience {
+                if self.is_worth_another_try(now, &refusal) {
                     self.again(now);
+                } else if is_used_otherwise(&refusal) {
+                    let refusal = Refusal { code: Code::NotFree, text: refusal.text };
+                    return Err(Exit::refusal(&refusal, self.wanted.conflict));
                 } else {
                     return Err(self.refused(&refusal));
                 }
@@ -210,6 +228,23 @@ impl Acquisition<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Should the command ask again? If the lock is used with another number of permits, it may be
+    /// free later. If the node of this user is just stopping, the next one serves soon.
+    fn is_worth_another_try(&self, now: Moment, refusal: &Refusal) -> bool {
+        let within = self.wanted.within;
+        if is_used_otherwise(refusal) {
+            return within.is_none_or(|within| now < self.begin.after(within));
+        }
+        let patience = match within {
+            None => PATIENCE,
+            // After this time the machine gives up a node that does not answer.
+            Some(Duration::ZERO) => QUICK,
+            Some(within) => within,
+        };
+        let stops = matches!(refusal.code, Code::Unavailable | Code::Gone);
+        stops && self.link.endpoint().is_own() && now < self.begin.after(patience)
     }
 
     /// The exit after a refusal. If the lock is not free, the message also says who holds it,
@@ -250,8 +285,10 @@ impl Acquisition<'_> {
             let number = self.link.machine.release(now, &lock, fence);
             self.link.machine.quiet(number);
         }
-        std::thread::sleep(Duration::from_millis(20));
-        self.ask();
+        self.link.flush();
+        // The deadline is no later because of the pause.
+        let deadline = self.wanted.within.map_or(Moment::NEVER, |within| self.begin.after(within));
+        self.retry_at = now.after(self.backoff.next_delay()).min(deadline);
     }
 
     /// Handle a signal during the wait: it stops the process, or ends the wait and withdraws the

@@ -1,16 +1,17 @@
 //! A session with a node over a socket. It reconnects by itself and never blocks for long.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
-use doorway_client::{Endpoint, Event, Line, Moment, Setup, Stream, TlsConfig};
+use doorway_client::{Endpoint, Endpoints, Event, Line, Moment, Route, Setup, Stream, TlsConfig};
 use doorway_protocol::Backoff;
 use rustix::event::PollFlags;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+use super::dial::Dial;
 use super::exit::{self, Exit};
 use super::options::Start;
 use super::start::Starter;
@@ -18,95 +19,123 @@ use super::start::Starter;
 /// How long to wait before the next attempt to connect, at first and at most.
 const DELAYS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
-/// How long an attempt to connect may take. The event loop is blocked during that time.
+/// How long an attempt to connect to a Unix socket may take. The event loop is blocked during that
+/// time, but only if the backlog of the node is full.
 const CONNECT: Duration = Duration::from_millis(500);
+
+/// How long an attempt to connect over TCP may take.
+const DIAL: Duration = Duration::from_secs(5);
+
+/// How long a command that does not wait gives a node to accept its connection, and again to answer
+/// over a network.
+pub(crate) const QUICK: Duration = Duration::from_secs(2);
+
+/// How long a request waits for a node that cannot be reached, unless it has a deadline.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// For how long a command tries to reach a node, as long as none has welcomed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Persistence {
+    /// It tries every endpoint once, and does not wait long for an answer.
+    Once,
+    /// It tries again for some time if the network may be at fault, and once if nobody listens.
+    Usual,
+    /// It tries again until the deadline of its request.
+    Deadline,
+}
 
 /// A session with a node, and its connection.
 pub(crate) struct Link {
-    endpoint: Endpoint,
-    /// The addresses of a node over TCP. They are looked up once, because a lookup may block.
-    addresses: VecDeque<SocketAddr>,
+    route: Route,
+    /// The addresses of the hosts of TCP endpoints. They are looked up once, because a lookup may
+    /// block.
+    addresses: BTreeMap<String, Vec<SocketAddr>>,
     /// The state of the session.
     pub(crate) machine: Line,
     stream: Option<Stream>,
+    /// The attempt to connect over TCP that is under way.
+    dial: Option<Dial>,
+    persistence: Persistence,
+    /// True once a node has welcomed this client.
+    is_welcome: bool,
     /// Starts a node if none runs; none if that is not allowed.
     starter: Option<Starter>,
-    /// When to try to connect again.
-    retry: Moment,
-    backoff: Backoff,
-    /// Why a node could not be started.
-    cannot_start: Option<Exit>,
+    /// Why there is no hope of a node.
+    hopeless: Option<Exit>,
 }
 
 impl Link {
-    /// A session with the node at this endpoint, not connected yet.
+    /// A session with one of the nodes at these endpoints, not connected yet.
     pub(crate) fn new(
-        endpoint: Endpoint,
+        endpoints: Endpoints,
         mut setup: Setup,
         tls: Option<TlsConfig>,
         start: Start,
-    ) -> Result<Self, Exit> {
-        let addresses = match &endpoint {
-            Endpoint::Tcp(host, port) => match (host.as_str(), *port).to_socket_addrs() {
-                Ok(addresses) => addresses.collect(),
-                Err(error) => return Err(no_node(&endpoint, &error)),
-            },
-            _ => VecDeque::new(),
+        persistence: Persistence,
+    ) -> Self {
+        setup.nodes = endpoints.iter().count();
+        let tcp = endpoints.iter().filter(|endpoint| is_tcp(endpoint)).count();
+        setup.patience = match persistence {
+            Persistence::Once => QUICK * u32::try_from(setup.nodes + tcp).unwrap_or(u32::MAX),
+            Persistence::Usual | Persistence::Deadline => PATIENCE,
         };
-        setup.network = matches!(endpoint, Endpoint::Tcp(..));
-        let may_start = start != Start::Never && endpoint.is_own();
+        let may_start = start != Start::Never && endpoints.iter().any(Endpoint::is_own);
         let starter = may_start.then(|| Starter::new(start == Start::TellAlways));
-        let now = Moment::now();
-        let mut machine = Line::new(setup, now);
+        let mut machine = Line::new(setup, Moment::now());
         if let Some(tls) = tls {
             machine.encrypt(tls);
         }
-        Ok(Self {
-            endpoint,
-            addresses,
+        Self {
+            route: Route::new(endpoints, Backoff::new(DELAYS.0, DELAYS.1)),
+            addresses: BTreeMap::new(),
             machine,
             stream: None,
+            dial: None,
+            persistence,
+            is_welcome: false,
             starter,
-            retry: now,
-            backoff: Backoff::new(DELAYS.0, DELAYS.1),
-            cannot_start: None,
-        })
+            hopeless: None,
+        }
     }
 
-    /// The endpoint of the node.
+    /// The endpoint of the node, or of the next attempt to connect.
     pub(crate) fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+        self.route.endpoint()
     }
 
-    /// Connect for the first time, and start a node if none runs and that is allowed.
+    /// Begin to connect, and start a node if none runs and that is allowed. Fails if there is no
+    /// hope of a node.
     pub(crate) fn open(&mut self) -> Result<(), Exit> {
-        let stream = match (self.connect_first(), &mut self.starter) {
-            (Ok(stream), _) => stream,
-            (Err(error), Some(starter)) if is_nobody(&error) => starter.start(&self.endpoint)?,
-            (Err(error), _) => return Err(no_node(&self.endpoint, &error)),
-        };
-        self.connected(stream);
-        Ok(())
-    }
-
-    /// Connect to the next address of the node within this time.
-    fn connect(&mut self, within: Duration) -> io::Result<Stream> {
-        if !matches!(self.endpoint, Endpoint::Tcp(..)) {
-            return self.endpoint.connect_within(within);
-        }
-        let address = self.addresses.pop_front().ok_or(ErrorKind::AddrNotAvailable)?;
-        self.addresses.push_back(address);
-        Stream::dial(&[address], within)
-    }
-
-    /// Connect to the first address of the node that answers.
-    fn connect_first(&mut self) -> io::Result<Stream> {
-        for _ in 1..self.addresses.len() {
-            if let Ok(stream) = self.connect(CONNECT) {
-                return Ok(stream);
+        let now = Moment::now();
+        match self.connect(now, CONNECT) {
+            Err(error) if is_nobody(&error) && self.endpoint().is_own() => {
+                match &mut self.starter {
+                    Some(starter) => {
+                        let stream = starter.start(self.route.endpoint())?;
+                        self.connected(stream);
+                    }
+                    None => self.failed(now, &error),
+                }
             }
+            Err(error) => self.failed(now, &error),
+            Ok(stream) => stream.into_iter().for_each(|stream| self.connected(stream)),
         }
-        self.connect(CONNECT)
+        self.hopeless().map_or(Ok(()), Err)
+    }
+
+    /// Connect to the current endpoint, or begin to do so over TCP.
+    fn connect(&mut self, now: Moment, within: Duration) -> io::Result<Option<Stream>> {
+        let Endpoint::Tcp(host, port) = self.route.endpoint() else {
+            return self.route.endpoint().connect_within(within).map(Some);
+        };
+        let name = self.route.endpoint().to_string();
+        let known = self.addresses.get(&name).cloned();
+        let look_up = || Ok((host.as_str(), *port).to_socket_addrs()?.collect());
+        let addresses: Vec<_> = known.map_or_else(look_up, Ok::<_, io::Error>)?;
+        self.addresses.insert(name, addresses.clone());
+        let limit = if self.persistence == Persistence::Once { QUICK } else { DIAL };
+        self.dial = Some(Dial::begin(addresses, now, limit)?);
+        Ok(None)
     }
 
     fn connected(&mut self, stream: Stream) {
@@ -114,9 +143,37 @@ impl Link {
             starter.connected(&stream);
         }
         self.stream = Some(stream);
-        self.backoff.reset();
-        self.machine.connected(Moment::now());
+        self.machine.connected_to(Moment::now(), self.route.endpoint());
         self.flush();
+    }
+
+    /// The current endpoint cannot be reached: go on with the next one, or give up.
+    fn failed(&mut self, now: Moment, error: &io::Error) {
+        use ErrorKind::{
+            ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut,
+        };
+        let place = self.route.endpoint().to_string();
+        self.machine.cannot_connect(&place, &error.to_string());
+        let network = [ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable];
+        let may_pass = match self.persistence {
+            _ if error.kind() == ErrorKind::PermissionDenied => false,
+            Persistence::Once => false,
+            Persistence::Usual if is_tcp(self.route.endpoint()) => {
+                error.kind() == TimedOut || network.contains(&error.kind())
+            }
+            Persistence::Usual => error.kind() == TimedOut,
+            Persistence::Deadline => true,
+        };
+        let exit = (!may_pass && !self.is_welcome).then(|| self.no_node(error));
+        self.go_on(now, exit);
+    }
+
+    /// Go on with the next endpoint. If there is none, and if this is no use, the command ends.
+    fn go_on(&mut self, now: Moment, exit: Option<Exit>) {
+        self.route.failed(now, self.machine.is_bound());
+        if self.route.rounds() > 0 {
+            self.hopeless = exit;
+        }
     }
 
     /// Do what is due: heartbeats, an attempt to reconnect, sending. This takes no longer than
@@ -127,33 +184,59 @@ impl Link {
             self.flush();
             self.disconnected(now);
         }
-        let within = until.since(now).min(CONNECT);
-        let due = now >= self.retry && !within.is_zero();
-        if self.stream.is_none() && self.machine.wants_connection() && due {
-            match self.connect(within) {
-                Ok(stream) => self.connected(stream),
-                Err(error) => {
-                    if let Some(starter) = &mut self.starter
-                        && is_nobody(&error)
-                    {
-                        self.cannot_start = starter.start_again(&self.endpoint, now).err();
-                    }
-                    self.retry = now.after(self.backoff.next_delay());
+        if self.stream.is_none() && self.machine.wants_connection() {
+            self.reconnect(now, until.since(now).min(CONNECT));
+        }
+        self.flush();
+    }
+
+    /// Go on to connect, if that is due.
+    fn reconnect(&mut self, now: Moment, within: Duration) {
+        let stream = if let Some(dial) = self.dial.take() {
+            dial.finish(now).map(|finished| match finished {
+                Ok(stream) => Some(stream),
+                Err(dial) => {
+                    self.dial = Some(dial);
+                    None
+                }
+            })
+        } else if now >= self.route.due() && !within.is_zero() {
+            self.connect(now, within)
+        } else {
+            return;
+        };
+        match stream {
+            Ok(stream) => stream.into_iter().for_each(|stream| self.connected(stream)),
+            Err(error) => {
+                let endpoint = self.route.endpoint();
+                if let Some(starter) = &mut self.starter
+                    && is_nobody(&error)
+                    && endpoint.is_own()
+                {
+                    self.hopeless = starter.start_again(endpoint, now).err();
+                    self.route.failed(now, self.machine.is_bound());
+                } else {
+                    self.failed(now, &error);
                 }
             }
         }
-        self.flush();
     }
 
     /// When to call [`Link::tick`] again at the latest.
     pub(crate) fn next_due(&self) -> Moment {
         let due = self.machine.next_due();
-        let waits = self.stream.is_none() && self.machine.wants_connection();
-        if waits { due.min(self.retry) } else { due }
+        match &self.dial {
+            _ if self.stream.is_some() || !self.machine.wants_connection() => due,
+            Some(dial) => due.min(dial.until()),
+            None => due.min(self.route.due()),
+        }
     }
 
     /// The socket, and the events to wait for on it.
     pub(crate) fn interest(&mut self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        if let Some(dial) = &self.dial {
+            return Some((dial.as_fd(), PollFlags::OUT));
+        }
         let more = !self.machine.outgoing().is_empty();
         let flags = if more { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         Some((self.stream.as_ref()?.as_fd(), flags))
@@ -188,6 +271,10 @@ impl Link {
                 }
             }
         }
+        if self.machine.is_talking() {
+            self.is_welcome = true;
+            self.route.serves(now);
+        }
         self.flush();
     }
 
@@ -208,19 +295,51 @@ impl Link {
 
     fn disconnected(&mut self, now: Moment) {
         self.stream = None;
-        self.retry = now;
-        self.backoff.reset();
         self.machine.disconnected(now);
+        if self.machine.is_turned_away() {
+            let gives_up = self.persistence == Persistence::Once && !self.is_welcome;
+            let exit = gives_up.then(|| Exit::new(exit::UNAVAILABLE, self.machine.no_node(now)));
+            self.go_on(now, exit);
+        } else {
+            self.route.ended(now, self.machine.is_bound());
+        }
     }
 
-    /// Why the last attempt to start a node failed. Commands that cannot go on without one end.
-    pub(crate) fn cannot_start(&mut self) -> Option<Exit> {
-        self.cannot_start.take()
+    /// Why there is no hope of a node, if there is none. Commands that cannot go on without one
+    /// end.
+    pub(crate) fn hopeless(&mut self) -> Option<Exit> {
+        self.hopeless.take()
+    }
+
+    /// Be as patient as commands that wait, from now on.
+    pub(crate) fn be_patient(&mut self) {
+        self.persistence = Persistence::Usual;
+        self.machine.set_patience(PATIENCE);
     }
 
     /// The next event of the session.
     pub(crate) fn event(&mut self) -> Option<Event> {
         self.machine.event()
+    }
+
+    /// The error of a command that finds no node at the current endpoint, or at any.
+    fn no_node(&mut self, error: &io::Error) -> Exit {
+        let endpoint = self.route.endpoint();
+        if error.kind() == ErrorKind::PermissionDenied {
+            // The error says who may use the socket.
+            return Exit::new(exit::REFUSED, format!("cannot use the node at {endpoint}: {error}"));
+        }
+        let text = if self.route.endpoints().iter().count() > 1 {
+            self.machine.no_node(Moment::now())
+        } else if endpoint.is_own() && is_nobody(error) {
+            format!(
+                "no node runs for this user at {endpoint}; `doorway run` and `doorway lock` start \
+                 one"
+            )
+        } else {
+            format!("no node at {endpoint}: {error} (is it running? `doorway doctor` looks closer)")
+        };
+        Exit::new(exit::UNAVAILABLE, text)
     }
 }
 
@@ -229,18 +348,6 @@ fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
 }
 
-/// The error of a command that finds no node.
-fn no_node(endpoint: &Endpoint, error: &io::Error) -> Exit {
-    if error.kind() == ErrorKind::PermissionDenied {
-        // The error says who may use the socket.
-        return Exit::new(exit::REFUSED, format!("cannot use the node at {endpoint}: {error}"));
-    }
-    let text = if endpoint.is_own() && is_nobody(error) {
-        format!(
-            "no node runs for this user at {endpoint}; `doorway run` and `doorway lock` start one"
-        )
-    } else {
-        format!("no node at {endpoint}: {error} (is it running? `doorway doctor` looks closer)")
-    };
-    Exit::new(exit::UNAVAILABLE, text)
+fn is_tcp(endpoint: &Endpoint) -> bool {
+    matches!(endpoint, Endpoint::Tcp(..))
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use doorway_client::{Mode, Name};
 
+use super::link::Persistence;
 use super::options::seconds;
 
 /// The options that say how to take a lock.
@@ -13,8 +14,8 @@ pub(crate) struct AcquireArgs {
     #[arg(short = 'n', long, visible_alias = "nb", conflicts_with = "wait")]
     nonblock: bool,
 
-    /// Wait for the lock at most this long, in seconds or as 500ms or 10m; 0 is the same as -n
-    /// [default: wait for ever]
+    /// Wait for the lock, and for a node, at most this long, in seconds or as 500ms or 10m; 0 is
+    /// the same as -n [default: wait for ever, and 10 seconds for a node]
     #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
     wait: Option<Duration>,
 
@@ -36,6 +37,16 @@ pub(crate) struct AcquireArgs {
 }
 
 impl AcquireArgs {
+    /// For how long to try to reach a node.
+    pub(crate) fn persistence(&self) -> Persistence {
+        match self.wait {
+            _ if self.nonblock => Persistence::Once,
+            Some(Duration::ZERO) => Persistence::Once,
+            Some(_) => Persistence::Deadline,
+            None => Persistence::Usual,
+        }
+    }
+
     /// A request for these locks with these options.
     pub(crate) fn request<'a>(&self, locks: &'a [Name]) -> LockRequest<'a> {
         LockRequest {

@@ -1,8 +1,10 @@
 //! What the commands that use a node share.
 
 pub(crate) mod acquire;
+pub(crate) mod ancestors;
 pub(crate) mod child;
 pub(crate) mod command_line;
+pub(crate) mod dial;
 pub(crate) mod event_loop;
 pub(crate) mod exit;
 pub(crate) mod fit;
@@ -11,6 +13,7 @@ pub(crate) mod link;
 pub(crate) mod lock_request;
 pub(crate) mod lost_policy;
 pub(crate) mod options;
+pub(crate) mod owner;
 pub(crate) mod query;
 pub(crate) mod release;
 pub(crate) mod screen;

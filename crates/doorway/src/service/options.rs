@@ -8,7 +8,7 @@ use doorway_daemon::settings::span;
 use doorway_protocol::{Fence, Name};
 
 use super::exit::{self, Exit};
-use super::link::Link;
+use super::link::{Link, Persistence};
 
 /// The options with which a command finds its node.
 ///
@@ -45,11 +45,12 @@ pub(crate) struct AddressArgs {
     #[arg(
         long,
         value_name = "ENDPOINT",
-        help = "Use the node at this socket: a path, @NAME or tcp://HOST:PORT [default: \
+        help = "Use the node at this socket: a path, @NAME or tcp://HOST:PORT; if it is given \
+                several times, or with commas, use the first node that can be reached [default: \
                 $DOORWAY_SOCKET, else the node of this machine if it has one, else the node of \
                 this user]"
     )]
-    socket: Option<String>,
+    socket: Vec<String>,
 
     #[command(flatten)]
     tcp: TcpArgs,
@@ -93,30 +94,42 @@ pub(crate) enum Start {
 
 impl NodeArgs {
     /// Prepare a session with the node. [`Link::open`] connects it.
-    pub(crate) fn link(&self, setup: Setup, verbose: bool) -> Result<Link, Exit> {
+    pub(crate) fn link(
+        &self,
+        setup: Setup,
+        verbose: bool,
+        persistence: Persistence,
+    ) -> Result<Link, Exit> {
         let start = match (self.no_start, verbose) {
             (true, _) => Start::Never,
             (false, true) => Start::TellAlways,
             (false, false) => Start::Tell,
         };
-        self.address.link(setup, start)
+        self.address.link(setup, start, persistence)
     }
 }
 
 impl AddressArgs {
     /// Prepare a session with the node. [`Link::open`] connects it.
-    pub(crate) fn link(&self, mut setup: Setup, start: Start) -> Result<Link, Exit> {
-        let endpoint = Endpoint::resolve(self.socket.as_deref()).map_err(|error| usage(&error))?;
-        let tls = match &endpoint {
-            Endpoint::Tcp(host, _) => Some(self.tcp.config(host)?),
+    pub(crate) fn link(
+        &self,
+        mut setup: Setup,
+        start: Start,
+        persistence: Persistence,
+    ) -> Result<Link, Exit> {
+        let sockets = (!self.socket.is_empty()).then(|| self.socket.join(","));
+        let endpoints = Endpoint::resolve(sockets.as_deref()).map_err(|error| usage(&error))?;
+        let host = endpoints.iter().find_map(|endpoint| match endpoint {
+            Endpoint::Tcp(host, _) => Some(host),
             _ => None,
-        };
+        });
+        let tls = host.map(|host| self.tcp.config(host)).transpose()?;
         if let Some(file) = &self.tcp.token_file {
             let wrong = |_| usage(&format!("the token in {} is not UTF-8", file.display()));
             let token = String::from_utf8(read(file)?).map_err(wrong)?;
             setup.token = Some(token.trim().to_owned());
         }
-        Link::new(endpoint, setup, tls, start)
+        Ok(Link::new(endpoints, setup, tls, start, persistence))
     }
 }
 
@@ -134,7 +147,8 @@ impl TcpArgs {
             }
             _ => TlsConfig::new(&authority, server),
         };
-        config.map_err(|error| usage(&error))
+        let config = config.map_err(|error| usage(&error))?;
+        Ok(if self.server_name.is_none() { config.by_host() } else { config })
     }
 }
 

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use super::event_loop::EventLoop;
 use super::exit::{self, Exit};
 use super::identity;
-use super::link::Link;
+use super::link::{Link, Persistence};
 use super::options::{AddressArgs, NodeArgs, Start};
 use super::signals::react;
 
@@ -31,13 +31,15 @@ impl Query {
     /// Connect, and start a node if none runs and the options allow it.
     pub(crate) fn new(node: &NodeArgs) -> Result<Self, Exit> {
         let event_loop = EventLoop::new()?;
-        Self::open(node.link(identity::setup(identity::label(), None), false)?, event_loop)
+        let setup = identity::setup(identity::label(), None);
+        Self::open(node.link(setup, false, Persistence::Once)?, event_loop)
     }
 
     /// Connect to a node that runs. Looking at locks is no reason to start one.
     pub(crate) fn look(node: &AddressArgs) -> Result<Self, Exit> {
         let event_loop = EventLoop::new()?;
-        Self::open(node.link(identity::setup(identity::label(), None), Start::Never)?, event_loop)
+        let setup = identity::setup(identity::label(), None);
+        Self::open(node.link(setup, Start::Never, Persistence::Once)?, event_loop)
     }
 
     fn open(mut link: Link, event_loop: EventLoop) -> Result<Self, Exit> {
@@ -48,6 +50,11 @@ impl Query {
     /// Who shares the locks of the node; none before it has answered.
     pub(crate) fn scope(&self) -> Option<Scope> {
         self.scope
+    }
+
+    /// If the node cannot be reached from now on, give it more time.
+    pub(crate) fn be_patient(&mut self) {
+        self.link.be_patient();
     }
 
     /// Have [`Self::wait`] also return when there is something to read on standard input.
@@ -65,7 +72,7 @@ impl Query {
         self.link.flush();
         loop {
             self.pause(until)?;
-            if let Some(exit) = self.link.cannot_start() {
+            if let Some(exit) = self.link.hopeless() {
                 return Err(exit);
             }
             while let Some(event) = self.link.event() {

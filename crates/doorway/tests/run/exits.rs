@@ -108,10 +108,17 @@ fn shared_locks_are_shared_and_permits_are_counted() {
     until("both read", || place.inside("r", 2));
     assert_eq!(place.code("run -n r -- true").0, Some(1));
     assert_eq!(place.code("run -n -s r -- true").0, Some(0));
-    let _permits = [hold("-k 2 p"), hold("-k 2 p")];
+    let permits = [hold("-k 2 p"), hold("-k 2 p")];
     until("both have one", || place.code("run -n -k 2 p -- true").0 == Some(1));
-    let (code, text) = place.code("run -n -k 3 p -- true");
-    assert_eq!(code, Some(64), "another number is refused: {text}");
+    for words in ["run -n -E 9 -k 3 p -- true", "run -w 0.5 -E 9 -k 3 p -- true"] {
+        let (code, text) = place.code(words);
+        assert_eq!(code, Some(9), "with another number it is not free: {text}");
+        assert!(text.contains("2 permits"), "{text}");
+    }
+    let waits = Process::spawn(&mut place.run("-w 60 -k 3 p", "true"));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    drop(permits);
+    assert_eq!(waits.end().code(), Some(0), "it waits until the others have left");
 }
 
 #[test]

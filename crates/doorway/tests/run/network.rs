@@ -7,14 +7,17 @@ use std::process::{Command, Stdio};
 use crate::place::{DOORWAY, Place, Process, children, lives, until};
 
 /// A node that listens on TCP, and the options with which clients reach it.
-struct Network {
+pub(crate) struct Network {
     _node: Process,
     place: Place,
-    options: String,
+    /// The port for sessions.
+    pub(crate) port: u16,
+    /// The port for HTTP.
+    pub(crate) http: u16,
 }
 
 impl Network {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Place::empty();
         let ca = |words: &str| {
             let mut command = Command::new(DOORWAY);
@@ -25,13 +28,13 @@ impl Network {
         ca("init --group shop --dir ca");
         ca("node a --address 127.0.0.1 --dir ca --to files");
         ca("client tester --dir ca --to files");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = free.local_addr().expect("its number").port();
-        drop(free);
+        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let [port, http] = free.map(|free| free.local_addr().expect("its number").port());
         let text = format!(
             "group = \"shop\"\nnode = \"a\"\nsocket = \"{}\"\ndata = \"data\"\n\
              [tls]\nca = \"ca/ca.crt\"\ncertificate = \"files/a.crt\"\nkey = \"files/a.key\"\n\
              [sessions]\nlisten = \"127.0.0.1:{port}\"\n\
+             [http]\nlisten = \"127.0.0.1:{http}\"\n\
              [[client]]\nname = \"tester\"\n\
              rights = [{{ names = \"x*\", may = [\"acquire\", \"inspect\", \"break\"] }}]\n",
             place.socket()
@@ -42,16 +45,21 @@ impl Network {
         let log = fs::File::create(place.file("stderr")).expect("a log");
         let node = Process::spawn(serve.stdin(Stdio::null()).stderr(log));
         until("the node listens", || place.output("status").status.success());
-        let options = format!(
-            "--socket tcp://127.0.0.1:{port} --ca ca/ca.crt --certificate files/tester.crt \
-             --key files/tester.key"
-        );
-        Self { _node: node, place, options }
+        Self { _node: node, place, port, http }
     }
 
     fn command(&self, words: &str) -> Command {
+        self.command_at(&format!("tcp://127.0.0.1:{}", self.port), words)
+    }
+
+    /// `doorway` with these words, at another endpoint.
+    pub(crate) fn command_at(&self, endpoint: &str, words: &str) -> Command {
         let (first, rest) = words.split_once(' ').unwrap_or((words, ""));
-        let words = [first].into_iter().chain(self.options.split(' '));
+        let options = format!(
+            "--socket {endpoint} --ca ca/ca.crt --certificate files/tester.crt \
+             --key files/tester.key"
+        );
+        let words = [first].into_iter().chain(options.split(' '));
         let mut command = self.place.command(words.chain(rest.split_whitespace()));
         command.current_dir(&self.place.directory);
         command

@@ -191,3 +191,26 @@ fn a_lock_whose_fence_cannot_be_printed_is_given_back() {
     );
     assert!(place.inside("x", 0));
 }
+
+#[test]
+fn a_ttl_longer_than_the_limit_of_the_node_is_warned_about() {
+    let place = Place::new();
+    let done = place.output("run --ttl 3600 x -- printenv DOORWAY_TTL_MS");
+    assert_eq!((done.status.code(), &*done.stdout), (Some(0), &b"60000\n"[..]), "{done:?}");
+    let text = String::from_utf8(done.stderr).unwrap();
+    let names = text.contains("--ttl 3600") && text.contains("60 s") && text.contains("limits.ttl");
+    assert!(names && text.lines().count() == 1, "{text}");
+    assert!(place.output("run --ttl 60 x -- true").stderr.is_empty());
+}
+
+#[test]
+fn who_names_the_process_that_a_lock_is_tied_to_and_its_user() {
+    let place = Place::new();
+    let sleeper = Process::spawn(Command::new("sleep").arg("100"));
+    place.answer(&format!("lock x --pid {}", sleeper.id()));
+    let text = place.answer("who x");
+    assert!(text.contains(&format!("(pid {})", sleeper.id())), "{text}");
+    let user = Command::new("id").arg("-un").output().unwrap().stdout;
+    let user = String::from_utf8(user).unwrap();
+    assert!(text.contains(&format!(" on {}@", user.trim())), "{text}");
+}

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use doorway_client::{Client, Error, Lost, State};
+use doorway_client::{Client, Endpoint, Endpoints, Error, Lost, State};
 use tokio::time::timeout;
 
 use super::host::Host;
@@ -161,4 +161,37 @@ async fn a_held_lock_survives_a_crash_of_the_node() {
     assert_eq!(host.connections(), 2);
     assert_ne!(grant.state(), State::Lost);
     grant.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_uses_the_first_node_that_answers_and_goes_on_with_the_next() {
+    let (silent, first) = (Host::unix(LONG), Host::unix(Duration::from_secs(2)));
+    let second = Host::unix(LONG);
+    silent.mute(true);
+    let mut endpoints = Endpoints::from(Endpoint::parse("@doorway-clients-nobody").unwrap());
+    for host in [&silent, &first, &second] {
+        endpoints.push(host.endpoint.clone());
+    }
+    let patience = options().patience(Duration::from_secs(4));
+    let client = Client::connect(endpoints, &patience).await.unwrap();
+    let grant = client.acquire("a").enter().await.unwrap();
+    assert_eq!((first.connections(), second.connections()), (1, 0));
+    let waits = tokio::spawn({
+        let client = client.clone();
+        async move { client.acquire("b").within(LONG).enter().await.map(|grant| grant.is_lost()) }
+    });
+    let other = Client::connect(&second.endpoint, &options()).await.unwrap();
+    let held = other.acquire("b").enter().await.unwrap();
+    assert!(!waits.await.unwrap().unwrap(), "the nodes have nothing in common");
+    drop(first);
+    let lost = async {
+        while !grant.is_lost() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(LONG, lost).await.expect("the lock is lost with its node");
+    assert_eq!(second.count().0, 1, "the second node has granted nothing to this client");
+    let again = timeout(LONG, client.acquire("a").enter()).await.unwrap().unwrap();
+    assert!(!again.is_lost() && grant.is_lost());
+    drop(held);
 }

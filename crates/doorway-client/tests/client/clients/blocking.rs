@@ -1,13 +1,15 @@
 //! The blocking client.
 
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use doorway_client::blocking::Client;
-use doorway_client::{Endpoint, Error, Lost, ReleaseError, State};
+use doorway_client::{Endpoint, Endpoints, Error, Lost, ReleaseError, State};
 
 use super::host::Host;
 use super::{LONG, options, until};
@@ -232,4 +234,83 @@ fn requests_are_refused_when_the_node_stays_away() {
     let error = client.acquire("b").enter().unwrap_err();
     assert!(matches!(error, Error::Refused(_)), "{error}");
     until("the loss", || grant.is_lost());
+}
+
+/// The endpoints of these nodes, after one where nobody listens.
+fn endpoints(hosts: &[&Host]) -> Endpoints {
+    let mut endpoints = Endpoints::from(Endpoint::Abstract("doorway-clients-nobody".to_owned()));
+    for host in hosts {
+        endpoints.push(host.endpoint.clone());
+    }
+    endpoints
+}
+
+#[test]
+fn a_client_uses_the_first_node_that_answers() {
+    let (silent, host) = (Host::unix(LONG), Host::unix(LONG));
+    silent.mute(true);
+    let patience = options().patience(Duration::from_secs(3));
+    let client = Client::connect(endpoints(&[&silent, &host]), &patience).unwrap();
+    client.acquire("a").enter().unwrap().release().unwrap();
+    assert_eq!(host.connections(), 1);
+    let nobody = endpoints(&[&silent]);
+    let error = Client::connect(nobody, &options().patience(Duration::from_secs(1))).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("@doorway-clients-nobody") && text.contains("is it stopped?"), "{text}");
+}
+
+#[test]
+fn a_request_that_waits_goes_on_at_the_next_node() {
+    let (first, second) = (Host::unix(LONG), Host::unix(LONG));
+    let holder = client(&first);
+    let held = holder.acquire("a").enter().unwrap();
+    let waiter = Client::connect(endpoints(&[&first, &second]), &options()).unwrap();
+    let waits = thread::spawn(move || waiter.acquire("a").enter().map(|grant| grant.is_lost()));
+    until("the request", || first.connections() == 2);
+    thread::sleep(Duration::from_millis(50));
+    drop(first);
+    assert!(!waits.join().unwrap().unwrap(), "it is held at the second node");
+    assert_eq!(second.connections(), 1);
+    drop(held);
+}
+
+#[test]
+fn a_lock_is_lost_with_its_node_and_can_be_had_at_the_next_one() {
+    let (first, second) = (Host::unix(Duration::from_secs(2)), Host::unix(LONG));
+    // All nodes of a real group count their fences together; these two do not.
+    client(&second).acquire("b").enter().unwrap().release().unwrap();
+    let client = Client::connect(endpoints(&[&first, &second]), &options()).unwrap();
+    let grant = client.acquire("a").enter().unwrap();
+    drop(first);
+    until("the loss", || grant.is_lost());
+    assert_eq!(second.count().0, 0, "the second node has granted nothing");
+    let again = client.acquire("a").enter().unwrap();
+    assert!(grant.is_lost() && !again.is_lost());
+    assert_eq!(second.count().0, 1);
+}
+
+#[test]
+fn a_client_does_not_connect_without_a_pause_to_something_that_is_no_node() {
+    let name = format!("doorway-clients-no-node-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let listener = UnixListener::bind_addr(&address).unwrap();
+    let accepted = thread::spawn(move || {
+        let end = Instant::now() + Duration::from_secs(2);
+        listener.set_nonblocking(true).unwrap();
+        let mut count = 0;
+        while Instant::now() < end {
+            count += usize::from(listener.accept().is_ok()); // And it is closed.
+            thread::sleep(Duration::from_micros(200));
+        }
+        count
+    });
+    let host = Host::unix(LONG);
+    let mut all = Endpoints::from(&host.endpoint);
+    all.push(Endpoint::Abstract(name));
+    let client = Client::connect(all, &options().patience(Duration::from_secs(1))).unwrap();
+    drop(host);
+    let error = client.status().unwrap_err().to_string();
+    assert!(error.contains("it closed the connection before it greeted"), "{error}");
+    let count = accepted.join().unwrap();
+    assert!((2..40).contains(&count), "{count} connections in two seconds");
 }

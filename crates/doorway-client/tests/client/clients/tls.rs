@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_client::blocking::Client;
-use doorway_client::{Error, Line, Moment, Options, TlsConfig};
+use doorway_client::{Endpoint, Error, Line, Moment, Options, TlsConfig};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -141,7 +141,7 @@ impl ClientEnd {
     fn new(options: &Options) -> Self {
         let mut line = Line::new(options.setup(), Moment::now());
         line.encrypt(options.tls.clone().expect("certificates"));
-        line.connected(Moment::now());
+        line.connected_to(Moment::now(), &Endpoint::Tcp("one".to_owned(), 7000));
         Self { line }
     }
 

@@ -24,6 +24,8 @@ struct Client {
     /// How fast the client's clock runs, in thousandths of the speed of the node's clock.
     rate: u64,
     connection: Option<usize>,
+    /// The node of the last connection.
+    at: usize,
     to_server: Vec<u8>,
     /// The requests without an answer, by number; true for those that wait for a lock.
     open: BTreeMap<u64, bool>,
@@ -34,7 +36,8 @@ struct Client {
 }
 
 struct World {
-    server: Server,
+    /// Two nodes that have nothing in common.
+    servers: [Server; 2],
     clients: Vec<Client>,
     connections: usize,
     /// Whether nothing goes wrong any more, so that nothing may be lost.
@@ -50,6 +53,7 @@ impl World {
             session: Some((Duration::from_nanos(TTL), Life::Connection { inherited: false })),
             patience,
             network,
+            nodes: 2,
         };
         // The last client only asks questions.
         let visit = Setup { session: None, ..setup.clone() };
@@ -61,6 +65,7 @@ impl World {
             visits: who + 1 == rates.len(),
             rate,
             connection: None,
+            at: 0,
             to_server: vec![],
             open: BTreeMap::new(),
             answered: BTreeSet::new(),
@@ -68,27 +73,48 @@ impl World {
             left: BTreeSet::new(),
         };
         let clients = rates.iter().enumerate().map(client).collect();
-        Self { server: Server::new(TTL, network), clients, connections: 0, heals: false, network }
+        let mut servers = [Server::new(TTL, network), Server::new(TTL, network)];
+        // The nodes know nothing of each other, so their numbers must not be mistaken.
+        (servers[1].next_session, servers[1].fence) = (100, 1_000_000);
+        Self { servers, clients, connections: 0, heals: false, network }
     }
 
     fn moment(&self, who: usize) -> Moment {
-        Moment(self.server.now / 1000 * self.clients[who].rate)
+        Moment(self.servers[0].now / 1000 * self.clients[who].rate)
     }
 
-    fn connect(&mut self, who: usize) {
+    /// Connect to the node of the last connection, or to the other one if nothing is held.
+    fn connect(&mut self, who: usize, elsewhere: bool) {
+        let client = &mut self.clients[who];
+        if client.machine.wants_connection() {
+            if elsewhere && !client.machine.is_bound() {
+                client.at = 1 - client.at;
+            }
+            self.connect_to(who, self.clients[who].at);
+        }
+    }
+
+    fn connect_to(&mut self, who: usize, at: usize) {
+        let now = self.moment(who);
+        self.connections += 1;
+        self.servers[at].connect(self.connections);
+        let client = &mut self.clients[who];
+        (client.connection, client.at) = (Some(self.connections), at);
+        client.machine.connected_to(now, ["one", "two"][at], self.network);
+    }
+
+    /// Connect to the other node although the session may hold something here.
+    fn desert(&mut self, who: usize) {
         if self.clients[who].machine.wants_connection() {
-            let now = self.moment(who);
-            self.connections += 1;
-            self.server.connect(self.connections);
-            self.clients[who].connection = Some(self.connections);
-            self.clients[who].machine.connected(now);
+            self.connect_to(who, 1 - self.clients[who].at);
+            assert_eq!(self.clients[who].machine.held().count(), 0, "it holds nothing there");
         }
     }
 
     fn disconnect(&mut self, who: usize) {
         let now = self.moment(who);
         if let Some(connection) = self.clients[who].connection.take() {
-            self.server.disconnect(connection);
+            self.servers[self.clients[who].at].disconnect(connection);
             self.clients[who].to_server.clear();
             self.clients[who].machine.disconnected(now);
         }
@@ -103,8 +129,8 @@ impl World {
             client.to_server.append(client.machine.outgoing());
             let count = client.to_server.len().min(at_most);
             let bytes: Vec<u8> = client.to_server.drain(..count).collect();
-            self.server.receive(connection, &bytes);
-        } else if let Some(it) = self.server.connections.get_mut(&connection) {
+            self.servers[client.at].receive(connection, &bytes);
+        } else if let Some(it) = self.servers[client.at].connections.get_mut(&connection) {
             let count = it.out.len().min(at_most);
             let bytes: Vec<u8> = it.out.drain(..count).collect();
             client.machine.receive(now, &bytes);
@@ -181,10 +207,11 @@ impl World {
             7 => client.machine.tick(now),
             8 if self.network => self.disconnect(who),
             8 if choice.is_multiple_of(8) => self.garbage(who),
-            9 => self.connect(who),
+            9 if choice.is_multiple_of(16) => self.desert(who),
+            9 => self.connect(who, choice.is_multiple_of(2)),
             10 | 11 => self.deliver(who, choice, true),
             12 | 13 => self.deliver(who, choice, false),
-            14 if choice.is_multiple_of(16) => self.server.crash(),
+            14 if choice.is_multiple_of(16) => self.servers[choice / 16 % 2].crash(),
             _ => self.round(who),
         }
         self.look(who);
@@ -214,7 +241,7 @@ impl World {
 
     /// Let the client do everything that is due, once.
     fn round(&mut self, who: usize) {
-        self.connect(who);
+        self.connect(who, false);
         let now = self.moment(who);
         self.clients[who].machine.tick(now);
         self.deliver(who, usize::MAX, true);
@@ -222,8 +249,8 @@ impl World {
     }
 
     fn pass(&mut self, span: u64) {
-        let now = self.server.now + span;
-        self.server.pass(now);
+        let now = self.servers[0].now + span;
+        self.servers.iter_mut().for_each(|server| server.pass(now));
     }
 
     /// Check that no client believes to hold a lock that another was given.
@@ -235,10 +262,13 @@ impl World {
                 .held()
                 .filter(|it| machine.grant_state(&it.lock, it.fence, now) != State::Lost);
             for claim in sure {
-                let lock = self.server.locks.get(&claim.lock);
+                // While a client holds something, its session is at the node of its connection.
+                let at = self.clients[who].at;
+                let lock = self.servers[at].locks.get(&claim.lock);
                 let given = lock.and_then(|lock| lock.holder).map(|(.., fence)| fence);
                 assert!(given.is_none_or(|it| it == claim.fence), "{claim:?}, but {given:?}");
-                let others = self.clients.iter().enumerate().filter(|(other, _)| *other != who);
+                let others = self.clients.iter().enumerate();
+                let others = others.filter(|(other, client)| *other != who && client.at == at);
                 for (other, client) in others {
                     let sure = client.machine.state(self.moment(other)) != State::Lost;
                     let mut held = client.machine.held();
@@ -260,17 +290,16 @@ impl World {
             }
             self.pass(TTL / 8);
             self.check();
-            self.heals = self.server.now > 3 * TTL;
+            self.heals = self.servers[0].now > 3 * TTL;
         }
         for client in &self.clients {
             assert!(client.open.is_empty(), "no answer to {:?}", client.open);
             assert_eq!(client.machine.held().count(), 0);
         }
-        assert!(self.server.sessions() <= self.clients.len(), "a session without a client is left");
-        assert!(
-            self.server.locks.values().all(|lock| lock.holder.is_none()),
-            "a lock is still held"
-        );
+        let sessions: usize = self.servers.iter().map(Server::sessions).sum();
+        assert!(sessions <= self.clients.len(), "a session without a client is left");
+        let mut locks = self.servers.iter().flat_map(|server| server.locks.values());
+        assert!(locks.all(|lock| lock.holder.is_none()), "a lock is still held");
     }
 }
 

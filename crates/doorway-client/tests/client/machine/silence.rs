@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorway_client::machine::{Event, SessionMachine, Setup, State};
-use doorway_client::{Code, Fence, Life, Moment, Name, Wait};
+use doorway_client::{Code, Fence, Life, Moment, Name, Refusal, Wait};
 use doorway_protocol::{Opening, Reply, Request};
 
 use super::messages::{
@@ -198,4 +198,137 @@ fn a_loss_during_a_release_is_reported_with_its_reason() {
     reply(&mut machine, at(5), &Reply::Released(number, false));
     assert_eq!(machine.event(), Some(Event::Lost { lock, fence, reason }));
     assert_eq!(machine.event(), Some(Event::Released { number, held: false }));
+}
+
+#[test]
+fn a_request_with_a_timeout_waits_for_a_node_until_then() {
+    let mut machine = machine(CONNECTION);
+    let number = machine.acquire(at(0), ask("a", Wait::Ms(60_000)));
+    assert_eq!(machine.next_due(), at(60_000), "longer than the patience, which is 20 s");
+    machine.cannot_connect("north", "Connection refused");
+    machine.cannot_connect("south", "timed out");
+    machine.tick(at(60_000));
+    let Some(Event::Refused { number: refused, refusal }) = machine.event() else { panic!() };
+    assert_eq!((refused, refusal.code), (number, Code::Unavailable));
+    let text = "no node answered within 60 s at north (Connection refused), at south (timed out)";
+    assert_eq!(refusal.text, text);
+}
+
+#[test]
+fn the_reason_why_no_node_answers_is_named() {
+    let refused = |mut machine: SessionMachine, ms: u64| {
+        machine.tick(at(ms));
+        let Some(Event::Refused { refusal, .. }) = machine.event() else { panic!() };
+        refusal.text
+    };
+    let mut machine = machine(CONNECTION);
+    machine.status(at(0));
+    machine.connected_to(at(0), "@node", false);
+    let text = refused(machine, 20_000);
+    assert!(text.contains("20 s at @node (it accepts connections but does not answer"), "{text}");
+
+    let mut machine = crate::messages::machine(CONNECTION);
+    machine.status(at(0));
+    machine.connected_to(at(0), "@node", false);
+    machine.disconnected(at(1));
+    assert!(machine.is_turned_away());
+    let text = refused(machine, 20_000);
+    assert!(text.contains("at @node (it closed the connection before it greeted"), "{text}");
+
+    for (bytes, what) in [(&b"HTTP/1.1 400 Bad"[..], "HTTP"), (&[21, 3, 3, 0, 2, 2, 10], "TLS")] {
+        let mut machine = crate::messages::machine(CONNECTION);
+        machine.status(at(0));
+        machine.connected_to(at(0), "@node", false);
+        machine.receive(at(1), bytes);
+        let Some(Event::Refused { refusal, .. }) = machine.event() else { panic!() };
+        assert_eq!(refusal.code, Code::Invalid);
+        assert!(refusal.text.contains("@node") && refusal.text.contains(what), "{refusal}");
+        assert!(machine.must_close());
+    }
+}
+
+/// A machine that may use two nodes, and is connected to the first one.
+fn with_two_nodes() -> SessionMachine {
+    let setup = Setup { nodes: 2, ..setup(CONNECTION, true) };
+    let mut machine = SessionMachine::new(setup, at(0));
+    machine.connected_to(at(0), "one", true);
+    hello(&mut machine);
+    welcome(&mut machine, at(1));
+    machine
+}
+
+#[test]
+fn requests_that_wait_go_to_the_next_node_and_grants_do_not() {
+    let mut machine = with_two_nodes();
+    let waits = machine.acquire(at(2), ask("a", Wait::Forever));
+    requests(&mut machine);
+    assert!(!machine.is_bound());
+    machine.disconnected(at(3));
+    machine.connected_to(at(4), "two", true);
+    let (opening, _, sent) = hello(&mut machine);
+    assert!(matches!(opening, Opening::New { .. }), "the other node does not know the session");
+    assert!(matches!(sent[..], [Request::Acquire(number, _)] if number == waits));
+    welcome(&mut machine, at(5));
+    let (lock, fence) = (Name::new("a").unwrap(), Fence::new(1, 5));
+    reply(&mut machine, at(6), &Reply::Granted(waits, fence));
+    assert!(machine.is_bound(), "only the second node knows of the grant");
+    machine.disconnected(at(7));
+    while machine.event().is_some() {}
+
+    // A driver that goes elsewhere all the same loses the grant.
+    machine.connected_to(at(8), "one", true);
+    assert!(matches!(hello(&mut machine).0, Opening::New { .. }));
+    assert!(matches!(machine.event(), Some(Event::Lost { .. })));
+    assert_eq!(machine.grant_state(&lock, fence, at(8)), State::Lost);
+}
+
+#[test]
+fn a_grant_is_lost_at_the_end_of_its_ttl_and_then_another_node_will_do() {
+    let mut machine = with_two_nodes();
+    let number = machine.acquire(at(2), ask("a", Wait::Forever));
+    reply(&mut machine, at(3), &Reply::Granted(number, Fence::new(1, 5)));
+    let waits = machine.acquire(at(3), ask("b", Wait::Forever));
+    machine.disconnected(at(4));
+    while machine.event().is_some() {}
+    machine.tick(at(9000));
+    assert!(machine.is_bound() && machine.event().is_none());
+    machine.tick(at(9503));
+    assert!(matches!(machine.event(), Some(Event::Lost { .. })));
+    assert!(!machine.is_bound());
+    machine.connected_to(at(9600), "two", true);
+    let (opening, _, sent) = hello(&mut machine);
+    assert!(matches!(opening, Opening::New { .. }));
+    assert!(matches!(sent[..], [Request::Acquire(number, _)] if number == waits));
+}
+
+#[test]
+fn a_node_that_does_not_serve_now_is_not_the_last_word() {
+    let mut machine = with_two_nodes();
+    let number = machine.acquire(at(2), ask("a", Wait::Forever));
+    let stops = || Refusal { code: Code::Unavailable, text: "the node stops".to_owned() };
+    reply(&mut machine, at(3), &Reply::Refused(number, stops()));
+    while let Some(event) = machine.event() {
+        assert!(matches!(event, Event::Welcome { .. }), "{event:?}");
+    }
+    assert!(machine.must_close() && machine.is_turned_away());
+    machine.disconnected(at(4));
+    machine.connected_to(at(5), "two", true);
+    let (_, _, sent) = hello(&mut machine);
+    assert!(matches!(sent[..], [Request::Acquire(again, _)] if again == number));
+    welcome(&mut machine, at(6));
+    reply(&mut machine, at(7), &Reply::Refused(number, stops()));
+    let refused = Event::Refused { number, refusal: stops() };
+    assert_eq!(machine.event(), Some(refused), "every node has refused it");
+}
+
+#[test]
+fn a_session_that_nobody_waits_for_any_more_is_ended() {
+    let mut machine = machine(Life::Lease);
+    let number = machine.acquire(at(0), ask("a", Wait::No));
+    machine.connected_to(at(0), "@node", false);
+    machine.tick(at(20_000));
+    assert!(machine.must_close());
+    let (opening, _, sent) = hello(&mut machine);
+    assert!(matches!(opening, Opening::New { .. }));
+    assert!(matches!(sent[..], [Request::Acquire(first, _), .., Request::Bye] if first == number));
 }
