@@ -1,6 +1,10 @@
 //! A session over a connection that may be encrypted.
 
+use std::io;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use doorway_protocol::Moment;
 
@@ -18,6 +22,7 @@ use crate::tls::{Encryption, TlsConfig};
 #[derive(Debug)]
 pub struct Line {
     machine: SessionMachine,
+    holder: Option<Holder>,
     #[cfg(feature = "tls")]
     config: Option<TlsConfig>,
     #[cfg(feature = "tls")]
@@ -29,6 +34,7 @@ impl Line {
     pub fn new(setup: Setup, now: Moment) -> Self {
         Self {
             machine: SessionMachine::new(setup, now),
+            holder: None,
             #[cfg(feature = "tls")]
             config: None,
             #[cfg(feature = "tls")]
@@ -71,6 +77,25 @@ impl Line {
             return encryption.receive(&mut self.machine, now, bytes);
         }
         self.machine.receive(now, bytes);
+        if let Some(name) = self.machine.take_holder() {
+            self.hold(now, name);
+        }
+    }
+
+    /// Hold the socket that shows the node, also after it was restarted, that the processes of the
+    /// session exist. Without it, the node can only look for this process.
+    fn hold(&mut self, now: Moment, name: String) {
+        if self.holder.as_ref().is_none_or(|holder| holder.name != name) {
+            self.holder = Holder::bind(name).ok();
+        }
+        if self.holder.is_some() {
+            self.machine.show_holder(now);
+        }
+    }
+
+    /// The socket that the processes of the session hold open, for other processes to inherit.
+    pub fn holder(&self) -> Option<BorrowedFd<'_>> {
+        self.holder.as_ref().map(|holder| holder.socket.as_fd())
     }
 
     /// The bytes that are to be written to the connection. The caller removes what it has written.
@@ -80,6 +105,21 @@ impl Line {
             return encryption.outgoing(&mut self.machine);
         }
         self.machine.outgoing()
+    }
+}
+
+/// A socket that is held open, and never used.
+#[derive(Debug)]
+struct Holder {
+    name: String,
+    socket: OwnedFd,
+}
+
+impl Holder {
+    fn bind(name: String) -> io::Result<Self> {
+        let address = SocketAddr::from_abstract_name(&name)?;
+        let socket = UnixListener::bind_addr(&address)?.into();
+        Ok(Self { name, socket })
     }
 }
 

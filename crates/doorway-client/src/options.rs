@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorway_protocol::{ClientInfo, Life};
 
-use crate::machine::Setup;
+use crate::machine::{Setup, UNLIMITED};
 #[cfg(feature = "tls")]
 use crate::tls::TlsConfig;
 
@@ -12,9 +12,11 @@ use crate::tls::TlsConfig;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// The TTL: how long the session lives without a message from the client; 10 s by default. A
-    /// client that hangs loses its locks after this time. The node may set a shorter TTL.
-    pub ttl: Duration,
+    /// The TTL: how long the session lives without a message from the client. A client that hangs
+    /// loses its locks after this time. The node may set a shorter TTL. Without one, the session
+    /// lives as long as this process on a Unix socket, as with `flock`; over a network the TTL is
+    /// then 10 s.
+    pub ttl: Option<Duration>,
     /// What the client does, shown to people who ask who holds a lock; the command line by default.
     pub label: String,
     /// What ends the session, besides its TTL; the end of the connection by default.
@@ -35,7 +37,7 @@ impl Default for Options {
     fn default() -> Self {
         let arguments = std::env::args_os().map(|it| it.to_string_lossy().into_owned());
         Self {
-            ttl: Duration::from_secs(10),
+            ttl: None,
             label: arguments.collect::<Vec<_>>().join(" "),
             life: Life::Connection { inherited: false },
             visit: false,
@@ -50,7 +52,7 @@ impl Default for Options {
 impl Options {
     /// Set the TTL of the session.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
+        self.ttl = Some(ttl);
         self
     }
 
@@ -94,7 +96,7 @@ impl Options {
     /// How long one attempt to reconnect may take: several attempts fit into the time in which the
     /// session can still be resumed.
     pub(crate) fn attempt(&self) -> Duration {
-        (self.ttl / 8).max(Duration::from_millis(500)).min(self.patience)
+        (self.ttl.unwrap_or(UNLIMITED) / 8).max(Duration::from_millis(500)).min(self.patience)
     }
 
     /// The [`Setup`] of a [`SessionMachine`](crate::SessionMachine) with these options, on a
@@ -105,7 +107,7 @@ impl Options {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             pid: std::process::id(),
         };
-        let session = (!self.visit).then_some((self.ttl, self.life));
+        let session = (!self.visit).then_some((self.ttl.unwrap_or(UNLIMITED), self.life));
         let (token, patience) = (self.token.clone(), self.patience);
         Setup { who, token, session, patience, network: false, nodes: 1 }
     }

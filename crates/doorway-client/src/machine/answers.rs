@@ -10,7 +10,24 @@ use doorway_protocol::{
 use super::lease::OpenSession;
 use super::{Answer, Event, Grant, Phase, SessionMachine};
 
+/// The version of the protocol since which nodes look for the holders of sessions.
+const HOLDERS: u16 = 2;
+
 impl SessionMachine {
+    /// The name of the socket that the processes of the session must hold open, once after each
+    /// welcome to a session without a TTL: see [`Secret::holder`](doorway_protocol::Secret::holder).
+    /// When the socket is bound, call [`SessionMachine::show_holder`].
+    pub fn take_holder(&mut self) -> Option<String> {
+        let due = std::mem::take(&mut self.holder_due);
+        self.session.as_ref().filter(|_| due).map(|session| session.secret.holder())
+    }
+
+    /// Let the node look for the socket that the processes of the session hold open.
+    pub fn show_holder(&mut self, now: Moment) {
+        let number = self.ask(now, Request::Evidence);
+        self.quiet(number);
+    }
+
     /// Handle bytes that were read from the connection.
     pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
         if matches!(self.phase, Phase::Greeting { .. })
@@ -79,6 +96,8 @@ impl SessionMachine {
         self.asked = said;
         self.unreachable_since = None;
         self.troubles.clear();
+        let bound = self.session.as_ref().is_some_and(OpenSession::is_bound);
+        self.holder_due = bound && version >= HOLDERS && !self.setup.network;
         let session = session.map(|(id, _)| id);
         self.events.push_back(Event::Welcome { node, scope, session, ttl, resumed: resume });
         for claim in lost {

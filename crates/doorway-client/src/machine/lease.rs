@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use doorway_protocol::{Life, Moment, Secret, SessionId};
 
+use super::UNLIMITED;
+
 /// Whether a lock is still held, by the client's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
@@ -35,7 +37,12 @@ pub(super) struct OpenSession {
 impl OpenSession {
     /// Does the session end if the node hears nothing of us?
     pub(super) fn expires(&self) -> bool {
-        !matches!(self.life, Life::Process { .. })
+        !matches!(self.life, Life::Process { .. }) && !self.is_bound()
+    }
+
+    /// Does the session live as long as the processes that have its connection?
+    pub(super) fn is_bound(&self) -> bool {
+        self.ttl == UNLIMITED && matches!(self.life, Life::Connection { .. })
     }
 
     pub(super) fn state(&self, now: Moment) -> State {

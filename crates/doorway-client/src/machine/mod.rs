@@ -56,6 +56,12 @@ use self::lease::OpenSession;
 pub use self::lease::State;
 use self::pending::Pending;
 
+/// The TTL that asks for none: the session lives as long as the processes that have its connection.
+pub const UNLIMITED: Duration = Duration::from_millis(u32::MAX as u64);
+
+/// The TTL over a network, if the client asks for none.
+const OVER_NETWORK: Duration = Duration::from_secs(10);
+
 /// How a [`SessionMachine`] opens its session.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -64,6 +70,8 @@ pub struct Setup {
     /// A token that proves the client's rights, if the connection does not.
     pub token: Option<String>,
     /// The TTL of the session, and what else ends it; none for a client that only asks questions.
+    /// With [`UNLIMITED`], the session lives as long as the processes that have its connection;
+    /// over a network it has a TTL of 10 s all the same.
     pub session: Option<(Duration, Life)>,
     /// How long a request without a timeout waits for a node that cannot be reached. A request with
     /// a timeout waits for a node until then.
@@ -98,6 +106,8 @@ pub struct SessionMachine {
     overdue: Moment,
     /// How many requests for locks have no answer yet.
     acquiring: usize,
+    /// The node has just welcomed a session that needs a holder: see [`Secret::holder`].
+    holder_due: bool,
     /// The place of the node that the last connection leads to.
     place: String,
     /// Why no node talks to us, by place.
@@ -169,6 +179,7 @@ impl SessionMachine {
             asked: now,
             overdue: Moment::NEVER,
             acquiring: 0,
+            holder_due: false,
             place: String::new(),
             troubles: BTreeMap::new(),
             turned_away: false,
@@ -335,7 +346,11 @@ impl SessionMachine {
                     more: first.more,
                 }
             }
-            (None, Some((ttl, life))) => Opening::New { ttl_ms: millis(ttl), life },
+            (None, Some((ttl, life))) => {
+                let limited = self.setup.network || !matches!(life, Life::Connection { .. });
+                let ttl = if limited && ttl == UNLIMITED { OVER_NETWORK } else { ttl };
+                Opening::New { ttl_ms: millis(ttl), life }
+            }
             (None, None) => Opening::Visit,
         };
         let (who, token) = (self.setup.who.clone(), self.setup.token.clone());

@@ -146,8 +146,11 @@ impl Inner {
     /// The refusal of a request for a lock that was not free. If no client is known to hold it and
     /// members cannot be reached, the group cannot decide whether it is free.
     async fn decided(&self, handle: &Handle, not_free: Refusal) -> Refusal {
+        if not_free.code != Code::NotFree || self.is_alone() || self.node.away().is_empty() {
+            return not_free;
+        }
         let why = handle.why().await;
-        if not_free.code != Code::NotFree || !why.holders.is_empty() || why.away.is_empty() {
+        if !why.holders.is_empty() || why.away.is_empty() {
             return not_free;
         }
         let away = why.away.iter();

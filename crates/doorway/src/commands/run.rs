@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::time::Duration;
 
+use doorway_client::machine::UNLIMITED;
 use doorway_client::{Endpoint, Event, Life, Moment, Setup};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -70,7 +71,7 @@ Environment of the command:
   DOORWAY_FENCE    its fence, for resources that check fences (`doorway help fence-guard`)
   DOORWAY_HOLDER   the node and the session
   DOORWAY_VIEW     the number of the node's view
-  DOORWAY_TTL_MS   the session's TTL in milliseconds
+  DOORWAY_TTL_MS   the session's TTL in milliseconds, if it has one
   With several locks, a variable has one line for each lock."
 )]
 pub(crate) struct Args {
@@ -104,9 +105,9 @@ pub(crate) struct Args {
     pub(crate) hold_at_least: Option<Duration>,
 
     /// Let the node give the lock to others if it has not heard from this wrapper for this long,
-    /// in seconds
-    #[arg(long, value_name = "SECS", default_value = "10", value_parser = ttl)]
-    pub(crate) ttl: Duration,
+    /// in seconds; without this the lock is held as long as the command runs, and 10 s over TCP
+    #[arg(long, value_name = "SECS", value_parser = ttl)]
+    pub(crate) ttl: Option<Duration>,
 
     /// Show this text to others who ask who holds the lock [default: the command]
     #[arg(long, value_name = "TEXT")]
@@ -133,9 +134,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     let command_line = CommandLine::new(&args.words, args.command.as_deref());
     let command_line = command_line.map_err(|reason| Exit::new(exit::USAGE, reason))?;
-    let longest = Shutdown::longest_grace(args.ttl);
-    if args.grace.is_some_and(|grace| grace > longest) {
-        let (most, ttl) = (longest.as_secs_f64(), args.ttl.as_secs_f64());
+    if let (Some(grace), Some(ttl)) = (args.grace, args.ttl)
+        && grace > Shutdown::longest_grace(ttl)
+    {
+        let (most, ttl) = (Shutdown::longest_grace(ttl).as_secs_f64(), ttl.as_secs_f64());
         let text = format!("--grace can be at most {most} s with --ttl {ttl}: half of the TTL");
         return Err(Exit::new(exit::USAGE, text).into());
     }
@@ -146,8 +148,8 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     let begin = Moment::now();
     let grants = acquire(&wanted, &mut link, &mut event_loop)?;
     let inside = Moment::now();
-    if grants.ttl < args.ttl {
-        warn_of_ttl(args.ttl, grants.ttl);
+    if let Some(asked) = args.ttl.filter(|asked| grants.ttl < *asked) {
+        warn_of_ttl(asked, grants.ttl);
     }
     if args.verbose {
         tell(&grants, link.endpoint(), inside.since(begin));
@@ -159,6 +161,7 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         before: event_loop.signals.before(),
         terminal: terminal.as_ref().filter(|terminal| terminal.is_interactive()),
         session: link.session().filter(|_| !args.close),
+        holder: link.machine.holder().filter(|_| !args.close),
     });
     let end = child.map(|child| {
         let shutdown = Shutdown::new(grants.ttl, args.grace);
@@ -195,7 +198,7 @@ fn setup(args: &Args, command_line: &CommandLine) -> Setup {
     let label = args.label.clone();
     let label = label.unwrap_or_else(|| command.collect::<Vec<_>>().join(" "));
     let life = Life::Connection { inherited: !args.close };
-    identity::setup(label, Some((args.ttl, life)))
+    identity::setup(label, Some((args.ttl.unwrap_or(UNLIMITED), life)))
 }
 
 /// Warn that the node sets a shorter TTL than the command line.
@@ -213,7 +216,13 @@ fn tell(grants: &Grants, endpoint: &Endpoint, waited: Duration) {
     let locks = locks.collect::<Vec<_>>().join(", ");
     let (node, seconds) = (&grants.node, waited.as_secs_f64());
     let scope = grants.scope.map_or("unknown", identity::scope);
-    let text = format!("{locks} after {seconds:.3} s; node {node} at {endpoint}, scope: {scope}");
+    let held = match grants.ttl {
+        UNLIMITED => "held as long as the command runs".to_owned(),
+        // Over TCP, or the node cannot see this process.
+        ttl => format!("lost if the node hears nothing for {} s", ttl.as_secs_f64()),
+    };
+    let text =
+        format!("{locks} after {seconds:.3} s; node {node} at {endpoint}, scope: {scope}; {held}");
     print_line(&format!("holding {text}"));
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doorway_client::machine::UNLIMITED;
 use doorway_client::{Answer, Ask, Code, Event, Fence, Moment, Name, Wait};
 use doorway_protocol::{Backoff, Refusal, Scope, SessionId};
 use nix::sys::signal::Signal;
@@ -43,13 +44,16 @@ impl Grants {
             self.locks.iter().map(text).collect::<Vec<_>>().join("\n")
         };
         let session = self.session.map_or(0, |session| session.0);
-        vec![
+        let mut variables = vec![
             ("DOORWAY_LOCK", lines(&|(lock, _)| lock.to_string())),
             ("DOORWAY_FENCE", lines(&|(_, fence)| fence.to_string())),
             ("DOORWAY_HOLDER", format!("{}/{session}", self.node)),
             ("DOORWAY_VIEW", lines(&|(_, fence)| fence.view().to_string())),
-            ("DOORWAY_TTL_MS", self.ttl.as_millis().to_string()),
-        ]
+        ];
+        if self.ttl != UNLIMITED {
+            variables.push(("DOORWAY_TTL_MS", self.ttl.as_millis().to_string()));
+        }
+        variables
     }
 }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use doorway_client::Moment;
+use doorway_client::machine::UNLIMITED;
 use nix::sys::signal::Signal;
 
 /// The value of `--on-lost`: what to do to the command.
@@ -55,6 +56,9 @@ fn signal(text: &str) -> Option<Signal> {
     Signal::from_str(&format!("SIG{name}")).ok()
 }
 
+/// How long a command whose session has no TTL has to end by itself.
+const GRACE: Duration = Duration::from_millis(2500);
+
 /// A step of ending the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
@@ -83,6 +87,11 @@ impl Shutdown {
     /// A heartbeat renews the lease every quarter of its length. A grace of more than half of the
     /// lease would end a command whose lease is renewed as it should be.
     pub(crate) fn new(ttl: Duration, grace: Option<Duration>) -> Self {
+        if ttl == UNLIMITED {
+            // The lease does not expire, so only an operator can take the lock away.
+            let grace = grace.unwrap_or(GRACE);
+            return Self { grace, margin: Duration::ZERO, done: None, kill_at: None };
+        }
         let grace = grace.unwrap_or(ttl / 4).min(Self::longest_grace(ttl));
         Self { grace, margin: ttl / 40, done: None, kill_at: None }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doorway_client::machine::UNLIMITED;
 use doorway_client::{Event, Moment};
 
 use super::acquire::Grants;
@@ -32,10 +33,14 @@ pub(crate) fn release(grants: &Grants, link: &mut Link, event_loop: &mut EventLo
     link.machine.bye();
     link.flush();
     if !numbers.is_empty() {
-        let (what, latest) = (grants.names(), grants.ttl.as_secs_f64());
+        let what = grants.names();
+        let latest = match grants.ttl {
+            UNLIMITED => "when this process has ended".to_owned(),
+            ttl => format!("at the latest {} s after it last heard from it", ttl.as_secs_f64()),
+        };
         print_line(&format!(
-            "unknown whether {what} is released, because the node does not answer; the node frees \
-             it at the latest {latest} s after it last heard from this process"
+            "unknown whether {what} is released, because the node does not answer this process; \
+             the node frees it {latest}"
         ));
     }
     kept

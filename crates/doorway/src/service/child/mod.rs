@@ -31,6 +31,8 @@ pub(crate) struct Plan<'a> {
     /// The descriptor of the session, which the command inherits. Without one, the command is
     /// killed when this process ends.
     pub(crate) session: Option<BorrowedFd<'a>>,
+    /// The socket by which a node that was restarted sees that the command exists.
+    pub(crate) holder: Option<BorrowedFd<'a>>,
 }
 
 /// The running command.
@@ -71,6 +73,9 @@ impl Child {
             let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(&error.into()))?;
             others = Some(pipe.0);
             keeps.push(pipe.1);
+            if let Some(holder) = plan.holder {
+                keeps.push(holder.try_clone_to_owned().map_err(|error| failed(&error))?);
+            }
         }
         let terminal = plan.terminal.map(|terminal| terminal.descriptor().try_clone_to_owned());
         let mut command = Command::new(program);
