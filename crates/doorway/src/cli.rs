@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use clap::{Arg, ArgMatches, Args as _, FromArgMatches as _};
 
 use crate::commands::{
-    break_lock, ca, check, compare, completions, diagram, doctor, explain, fence_guard, list, lock,
-    man, paper, quorums, renew, replay, run, serve, simulate, status, threads, top, unlock, wait,
-    who,
+    break_lock, ca, check, compare, completions, diagram, doctor, drain, explain, fence_guard,
+    list, lock, man, paper, quorums, renew, replay, run, serve, simulate, status, threads, top,
+    unlock, wait, who,
 };
 
 /// A command: its name, its arguments, and the function that carries it out.
@@ -64,6 +64,7 @@ const GROUPS: &[Group] = &[
             "status": status,
             "top": top,
             "break": break_lock,
+            "drain": drain,
             "fence-guard": fence_guard,
         ],
     },

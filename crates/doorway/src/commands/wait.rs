@@ -7,7 +7,7 @@ use doorway_client::{Moment, Name};
 use serde::Serialize;
 
 use super::{print_json, who};
-use crate::service::exit::Exit;
+use crate::service::exit::{self, Exit};
 use crate::service::options::{self, NodeArgs, seconds};
 use crate::service::query::Query;
 use crate::service::wait_line::describe_holder;
@@ -56,7 +56,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     // The first look decides if -w is 0. Otherwise the time begins when the node has answered: it
     // may have to be started first.
     let report = who::look(&mut query, &args.name)?.lock;
-    let mut free = report.holders.is_empty() && report.waiters.is_empty();
+    let unused = report.holders.is_empty() && report.waiters.is_empty();
+    // A member that does not answer may have a client that holds the lock.
+    let mut free = unused && report.away.is_empty() && report.silent.is_empty();
     query.be_patient();
     if !free && args.wait != Some(Duration::ZERO) {
         let until = args.wait.map_or(Moment::NEVER, |wait| Moment::now().after(wait));
@@ -65,6 +67,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.json {
         let milliseconds = Moment::now().since(begin).as_millis() as u64;
         print_json(out, &Wait { lock: args.name.as_str(), free, milliseconds })?;
+    }
+    if !free && unused {
+        let away = report.away.iter().map(|away| away.node.as_str());
+        let away: Vec<&str> = away.chain(report.silent.iter().map(String::as_str)).collect();
+        let (name, away) = (&args.name, away.join(", "));
+        let text = format!(
+            "cannot know whether {name} is free: {away} does not answer, and may have its holder"
+        );
+        return Err(Exit::new(exit::UNAVAILABLE, text).into());
     }
     if !free {
         let who = describe_holder(&report).map(|who| format!(": {who}")).unwrap_or_default();

@@ -65,8 +65,10 @@ pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> 
         Some(of) => writeln!(out, "lock {lock} of {}", scope(*of))?,
         None => writeln!(out, "lock {lock}")?,
     }
-    if holders.is_empty() {
+    if holders.is_empty() && report.away.is_empty() && report.silent.is_empty() {
         writeln!(out, "nobody holds it")?;
+    } else if holders.is_empty() {
+        writeln!(out, "no member that answers holds it; one that does not answer may")?;
     }
     let several = *of == Some(Scope::Cluster);
     let mut client = |what: &str, client: &str, details: &Details<'_>| {
