@@ -227,7 +227,7 @@ fn the_reason_why_no_node_answers_is_named() {
     let text = refused(machine, 20_000);
     assert!(text.contains("20 s at @node (it accepts connections but does not answer"), "{text}");
 
-    let mut machine = crate::messages::machine(CONNECTION);
+    let mut machine = super::messages::machine(CONNECTION);
     machine.status(at(0));
     machine.connected_to(at(0), "@node", false);
     machine.disconnected(at(1));
@@ -236,7 +236,7 @@ fn the_reason_why_no_node_answers_is_named() {
     assert!(text.contains("at @node (it closed the connection before it greeted"), "{text}");
 
     for (bytes, what) in [(&b"HTTP/1.1 400 Bad"[..], "HTTP"), (&[21, 3, 3, 0, 2, 2, 10], "TLS")] {
-        let mut machine = crate::messages::machine(CONNECTION);
+        let mut machine = super::messages::machine(CONNECTION);
         machine.status(at(0));
         machine.connected_to(at(0), "@node", false);
         machine.receive(at(1), bytes);
