@@ -1,6 +1,7 @@
 //! `doorway run` and what scripts need beside it, with real processes and a real node.
 #![cfg(target_os = "linux")]
 
+mod bound;
 mod crash;
 mod environment;
 mod exits;

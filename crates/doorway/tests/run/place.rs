@@ -68,6 +68,14 @@ impl Place {
         self.node.as_ref().expect("a node runs").id()
     }
 
+    /// End the node with this signal, and wait until it has ended.
+    pub(crate) fn end_node(&mut self, how: &str) {
+        signal(self.node(), how);
+        if let Some(mut node) = self.node.take() {
+            let _ = node.wait();
+        }
+    }
+
     /// Kill the node, as in a crash.
     pub(crate) fn kill_node(&mut self) {
         if let Some(mut node) = self.node.take() {
