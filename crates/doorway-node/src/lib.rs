@@ -192,7 +192,6 @@ mod counters;
 mod error;
 mod guard;
 mod handle;
-mod inner;
 pub mod link;
 mod lock_clients;
 pub mod locks;
@@ -201,6 +200,7 @@ mod mode;
 pub mod net;
 mod node;
 mod patterns;
+mod peer_events;
 mod questions;
 // The example of the README is tested with those of the documentation.
 #[cfg(doctest)]
@@ -209,8 +209,8 @@ mod readme {}
 mod reclaim;
 mod recorder;
 mod runtime;
+mod shell;
 mod turnover;
-mod upper;
 pub mod views;
 mod wait_report;
 mod wait_span;

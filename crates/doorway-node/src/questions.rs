@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use crate::inner::Inner;
 use crate::lock_clients::cut;
 use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
 use crate::mode::to_client;
+use crate::shell::NodeShell;
 use crate::wait_report::{LockClient, WaitReport, Waiter, Waits};
 
 /// How long the other members have to answer.
@@ -73,7 +73,7 @@ struct NodeAnswer {
     at: Instant,
 }
 
-impl Inner {
+impl NodeShell {
     /// Answer a question of another member.
     pub(crate) fn answer(&self, question: &Question) -> Answer {
         let Question::Clients(lock) = question;

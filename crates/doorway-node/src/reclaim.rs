@@ -11,9 +11,9 @@ use doorway_protocol::{Fence, NameError};
 
 use crate::guard::{LockGuard, OwnedGuard};
 use crate::handle::{Handle, Session};
-use crate::inner::Inner;
 use crate::locks::{ReclaimRefusal, ShardEffects};
 use crate::messages::Message;
+use crate::shell::NodeShell;
 use crate::views::{LearnOutcome, Views};
 
 /// Why a lock was not held again. Nothing has changed.
@@ -46,7 +46,7 @@ pub enum ReclaimError {
     },
 }
 
-impl Inner {
+impl NodeShell {
     /// Does the node wait for former holders?
     pub(crate) fn is_reclaiming(&self) -> bool {
         self.reclaiming.load(Ordering::Relaxed)

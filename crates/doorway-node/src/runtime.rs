@@ -6,21 +6,21 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::error::StartError;
-use crate::inner::Inner;
 use crate::net::{Identity, Mesh, Network, Timing};
+use crate::shell::NodeShell;
 
 /// The owner of a running node. Every clone, handle, request and guard of the node keeps it alive.
 /// The task of the links shares the state of the node, but not this owner: otherwise neither of
 /// them would ever end.
 pub(crate) struct NodeRuntime {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) shell: Arc<NodeShell>,
     pub(crate) links: LinkTask,
 }
 
 impl Drop for NodeRuntime {
     fn drop(&mut self) {
         // No guard is left that could hold a lock. The links end by themselves.
-        self.inner.stop();
+        self.shell.stop();
     }
 }
 
@@ -38,7 +38,7 @@ impl LinkTask {
         network: N,
         config: &Config,
         identity: Identity,
-        node: &Arc<Inner>,
+        node: &Arc<NodeShell>,
         seed: u64,
     ) -> Result<Self, StartError> {
         let address = config.address_of(&config.me).to_owned();
@@ -73,7 +73,7 @@ impl LinkTask {
 
 /// Stops the node when its links end, which also happens when their runtime is dropped. Without a
 /// runtime the node could do nothing more.
-struct StopOnDrop(Arc<Inner>);
+struct StopOnDrop(Arc<NodeShell>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {

@@ -6,12 +6,12 @@ use std::task::Waker;
 
 use doorway_core::NodeId;
 
-use crate::inner::Inner;
 use crate::locks::ShardEffects;
 use crate::messages::{Flush, HeldLock, Message};
+use crate::shell::NodeShell;
 use crate::views::{LearnOutcome, StartedView, View, ViewError, Views};
 
-impl Inner {
+impl NodeShell {
     /// A peer has told us of epochs.
     pub(crate) fn learn(&self, epochs: &[u64]) {
         self.turn(|views| {

@@ -28,7 +28,7 @@ use crate::net::{Peer, TooLong};
 use crate::patterns::Patterns;
 use crate::questions::Questions;
 use crate::recorder::Recorder;
-use crate::views::{ViewStore, Views};
+use crate::views::{EpochStore, Views};
 
 /// How many shards a node has: enough that threads rarely meet in one.
 const SHARDS: usize = 64;
@@ -41,7 +41,7 @@ const BACKLOG: usize = 1024;
 struct Place(Mutex<Shard>);
 
 /// A node, shared by everything that belongs to it.
-pub(crate) struct Inner {
+pub(crate) struct NodeShell {
     pub(crate) setup: Arc<Setup>,
     pub(crate) names: Vec<String>,
     patterns: Patterns,
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     pub(crate) incarnation: Incarnation,
     views: Mutex<Views>,
     /// Until the node has stopped.
-    pub(crate) store: Mutex<Option<Box<dyn ViewStore>>>,
+    pub(crate) store: Mutex<Option<Box<dyn EpochStore>>>,
     /// Has it been told to?
     over: watch::Sender<bool>,
     /// When the epoch was last raised because a clock had run far, in seconds of this node.
@@ -79,13 +79,13 @@ pub(crate) struct Inner {
     pub(crate) recorder: Option<Recorder>,
 }
 
-impl Inner {
+impl NodeShell {
     /// A node that has raised its epoch and, if it has no peers, serves already; unless it is to
     /// wait for former holders.
     pub(crate) fn new(
         config: &Config,
         checked: ValidConfig,
-        store: Box<dyn ViewStore>,
+        store: Box<dyn EpochStore>,
         seed: u64,
         reclaiming: bool,
     ) -> Result<Self, StartError> {

@@ -2,12 +2,12 @@
 
 use doorway_core::NodeId;
 
-use crate::inner::Inner;
 use crate::link::{Hello, ReceivedCount, Versions};
 use crate::messages::{AlgorithmMessage, Message};
 use crate::net::LinkHandler;
+use crate::shell::NodeShell;
 
-impl LinkHandler for Inner {
+impl LinkHandler for NodeShell {
     fn hello(&self) -> Hello {
         Hello {
             versions: Versions::SPOKEN,
@@ -83,7 +83,7 @@ impl LinkHandler for Inner {
     }
 }
 
-impl Inner {
+impl NodeShell {
     /// Remember the epoch that a peer gives itself.
     fn note_epoch(&self, from: NodeId, epochs: &[u64]) {
         if let (Some(Some((_, known))), Some(own)) =
