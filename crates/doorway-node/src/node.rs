@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::Acquire;
+use crate::clock::Clock;
 use crate::config::{Config, TlsConfig};
 use crate::counters::NodeCounters;
 use crate::error::{AcquireError, StartError};
@@ -18,7 +19,7 @@ use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::reclaim::{ReclaimError, reclaim};
 use crate::runtime::{LinkTask, NodeRuntime};
 use crate::shell::NodeShell;
-use crate::views::Volatile;
+use crate::views::{EndReason, Volatile};
 use crate::wait_report::WaitReport;
 use doorway_protocol::{Fence, Mode, Name, NameError};
 
@@ -45,7 +46,7 @@ impl Node {
         let config = Config::default();
         let checked = config.check().expect("the default configuration has no mistakes");
         let store = Box::new(Volatile::new(config.me.clone()));
-        let shell = NodeShell::new(&config, checked, store, 0, false);
+        let shell = NodeShell::new(&config, checked, store, Clock::system(), 0, false);
         let shell = Arc::new(shell.expect("an epoch in memory can be raised"));
         Self(Arc::new(NodeRuntime { shell, links: LinkTask::default() }))
     }
@@ -53,12 +54,13 @@ impl Node {
     /// Start a node. It serves as soon as it has met all other members; requests made before that
     /// wait.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        Self::start_on(Tcp, config).await
+        Self::launch(Tcp, Clock::system(), config, false).await
     }
 
-    /// Start a node on another network than TCP, such as a simulated one.
+    /// Start a node on another network than TCP, such as a simulated one. Its clock is that of tokio,
+    /// which a simulation can control.
     pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
-        Self::launch(network, config, false).await
+        Self::launch(network, Clock::tokio(), config, false).await
     }
 
     /// Start a node after its process was killed, not stopped, while clients in other processes
@@ -66,19 +68,21 @@ impl Node {
     /// and those clients can [`reclaim`](Self::reclaim) what they hold. Meanwhile new requests
     /// wait, and the other members go on as if this one were unreachable.
     pub async fn start_reclaiming(config: Config) -> Result<Self, StartError> {
-        Self::launch(Tcp, config, true).await
+        Self::launch(Tcp, Clock::system(), config, true).await
     }
 
-    /// Start a node as [`Node::start_reclaiming`] does, on another network than TCP.
+    /// Start a node as [`Node::start_reclaiming`] does, with the network and clock of
+    /// [`Node::start_on`].
     pub async fn start_reclaiming_on<N: Network>(
         network: N,
         config: Config,
     ) -> Result<Self, StartError> {
-        Self::launch(network, config, true).await
+        Self::launch(network, Clock::tokio(), config, true).await
     }
 
     async fn launch<N: Network>(
         network: N,
+        clock: Clock,
         config: Config,
         reclaiming: bool,
     ) -> Result<Self, StartError> {
@@ -91,7 +95,8 @@ impl Node {
             }
             _ => None,
         };
-        let shell = Arc::new(NodeShell::new(&config, checked, config.store()?, seed, reclaiming)?);
+        let shell =
+            Arc::new(NodeShell::new(&config, checked, config.store()?, clock, seed, reclaiming)?);
         let links = match identity {
             Some(identity) => LinkTask::start(network, &config, identity, &shell, seed).await?,
             None => LinkTask::default(),
@@ -141,7 +146,7 @@ impl Node {
 
     /// The names of all members, this one included, in the order of the configuration.
     pub fn members(&self) -> &[String] {
-        &self.0.shell.names
+        &self.0.shell.seating.members
     }
 
     /// The name of the group.
@@ -178,12 +183,30 @@ impl Node {
     /// callers at a time, and after a call that was cancelled. A node whose last clone is dropped
     /// stops too, but some time later.
     pub async fn stop(&self) {
-        self.0.shell.stop();
+        self.0.shell.end(EndReason::Stopped);
         self.0.links.stopped().await;
         self.0.shell.store.lock().take();
         if let Some(recorder) = &self.0.shell.recorder {
             recorder.close().await;
         }
+    }
+
+    /// Wait until the node has ended, and learn why. Besides [`Node::stop`], a node ends when
+    /// another process takes its place, or when the runtime in which it was started ends. The
+    /// clients of a node that has ended have lost their locks. The future does not keep the node
+    /// alive.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let node = doorway_node::Node::alone();
+    /// let ended = node.ended();
+    /// node.stop().await;
+    /// assert_eq!(ended.await, doorway_node::EndReason::Stopped);
+    /// # }
+    /// ```
+    pub fn ended(&self) -> impl Future<Output = EndReason> + use<> {
+        self.0.shell.ended()
     }
 
     /// Look up a lock once, to acquire it many times.

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::error::StartError;
 use crate::net::{Identity, Mesh, Network, Timing};
 use crate::shell::NodeShell;
+use crate::views::EndReason;
 
 /// The owner of a running node. Every clone, handle, request and guard of the node keeps it alive.
 /// The task of the links shares the state of the node, but not this owner: otherwise neither of
@@ -20,7 +21,7 @@ pub(crate) struct NodeRuntime {
 impl Drop for NodeRuntime {
     fn drop(&mut self) {
         // No guard is left that could hold a lock. The links end by themselves.
-        self.shell.stop();
+        self.shell.end(EndReason::Stopped);
     }
 }
 
@@ -49,15 +50,15 @@ impl LinkTask {
         let timing = Timing { heartbeat, silence, ..Timing::default() };
         let handler = Arc::clone(node);
         let shown = identity.clone();
-        let mesh = Mesh::new(network, shown, node.setup.me, peers, handler, timing, seed);
-        let (over, ending) = (node.over(), StopOnDrop(Arc::clone(node)));
+        let mesh = Mesh::new(network, shown, node.seating.me, peers, handler, timing, seed);
+        let (over, ending) = (node.ended(), StopOnDrop(Arc::clone(node)));
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
             // The channel is dropped last, also when the runtime ends, so that waiters hear of it
             // only after the node has stopped.
             let _running = running;
             let _ending = ending;
-            Arc::new(mesh).run(listener, over).await;
+            Arc::new(mesh).run(listener, async { _ = over.await }).await;
         });
         Ok(Self { ended: Some(ended), identity: Some(identity) })
     }
@@ -77,6 +78,6 @@ struct StopOnDrop(Arc<NodeShell>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.stop();
+        self.0.end(EndReason::RuntimeEnded);
     }
 }
