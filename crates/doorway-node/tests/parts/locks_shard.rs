@@ -358,6 +358,11 @@ fn a_shard_that_cannot_keep_what_comes_early_leaves_its_view_for_the_next() {
     // A view of which a message is missing is not run, and the caller that starts it is told so.
     let out = nodes.start_only(1, 2, Vec::new());
     assert_eq!((out.overdue, nodes.shards[1].running()), (true, None));
+    // If the next view could not be asked for then, each later request asks for it again.
+    let mut out = ShardEffects::default();
+    let (other, _) = nodes.shards[1].acquire(slot, ask(Exclusive, 2), &mut out);
+    assert!(out.overdue);
+    nodes.shards[1].leave(other, NOW, &mut out);
     change_view(&mut nodes, 3);
     nodes.deliver_all();
     assert_eq!(poll(&mut nodes.shards[1], client), Poll::Ready(Ok(fence(3, 1))));

@@ -9,7 +9,7 @@ use doorway_node::views::{Event, Output};
 use doorway_search::System;
 
 use super::mistake::Mistake;
-use super::world::{Action, Client, Link, NOW, Nodes, Process, Violation, World, name};
+use super::world::{Action, Client, Link, NOW, Nodes, Process, Stage, Violation, World, name};
 
 impl System for Nodes {
     type State = World;
@@ -46,7 +46,7 @@ impl System for Nodes {
     }
 
     fn is_goal(&self, world: &World) -> bool {
-        let up = |node: usize| self.others(node).all(|other| world.links[node][other] == Link::Up);
+        let up = |node: usize| self.others(node).all(|other| world.is_up(node, other));
         let view = |node: &Option<Rc<Process>>| node.as_ref()?.change.views().running();
         let newest = view(&world.nodes[0]);
         let quiet = |process: &Rc<Process>| {
@@ -122,16 +122,25 @@ impl Nodes {
 
     fn link_actions(&self, world: &World, node: usize, actions: &mut Vec<Action>) {
         for other in self.others(node) {
-            let (ours, theirs) = (world.links[node][other], world.links[other][node]);
-            if ours == Link::Up {
+            let (ours, theirs) = (&world.links[node][other], &world.links[other][node]);
+            let (up, both) = (world.is_up(node, other), world.is_up(other, node));
+            let both = up && both;
+            if up {
                 let many = world.mail[other][node].len();
                 let first = if self.setting.overtaking { many } else { many.min(1) };
                 actions.extend((0..first).map(|at| Action::Deliver(other, node, at)));
-                actions.extend((theirs == Link::None).then_some(Action::Notice(node, other)));
+                let gone = theirs.stage == Stage::Down;
+                actions.extend(gone.then_some(Action::Notice(node, other)));
             }
-            let both = (ours, theirs) == (Link::Up, Link::Up);
+            // The node that was called waits for a sign that the caller still runs.
+            let ready = node < other || world.is_up(other, node);
+            if let (Stage::Greeted(_), true) = (&ours.stage, ready) {
+                actions.push(Action::Up(node, other));
+            }
             if node < other && world.nodes[other].is_some() {
-                actions.extend((!both).then_some(Action::Connect(node, other)));
+                let busy = [ours, theirs].map(|link| matches!(link.stage, Stage::Greeted(_)));
+                let free = !both && busy == [false; 2];
+                actions.extend(free.then_some(Action::Connect(node, other)));
                 actions.extend((both && world.cuts > 0).then_some(Action::Cut(node, other)));
             }
         }
@@ -178,12 +187,14 @@ impl Nodes {
             Action::Connect(one, other) => self.connect(world, one, other)?,
             Action::Cut(one, other) => {
                 world.cuts -= 1;
-                for (one, other) in [(one, other), (other, one)] {
-                    world.links[one][other] = Link::Down;
-                    self.event(world, one, Event::Down(NodeId::at(other)))?;
-                }
+                self.down(world, one, other)?;
+                self.down(world, other, one)?;
             }
-            Action::Notice(node, other) => self.notice(world, node, other)?,
+            Action::Up(node, other) => self.up(world, node, other)?,
+            Action::Notice(node, other) => {
+                world.mail[other][node].clear();
+                self.down(world, node, other)?;
+            }
             Action::Perform(node) => self.stop_next(world, node)?,
             Action::Raise(node) => {
                 world.raises -= 1;
@@ -246,42 +257,40 @@ impl Nodes {
         }
     }
 
+    /// Begin a handshake. It ends the connection before it.
     fn connect(&self, world: &mut World, one: usize, other: usize) -> Result<(), Violation> {
         let pairs = [(one, other), (other, one)];
-        // A link that was never connected, or whose peer has restarted, begins without messages.
-        let fresh = pairs.iter().any(|(one, other)| world.links[*one][*other] == Link::None);
         for (one, other) in pairs {
-            if world.links[one][other] == Link::Up {
-                self.notice(world, one, other)?;
-            }
-            if fresh {
-                world.mail[one][other].clear();
-                world.links[one][other] = Link::None;
+            if world.is_up(one, other) {
+                self.down(world, one, other)?;
             }
         }
-        let hello = |world: &mut World, node| {
-            let process = world.process(node);
+        let hellos = pairs.map(|(_, other)| {
+            let process = world.process(other);
             (process.incarnation, process.change.announced())
-        };
-        let hellos = [hello(world, other), hello(world, one)];
-        for ((one, other), (incarnation, epochs)) in pairs.into_iter().zip(hellos.clone()) {
-            let peer = NodeId::at(other);
+        });
+        for ((one, other), hello) in pairs.into_iter().zip(hellos) {
+            if world.links[one][other].met != Some(hello.0) {
+                world.mail[other][one].clear(); // Sent by an earlier process.
+            }
+            world.links[one][other].stage = Stage::Greeted(hello.clone());
+            let (peer, (incarnation, epochs)) = (NodeId::at(other), hello);
             self.event(world, one, Event::Hello { peer, incarnation, epochs })?;
-        }
-        for (one, other) in pairs {
-            world.links[one][other] = Link::Up;
-        }
-        for ((one, other), (incarnation, epochs)) in pairs.into_iter().zip(hellos) {
-            let peer = NodeId::at(other);
-            self.event(world, one, Event::Up { peer, incarnation, epochs })?;
         }
         Ok(())
     }
 
-    /// A node notices that a connection has ended.
-    fn notice(&self, world: &mut World, node: usize, other: usize) -> Result<(), Violation> {
-        world.links[node][other] = Link::None;
-        world.mail[other][node].clear();
+    /// Complete a handshake at one node.
+    fn up(&self, world: &mut World, node: usize, other: usize) -> Result<(), Violation> {
+        let link = &mut world.links[node][other];
+        let stage = std::mem::replace(&mut link.stage, Stage::Up);
+        let Stage::Greeted((incarnation, epochs)) = stage else { return Ok(()) };
+        link.met = Some(incarnation);
+        self.event(world, node, Event::Up { peer: NodeId::at(other), incarnation, epochs })
+    }
+
+    fn down(&self, world: &mut World, node: usize, other: usize) -> Result<(), Violation> {
+        world.links[node][other].stage = Stage::Down;
         self.event(world, node, Event::Down(NodeId::at(other)))
     }
 
@@ -295,15 +304,15 @@ impl Nodes {
             }
         }
         world.nodes[node] = None;
-        if self.setting.forgets {
+        if self.setting.forgets && node == 0 {
             world.disks[node] = 0;
         }
         for other in self.others(node) {
-            world.links[node][other] = Link::None;
+            world.links[node][other] = Link::default();
             world.mail[other][node].clear();
             // What has been sent may still arrive, until the other node notices.
-            if world.links[other][node] != Link::Up {
-                world.links[other][node] = Link::None;
+            if !world.is_up(other, node) {
+                world.links[other][node].stage = Stage::Down;
                 world.mail[node][other].clear();
             }
         }
@@ -401,7 +410,7 @@ impl Nodes {
     fn drop_useless(&self, world: &mut World) {
         for to in 0..self.setting.size {
             for from in self.others(to) {
-                while world.links[to][from] == Link::Up
+                while world.is_up(to, from)
                     && let Some(message) = world.mail[from][to].front()
                     && let Some(process) = &world.nodes[to]
                     && self.is_useless(process, NodeId::at(from), message)

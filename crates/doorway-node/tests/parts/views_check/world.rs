@@ -34,7 +34,7 @@ pub(crate) struct Setting {
     pub(crate) gives_up: bool,
     /// Do clients outlive the process of their node, and reclaim their locks at the next process?
     pub(crate) reclaims: bool,
-    /// Does a node lose its directory when it crashes?
+    /// Does the first node lose its directory whenever it crashes?
     pub(crate) forgets: bool,
     pub(crate) mistake: Option<Mistake>,
 }
@@ -65,8 +65,10 @@ pub(crate) enum Action {
     Enter(usize, usize),
     /// A message arrives: sender, receiver, and its position among the messages under way.
     Deliver(usize, usize, usize),
-    /// Two nodes connect.
+    /// Two nodes begin a handshake: each hears the hello of the other.
     Connect(usize, usize),
+    /// The handshake is complete for the first node.
+    Up(usize, usize),
     /// The connection between two nodes breaks.
     Cut(usize, usize),
     /// The first node notices that the process of the second one is gone.
@@ -116,15 +118,25 @@ pub(crate) struct Process {
     pub(crate) unsent: Option<Flush>,
 }
 
-/// What one node believes about its connection to another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Link {
-    /// This process of the other node was never connected.
+/// The hello of a process: its incarnation, and the epochs that it announces.
+pub(crate) type Hello = (Incarnation, Vec<u64>);
+
+/// What one node knows of its connection to another.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Link {
+    pub(crate) stage: Stage,
+    /// The process of the other node for which messages are kept.
+    pub(crate) met: Option<Incarnation>,
+}
+
+/// How far a connection has got.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Stage {
     #[default]
-    None,
-    Up,
-    /// The connection broke. Messages are kept for the next one.
     Down,
+    /// The other node has said this.
+    Greeted(Hello),
+    Up,
 }
 
 /// The clients inside by the liberal algorithm in one view, and the clock of the last entry.
@@ -221,8 +233,8 @@ impl Nodes {
         }
         world.starts[node] += 1;
         let epoch = world.disks[node];
-        // Nodes with the same seed make their incarnation of the epoch alone.
-        let fixed = self.has(Mistake::SameEpoch) || self.has(Mistake::NotDurable);
+        // With a fixed seed, the incarnation of a process depends on its epoch alone.
+        let fixed = self.has(Mistake::SameEpoch);
         let incarnation = Incarnation(if fixed { epoch } else { world.starts[node] });
         let seating = &self.seatings[node];
         let mut shards: Vec<_> =
@@ -454,9 +466,10 @@ impl World {
         Rc::make_mut(self.nodes[node].as_mut().expect("a process that runs"))
     }
 
-    /// Put a message on its way. It is lost if this process of the receiver was never connected.
+    /// Put a message on its way. It is dropped if this process of the receiver was never connected.
     pub(crate) fn send(&mut self, from: usize, to: usize, message: Message) {
-        if self.nodes[to].is_none() || self.links[from][to] == Link::None {
+        let process = self.nodes[to].as_ref().map(|process| process.incarnation);
+        if process.is_none() || self.links[from][to].met != process {
             return;
         }
         let mail = &mut self.mail[from][to];
@@ -465,6 +478,10 @@ impl World {
         if mail.iter().rfind(is_epochs) != Some(&message) {
             mail.push_back(message);
         }
+    }
+
+    pub(crate) fn is_up(&self, node: usize, other: usize) -> bool {
+        self.links[node][other].stage == Stage::Up
     }
 
     /// How many clients are inside the lock of a shard.
