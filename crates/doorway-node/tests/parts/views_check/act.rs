@@ -29,7 +29,7 @@ impl System for Nodes {
                 continue;
             };
             self.client_actions(world, node, process, &mut actions);
-            self.node_actions(world, node, process, &mut actions);
+            node_actions(world, node, process, &mut actions);
             self.link_actions(world, node, &mut actions);
         }
         actions
@@ -41,7 +41,7 @@ impl System for Nodes {
             (0..self.setting.size).try_for_each(|node| self.forge(world, node, mistake))?;
         }
         self.drop_useless(world);
-        self.forget(world);
+        forget(world);
         Ok(())
     }
 
@@ -99,25 +99,6 @@ impl Nodes {
                 actions.extend(empty.then_some(Action::Enter(node, at)));
             }
         }
-    }
-
-    fn node_actions(
-        &self,
-        world: &World,
-        node: usize,
-        process: &Process,
-        actions: &mut Vec<Action>,
-    ) {
-        match process.todo.front() {
-            Some(Output::StopShards(_)) => actions.push(Action::Perform(node)),
-            Some(Output::StartShards(_)) => actions.push(Action::Late(node)),
-            _ => {}
-        }
-        actions.extend(process.unsent.is_some().then_some(Action::Late(node)));
-        actions.extend(process.raising.is_some().then_some(Action::Disk(node)));
-        actions.extend((world.crashes > 0).then_some(Action::Crash(node)));
-        let runs = process.change.views().running().is_some() && process.raising.is_none();
-        actions.extend((runs && world.raises > 0).then_some(Action::Raise(node)));
     }
 
     fn link_actions(&self, world: &World, node: usize, actions: &mut Vec<Action>) {
@@ -212,7 +193,7 @@ impl Nodes {
             }
             Action::Crash(node) => self.crash(world, node),
             Action::Restart(node) => self.restart(world, node, self.setting.reclaims),
-            Action::Reclaim(node, shard) => self.reclaim(world, node, shard)?,
+            Action::Reclaim(node, shard) => reclaim(world, node, shard)?,
             Action::Depart(node, shard) => world.orphans[node][shard] = None,
             Action::Serve(node) => self.event(world, node, Event::Serve)?,
             Action::Late(node) => self.late(world, node)?,
@@ -229,7 +210,7 @@ impl Nodes {
     ) -> Result<(), Violation> {
         let Some(message) = world.mail[from][to].remove(at) else { return Ok(()) };
         let sender = NodeId::at(from);
-        match message {
+        match Rc::unwrap_or_clone(message) {
             Message::Epochs(epochs) => self.event(world, to, Event::Epochs(sender, epochs)),
             Message::Flush(mut flush) => {
                 let known = world.process(to).change.views().epochs();
@@ -393,18 +374,6 @@ impl Nodes {
         self.perform(world, node)
     }
 
-    fn reclaim(&self, world: &mut World, node: usize, shard: usize) -> Result<(), Violation> {
-        let Some(fence) = world.orphans[node][shard].take() else { return Ok(()) };
-        let process = world.process(node);
-        let refused = |what: String| Violation::Refused(what);
-        process.change.claim(fence).map_err(|error| refused(format!("{error:?}")))?;
-        let slot = process.slots[shard];
-        let claimed = process.shards[shard].reclaim(slot, Mode::Exclusive, fence, 0, NOW);
-        let id = Some(claimed.map_err(|error| refused(format!("{error:?}")))?);
-        process.clients[shard] = Some(Client { id, fence: Some(fence) });
-        Ok(())
-    }
-
     /// Deliver messages that change nothing as soon as they can arrive. Whether they arrive now or
     /// later makes no difference, because epochs only grow.
     fn drop_useless(&self, world: &mut World) {
@@ -422,9 +391,13 @@ impl Nodes {
     }
 
     fn is_useless(&self, process: &Process, from: NodeId, message: &Message) -> bool {
+        let known = process.change.views().epochs();
+        let news = |epochs: &[u64]| epochs.iter().zip(known).any(|(theirs, ours)| theirs > ours);
         let event = match message {
+            Message::Epochs(epochs) if news(epochs) => return false,
             Message::Epochs(epochs) => Event::Epochs(from, epochs.clone()),
             _ if self.setting.mistake.is_some() => return false,
+            Message::Flush(flush) if news(&flush.epochs) => return false,
             Message::Flush(flush) => Event::Flush(from, flush.clone()),
             Message::Algorithm(message) => {
                 let shard = usize::from(message.lock == name(1));
@@ -436,16 +409,41 @@ impl Nodes {
         after.step(NOW, event, &mut out);
         after == process.change && out.is_empty()
     }
+}
 
-    /// Forget what no node can start or run any more, because it makes no difference.
-    fn forget(&self, world: &mut World) {
-        let World { nodes, instances, started, .. } = world;
-        let shards = || nodes.iter().flatten().flat_map(|process| &process.shards);
-        instances.retain(|(at, view), _| {
-            nodes.iter().flatten().any(|process| process.shards[*at].target() <= *view)
-        });
-        started.retain(|view, _| {
-            shards().any(|shard| shard.target() < *view || shard.running().is_none())
-        });
+fn node_actions(world: &World, node: usize, process: &Process, actions: &mut Vec<Action>) {
+    match process.todo.front() {
+        Some(Output::StopShards(_)) => actions.push(Action::Perform(node)),
+        Some(Output::StartShards(_)) => actions.push(Action::Late(node)),
+        _ => {}
     }
+    actions.extend(process.unsent.is_some().then_some(Action::Late(node)));
+    actions.extend(process.raising.is_some().then_some(Action::Disk(node)));
+    actions.extend((world.crashes > 0).then_some(Action::Crash(node)));
+    let runs = process.change.views().running().is_some() && process.raising.is_none();
+    actions.extend((runs && world.raises > 0).then_some(Action::Raise(node)));
+}
+
+fn reclaim(world: &mut World, node: usize, shard: usize) -> Result<(), Violation> {
+    let Some(fence) = world.orphans[node][shard].take() else { return Ok(()) };
+    let process = world.process(node);
+    let refused = |what: String| Violation::Refused(what);
+    process.change.claim(fence).map_err(|error| refused(format!("{error:?}")))?;
+    let slot = process.slots[shard];
+    let claimed = process.shards[shard].reclaim(slot, Mode::Exclusive, fence, 0, NOW);
+    let id = Some(claimed.map_err(|error| refused(format!("{error:?}")))?);
+    process.clients[shard] = Some(Client { id, fence: Some(fence) });
+    Ok(())
+}
+
+/// Forget what no node can start or run any more, because it makes no difference.
+fn forget(world: &mut World) {
+    let World { nodes, instances, started, .. } = world;
+    let shards = || nodes.iter().flatten().flat_map(|process| &process.shards);
+    instances.retain(|(at, view), _| {
+        nodes.iter().flatten().any(|process| process.shards[*at].target() <= *view)
+    });
+    started.retain(|view, _| {
+        shards().any(|shard| shard.target() < *view || shard.running().is_none())
+    });
 }

@@ -1,7 +1,9 @@
 //! A group of up to three nodes as one value: shipped state machines and shards, and the network,
 //! disks and clients around them.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -17,6 +19,7 @@ use doorway_node::{Fence, Name};
 use super::mistake::Mistake;
 
 /// What is the same in all states of a search.
+#[expect(clippy::struct_excessive_bools, reason = "each can be set on its own")]
 pub(crate) struct Setting {
     pub(crate) rule: Rule,
     pub(crate) size: usize,
@@ -101,7 +104,7 @@ pub(crate) struct Client {
 }
 
 /// A process of a node.
-#[derive(Clone, Hash)]
+#[derive(Clone)]
 pub(crate) struct Process {
     pub(crate) incarnation: Incarnation,
     pub(crate) change: ViewChange,
@@ -116,6 +119,21 @@ pub(crate) struct Process {
     pub(crate) raising: Option<u64>,
     /// A snapshot that is sent too late.
     pub(crate) unsent: Option<Flush>,
+    /// The hash of all this, once it is known: most steps change one process only.
+    print: OnceCell<u64>,
+}
+
+impl Hash for Process {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let print = self.print.get_or_init(|| {
+            let mut hasher = DefaultHasher::new();
+            (self.incarnation, &self.change, &self.shards, &self.slots).hash(&mut hasher);
+            (&self.clients, &self.todo, &self.held, self.raising).hash(&mut hasher);
+            self.unsent.hash(&mut hasher);
+            hasher.finish()
+        });
+        print.hash(state);
+    }
 }
 
 /// The hello of a process: its incarnation, and the epochs that it announces.
@@ -151,7 +169,7 @@ pub(crate) struct World {
     pub(crate) starts: [u64; 3],
     pub(crate) nodes: [Option<Rc<Process>>; 3],
     /// The messages under way, by sender and receiver.
-    pub(crate) mail: [[VecDeque<Message>; 3]; 3],
+    pub(crate) mail: [[VecDeque<Rc<Message>>; 3]; 3],
     pub(crate) links: [[Link; 3]; 3],
     pub(crate) asks: [[u8; 2]; 3],
     pub(crate) crashes: u8,
@@ -186,11 +204,11 @@ impl Nodes {
     /// A group in which no node is connected yet.
     pub(crate) fn new(setting: Setting) -> Self {
         let members: Vec<String> = (0..setting.size).map(|node| format!("n{node}")).collect();
-        let seating = |me| {
+        let seat = |me| {
             let rules = vec![setting.rule.clone()];
             Arc::new(Seating { members: members.clone(), me: NodeId::at(me), rules })
         };
-        let seatings: Vec<_> = (0..setting.size).map(seating).collect();
+        let seatings: Vec<_> = (0..setting.size).map(seat).collect();
         let first = World {
             disks: [0; 3],
             starts: [0; 3],
@@ -252,6 +270,7 @@ impl Nodes {
             held: Vec::new(),
             raising: None,
             unsent: None,
+            print: OnceCell::new(),
         }));
     }
 
@@ -463,7 +482,9 @@ impl Nodes {
 impl World {
     /// A process that runs.
     pub(crate) fn process(&mut self, node: usize) -> &mut Process {
-        Rc::make_mut(self.nodes[node].as_mut().expect("a process that runs"))
+        let process = Rc::make_mut(self.nodes[node].as_mut().expect("a process that runs"));
+        process.print = OnceCell::new();
+        process
     }
 
     /// Put a message on its way. It is dropped if this process of the receiver was never connected.
@@ -474,9 +495,9 @@ impl World {
         }
         let mail = &mut self.mail[from][to];
         // Epochs only grow, so sending the same ones twice in a row changes nothing.
-        let is_epochs = |message: &&Message| matches!(message, Message::Epochs(_));
-        if mail.iter().rfind(is_epochs) != Some(&message) {
-            mail.push_back(message);
+        let is_epochs = |message: &&Rc<Message>| matches!(***message, Message::Epochs(_));
+        if mail.iter().rfind(is_epochs).is_none_or(|last| **last != message) {
+            mail.push_back(Rc::new(message));
         }
     }
 
