@@ -18,7 +18,7 @@ const PICTURES: [(&str, &str); 2] = [
 
 /// The test that finds the flaws of published algorithms. With `UPDATE=1` it also writes the page
 /// about them.
-const FLAWS: &str = "test --quiet --workspace --all-features --test flaws";
+const FLAWS: &str = "test --quiet --workspace --all-features --test checks flaws::";
 
 /// A copy of the page about the algorithms between threads. It is inside the crate whose
 /// documentation includes it.

@@ -121,10 +121,9 @@ fn tests() -> anyhow::Result<Outcome> {
 }
 
 /// Run tests that are ignored elsewhere because they need a tool. They are part of the build of
-/// `tests`. `words` names the test program, and after ` -- ` the start of the tests' names.
+/// `tests`. `words` are the name of the test program and the start of the tests' names.
 fn ignored_tests(words: &str) -> Command {
-    let (program, names) = words.split_once(" -- ").unwrap_or((words, ""));
-    cargo(&format!("test --workspace --all-features --test {program} -- --ignored {names}"))
+    cargo(&format!("test --workspace --all-features --test {words} -- --ignored"))
 }
 
 /// Run tests that need Debian packages, if `there` finds what is in them. In CI the packages are
@@ -148,7 +147,7 @@ fn run_some(tests: &mut Command) -> anyhow::Result<()> {
 
 fn spin() -> anyhow::Result<Outcome> {
     let there = || quietly(&mut command("spin -V")) && quietly(&mut command("gcc --version"));
-    tests_with(there, "spin gcc", "spin")
+    tests_with(there, "spin gcc", "checks spin::")
 }
 
 fn databases() -> anyhow::Result<Outcome> {
@@ -158,17 +157,17 @@ fn databases() -> anyhow::Result<Outcome> {
         known.iter().all(|words| quietly(&mut command(words)))
             && versions.map(|version| version.path()).any(|it| it.join("bin/postgres").exists())
     };
-    tests_with(there, "sqlite3 postgresql", "clients -- fences::the_statements")
+    tests_with(there, "sqlite3 postgresql", "daemon clients::fences::the_statements")
 }
 
 fn curl() -> anyhow::Result<Outcome> {
     let there = || quietly(&mut command("curl --version"));
-    tests_with(there, "curl", "http -- documents::the_examples_of_the_page")
+    tests_with(there, "curl", "daemon http::documents::the_examples_of_the_page")
 }
 
 fn python() -> anyhow::Result<Outcome> {
     let there = || quietly(&mut command("python3 --version"));
-    tests_with(there, "python3", "cli -- readme::the_program_in_python")
+    tests_with(there, "python3", "cli readme::the_program_in_python")
 }
 
 /// Install Debian packages, as root or by a `sudo` that asks for no password; otherwise this fails.
@@ -198,7 +197,7 @@ fn schemathesis() -> anyhow::Result<Outcome> {
         let what = "`apt-get install python3-venv` and access to PyPI give what it needs";
         return Ok(Skipped(what.to_owned()));
     }
-    let mut test = ignored_tests("http -- documents::the_document_and_the_server");
+    let mut test = ignored_tests("daemon http::documents::the_document_and_the_server");
     run_some(test.arg("--nocapture").env("SCHEMATHESIS", program)).map(passed)
 }
 

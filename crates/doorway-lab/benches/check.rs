@@ -11,7 +11,7 @@ use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Shape, Start};
 use doorway_lab::{AnyAlgorithm, Limits, World};
 
-#[path = "../tests/opinions/mod.rs"]
+#[path = "../tests/checks/opinions.rs"]
 mod opinions;
 use opinions::Opinion;
 

@@ -5,7 +5,7 @@
 //! states of four processes, and `-- --smoke` runs everything at toy size. On a busy machine the
 //! CPU time says more than the elapsed time.
 
-#[path = "../tests/lamport_mutex/mod.rs"]
+#[path = "../tests/lab/lamport_mutex.rs"]
 mod lamport_mutex;
 
 use std::time::Instant;

@@ -4,7 +4,7 @@
 //! `cargo bench -p doorway-threads --bench dijkstra_mutex` goes through the 33,288,512 states of
 //! four processes, on one thread and on all; `-- --smoke` does with three.
 
-#[path = "../tests/dijkstra_mutex/mod.rs"]
+#[path = "../tests/explorer/dijkstra_mutex.rs"]
 mod dijkstra_mutex;
 
 use std::time::Instant;

@@ -3,8 +3,8 @@
 use crate::files::File;
 use crate::tidy::ALGORITHMS;
 
-/// The directory of the tests that run algorithms.
-const TESTS: &str = "crates/doorway-lab/tests/";
+/// The directory of the test program whose modules are about single algorithms.
+const TESTS: &str = "crates/doorway-lab/tests/checks/";
 
 /// An algorithm's file, and the files in the folder of its name.
 pub(super) struct Module<'a> {
@@ -52,26 +52,20 @@ impl<'a> Module<'a> {
         format!("{hash:016x}")
     }
 
-    /// The test targets that mention it.
+    /// The modules of the program `checks` that mention it.
     pub(super) fn own_tests(&self, files: &'a [File]) -> Vec<&'a str> {
         let path = format!("{}::", self.name);
         let named = files.iter().filter(|file| file.text.contains(&path));
-        let mut targets: Vec<&str> = named.filter_map(|file| target(file, files)).collect();
-        targets.dedup();
-        targets
+        let mut modules: Vec<&str> = named.filter_map(test_module).collect();
+        modules.dedup();
+        modules
     }
 }
 
-/// The test target that a file is part of.
-fn target<'a>(file: &'a File, files: &[File]) -> Option<&'a str> {
+/// The module of the program `checks` that a file is part of.
+fn test_module(file: &File) -> Option<&str> {
     let inner = file.path.strip_prefix(TESTS)?;
-    match inner.split_once('/') {
-        None => inner.strip_suffix(".rs"),
-        Some((folder, _)) => {
-            let main = format!("{TESTS}{folder}/main.rs");
-            files.iter().any(|file| file.path == main).then_some(folder)
-        }
-    }
+    inner.split('/').next()?.split('.').next()
 }
 
 #[cfg(test)]
@@ -91,9 +85,10 @@ mod tests {
             core("mod.rs", ""),
             core("short.rs", "x"),
             core("short/part.rs", "y"),
-            test("helper/mod.rs", "short::"),
-            test("many/main.rs", ""),
+            test("main.rs", "mod many;"),
+            test("many/mod.rs", ""),
             test("many/one.rs", "short::"),
+            test("many/two.rs", "short::"),
             test("other.rs", "long::"),
             test("some.rs", "short::"),
         ];

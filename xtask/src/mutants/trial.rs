@@ -14,11 +14,15 @@ use super::{DIRECTORY, tree};
 use crate::files::File;
 use crate::run::{cargo, shown, succeed};
 
-/// The tests that find most mutants in the least time. There are few, because building each takes a
-/// second, and none takes longer than that to run.
+/// The test program that goes through the list of algorithms.
+const ALGORITHMS: &str = "algorithms";
+/// Its modules that find most mutants in the least time. None takes longer than a second to run.
 const FIRST: [&str; 4] = ["answers", "declared", "refusals", "scripts"];
-/// The other tests that go through the list of algorithms.
+/// Its other modules.
 const SECOND: [&str; 5] = ["claims", "random", "settle", "small", "starts"];
+/// The test program whose modules are about single algorithms. It is built only for the mutants
+/// that survive all others, because that takes longest.
+const CHECKS: &str = "checks";
 /// The files in which cargo-mutants lists the mutants that need not be tried again.
 const SETTLED: [&str; 3] = ["caught.txt", "timeout.txt", "unviable.txt"];
 /// The exit codes of cargo-mutants for a complete run: all caught, some missed, some timed out.
@@ -53,12 +57,11 @@ pub(super) fn run(
     // One folder for each state of the code, because the names of mutants contain line numbers.
     let folder = format!("{}-{}", module.name, module.fingerprint());
     let record = Record(env::current_dir()?.join(DIRECTORY).join(folder));
-    let mut own = module.own_tests(files);
-    own.retain(|test| !FIRST.contains(test) && !SECOND.contains(test));
-    let mut survivors = record.pass(module, &FIRST)?;
-    for tests in [&SECOND[..], &own] {
+    let own = module.own_tests(files);
+    let mut survivors = record.pass(module, ALGORITHMS, &FIRST)?;
+    for (program, tests) in [(ALGORITHMS, &SECOND[..]), (CHECKS, &own)] {
         if !survivors.is_empty() && !tests.is_empty() {
-            survivors = record.pass(module, tests)?;
+            survivors = record.pass(module, program, tests)?;
         }
     }
     let [caught, timeouts, unviable] = SETTLED.map(|list| record.settled(list).len());
@@ -69,13 +72,19 @@ pub(super) fn run(
 struct Record(PathBuf);
 
 impl Record {
-    /// Try all mutants that are not settled, and return the names of the survivors.
-    fn pass(&self, module: &Module<'_>, tests: &[&str]) -> anyhow::Result<Vec<String>> {
-        let targets = tests.join(" --test ");
-        let test = format!("test --quiet --profile mutants -p doorway-lab --test {targets}");
+    /// Try all mutants that are not settled with these modules of a test program, and return the
+    /// names of the survivors.
+    fn pass(
+        &self,
+        module: &Module<'_>,
+        program: &str,
+        tests: &[&str],
+    ) -> anyhow::Result<Vec<String>> {
+        let filters: Vec<String> = tests.iter().map(|test| format!("{test}::")).collect();
+        let test = format!("test --quiet --profile mutants -p doorway-lab --test {program}");
         succeed(in_tree(&mut cargo(&format!("{test} --no-run"))))?;
         let begin = Instant::now();
-        succeed(in_tree(&mut cargo(&test)))?;
+        succeed(in_tree(cargo(&test).arg("--").args(&filters)))?;
         let timeout = PATIENCE.max(5 * begin.elapsed().as_secs());
 
         self.absorb()?;
@@ -89,7 +98,8 @@ impl Record {
         );
         command.arg(format!("--timeout={timeout}")).arg("--output").arg(&self.0);
         command.args(module.files.iter().map(|file| format!("--file={}", file.path)));
-        command.args(tests.iter().map(|test| format!("--cargo-arg=--test={test}")));
+        // The second `--` is for cargo test: what follows it selects tests by their names.
+        command.arg(format!("--cargo-arg=--test={program}")).args(["--", "--"]).args(&filters);
         let shown = shown(&command);
         println!("$ {shown}");
         let status = in_tree(&mut command).status()?;

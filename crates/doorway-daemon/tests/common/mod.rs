@@ -7,6 +7,7 @@
 pub(crate) mod daemon;
 pub(crate) mod group;
 pub(crate) mod network;
+pub(crate) mod settings;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,8 +1,9 @@
 //! Shards under thousands of random schedules: clients that acquire, try, give up and leave, locks
 //! that are forgotten, and views that begin and are overtaken meanwhile.
 
-use crate::crowd::Crowd;
 use doorway_node::locks::Rule;
+
+use crate::crowd::Crowd;
 
 /// The rules of a group: every kind of algorithm, and hand-overs from none to three.
 fn rules(size: usize) -> Vec<Rule> {

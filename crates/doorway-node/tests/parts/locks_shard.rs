@@ -2,12 +2,13 @@
 
 use std::task::{Poll, Waker};
 
-use crate::nodes::{NOW, Nodes, ask, name};
 use doorway_core::Mode::{Exclusive, Shared};
 use doorway_core::NodeId;
 use doorway_node::Fence;
 use doorway_node::locks::{ClientEnd, ClientId, Fault, LostGrant, Rule, Shard, ShardEffects, Slot};
 use doorway_node::messages::{AlgorithmMessage, ClientStatus, HeldLock};
+
+use crate::nodes::{NOW, Nodes, ask, name};
 
 fn fence(view: u64, clock: u64) -> Fence {
     Fence::new(view, clock)

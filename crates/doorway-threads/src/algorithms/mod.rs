@@ -55,8 +55,8 @@ macro_rules! algorithms {
             #[allow(unsafe_code, reason = "this asserts that the algorithms exclude")]
             // SAFETY: the crate's tests go through every schedule of a few processes. For two
             // processes they also go through what the memory model of the language allows, with few
-            // switches between the processes (tests/loom.rs). The algorithm's file says what is
-            // known for any number.
+            // switches between the processes (tests/tools/loom.rs). The algorithm's file says what
+            // is known for any number.
             unsafe impl Exclusive for $lock_module::$lock {}
         )+
 

@@ -1,0 +1,201 @@
+//! What becomes of requests and of grants when the node does not answer.
+
+use std::time::Duration;
+
+use doorway_client::machine::{Event, SessionMachine, Setup, State};
+use doorway_client::{Code, Fence, Life, Moment, Name, Wait};
+use doorway_protocol::{Opening, Reply, Request};
+
+use super::messages::{
+    CONNECTION, ask, at, hello, holding, holding_over, machine, reply, requests, setup, welcome,
+    welcome_as,
+};
+
+#[test]
+fn requests_time_out_if_no_node_can_be_reached() {
+    let mut machine = machine(CONNECTION);
+    let soon = machine.acquire(at(0), ask("a", Wait::Ms(1000)));
+    let late = machine.acquire(at(5000), ask("a", Wait::Forever));
+    assert_eq!(machine.next_due(), at(1000));
+    machine.tick(at(999));
+    assert_eq!(machine.event(), None);
+    machine.tick(at(1000));
+    let Some(Event::Refused { number, refusal }) = machine.event() else { panic!() };
+    assert_eq!(
+        (number, refusal.code),
+        (soon, Code::Unavailable),
+        "it is not known whether the lock was free"
+    );
+    assert_eq!(machine.next_due(), at(25_000), "patience counts from the request");
+    machine.tick(at(25_000));
+    let Some(Event::Refused { number, refusal }) = machine.event() else { panic!() };
+    assert_eq!((number, refusal.code), (late, Code::Unavailable));
+    assert_eq!(machine.next_due(), Moment::NEVER);
+}
+
+#[test]
+fn a_wait_times_out_if_the_node_hangs() {
+    let (mut machine, _) = holding(CONNECTION);
+    let number = machine.acquire(at(10), ask("b", Wait::Ms(500)));
+    assert_eq!(machine.next_due(), at(2500), "the answer may be on its way");
+    machine.tick(at(2509));
+    assert_eq!(machine.event(), None);
+    machine.tick(at(2510));
+    let Some(Event::Refused { number: refused, refusal }) = machine.event() else { panic!() };
+    assert_eq!((refused, refusal.code), (number, Code::NotFree));
+    let sent = requests(&mut machine);
+    assert_eq!(sent.last(), Some(&Request::Withdraw(number)), "{sent:?}");
+    assert!(!machine.must_close());
+}
+
+/// A machine that has no session and was welcomed at once.
+fn visiting() -> SessionMachine {
+    let setup = Setup { session: None, ..setup(CONNECTION, false) };
+    let mut machine = SessionMachine::new(setup, at(0));
+    machine.connected(at(0));
+    assert!(matches!(hello(&mut machine).0, Opening::Visit));
+    welcome_as(&mut machine, at(1), None);
+    machine
+}
+
+#[test]
+fn a_client_without_a_session_notices_a_dead_node() {
+    let mut machine = visiting();
+    assert_eq!(machine.next_due(), Moment::NEVER, "no request waits");
+    let number = machine.await_free(at(50_000), &Name::new("a").unwrap());
+    assert_eq!(requests(&mut machine).len(), 1);
+    assert_eq!(machine.next_due(), at(55_000), "a quarter of the patience");
+    machine.tick(at(55_000));
+    let [Request::Alive(sign)] = requests(&mut machine)[..] else { panic!("no heartbeat") };
+    reply(&mut machine, at(55_001), &Reply::Alive(sign));
+    for ms in [60_001, 65_001, 70_001, 75_000] {
+        machine.tick(at(ms));
+    }
+    assert!(!machine.must_close() && !requests(&mut machine).is_empty());
+    machine.tick(at(75_001));
+    assert!(machine.must_close(), "nothing was heard for the time of the patience");
+    machine.disconnected(at(75_001));
+    machine.connected(at(76_000));
+    assert_eq!(machine.next_due(), at(95_001), "the request times out then");
+    machine.tick(at(95_001));
+    let Some(Event::Refused { number: refused, refusal }) = machine.event() else { panic!() };
+    assert_eq!((refused, refusal.code), (number, Code::Unavailable));
+    machine.tick(at(96_000));
+    assert!(machine.must_close(), "the greeting is not answered");
+}
+
+#[test]
+fn a_client_that_was_suspended_asks_before_it_gives_the_node_up() {
+    let mut machine = visiting();
+    machine.await_free(at(50_000), &Name::new("a").unwrap());
+    requests(&mut machine);
+    machine.tick(at(90_000));
+    assert!(!machine.must_close());
+    let [Request::Alive(sign)] = requests(&mut machine)[..] else { panic!("no heartbeat") };
+    reply(&mut machine, at(90_001), &Reply::Alive(sign));
+    machine.tick(at(95_000));
+    assert!(!machine.must_close(), "the node has answered");
+}
+
+#[test]
+fn a_silent_connection_is_replaced_before_anything_is_lost() {
+    let (mut machine, fence) = holding_over(CONNECTION, true);
+    machine.tick(at(2500));
+    machine.tick(at(4999));
+    assert!(!machine.must_close());
+    machine.tick(at(5000));
+    assert!(machine.must_close(), "the state is unsure");
+    assert_eq!(machine.event(), None, "but nothing is lost");
+    machine.disconnected(at(5000));
+    machine.connected(at(5100));
+    assert!(matches!(hello(&mut machine).0, Opening::Resume { .. }));
+    machine.tick(at(7600));
+    assert!(machine.must_close(), "the second connection is silent as well");
+    machine.disconnected(at(7600));
+    machine.connected(at(7700));
+    hello(&mut machine);
+    welcome(&mut machine, at(7800));
+    let state = machine.grant_state(&Name::new("a").unwrap(), fence, at(12_000));
+    assert_eq!(state, State::Held);
+
+    let (mut machine, _) = holding(CONNECTION);
+    for ms in (2500..9500).step_by(500) {
+        machine.tick(at(ms));
+        assert!(!machine.must_close(), "on a Unix socket a new connection would not help");
+    }
+    let (mut machine, _) = holding_over(Life::Lease, true);
+    machine.tick(at(9000));
+    assert!(!machine.must_close(), "no heartbeat was sent");
+    machine.acquire(at(9000), ask("b", Wait::Forever));
+    machine.tick(at(9000));
+    machine.tick(at(9400));
+    assert!(!machine.must_close(), "the node has had too little time to answer");
+}
+
+#[test]
+fn a_change_without_an_answer_is_unknown() {
+    let (mut machine, fence) = holding(CONNECTION);
+    let a = Name::new("a").unwrap();
+    let number = machine.acquire(at(3), ask("c", Wait::Forever));
+    reply(&mut machine, at(3), &Reply::Granted(number, Fence::new(1, 6)));
+    assert!(matches!(machine.event(), Some(Event::Granted { .. })));
+    let (release, broken) =
+        (machine.release(at(4), &a, fence), machine.break_lock(at(4), &a, fence));
+    let (renewed, inspected) = (machine.renew(at(4), &a, fence), machine.inspect(at(4), &a));
+    machine.disconnected(at(5));
+    let unsent = machine.break_lock(at(6), &a, fence);
+    let late = machine.release(at(6), &Name::new("c").unwrap(), Fence::new(1, 6));
+    machine.tick(at(9503));
+    let gone = |event: Option<Event>| match event {
+        Some(Event::Unknown { number, refusal }) => (number, refusal.code, true),
+        Some(Event::Refused { number, refusal }) => (number, refusal.code, false),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(gone(machine.event()), (release, Code::Gone, true));
+    let lost = Event::Released { number: late, held: false };
+    assert_eq!(machine.event(), Some(lost), "it was lost before the release was sent");
+    machine.tick(at(20_006));
+    for (number, unknown) in [(broken, true), (renewed, true), (inspected, false), (unsent, false)]
+    {
+        assert_eq!(gone(machine.event()), (number, Code::Unavailable, unknown));
+    }
+    assert_eq!(machine.event(), None);
+}
+
+#[test]
+fn a_release_is_sent_even_after_its_caller_gave_up() {
+    let slow = Setup { patience: Duration::from_secs(1), ..setup(CONNECTION, true) };
+    let mut machine = SessionMachine::new(slow, at(0));
+    machine.connected(at(0));
+    let number = machine.acquire(at(0), ask("a", Wait::Forever));
+    hello(&mut machine);
+    welcome(&mut machine, at(1));
+    let (lock, fence) = (Name::new("a").unwrap(), Fence::new(1, 5));
+    reply(&mut machine, at(2), &Reply::Granted(number, fence));
+    machine.disconnected(at(10));
+    let release = machine.release(at(10), &lock, fence);
+    machine.connected(at(1009));
+    let (opening, ..) = hello(&mut machine);
+    let Opening::Resume { held, .. } = opening else { panic!("a new session") };
+    assert_eq!(held.len(), 1, "the release was not sent, so the lock is still claimed");
+    while machine.event().is_some() {}
+    machine.tick(at(1010));
+    assert!(matches!(machine.event(), Some(Event::Refused { .. })), "patience ends");
+    assert!(machine.next_due() > at(1010));
+    welcome(&mut machine, at(1011));
+    assert_eq!(requests(&mut machine), [Request::Release(release, lock, fence)]);
+    reply(&mut machine, at(1012), &Reply::Released(release, true));
+    assert_eq!(machine.event(), None);
+}
+
+#[test]
+fn a_loss_during_a_release_is_reported_with_its_reason() {
+    let (mut machine, fence) = holding(CONNECTION);
+    let lock = Name::new("a").unwrap();
+    let number = machine.release(at(4), &lock, fence);
+    let reason = "broken by someone".to_owned();
+    reply(&mut machine, at(5), &Reply::Lost(lock.clone(), fence, reason.clone()));
+    reply(&mut machine, at(5), &Reply::Released(number, false));
+    assert_eq!(machine.event(), Some(Event::Lost { lock, fence, reason }));
+    assert_eq!(machine.event(), Some(Event::Released { number, held: false }));
+}

@@ -1,0 +1,9 @@
+//! HTTP of a real service, over a Unix socket and over TCP with TLS.
+
+mod client;
+mod documents;
+mod locks;
+mod news;
+mod remote;
+mod requests;
+mod trouble;

@@ -1,0 +1,245 @@
+//! A client that sends raw frames, and a service for it.
+
+use std::io::{Read, Write};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use doorway_daemon::ledger::Ledger;
+use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
+use doorway_daemon::service::Service;
+use doorway_daemon::settings::{Settings, Socket};
+use doorway_protocol::{
+    Ask, Claim, ClientInfo, Fence, Frames, Greeting, Hello, Life, MAGIC, Mode, Name, Opening,
+    Reply, Request, VERSIONS, Wait, Welcome, put,
+};
+use tokio::runtime::Runtime;
+
+pub(crate) use crate::common::settings::settings;
+
+/// A timeout, far longer than anything takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) const CONNECTION: Life = Life::Connection { inherited: false };
+
+/// A service on a runtime of its own, on an abstract socket of its own.
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) service: Service,
+    pub(crate) runtime: Runtime,
+}
+
+/// A name that no other test uses.
+pub(crate) fn fresh() -> String {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    format!("doorway-test-{}-{number}", std::process::id())
+}
+
+/// A service with the ledger of its directory, if it has one.
+pub(crate) async fn start(settings: &Settings) -> Service {
+    let ttl = settings.limits.ttl;
+    let data = settings.node.data.as_deref();
+    let ledger = data.map(|data| Ledger::open(data, false, ttl).expect("the directory is free"));
+    Service::start(settings, ledger).await.expect("nothing is wrong with the settings")
+}
+
+/// A directory that is removed with this value.
+pub(crate) struct Place(pub(crate) PathBuf);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(std::env::temp_dir().join(fresh()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Server {
+    /// End the service as a power cut would: no client is notified, and the ledger stays as it is.
+    pub(crate) fn crash(self) {
+        let Self { service, runtime, .. } = self;
+        runtime.shutdown_timeout(PATIENCE);
+        drop(service);
+    }
+
+    pub(crate) fn start(settings: &Settings) -> Self {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime =
+            runtime.worker_threads(2).enable_all().build().expect("a runtime can be made");
+        let name = fresh();
+        let service = runtime.block_on(async {
+            let (listener, _) =
+                bind_unix(&Socket::Abstract(name.clone())).expect("a name that nobody uses");
+            let service = start(settings).await;
+            tokio::spawn(accept_unix(service.clone(), listener, Doors::default()));
+            service
+        });
+        Self { name, service, runtime }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.name)
+    }
+
+    /// A client with a session of ten seconds.
+    pub(crate) fn session(&self) -> Client {
+        let mut client = self.client();
+        client.open(10_000, CONNECTION);
+        client
+    }
+
+    pub(crate) fn until(&self, what: &str, done: impl Fn(&Service) -> bool) {
+        let began = Instant::now();
+        while !done(&self.service) {
+            assert!(began.elapsed() < PATIENCE, "never: {what}");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+/// A connection that sends exactly what a test wants.
+pub(crate) struct Client {
+    pub(crate) stream: UnixStream,
+    frames: Frames,
+    last: u64,
+}
+
+pub(crate) fn connect(name: &str) -> std::io::Result<UnixStream> {
+    let address = SocketAddr::from_abstract_name(name)?;
+    let stream = UnixStream::connect_addr(&address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+impl Client {
+    pub(crate) fn new(name: &str) -> Self {
+        let stream = connect(name).expect("somebody listens");
+        Self { stream, frames: Frames::default(), last: 0 }
+    }
+
+    pub(crate) fn hello(&mut self, opening: Opening) -> Greeting {
+        let who = ClientInfo { label: "test".into(), host: "here".into(), pid: std::process::id() };
+        let hello = Hello { versions: VERSIONS, who, token: None, opening };
+        let mut bytes = MAGIC.to_vec();
+        put(&hello, &mut bytes);
+        self.stream.write_all(&bytes).expect("the connection is there");
+        self.frame().expect("a greeting")
+    }
+
+    pub(crate) fn open(&mut self, ttl_ms: u32, life: Life) -> Welcome {
+        self.hello(Opening::New { ttl_ms, life }).expect("a session")
+    }
+
+    pub(crate) fn visit(&mut self) {
+        self.hello(Opening::Visit).expect("a welcome");
+    }
+
+    /// The next frame; `None` if the connection has ended.
+    pub(crate) fn frame<T: serde::de::DeserializeOwned>(&mut self) -> Option<T> {
+        loop {
+            if let Some(value) = self.frames.take().expect("whole frames") {
+                return Some(value);
+            }
+            let mut bytes = [0; 4096];
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return None,
+                Ok(count) => self.frames.space().extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("nothing came: {error}"),
+            }
+        }
+    }
+
+    pub(crate) fn reply(&mut self) -> Reply {
+        self.frame().expect("a reply")
+    }
+
+    pub(crate) fn send(&mut self, request: &Request) {
+        let mut bytes = Vec::new();
+        put(request, &mut bytes);
+        self.stream.write_all(&bytes).expect("the connection is there");
+    }
+
+    /// Continue the request numbers of another connection.
+    pub(crate) fn goes_on_from(&mut self, other: &Self) {
+        self.last = other.last;
+    }
+
+    pub(crate) fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Send a request without waiting for the reply.
+    pub(crate) fn ask(&mut self, lock: &str, wait: Wait) -> u64 {
+        self.ask_for(ask(lock, wait))
+    }
+
+    pub(crate) fn ask_for(&mut self, ask: Ask) -> u64 {
+        let number = self.number();
+        self.send(&Request::Acquire(number, ask));
+        number
+    }
+
+    pub(crate) fn acquire(&mut self, lock: &str) -> Fence {
+        let number = self.ask(lock, Wait::Forever);
+        self.granted(number)
+    }
+
+    pub(crate) fn granted(&mut self, number: u64) -> Fence {
+        match self.reply() {
+            Reply::Granted(of, fence) if of == number => fence,
+            other => panic!("not granted: {other:?}"),
+        }
+    }
+
+    pub(crate) fn refused(&mut self, number: u64) -> doorway_protocol::Refusal {
+        match self.reply() {
+            Reply::Refused(of, refusal) if of == number => refusal,
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    pub(crate) fn release(&mut self, lock: &str, fence: Fence) -> bool {
+        let number = self.number();
+        self.send(&Request::Release(number, name(lock), fence));
+        match self.reply() {
+            Reply::Released(of, held) if of == number => held,
+            other => panic!("not released: {other:?}"),
+        }
+    }
+}
+
+pub(crate) fn claim(lock: &str, fence: Fence) -> Claim {
+    Claim { lock: name(lock), mode: Mode::Exclusive, permits: None, fence, request: 1 }
+}
+
+/// Resume a session with a time to live of ten seconds.
+pub(crate) fn resume(welcome: &Welcome, held: Vec<Claim>) -> Opening {
+    let (session, secret) = welcome.session.expect("a session");
+    Opening::Resume {
+        session,
+        secret,
+        ttl_ms: 10_000,
+        life: CONNECTION,
+        held,
+        waiting: Vec::new(),
+        more: false,
+    }
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).expect("a good name")
+}
+
+pub(crate) fn ask(lock: &str, wait: Wait) -> Ask {
+    Ask { lock: name(lock), mode: Mode::Exclusive, permits: None, wait }
+}

@@ -1,0 +1,269 @@
+//! How sessions end, and how they are resumed.
+
+use std::time::{Duration, Instant};
+
+use doorway_protocol::{Claim, Code, Life, Mode, Opening, Reply, Request, Wait};
+
+use super::client::{CONNECTION, Server, ask, name, settings};
+use super::process;
+
+/// The shortest time to live of a session.
+const SHORT: u32 = 500;
+
+/// Long enough that heartbeats are not late when the machine stalls.
+const LONGER: u32 = 2000;
+
+#[test]
+fn a_client_that_disconnects_loses_its_locks_at_once() {
+    let server = Server::start(&settings());
+    let (mut one, mut other) = (server.session(), server.session());
+    one.acquire("a");
+    one.ask("b", Wait::Forever);
+    let number = other.ask("a", Wait::Forever);
+    server.until("one waits", |service| service.status().waiting == 1);
+    let gone = Instant::now();
+    drop(one);
+    other.granted(number);
+    // Far below the time to live of ten seconds; mostly less than a millisecond.
+    assert!(gone.elapsed() < Duration::from_secs(2), "{:?}", gone.elapsed());
+    server.until("its session is over", |service| service.sessions() == 1);
+}
+
+#[test]
+fn a_client_that_hangs_loses_its_locks_after_its_timeout_and_is_told() {
+    let server = Server::start(&settings());
+    let (mut one, mut other) = (server.client(), server.session());
+    let welcome = one.open(SHORT, CONNECTION);
+    assert_eq!(welcome.ttl_ms, SHORT);
+    let fence = one.acquire("a");
+    let heard = Instant::now();
+    let number = other.ask("a", Wait::Forever);
+    let newer = other.granted(number);
+    assert!(heard.elapsed() >= Duration::from_millis(u64::from(SHORT) - 10), "too early");
+    assert!(newer > fence);
+    let Reply::Lost(lock, lost, _) = one.reply() else { panic!("not told") };
+    assert_eq!((lock.as_str(), lost), ("a", fence));
+    assert_eq!(one.frame::<Reply>(), None, "the connection ends with the session");
+}
+
+#[test]
+fn heartbeats_keep_a_session() {
+    let server = Server::start(&settings());
+    let mut one = server.client();
+    one.open(LONGER, CONNECTION);
+    one.acquire("a");
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(u64::from(LONGER) + 600) {
+        one.send(&Request::Alive(7));
+        assert_eq!(one.reply(), Reply::Alive(7));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(server.service.held(), 1);
+    one.send(&Request::Bye);
+    assert_eq!(one.frame::<Reply>(), None);
+    server.until("it is over", |service| service.held() == 0 && service.sessions() == 0);
+}
+
+/// A process that inherited the connection of a dead process sends no heartbeats.
+#[test]
+fn an_inherited_connection_holds_the_session_until_the_last_has_closed_it() {
+    let server = Server::start(&settings());
+    let mut holding = process::holding(&server.name, "a", SHORT, true);
+    holding.kill();
+    std::thread::sleep(Duration::from_millis(2 * u64::from(SHORT)));
+    assert_eq!(server.service.held(), 1, "its child has the connection");
+    let mut other = server.session();
+    let number = other.ask("a", Wait::Forever);
+    holding.kill_child();
+    other.granted(number);
+}
+
+/// A living client that sends no heartbeats counts as hanging, even if another process has
+/// inherited its connection.
+#[test]
+fn an_inherited_connection_does_not_help_a_process_that_hangs() {
+    let server = Server::start(&settings());
+    let _holding = process::holding(&server.name, "a", SHORT, true);
+    server.until("it is lost", |service| service.held() == 0);
+}
+
+#[test]
+fn a_session_bound_to_a_process_ends_with_it() {
+    let server = Server::start(&settings());
+    let mut sleeper = process::Sleeper::start();
+    let mut script = server.client();
+    script.open(SHORT, Life::Process { pid: sleeper.0.id() });
+    let fence = script.acquire("a");
+    drop(script);
+    std::thread::sleep(Duration::from_millis(u64::from(SHORT) + 200));
+    assert_eq!(server.service.held(), 1, "it needs no sign of life");
+    sleeper.kill();
+    server.until("it ended with the process", |service| service.held() == 0);
+    let mut visitor = server.client();
+    visitor.visit();
+    assert!(!visitor.release("a", fence));
+    let refused = server.client().hello(Opening::New { ttl_ms: 0, life: Life::Process { pid: 0 } });
+    assert_eq!(refused.unwrap_err().code, Code::Invalid);
+}
+
+#[test]
+fn a_lease_ends_at_its_expiry_unless_it_is_renewed_or_released() {
+    let server = Server::start(&settings());
+    let lease = |lock: &str| {
+        let mut script = server.client();
+        script.open(LONGER, Life::Lease);
+        script.acquire(lock)
+    };
+    let (one, other) = (lease("a"), lease("b"));
+    let mut visitor = server.client();
+    visitor.visit();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(u64::from(LONGER) + 600) {
+        visitor.send(&Request::Renew(3, name("a"), one));
+        assert_eq!(visitor.reply(), Reply::Done(3));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    server.until("the other one has ended", |service| service.held() == 1);
+    visitor.send(&Request::Renew(4, name("b"), other));
+    assert_eq!(visitor.refused(4).code, Code::Gone);
+    assert_eq!(server.service.held(), 1);
+    assert!(visitor.release("a", one));
+    assert!(!visitor.release("a", one));
+    assert_eq!(server.service.sessions(), 0, "nobody could use it any more");
+}
+
+/// A connection that the service closes does not end its session: here the reader was too slow.
+#[test]
+fn a_session_is_resumed_over_another_connection() {
+    let server = Server::start(&settings());
+    let (mut one, mut other) = (server.client(), server.session());
+    let welcome = one.open(10_000, CONNECTION);
+    let (session, secret) = welcome.session.unwrap();
+    let (kept, given_up) = (one.acquire("kept"), one.acquire("given-up"));
+    other.acquire("wanted");
+    let waiting = one.ask("wanted", Wait::Forever);
+    let _unwanted = one.ask("wanted", Wait::Forever);
+    let repeated = one.ask("granted", Wait::Forever);
+    let granted = one.granted(repeated);
+    server.until("two wait", |service| service.status().waiting == 2);
+    let claim = |lock: &str, fence, request| Claim {
+        lock: name(lock),
+        mode: Mode::Exclusive,
+        permits: None,
+        fence,
+        request,
+    };
+    let resume = |secret, held: Vec<Claim>| Opening::Resume {
+        session,
+        secret,
+        ttl_ms: 10_000,
+        life: CONNECTION,
+        held,
+        waiting: vec![waiting, repeated],
+        more: false,
+    };
+    let mut wrong = secret;
+    wrong.0[15] ^= 1;
+    let refused = server.client().hello(resume(wrong, Vec::new())).unwrap_err();
+    assert_eq!(refused.code, Code::Gone);
+    let mut again = server.client();
+    let claims = vec![claim("kept", kept, 1), claim("never", kept, 9)];
+    let welcome = again.hello(resume(secret, claims.clone())).unwrap();
+    assert_eq!(welcome.session, Some((session, secret)));
+    assert_eq!(welcome.lost, [claims[1].clone()]);
+    assert_eq!(again.granted(repeated), granted, "a grant that may not have been heard");
+    again.send(&Request::Acquire(repeated, ask("granted", Wait::Forever)));
+    assert_eq!(again.granted(repeated), granted, "the same request is the same grant");
+    again.send(&Request::Acquire(waiting, ask("wanted", Wait::Forever)));
+    assert_eq!(one.frame::<Reply>(), None, "the old connection is over");
+    drop(one);
+    server.until("one request was withdrawn", |service| service.status().waiting == 1);
+    assert!(!again.release("given-up", given_up), "what was not claimed was released");
+    drop(other);
+    again.granted(waiting);
+    assert!(again.release("kept", kept));
+}
+
+#[test]
+fn a_stopping_service_tells_all_clients_and_waits_for_holders() {
+    let server = Server::start(&settings());
+    let (mut quick, mut slow) = (server.session(), server.session());
+    let (fence, kept) = (quick.acquire("a"), slow.acquire("b"));
+    let number = slow.ask("a", Wait::Forever);
+    server.until("one waits", |service| service.status().waiting == 1);
+    let service = server.service.clone();
+    let stopping = server.runtime.spawn(async move {
+        service.stop(Duration::from_millis(300)).await;
+    });
+    assert_eq!(quick.reply(), Reply::Stopping(300));
+    assert_eq!(slow.reply(), Reply::Stopping(300));
+    assert_eq!(slow.refused(number).code, Code::Unavailable);
+    let late = quick.ask("c", Wait::No);
+    assert_eq!(quick.refused(late).code, Code::Unavailable);
+    assert!(quick.release("a", fence), "there is time to finish");
+    let Reply::Lost(lock, lost, why) = slow.reply() else { panic!("not told") };
+    assert_eq!((lock.as_str(), lost, why.as_str()), ("b", kept, "the node stops"));
+    assert_eq!(slow.frame::<Reply>(), None);
+    server.runtime.block_on(stopping).unwrap();
+    assert_eq!((server.service.held(), server.service.sessions()), (0, 0));
+}
+
+#[test]
+fn a_repeated_lease_request_keeps_its_place() {
+    let server = Server::start(&settings());
+    let mut holder = server.session();
+    let fence = holder.acquire("a");
+    let service = &server.service;
+    server.runtime.block_on(async {
+        let principal = doorway_daemon::principal::Principal {
+            name: "client ci".into(),
+            uid: None,
+            rights: doorway_daemon::principal::Rights::all(),
+        };
+        let mut peer = doorway_daemon::service::Peer { remote: true, ..Default::default() };
+        let who = doorway_protocol::ClientInfo::default();
+        let session = service.open(&mut peer, &principal, &who, 10_000, Life::Lease).unwrap();
+        let found = service.find(&principal, session.id(), &session.secret()).unwrap();
+        let wait = Duration::from_millis(20);
+        for _ in 0..2 {
+            let asked = service.acquire_wait(&found, 77, ask("a", Wait::Forever));
+            assert!(tokio::time::timeout(wait, asked).await.is_err(), "it is not free");
+        }
+        assert_eq!(service.status().waiting, 1, "both were the same request");
+        holder.release("a", fence);
+        let granted = service.acquire_wait(&found, 77, ask("a", Wait::Forever)).await.unwrap();
+        let again = service.acquire_wait(&found, 77, ask("a", Wait::Forever)).await.unwrap();
+        assert_eq!(granted, again);
+        assert!(service.release(&found, &name("a"), granted));
+        let late = service.acquire_wait(&found, 77, ask("a", Wait::Forever)).await;
+        assert_eq!(late.unwrap_err().code, Code::Gone, "a late copy acquires nothing");
+    });
+}
+
+#[test]
+fn clients_are_told_of_locks_that_the_node_loses() {
+    let server = Server::start(&settings());
+    let mut events = server.service.events();
+    let mut one = server.session();
+    let fence = one.acquire("a");
+    let number = one.ask_for(doorway_protocol::Ask { permits: Some(2), ..ask("b", Wait::No) });
+    let permit = one.granted(number);
+    let mut script = server.client();
+    script.open(60_000, Life::Lease);
+    script.acquire("c");
+    drop(script);
+    // As if another process takes its place.
+    server.runtime.block_on(server.service.node().stop());
+    let mut lost = [one.reply(), one.reply()].map(|reply| match reply {
+        Reply::Lost(lock, fence, _) => (lock.to_string(), fence),
+        other => panic!("not told: {other:?}"),
+    });
+    lost.sort();
+    assert_eq!(lost, [("a".to_owned(), fence), ("b".to_owned(), permit)]);
+    assert!(!one.release("a", fence));
+    server.until("nothing is held", |service| service.held() == 0);
+    server.until("the lease is over", |service| service.sessions() == 1);
+    let kinds = std::iter::from_fn(|| events.try_recv().ok()).map(|event| event.kind);
+    let lost = doorway_daemon::service::EventKind::Lost;
+    assert_eq!(kinds.filter(|kind| *kind == lost).count(), 3);
+}

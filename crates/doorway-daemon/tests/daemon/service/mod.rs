@@ -1,0 +1,10 @@
+//! The service as its clients see it, over a Unix socket with raw frames.
+
+mod client;
+mod crash;
+mod greeting;
+mod life;
+mod locks;
+mod process;
+mod remote;
+mod trouble;

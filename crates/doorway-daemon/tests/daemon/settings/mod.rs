@@ -1,0 +1,311 @@
+//! The configuration file: what each key does, and that all mistakes are reported at once.
+
+mod certificates;
+mod members;
+
+use std::path::Path;
+use std::time::Duration;
+
+use doorway_client::Endpoint;
+use doorway_daemon::principal::Right;
+use doorway_daemon::settings::{Overrides, Proof, Settings, Socket, example, local, page};
+use doorway_node::Config;
+use doorway_protocol::{Name, Scope};
+use proptest::prelude::*;
+
+/// Parse the text of a configuration in the directory /nowhere.
+fn parse(text: &str) -> Result<Settings, String> {
+    let file = Path::new("/nowhere/doorway.toml");
+    Settings::parse(text, file, &Overrides::default()).map_err(|mistakes| mistakes.to_string())
+}
+
+#[test]
+fn an_empty_configuration_is_the_node_of_a_machine() {
+    let settings = parse("").unwrap();
+    assert_eq!(settings.scope, Scope::Machine);
+    assert_eq!(settings.socket, Some(Socket::File("/run/doorway/socket".into(), 0o660)));
+    assert_eq!(settings.node.data.as_deref(), Some(Path::new("/var/lib/doorway")));
+    assert_eq!((settings.sessions, settings.http), (None, None));
+    assert_eq!(settings.drain, Duration::from_secs(10));
+    assert_eq!(settings.idle_stop, None);
+}
+
+#[test]
+fn the_defaults_of_the_table_are_those_of_a_node() {
+    let (settings, node) = (parse("").unwrap().node, Config::default());
+    assert_eq!((settings.group, settings.algorithm), (node.group, node.algorithm));
+    assert_eq!((settings.heartbeat, settings.silence), (node.heartbeat, node.silence));
+    assert_eq!((settings.outstanding, settings.keep_idle), (node.outstanding, node.keep_idle));
+    assert_eq!((settings.handovers, settings.members), (node.handovers, node.members));
+}
+
+#[test]
+fn the_commented_configuration_is_made_from_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/doorway.toml");
+    if std::env::var_os("GOLDEN").is_some() {
+        std::fs::write(&path, example()).unwrap();
+    }
+    let file = std::fs::read_to_string(path).unwrap();
+    assert_eq!(file, example(), "GOLDEN=1 writes packaging/doorway.toml anew");
+    let settings = parse(&file).unwrap();
+    assert_eq!(settings.node.data.as_deref(), Some(Path::new("/var/lib/doorway")));
+}
+
+/// Only the files that it names are missing, and a client has two tokens.
+#[test]
+fn every_key_of_the_commented_configuration_can_be_set() {
+    let file = example();
+    let uncommented: Vec<&str> = file
+        .lines()
+        .map(|line| {
+            let key = line.strip_prefix('#').filter(|rest| rest.starts_with(|c| c != ' '));
+            key.unwrap_or(line)
+        })
+        .collect();
+    let said = parse(&uncommented.join("\n")).unwrap_err();
+    for line in said.lines().skip(1) {
+        let expected = ["cannot read /nowhere/", "a client has one token"];
+        assert!(expected.iter().any(|part| line.contains(part)), "{line}");
+    }
+    assert_eq!(said.lines().count(), 1 + 5, "{said}");
+}
+
+#[test]
+fn the_page_about_settings_describes_every_key_of_the_commented_configuration() {
+    let (file, page) = (example(), page());
+    let keys = file.lines().filter_map(|line| line.trim_start_matches('#').split_once(" = "));
+    let keys: Vec<&str> = keys.map(|(key, _)| key).collect();
+    assert!(keys.len() >= 35, "{keys:?}");
+    for key in keys {
+        assert!(page.contains(&format!("| `{key}` |")), "{key}");
+    }
+}
+
+#[test]
+fn every_setting_of_a_file_takes_effect() {
+    let text = r#"
+        group = "shop"
+        node = "a"
+        data = "state"
+        socket = "@shop"
+        algorithm = "suzuki-kasami"
+        handovers = 3
+        drain = "1.5s"
+        idle_stop = 60
+        record = "/tmp/record"
+        [[member]]
+        name = "a"
+        [[lock]]
+        names = "builders"
+        permits = 4
+        [[lock]]
+        names = "reports/*"
+        algorithm = "readers-writers"
+        [links]
+        heartbeat = "100ms"
+        silence = 2
+        [limits]
+        sessions = 1_000
+        connections = 2000
+        grants = 5
+        waiting = 6
+        queue = 8
+        ttl = "2m"
+        outstanding = 7
+        idle_locks = 0
+    "#;
+    let settings = parse(text).unwrap();
+    let node = &settings.node;
+    assert_eq!((node.group.as_str(), node.me.as_str(), node.handovers), ("shop", "a", 3));
+    assert_eq!(node.data.as_deref(), Some(Path::new("/nowhere/state")), "beside the file");
+    assert_eq!(settings.socket, Some(Socket::Abstract("shop".into())));
+    assert_eq!(settings.drain, Duration::from_millis(1500));
+    assert_eq!(settings.idle_stop, Some(Duration::from_mins(1)));
+    let rules: Vec<_> = node.rules.iter().map(|rule| (&*rule.algorithm, rule.permits)).collect();
+    assert_eq!(rules, [("raymond-k", 4), ("readers-writers", 1)]);
+    assert_eq!(node.algorithm, "suzuki-kasami");
+    assert_eq!(node.heartbeat, Duration::from_millis(100));
+    assert_eq!(node.silence, Duration::from_secs(2));
+    assert_eq!((node.outstanding, node.keep_idle), (7, 0));
+    let limits = &settings.limits;
+    let counts = (limits.sessions, limits.connections, limits.grants, limits.waiting);
+    assert_eq!(counts, (1000, 2000, 5, 6));
+    assert_eq!(limits.queue, 8);
+    assert_eq!(limits.ttl, Duration::from_mins(2));
+}
+
+/// Clients read the socket out of the file without a parser of TOML.
+#[test]
+fn clients_find_the_socket_that_the_file_names() {
+    for text in [
+        "",
+        "group = \"a\"",
+        "socket = \"/run/x/socket\"",
+        "  socket='@name' # A comment.",
+        "#socket = \"/commented\"\nsocket_mode = \"0600\"",
+        "socket = \"beside\"\nsocket_mode = \"0600\"\n[limits]\nsessions = 5",
+        "[links]\nheartbeat = 1\n",
+    ] {
+        let file = Path::new("/nowhere/doorway.toml");
+        let read = Settings::parse(text, file, &Overrides::default()).unwrap().socket.unwrap();
+        let found = Endpoint::configured(text, Path::new("/nowhere"));
+        assert_eq!(found.to_string(), read.to_string(), "{text}");
+    }
+}
+
+#[test]
+fn the_command_line_overrides_the_file() {
+    let overrides = Overrides {
+        socket: Some("@other".into()),
+        data: Some("/elsewhere".into()),
+        idle_stop: Some(Duration::from_secs(1)),
+    };
+    let text = "socket = \"/x\"\ndata = \"/y\"\nidle_stop = 9";
+    let settings = Settings::parse(text, Path::new("x.toml"), &overrides).unwrap();
+    assert_eq!(settings.socket, Some(Socket::Abstract("other".into())));
+    assert_eq!(settings.node.data.as_deref(), Some(Path::new("/elsewhere")));
+    assert_eq!(settings.idle_stop, Some(Duration::from_secs(1)));
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once_with_their_lines() {
+    let text = include_str!("mistakes.toml");
+    let file = Path::new("doorway.toml");
+    let said = Settings::parse(text, file, &Overrides::default()).unwrap_err().to_string() + "\n";
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/daemon/settings/mistakes.txt");
+    if std::env::var_os("GOLDEN").is_some() {
+        std::fs::write(&golden, &said).unwrap();
+    }
+    assert_eq!(said, std::fs::read_to_string(golden).unwrap(), "GOLDEN=1 writes it anew");
+}
+
+#[test]
+fn invalid_toml_is_reported_with_its_line() {
+    let said =
+        parse("group = \"shop\"\nnode = \nsocket = \"@x\"\ngroup = \"twice\"\n").unwrap_err();
+    assert!(said.contains("/nowhere/doorway.toml:2: this is not TOML"), "{said}");
+    assert!(said.contains("/nowhere/doorway.toml:4: this is not TOML"), "{said}");
+}
+
+/// With the directory of the file, a relative path may be too long.
+#[test]
+fn a_socket_whose_whole_path_is_too_long_is_refused() {
+    let name = "s".repeat(107 - "/nowhere/".len());
+    assert!(parse(&format!("socket = \"{name}\"")).is_ok());
+    let said = parse(&format!("\nsocket = \"{name}s\"")).unwrap_err();
+    assert!(said.contains("cannot be a socket"), "{said}");
+    assert!(said.contains("it has 108 bytes, of which 107 are allowed"), "{said}");
+}
+
+#[test]
+fn a_group_needs_certificates_and_a_directory() {
+    let text = "[[member]]\nname='a'\naddress='a:1'\n[[member]]\nname='b'\naddress='b:1'\n";
+    let said = parse(text).unwrap_err();
+    assert!(said.contains(":2: the file does not say which of the members this node is"), "{said}");
+    assert!(said.contains(":2: a node with peers needs certificates; add [tls]"), "{said}");
+    assert!(said.contains(":2: a node with peers needs a directory"), "{said}");
+}
+
+#[test]
+fn a_token_is_known_by_its_hash() {
+    // As `printf %s 0123456789abcdef0123 | sha256sum` prints it.
+    let hash = "7a32d19ad8c8c1b7f4f2d1f6c25bd7ff7a0a1d7e5d7b5e4a5bd8f2c2e9d7c1aa";
+    let text = format!(
+        "[[client]]\nname = \"ci\"\ntoken_sha256 = \"{hash}\"\n\
+         rights = [{{ names = \"deploy/*\", may = [\"acquire\"] }}]\n\
+         [[client]]\nname = \"eye\"\ntoken_sha256 = \"{}\"\n\
+         rights = [{{ names = \"*\", may = [\"inspect\"] }}]\n",
+        sha256("0123456789abcdef0123"),
+    );
+    let settings = parse(&text).unwrap();
+    let eye = settings.principal(Proof::Token("0123456789abcdef0123")).unwrap();
+    assert_eq!(eye.name, "client eye");
+    let lock = Name::new("deploy/web").unwrap();
+    assert!(eye.rights.may(Right::Inspect, &lock) && !eye.rights.may(Right::Acquire, &lock));
+    for wrong in ["", "0123456789abcdef012", "0123456789abcdef0124", hash] {
+        assert!(settings.principal(Proof::Token(wrong)).is_none(), "{wrong}");
+    }
+}
+
+fn sha256(text: &str) -> String {
+    let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    let digits = hash.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+}
+
+#[test]
+fn the_node_of_a_user_needs_no_configuration() {
+    let settings = Settings::local(&Overrides::default()).unwrap();
+    let user = local::user();
+    assert_eq!(settings.scope, Scope::User);
+    assert_eq!(settings.socket, Some(Socket::Abstract(format!("doorway-{user}"))));
+    assert_eq!(settings.idle_stop, Some(Duration::from_mins(10)));
+    assert!(settings.node.validate().is_ok());
+    let overrides = Overrides { socket: Some("tcp://x:1".into()), ..Overrides::default() };
+    assert!(Settings::local(&overrides).unwrap_err().to_string().contains("--socket"));
+}
+
+/// A random line, similar to one of a configuration.
+fn line() -> impl Strategy<Value = String> {
+    let key = prop::sample::select(vec![
+        "group",
+        "node",
+        "socket_mode",
+        "drain",
+        "member",
+        "lock.names",
+        "tls.ca",
+        "client.rights",
+        "limits",
+        "http.listen",
+        "sessions",
+        "grup",
+        "links.silence",
+    ]);
+    let value = prop::sample::select(vec![
+        "\"a\"",
+        "1",
+        "-1",
+        "0o777",
+        "1e308",
+        "inf",
+        "[]",
+        "[[]]",
+        "{}",
+        "[{}]",
+        "2026-01-01",
+        "\"99999999999999999999h\"",
+        "[{ names = \"*\", may = [\"x\"] }]",
+        "\"\\u0000\"",
+        "\"é*\"",
+        "0xffffffffffffffff",
+        "true",
+        "\"a:1\"",
+    ]);
+    let heading =
+        prop::sample::select(vec!["[[member]]", "[[lock]]", "[tls]", "[[client]]", "[limits"]);
+    prop_oneof![
+        (key, value).prop_map(|(key, value)| format!("{key} = {value}")),
+        heading.prop_map(str::to_owned),
+        "\\PC{0,20}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in ".{0,200}") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn no_lines_make_the_reader_panic(lines in prop::collection::vec(line(), 0..12)) {
+        if let Err(said) = parse(&lines.join("\n")) {
+            for line in said.lines().skip(1) {
+                prop_assert!(line.contains("doorway.toml"), "{line}");
+                prop_assert!(line.contains("; "), "a remedy: {line}");
+            }
+        }
+    }
+}

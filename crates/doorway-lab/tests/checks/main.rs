@@ -1,0 +1,22 @@
+//! Checks of single algorithms: claims of their papers, flaws that must be found, and comparisons
+//! with other checkers.
+
+mod any_reply;
+mod basics;
+mod figures;
+mod flaws;
+mod limits;
+mod maekawa;
+mod maekawa_heir;
+mod opinions;
+mod proofs;
+mod raymond;
+mod spin;
+#[path = "../shared/spoiled.rs"]
+mod spoiled;
+mod stateright;
+mod teeth;
+mod tell;
+mod verdicts;
+mod watch;
+mod watching;

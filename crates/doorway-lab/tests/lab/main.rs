@@ -1,0 +1,15 @@
+//! The laboratory itself: the simulator, scripts, diagrams, plots, papers and the search.
+
+mod accounts;
+mod assumptions;
+mod checked;
+mod contributing;
+mod counts;
+mod diagram;
+mod lamport_mutex;
+mod papers;
+mod pictures;
+mod plot;
+mod published;
+mod script;
+mod traces;
