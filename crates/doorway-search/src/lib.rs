@@ -100,18 +100,19 @@
 //! - The second argument of [`explore`] is the most states that are visited. If there are more, the
 //!   outcome is [`Outcome::NotExhausted`]: nothing is shown then.
 //! - An invariant says that nothing bad happens. That something good remains possible is said by
-//!   [`System::is_goal`]: from every state a goal must be reachable. This finds deadlocks and states
-//!   in which a process waits for ever.
-//! - A test should compare the number of states with the number that it expects, since a system with
-//!   fewer actions than intended has fewer violations too. [`Report::expect_holds`] returns it.
+//!   [`System::is_goal`]: from every state a goal must be reachable. This finds deadlocks and
+//!   states in which a process waits for ever.
+//! - A test should compare the number of states with the number that it expects, since a system
+//!   with fewer actions than intended has fewer violations too. [`Report::expect_holds`] returns
+//!   it.
 //! - [`explore_on`] uses several threads and returns the same report.
 //!
 //! # Rows of words
 //!
 //! For systems with hundreds of millions of states there is a second form, which takes less memory:
-//! in a [`Model`] a state is a row of 32-bit words of a fixed width, and [`Model::expand`] lists the
-//! successors of a row. A [`Search`] visits all of them on all cores. It also answers the questions
-//! of the next section, which [`explore`] does not.
+//! in a [`Model`] a state is a row of 32-bit words of a fixed width, and [`Model::expand`] lists
+//! the successors of a row. A [`Search`] visits all of them on all cores. It also answers the
+//! questions of the next section, which [`explore`] does not.
 //!
 //! ```
 //! use doorway_search::{Deed, End, Model, Scope, Successors, Tag, fingerprint, search};

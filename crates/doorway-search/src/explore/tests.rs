@@ -151,9 +151,8 @@ fn a_lock_that_keeps_a_process_out_is_stuck() {
 
         fn actions(&self, lock: &Lock) -> Vec<Move> {
             let mut moves = self.0.actions(lock);
-            moves.retain(|action| {
-                !matches!(action, Move::Step(me) if lock.places[*me] == Place::Outside && lock.turn != *me)
-            });
+            let early = |me: usize| lock.places[me] == Place::Outside && lock.turn != me;
+            moves.retain(|action| !matches!(action, Move::Step(me) if early(*me)));
             moves
         }
 
@@ -314,17 +313,23 @@ fn the_path_leads_to_the_violation() {
 
 #[test]
 fn any_number_of_threads_gives_the_same_report() {
-    for web in [
-        Web { wrong: None, goal: 1 },
-        Web { wrong: None, goal: SIZE },
-        Web { wrong: Some(997), goal: 1 },
-        Web { wrong: None, goal: SIZE + 1 },
-    ] {
-        for limit in [1, 5_000, u64::from(SIZE)] {
-            let alone = explore(&web, limit);
-            assert!([1, 2, 3].iter().all(|threads| explore_on(&web, limit, *threads) == alone));
+    let same = |web: &Web, limit| {
+        let alone = explore(web, limit);
+        for threads in [1, 2, 3] {
+            assert_eq!(explore_on(web, limit, threads), alone);
         }
-    }
+        alone.outcome
+    };
+    let web = Web { wrong: None, goal: 1 };
+    assert_eq!(same(&web, SIZE.into()), Outcome::Holds);
+    assert_eq!(same(&web, 5_000), Outcome::NotExhausted);
+    assert_eq!(same(&web, 1), Outcome::NotExhausted);
+    // Multiples of this number are so far away that many chunks come before them.
+    let web = Web { wrong: Some(9_973), goal: 1 };
+    assert!(matches!(same(&web, SIZE.into()), Outcome::Violated(..)));
+    // Only 0 is a multiple of this number, and each way of the web is part of a cycle.
+    let web = Web { wrong: None, goal: SIZE };
+    assert_eq!(same(&web, SIZE.into()), Outcome::Holds);
 }
 
 #[test]

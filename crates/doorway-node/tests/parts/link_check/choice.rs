@@ -36,16 +36,17 @@ pub(crate) enum Bug {
 }
 
 impl Bug {
-    pub(crate) const ALL: &[Self] = &[
-        Self::DuplicateTaken,
-        Self::GapTaken,
-        Self::ResentTooLate,
-        Self::NotResent,
-        Self::OutboxKept,
-        Self::InboxKept,
-        Self::AcknowledgedUnseen,
-        Self::StaleRead,
-        Self::ResumedByHello,
+    /// Every mistake, with the least number of steps after which it is noticed.
+    pub(crate) const ALL: &[(Self, usize)] = &[
+        (Self::DuplicateTaken, 9),
+        (Self::GapTaken, 8),
+        (Self::ResentTooLate, 6),
+        (Self::NotResent, 6),
+        (Self::OutboxKept, 6),
+        (Self::InboxKept, 12),
+        (Self::AcknowledgedUnseen, 16),
+        (Self::StaleRead, 15),
+        (Self::ResumedByHello, 9),
     ];
 }
 

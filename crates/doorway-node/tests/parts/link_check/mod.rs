@@ -6,31 +6,43 @@
 mod choice;
 mod world;
 
-use std::collections::VecDeque;
-
-use choice::{Budget, Bug};
-use rustc_hash::FxHashSet;
+use choice::{Budget, Bug, Choice};
+use doorway_search::{Outcome, Report, System, explore};
 use world::World;
 
-/// Explore all worlds, breadth first. Returns how many there are, or the shortest way to a wrong
-/// one.
-fn check(budget: Budget, bug: Option<Bug>) -> Result<usize, String> {
-    let first = World::new(budget, bug);
-    let mut known = FxHashSet::from_iter([first.clone()]);
-    let mut queue = VecDeque::from([(first, Vec::new())]);
-    while let Some((world, way)) = queue.pop_front() {
-        world.check_end().map_err(|wrong| format!("{wrong} at the end of {way:?}"))?;
-        for choice in world.choices() {
-            let mut next = world.clone();
-            let mut way = way.clone();
-            way.push(choice);
-            next.apply(choice).map_err(|wrong| format!("{wrong} after {way:?}"))?;
-            if known.insert(next.clone()) {
-                queue.push_back((next, way));
-            }
-        }
+/// More states than any of the searches has.
+const LIMIT: u64 = 1_000_000;
+
+/// A link to which everything within a budget happens, and perhaps a planted mistake.
+struct Link {
+    budget: Budget,
+    bug: Option<Bug>,
+}
+
+impl System for Link {
+    type State = World;
+    type Action = Choice;
+    type Violation = String;
+
+    fn first(&self) -> World {
+        World::new(self.budget, self.bug)
     }
-    Ok(known.len())
+
+    fn actions(&self, world: &World) -> Vec<Choice> {
+        world.choices()
+    }
+
+    fn apply(&self, world: &mut World, choice: Choice) -> Result<(), String> {
+        world.apply(choice)
+    }
+
+    fn check(&self, world: &World) -> Result<(), String> {
+        world.check_end()
+    }
+}
+
+fn check(budget: Budget, bug: Option<Bug>) -> Report<Choice, String> {
+    explore(&Link { budget, bug }, LIMIT)
 }
 
 const NONE: Budget = Budget {
@@ -45,7 +57,7 @@ const NONE: Budget = Budget {
 
 /// Small budgets, each with its exact number of worlds, so that a checker that explores less is
 /// noticed.
-const SCOPES: &[(Budget, usize)] = &[
+const SCOPES: &[(Budget, u64)] = &[
     (Budget { messages: [3, 2], ..NONE }, 15_733),
     (Budget { messages: [2, 0], dials: 3, cuts: 2, ..NONE }, 28_857),
     (Budget { messages: [1, 1], dials: 3, cuts: 1, ..NONE }, 5_630),
@@ -65,14 +77,21 @@ const SCOPES: &[(Budget, usize)] = &[
 #[test]
 fn every_message_arrives_once_and_in_order_unless_an_end_restarts() {
     for (budget, worlds) in SCOPES {
-        assert_eq!(check(*budget, None), Ok(*worlds), "{budget:?}");
+        assert_eq!(check(*budget, None).expect_holds(), *worlds, "{budget:?}");
     }
+}
+
+/// The least number of steps to a violation, in the first scope that has one.
+fn steps_to_notice(bug: Bug) -> usize {
+    let mut reports = SCOPES.iter().map(|(budget, _)| check(*budget, Some(bug)));
+    let found = reports.find(|report| matches!(report.outcome, Outcome::Violated(..)));
+    let found = found.unwrap_or_else(|| panic!("{bug:?} was not noticed"));
+    println!("{bug:?}: {found}");
+    found.path().len()
 }
 
 #[test]
 fn every_mistake_is_found() {
-    for bug in Bug::ALL {
-        let found = SCOPES.iter().find_map(|(budget, _)| check(*budget, Some(*bug)).err());
-        println!("{bug:?}: {}", found.unwrap_or_else(|| panic!("{bug:?} was not noticed")));
-    }
+    let found: Vec<_> = Bug::ALL.iter().map(|(bug, _)| (*bug, steps_to_notice(*bug))).collect();
+    assert_eq!(found, Bug::ALL);
 }
