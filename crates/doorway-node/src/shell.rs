@@ -201,9 +201,8 @@ impl NodeShell {
     ) -> R {
         let mut out = ShardEffects::default();
         let result = self.with_shard_deferred(index, &mut out, act);
-        let overdue = out.overdue;
-        self.finish(out);
-        if overdue {
+        self.finish(&mut out);
+        if out.overdue {
             self.step(Event::Overdue);
         }
         result
@@ -244,7 +243,7 @@ impl NodeShell {
     }
 
     /// Report lost locks and wake tasks. Nothing may be locked.
-    pub(crate) fn finish(&self, mut effects: ShardEffects) {
+    pub(crate) fn finish(&self, effects: &mut ShardEffects) {
         self.tell_lost(effects.lost.drain(..));
         effects.wakers.drain(..).for_each(Waker::wake);
     }

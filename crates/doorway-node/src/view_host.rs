@@ -47,7 +47,7 @@ impl NodeShell {
         let mut effects = ShardEffects::default();
         let mut host = ShellHost { shell: self, effects: &mut effects };
         let raise = act(&mut self.change(), self.now(), &mut host);
-        self.finish(effects);
+        self.finish(&mut effects);
         raise
     }
 

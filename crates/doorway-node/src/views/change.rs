@@ -4,7 +4,7 @@
 //! links that come and go, the results of what it asked for, and requests of the program. It
 //! answers with a list of [`Output`]s. It knows no clock, no network, no disk and no threads: the
 //! time is an argument, and the outputs are performed by a *host*. The shell of a real node is one
-//! host ([`drive`](super::drive) has the loop), a simulation or a search is another.
+//! host ([`ViewChange::drive`] has the loop), a simulation or a search is another.
 //!
 //! # What a host must do
 //!

@@ -1,4 +1,25 @@
 //! The loop that performs the outputs of a [`ViewChange`].
+//!
+//! # A node without threads and sockets
+//!
+//! A simulation can run a whole node as plain values. It needs these parts, and does with them what
+//! the shell of a node and its links do:
+//!
+//! - a [`ViewChange`], driven here with a [`Host`]. If a drive asks for a higher epoch, the
+//!   simulated disk stores one, and then [`Event::EpochRaised`] is driven;
+//! - any number of [`Shard`](crate::locks::Shard)s, with one
+//!   [`Seating`](crate::locks::Seating) for all. After each call, the messages in
+//!   [`ShardEffects`](crate::locks::ShardEffects) go into the outboxes before anything else
+//!   happens, and if it is `overdue`, [`Event::Overdue`] is driven;
+//! - an [`Inbox`](crate::link::Inbox) and an [`Outbox`](crate::link::Outbox) for each peer.
+//!   For a connection, both sides call `Inbox::greet` and send a
+//!   [`Hello`](crate::link::Hello) with [`ViewChange::announced`]. A hello that arrives is judged
+//!   by `Hello::meet` and [`ViewChange::admits`], and [`Event::Hello`] is driven. The side that
+//!   dialled then calls `resume` of inbox and outbox and drives [`Event::Up`]; the other side does
+//!   so when it has received the first byte after the hello. At the end of the connection,
+//!   `Inbox::close` tells whether [`Event::Down`] has to be driven;
+//! - for each message that `Inbox::judge` wants delivered: [`Event::Epochs`] or [`Event::Flush`],
+//!   or `Shard::receive` for a message of an algorithm.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 
 /// The members of a group, and the durable epoch of this node.
 ///
-/// Groups whose members change can be added here: a store that agrees on the members with other
-/// nodes implements this trait, and views stay as they are.
+/// The list of members never changes. A store by which nodes agree on their members would be
+/// another trait, beside this one.
 pub trait EpochStore: Send + Sync {
     /// The names of the members. The number of a member is its index.
     fn members(&self) -> &[String];

@@ -367,9 +367,14 @@ impl Nodes {
             }
             return Ok(());
         }
-        // The start is performed after everything that follows it.
-        if let Some(start) = process.todo.pop_front() {
-            process.todo.push_back(start);
+        if let Some(Output::StartShards(started)) = process.todo.pop_front() {
+            // If the shards are to stop for a newer view by now, they do so first.
+            let stops = |output: &Output| matches!(output, Output::StopShards(_));
+            if process.todo.iter().any(stops) {
+                process.todo.push_back(Output::StartShards(started));
+            } else {
+                self.start(world, node, started)?;
+            }
         }
         self.perform(world, node)
     }

@@ -304,8 +304,7 @@ impl Nodes {
                     return Ok(());
                 }
                 Some(Output::StartShards(started)) => {
-                    let later = todo.iter().any(|output| matches!(output, Output::StopShards(_)));
-                    if self.has(Mistake::LateStart) && !later {
+                    if self.has(Mistake::LateStart) {
                         todo.push_front(Output::StartShards(started));
                         return Ok(());
                     }
@@ -339,7 +338,7 @@ impl Nodes {
     }
 
     /// Start a view in all shards of a node.
-    fn start(
+    pub(crate) fn start(
         &self,
         world: &mut World,
         node: usize,
