@@ -5,7 +5,7 @@
 use anyhow::bail;
 
 use crate::files::{self, File};
-use crate::layers;
+use crate::{layers, pure};
 
 /// Above this many lines a file is mentioned, in case it holds more than one concept.
 const FILE_LINES: usize = 400;
@@ -24,14 +24,6 @@ const COMMENT_WORDS: [(&str, &str, &str); 3] = [
 ];
 /// A doc comment that opens with this does not stand alone.
 const NOT_ALONE: &str = "The same";
-/// Comments here are about to be rewritten together with their code.
-const UNCHECKED_COMMENTS: [&str; 5] = [
-    "crates/doorway-daemon/src/service",
-    "crates/doorway-node/src/inner.rs",
-    "crates/doorway-node/src/reclaim.rs",
-    "crates/doorway-node/src/turnover.rs",
-    "crates/doorway-node/src/upper.rs",
-];
 /// Where the algorithms are, one file each.
 pub(crate) const ALGORITHMS: &str = "crates/doorway-core/src/algorithms/";
 /// Crates that run every algorithm and may name none of them.
@@ -73,6 +65,7 @@ fn complaints(files: &[File]) -> Vec<String> {
         complaints.extend(layers::complaints(file));
         if file.is_source() {
             complaints.extend(source_complaints(file));
+            complaints.extend(pure::complaints(file));
             complaints.extend(comment_complaints(file));
             complaints.extend(driver_complaints(file, &modules));
         }
@@ -150,9 +143,6 @@ fn source_complaints(file: &File) -> Vec<String> {
 /// Comments that a reader who is new to the project would stumble over.
 fn comment_complaints(file: &File) -> Vec<String> {
     let mut complaints = Vec::new();
-    if UNCHECKED_COMMENTS.iter().any(|path| file.path.starts_with(path)) {
-        return complaints;
-    }
     let mut previous = None;
     for (line, number) in file.text.lines().zip(1..) {
         let doc = line.trim_start().strip_prefix("///");

@@ -1,9 +1,20 @@
 //! Views: how a group starts again after a member has restarted, without forgetting who holds which
 //! lock.
+//!
+//! - `flush.rs`: the exchange of snapshots for one view.
+//! - `epochs.rs`: which view is the newest, in a group with a fixed list of members.
+//! - `change.rs`: the state machine of a node, which uses both: events in, outputs out.
+//! - `drive.rs`: the loop that performs the outputs, for a real node or a simulated one.
+//! - `store.rs`: the epoch on disk, the only part that is not a plain value.
 
+mod change;
+mod drive;
+mod epochs;
+mod flush;
 mod store;
-#[expect(clippy::module_inception, reason = "the module is named after its main type")]
-mod views;
 
-pub use store::{Fixed, StoreError, ViewStore, Volatile};
-pub use views::{HELD_LIMIT, LearnOutcome, StartedView, View, ViewError, Views};
+pub use change::{ClaimError, EndReason, Event, Notice, Output, ViewChange};
+pub use drive::Host;
+pub use epochs::{LearnOutcome, StartedView, View, ViewError, Views};
+pub use flush::HELD_LIMIT;
+pub use store::{EpochStore, Fixed, StoreError, Volatile};

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 
 /// The members of a group, and the durable epoch of this node.
 ///
-/// Groups whose members change can be added here: a store that agrees on the members with other
-/// nodes implements this trait, and views stay as they are.
-pub trait ViewStore: Send + Sync {
+/// The list of members never changes. A store by which nodes agree on their members would be
+/// another trait, beside this one.
+pub trait EpochStore: Send + Sync {
     /// The names of the members. The number of a member is its index.
     fn members(&self) -> &[String];
 
@@ -110,7 +110,7 @@ impl Fixed {
     }
 }
 
-impl ViewStore for Fixed {
+impl EpochStore for Fixed {
     fn members(&self) -> &[String] {
         &self.members
     }
@@ -142,7 +142,7 @@ impl Volatile {
     }
 }
 
-impl ViewStore for Volatile {
+impl EpochStore for Volatile {
     fn members(&self) -> &[String] {
         &self.member
     }
