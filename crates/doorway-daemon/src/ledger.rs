@@ -1,13 +1,13 @@
 //! The ledger: a file of all sessions that hold something, for the process that starts after a
 //! crash.
 //!
-//! The file has records of equal size: one for every session that holds something, and one for every
-//! grant. A record is written before the client is told of the grant, and erased when the grant or
-//! the session ends. The ledger survives a crash of the process, not of the
-//! machine: only the marker at the beginning is synced to disk. The marker says in which boot of
-//! the machine the service ran, whether it served clients of other machines, the longest time to
-//! live of sessions, whether it stopped gracefully, and which session numbers may have been used.
-//! After a graceful stop the sessions keep their locks, as after a crash.
+//! The file has records of equal size: one for every session that holds something, and one for
+//! every grant. A record is written before the client is told of the grant, and erased when the
+//! grant or the session ends. The ledger survives a crash of the process, not of the machine: only
+//! the marker at the beginning is synced to disk. The marker says in which boot of the machine the
+//! service ran, whether it served clients of other machines, the longest time to live of sessions,
+//! whether it stopped gracefully, and which session numbers may have been used. After a graceful
+//! stop the sessions keep their locks, as after a crash.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -57,7 +57,8 @@ pub struct LedgerContents {
     pub same_boot: bool,
     /// Whether some of it cannot be read.
     pub damaged: bool,
-    /// Whether it has all grants. Ledgers of version 0.1.0 lack those of sessions with a connection.
+    /// Whether it has all grants. Ledgers of version 0.1.0 lack those of sessions with a
+    /// connection.
     pub complete: bool,
     /// Whether sessions that held something may be missing: the ledger is damaged, or the machine
     /// was restarted before the sessions of other machines were on disk.

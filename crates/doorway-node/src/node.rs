@@ -57,8 +57,8 @@ impl Node {
         Self::launch(Tcp, Clock::system(), config, false).await
     }
 
-    /// Start a node on another network than TCP, such as a simulated one. Its clock is that of tokio,
-    /// which a simulation can control.
+    /// Start a node on another network than TCP, such as a simulated one. Its clock is that of
+    /// tokio, which a simulation can control.
     pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
         Self::launch(network, Clock::tokio(), config, false).await
     }

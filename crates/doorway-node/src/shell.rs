@@ -42,8 +42,8 @@ const BACKLOG: usize = 1024;
 #[repr(align(128))]
 struct Place(Mutex<Shard>);
 
-/// A node, shared by everything that belongs to it: shards, links, the clock, the epoch on disk, and
-/// the state machine that leads it from view to view.
+/// A node, shared by everything that belongs to it: shards, links, the clock, the epoch on disk,
+/// and the state machine that leads it from view to view.
 pub(crate) struct NodeShell {
     /// The members of every view.
     pub(crate) seating: Arc<Seating>,

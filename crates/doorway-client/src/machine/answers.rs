@@ -15,8 +15,9 @@ const HOLDERS: u16 = 2;
 
 impl SessionMachine {
     /// The name of the socket that the processes of the session must hold open, once after each
-    /// welcome to a session without a TTL: see [`Secret::holder`](doorway_protocol::Secret::holder).
-    /// When the socket is bound, call [`SessionMachine::show_holder`].
+    /// welcome to a session without a TTL: see
+    /// [`Secret::holder`](doorway_protocol::Secret::holder). When the socket is bound, call
+    /// [`SessionMachine::show_holder`].
     pub fn take_holder(&mut self) -> Option<String> {
         let due = std::mem::take(&mut self.holder_due);
         self.session.as_ref().filter(|_| due).map(|session| session.secret.holder())

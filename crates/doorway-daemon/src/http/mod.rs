@@ -2,7 +2,8 @@
 //!
 //! hyper serves each connection, and the routes of `api` its requests. A lock that is acquired over
 //! HTTP is held by a lease, which is a session with a time to live and no connection. On the Unix
-//! socket the system says who the client is, so it needs no token. Over TCP every client needs a token or a certificate: see `gate`.
+//! socket the system says who the client is, so it needs no token. Over TCP every client needs a
+//! token or a certificate: see `gate`.
 
 mod api;
 mod events;

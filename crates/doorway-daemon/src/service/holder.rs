@@ -1,8 +1,8 @@
 //! The socket that the processes of a session hold open, as evidence that they exist.
 //!
-//! The client binds an abstract Unix socket, listens and never accepts. A connection to it ends when
-//! the last process that has the socket open closes it or ends: the system sees to that. So the
-//! evidence survives the node, and no process can be mistaken for another.
+//! The client binds an abstract Unix socket, listens and never accepts. A connection to it ends
+//! when the last process that has the socket open closes it or ends: the system sees to that. So
+//! the evidence survives the node, and no process can be mistaken for another.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,9 +1,8 @@
-//! What a connection has yet to write: answers, and news that nobody asked for.
+//! The outbox of a connection: replies and news that are still to be written.
 //!
-//! Everything that a client is told goes through here, so that it is told in the order in which it
-//! happened. Whoever has news writes them as bytes and wakes the connection; the connection itself
-//! takes all that is there and writes it at once. A client understands nothing before it was
-//! greeted, so what happens until then is told after the greeting.
+//! Everything that a client is told goes through its outbox, in the order in which it happened. The
+//! service appends bytes and wakes the connection; the connection takes all bytes and writes them
+//! at once. A client expects the greeting first, so what happens before is told after the greeting.
 
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
@@ -21,8 +20,8 @@ pub(crate) struct Outbox(Mutex<Pending>);
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
-    /// So many of them tell of losses. Those must reach the client, and there are no more of them
-    /// than it may hold: they do not count when a client reads too slowly.
+    /// How many of the bytes tell of losses. Those must reach the client, and there are no more
+    /// losses than grants, so they do not count when a client reads too slowly.
     losses: usize,
     /// The client was greeted. Until then `bytes` are kept back.
     greeted: bool,
@@ -56,8 +55,8 @@ impl Outbox {
         Pending::wake(pending);
     }
 
-    /// Greet the client, and tell it what it has to know first; all that it was told before comes
-    /// after that. Whoever is refused learns nothing else.
+    /// Greet the client, and tell it what it has to know first. What it was told before comes after
+    /// that. A client that is refused learns nothing else.
     pub(crate) fn greet(&self, greeting: &Greeting, then: &[Reply]) {
         let mut pending = self.0.lock();
         debug_assert!(!pending.greeted, "a client is greeted once");
@@ -95,8 +94,8 @@ impl Outbox {
         self.0.lock().bytes.len()
     }
 
-    /// Is there anything? If not, the waker is woken as soon as there is. Who is busy with writing
-    /// has no use for more bytes.
+    /// What is there for the connection. If there is nothing, the waker is woken as soon as there
+    /// is something. A connection that is busy with writing has no use for more bytes.
     pub(crate) fn watch(&self, waker: &Waker, busy: bool) -> Option<Found> {
         let mut pending = self.0.lock();
         let bytes = !busy && !pending.bytes.is_empty();

@@ -312,8 +312,8 @@ impl Sessions {
         self.end_if_idle(number, out);
     }
 
-    /// A session has ended. If it was a lease, its calls are answered, and its request is remembered
-    /// for a while if it was granted or withdrawn.
+    /// A session has ended. If it was a lease, its calls are answered, and its request is
+    /// remembered for a while if it was granted or withdrawn.
     pub(super) fn lease_ended(&mut self, session: &Session, out: &mut Vec<Output>) {
         for caller in &session.callers {
             self.leases.calls.remove(caller);

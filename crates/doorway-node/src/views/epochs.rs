@@ -1,5 +1,5 @@
-//! The views of a group with a fixed list of members, as one node sees them. This knows no clock, no
-//! network and no threads.
+//! The views of a group with a fixed list of members, as one node sees them. This knows no clock,
+//! no network and no threads.
 //!
 //! Every member has an epoch, which it raises durably whenever it starts and whenever it wants a
 //! new view. The epochs of all members together identify a view, and their sum is its number.

@@ -8,10 +8,10 @@ use crate::service::query::Query;
 
 /// Tell a node to leave for good: grant nothing more, and end when no lock is held
 ///
-/// All clients are told that the node wants to leave. No lock is taken from its holder. If locks are
-/// still held after the time of --wait, the exit code is 1, and the node goes on without granting
-/// anything: run this again, or see `doorway top` for who holds what. A stop (SIGTERM, `systemctl
-/// restart`) is different: it leaves locks and sessions to the next start.
+/// All clients are told that the node wants to leave. No lock is taken from its holder. If locks
+/// are still held after the time of --wait, the exit code is 1, and the node goes on without
+/// granting anything: run this again, or see `doorway top` for who holds what. A stop (SIGTERM,
+/// `systemctl restart`) is different: it leaves locks and sessions to the next start.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     doorway drain                wait up to 10 seconds for holders\n  \

@@ -1,5 +1,5 @@
-//! A lock of this machine is held as long as its processes exist, as with flock: whether they run or
-//! are stopped, and whether the node runs, is killed or is restarted.
+//! A lock of this machine is held as long as its processes exist, as with flock: whether they run
+//! or are stopped, and whether the node runs, is killed or is restarted.
 
 use std::time::Duration;
 
