@@ -382,6 +382,7 @@ impl Server {
                 self.locks.entry(name.clone()).or_default();
                 self.grant(&name);
             }
+            Request::Bye => {}
             other => panic!("the model does not serve {other:?}"),
         }
     }

@@ -213,7 +213,7 @@ impl Sessions {
             number,
             secret: lease.secret,
             principal: Arc::clone(principal),
-            client: describe(&who, principal).into(),
+            client: describe(&who, principal, self.setup.scope).into(),
             ttl: Duration::from_millis(lease.ttl_ms.into()).clamp(SHORTEST, longest),
             life: Life::Lease,
             remote: lease.remote,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::{
-    Claim, Claims, ClientInfo, Code, Fence, Life, Moment, Name, Refusal, Reply, Secret, SessionId,
-    VERSIONS, Welcome,
+    Claim, Claims, ClientInfo, Code, Fence, Life, Moment, Name, Refusal, Reply, Scope, Secret,
+    SessionId, VERSIONS, Welcome,
 };
 
 use super::event::{Connection, EventKind, Evidence, Opening, Output, ProcessId};
@@ -148,7 +148,11 @@ impl Sessions {
         let connection = opening.connection;
         self.identify(connection, &opening.principal)?;
         let Opening { principal, remote, process, hello, claims, secret, .. } = opening;
-        let client = describe(&hello.who, &principal).into();
+        let mut who = hello.who;
+        if let doorway_protocol::Opening::New { life: Life::Process { pid }, .. } = hello.opening {
+            who.pid = pid; // The process that holds the lock, not the one that asked for it.
+        }
+        let client = describe(&who, &principal, self.setup.scope).into();
         let number = match hello.opening {
             doorway_protocol::Opening::Visit => return Ok((version, None)),
             doorway_protocol::Opening::New { ttl_ms, life } => {
@@ -521,13 +525,21 @@ fn needs_watch(session: &Session) -> bool {
     }
 }
 
-/// The description of a client, for people who ask who holds a lock.
-pub(super) fn describe(who: &ClientInfo, principal: &Principal) -> String {
-    let mut text = match (who.label.as_str(), who.pid) {
-        ("", 0) => principal.name.clone(),
-        ("", pid) => format!("pid {pid}"),
-        (label, 0) => label.to_owned(),
-        (label, pid) => format!("{label} (pid {pid})"),
+/// The description of a client, for people who ask who holds a lock. If several users share the
+/// node, it names the user, as the system knows it.
+pub(super) fn describe(who: &ClientInfo, principal: &Principal, scope: Scope) -> String {
+    let user = match (principal.uid, scope) {
+        (Some(user), Scope::Machine | Scope::Cluster) => format!("uid {user}"),
+        _ => String::new(),
+    };
+    let process = if who.pid == 0 { String::new() } else { format!("pid {}", who.pid) };
+    let details = [process, user].into_iter().filter(|detail| !detail.is_empty());
+    let details = details.collect::<Vec<_>>().join(", ");
+    let mut text = match (who.label.as_str(), details.as_str()) {
+        ("", "") => principal.name.clone(),
+        ("", details) => details.to_owned(),
+        (label, "") => label.to_owned(),
+        (label, details) => format!("{label} ({details})"),
     };
     if !who.host.is_empty() {
         text = format!("{} on {}", text, cut(&who.host, 64));

@@ -92,7 +92,7 @@ pub(crate) struct Args {
     pub(crate) on_lost: OnLost,
 
     /// Give the command this long to end when the lock is about to be lost, in seconds; at most
-    /// half of --ttl [default: a quarter of --ttl]
+    /// half of --ttl [default: a quarter of --ttl, or 2.5 without one]
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) grace: Option<Duration>,
 

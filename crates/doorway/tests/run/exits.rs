@@ -138,7 +138,7 @@ fn misuse_is_64_and_no_node_is_69() {
         "run --on-lost panic x -- true",
         "run --ttl 0.1 x -- true",
         "run -k 0 x -- true",
-        "run --grace 6 x -- true",
+        "run --ttl 10 --grace 6 x -- true",
         "run --ttl 1 --grace 0.6 x -- true",
         "run x -n -- true",
         "run --no-such x -- true",
