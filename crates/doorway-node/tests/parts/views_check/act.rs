@@ -359,10 +359,8 @@ impl Nodes {
         let held = self.read(world, node);
         let process = world.process(node);
         if let Some(flush) = process.unsent.take() {
-            let newest = process.change.views().flushes().pop();
-            if newest.is_some_and(|newest| newest.epochs == flush.epochs)
-                && let Some(last) = self.others(node).last()
-            {
+            let newest = process.change.views().epochs() == flush.epochs;
+            if let (true, Some(last)) = (newest, self.others(node).last()) {
                 world.send(node, last, Message::Flush(Flush { held, ..flush }));
             }
             return Ok(());

@@ -86,11 +86,13 @@ fn crashes_and_views_asked_for_among_three() {
     let setting = || Setting { crashes: 1, asks: [1, 0, 0], ..setting(liberal(3)) };
     holds(Setting { raises: 1, ..setting() });
     holds(Setting { crashes: 2, ..setting() });
+    holds(Setting { crashes: 0, raises: 2, ..setting() });
 }
 
 #[test]
 fn two_views_asked_for_at_any_moment() {
-    holds(Setting { raises: 2, ..setting(liberal(3)) });
+    holds(Setting { raises: 2, ..setting(liberal(2)) });
+    holds(Setting { raises: 2, asks: [0; 3], ..setting(liberal(3)) });
 }
 
 #[test]
