@@ -146,7 +146,7 @@ impl Daemon {
     pub(crate) fn ready(&self) {
         let options = Options::default().visit().patience(Duration::from_secs(5));
         until("the service answers", || {
-            blocking::Client::connect(&self.endpoint(), &options).is_ok()
+            blocking::Client::connect(self.endpoint(), &options).is_ok()
         });
     }
 
@@ -224,7 +224,7 @@ impl Daemon {
     /// A session with this time to live.
     pub(crate) fn session(&self, ttl: Duration) -> blocking::Client {
         let options = Options::default().ttl(ttl).label(format!("a client of {}", self.node));
-        blocking::Client::connect(&self.endpoint(), &options).unwrap()
+        blocking::Client::connect(self.endpoint(), &options).unwrap()
     }
 
     /// The options of the client `ci` over TCP.

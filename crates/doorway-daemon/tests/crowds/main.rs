@@ -97,12 +97,12 @@ fn a_thousand_clients_wait_for_one_lock_and_each_enters_in_turn() {
 
 async fn thousand(daemon: &Daemon) -> u64 {
     let options = Options::default().ttl(PATIENCE).patience(PATIENCE);
-    let holder = Client::connect(&daemon.endpoint(), &options).await.expect("a session");
+    let holder = Client::connect(daemon.endpoint(), &options).await.expect("a session");
     let grant = holder.acquire("a").enter().await.expect("nobody else wants it");
     let inside = Arc::new(AtomicUsize::new(0));
     let mut crowd = JoinSet::new();
     for _ in 0..1000 {
-        let client = Client::connect(&daemon.endpoint(), &options).await.expect("a session");
+        let client = Client::connect(daemon.endpoint(), &options).await.expect("a session");
         crowd.spawn(enter(client, Arc::clone(&inside)));
     }
     let waiting = async || holder.status().await.expect("a status").waiting;

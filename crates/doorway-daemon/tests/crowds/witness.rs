@@ -21,7 +21,7 @@ pub(crate) struct Witness {
 impl Witness {
     pub(crate) fn start(daemon: &Daemon) -> Self {
         let options = Options::default().ttl(PATIENCE).label("witness");
-        let client = blocking::Client::connect(&daemon.endpoint(), &options);
+        let client = blocking::Client::connect(daemon.endpoint(), &options);
         let client = client.expect("a session");
         let (entries, enough) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let (count, stop) = (Arc::clone(&entries), Arc::clone(&enough));

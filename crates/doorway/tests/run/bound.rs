@@ -12,7 +12,7 @@ const ENDS: [&str; 2] = ["KILL", "TERM"];
 fn hold(place: &Place) -> (Process, u32) {
     let line = "echo $$ > pid; exec sleep 100";
     let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
-    let command = line_of(&place.file("pid")).parse().unwrap();
+    let command = line_of(&place.file("pid")).parse().expect("the number of a process");
     // The node has seen the socket that the processes hold.
     until("the lock is held", || place.inside("x", 1));
     (wrapper, command)

@@ -10,7 +10,7 @@ use crate::common::{PATIENCE, code};
 
 async fn connect(daemon: &Daemon) -> Client {
     let options = Options::default().label("an async client");
-    Client::connect(&daemon.endpoint(), &options).await.expect("a session")
+    Client::connect(daemon.endpoint(), &options).await.expect("a session")
 }
 
 async fn waiting(client: &Client, number: u64) {
@@ -52,7 +52,7 @@ async fn every_operation_of_the_client_works() {
     other.break_lock("p", permit.fence()).await.unwrap();
     assert!(permit.release().await.is_err());
     let options = Options::default().life(Life::Lease);
-    let script = Client::connect(&daemon.endpoint(), &options).await.unwrap();
+    let script = Client::connect(daemon.endpoint(), &options).await.unwrap();
     let leased = script.acquire("leased").enter().await.unwrap().keep();
     drop(script);
     one.renew("leased", leased).await.unwrap();

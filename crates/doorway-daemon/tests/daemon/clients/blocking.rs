@@ -60,7 +60,7 @@ fn permits_are_counted_and_their_number_is_agreed_on() {
 fn queries_are_answered() {
     let daemon = Daemon::alone("");
     let (one, other) = (daemon.client(), daemon.client());
-    let visitor = Client::connect(&daemon.endpoint(), &Options::default().visit()).unwrap();
+    let visitor = Client::connect(daemon.endpoint(), &Options::default().visit()).unwrap();
     assert_eq!(visitor.node().map(|node| (node.scope, node.session)), Some((Scope::Machine, None)));
     let grant = one.acquire("deploy/web").enter().unwrap();
     std::thread::scope(|scope| {
@@ -119,7 +119,7 @@ fn a_broken_lock_is_lost_and_its_release_frees_nothing() {
 fn a_lease_lasts_while_it_is_renewed_and_any_process_of_its_user_can_release_it() {
     let daemon = Daemon::alone("");
     let options = Options::default().ttl(Duration::from_millis(700)).life(Life::Lease);
-    let script = Client::connect(&daemon.endpoint(), &options).unwrap();
+    let script = Client::connect(daemon.endpoint(), &options).unwrap();
     let fence = script.acquire("a").enter().unwrap().keep();
     drop(script);
     let client = daemon.client();
@@ -133,7 +133,7 @@ fn a_lease_lasts_while_it_is_renewed_and_any_process_of_its_user_can_release_it(
     assert_eq!(code(&client.renew("a", fence).unwrap_err()), Code::Gone);
     client.acquire("a").try_now().enter().unwrap().release().unwrap();
     // A lease that is not renewed ends by itself.
-    let script = Client::connect(&daemon.endpoint(), &options).unwrap();
+    let script = Client::connect(daemon.endpoint(), &options).unwrap();
     let fence = script.acquire("a").enter().unwrap().keep();
     drop(script);
     assert!(client.acquire("a").enter().unwrap().fence() > fence);

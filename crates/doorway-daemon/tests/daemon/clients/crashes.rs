@@ -124,7 +124,7 @@ fn a_grant_is_held_over_a_graceful_stop() {
 fn a_lease_is_held_over_a_crash() {
     let mut daemon = Daemon::alone("");
     let options = Options::default().ttl(Duration::from_secs(30)).life(Life::Lease);
-    let script = blocking::Client::connect(&daemon.endpoint(), &options).unwrap();
+    let script = blocking::Client::connect(daemon.endpoint(), &options).unwrap();
     let fence = script.acquire("a").enter().unwrap().keep();
     drop(script);
     daemon.crash();

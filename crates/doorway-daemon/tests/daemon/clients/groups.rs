@@ -127,7 +127,7 @@ fn other_nodes_wait_for_a_lease_whose_node_stops() {
     let options = Options::default().ttl(Duration::from_secs(30)).life(life);
     let other = group.nodes[1].client();
     for lock in ["plain", "token"] {
-        let script = blocking::Client::connect(&group.nodes[0].endpoint(), &options).unwrap();
+        let script = blocking::Client::connect(group.nodes[0].endpoint(), &options).unwrap();
         let fence = script.acquire(lock).enter().unwrap().keep();
         drop(script);
         std::thread::scope(|scope| {

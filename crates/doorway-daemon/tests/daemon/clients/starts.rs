@@ -164,7 +164,7 @@ fn after_a_reboot_remote_clients_are_believed() {
     fs::write(&path, bytes).unwrap();
     daemon.spawn();
     daemon.ready();
-    let other = Client::connect(&daemon.endpoint(), &Options::default()).unwrap();
+    let other = Client::connect(daemon.endpoint(), &Options::default()).unwrap();
     assert!(other.status().unwrap().reclaiming_ms.is_some());
     until("it is held again", || other.status().unwrap().held == 1);
     until("the node serves again", || other.status().unwrap().reclaiming_ms.is_none());
