@@ -13,7 +13,7 @@ use crate::principal::Right;
 const ANSWERED: usize = 1024;
 
 /// A request that has no answer yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Asking {
     pub(super) session: u64,
     /// The number of the request in the session.
@@ -33,7 +33,7 @@ impl Asking {
 }
 
 /// How far a request has got.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) enum Progress {
     /// The node has been asked.
     Asked,

@@ -111,7 +111,7 @@ pub struct Opening {
 }
 
 /// A process of this machine, without mistaking another process for it that got its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Evidence {
     /// The process ID.
     pub pid: u32,

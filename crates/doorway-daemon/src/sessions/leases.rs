@@ -28,7 +28,7 @@ const ENDED: usize = 10_000;
 pub(super) type Key = (String, String);
 
 /// The requests with a lease.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Leases {
     known: BTreeMap<Key, Known>,
     /// The calls that wait for an answer, each with its session and the number of its request.
@@ -36,7 +36,7 @@ pub(super) struct Leases {
 }
 
 /// A request that may be repeated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Known {
     session: u64,
     /// What was asked for, whatever the wait.

@@ -19,7 +19,7 @@ use crate::ledger::{GrantRecord, LedgerContents, Record, SessionRecord};
 use crate::principal::{Principal, Right, Rights};
 
 /// What is known about the former process.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Former {
     /// The highest number of a session of the former process.
     pub(super) last: u64,

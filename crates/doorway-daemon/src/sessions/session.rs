@@ -19,7 +19,7 @@ const PRINCIPAL: usize = 80;
 const CLIENT: usize = 60;
 
 /// A session of a client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Session {
     pub(super) number: u64,
     pub(super) secret: Secret,
@@ -55,7 +55,7 @@ pub(super) struct Session {
 }
 
 /// A lock that a session holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Grant {
     /// The number of the request that was granted.
     pub(super) request: u64,
