@@ -72,7 +72,7 @@ pub struct Setup {
 /// All sessions of a service.
 #[derive(Clone, Debug)]
 pub struct Sessions {
-    setup: Setup,
+    setup: Arc<Setup>,
     stage: Stage,
     open: BTreeMap<u64, Session>,
     connections: BTreeMap<Connection, Conn>,
@@ -175,7 +175,7 @@ impl Sessions {
     /// [`Input::Restored`] comes next.
     pub fn new(setup: Setup, now: Moment) -> Self {
         Self {
-            setup,
+            setup: Arc::new(setup),
             stage: Stage::Serving,
             open: BTreeMap::new(),
             connections: BTreeMap::new(),

@@ -1,17 +1,15 @@
-//! Clients that are disconnected, suspended and forgotten by their node: no client believes to hold
-//! a lock that another was given, and every request is answered exactly once.
-
-mod messages;
-mod silence;
+//! Clients that are disconnected and suspended, and a node that is killed: no client believes to
+//! hold a lock that another was given, and every request is answered exactly once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorway_client::machine::{Event, SessionMachine, Setup, State};
 use doorway_client::{Ask, ClientInfo, Fence, Life, Mode, Moment, Name, Wait};
+use doorway_daemon::sessions::Connection;
 use proptest::prelude::*;
 
-use crate::server::Server;
+use crate::shell::Shell;
 
 /// The TTL of all sessions, in nanoseconds.
 const TTL: u64 = 10_000_000_000;
@@ -23,8 +21,8 @@ struct Client {
     visits: bool,
     /// How fast the client's clock runs, in thousandths of the speed of the node's clock.
     rate: u64,
-    connection: Option<usize>,
-    to_server: Vec<u8>,
+    connection: Option<Connection>,
+    to_node: Vec<u8>,
     /// The requests without an answer, by number; true for those that wait for a lock.
     open: BTreeMap<u64, bool>,
     answered: BTreeSet<u64>,
@@ -34,9 +32,9 @@ struct Client {
 }
 
 struct World {
-    server: Server,
+    shell: Shell,
     clients: Vec<Client>,
-    connections: usize,
+    connections: u64,
     /// Whether nothing goes wrong any more, so that nothing may be lost.
     heals: bool,
     network: bool,
@@ -61,26 +59,28 @@ impl World {
             visits: who + 1 == rates.len(),
             rate,
             connection: None,
-            to_server: vec![],
+            to_node: vec![],
             open: BTreeMap::new(),
             answered: BTreeSet::new(),
             held: BTreeSet::new(),
             left: BTreeSet::new(),
         };
         let clients = rates.iter().enumerate().map(client).collect();
-        Self { server: Server::new(TTL, network), clients, connections: 0, heals: false, network }
+        let shell = Shell::new(Moment(0), Duration::from_nanos(TTL), network, None);
+        Self { shell, clients, connections: 0, heals: false, network }
     }
 
     fn moment(&self, who: usize) -> Moment {
-        Moment(self.server.now / 1000 * self.clients[who].rate)
+        Moment(self.shell.now().0 / 1000 * self.clients[who].rate)
     }
 
     fn connect(&mut self, who: usize) {
         if self.clients[who].machine.wants_connection() {
             let now = self.moment(who);
             self.connections += 1;
-            self.server.connect(self.connections);
-            self.clients[who].connection = Some(self.connections);
+            let connection = Connection(self.connections);
+            self.shell.connect(connection, who as u32);
+            self.clients[who].connection = Some(connection);
             self.clients[who].machine.connected(now);
         }
     }
@@ -88,28 +88,32 @@ impl World {
     fn disconnect(&mut self, who: usize) {
         let now = self.moment(who);
         if let Some(connection) = self.clients[who].connection.take() {
-            self.server.disconnect(connection);
-            self.clients[who].to_server.clear();
+            self.shell.hang_up(connection);
+            self.clients[who].to_node.clear();
             self.clients[who].machine.disconnected(now);
         }
     }
 
     /// Deliver some of the bytes that are on their way.
-    fn deliver(&mut self, who: usize, at_most: usize, to_server: bool) {
+    fn deliver(&mut self, who: usize, at_most: usize, to_node: bool) {
         let now = self.moment(who);
         let client = &mut self.clients[who];
         let Some(connection) = client.connection else { return };
-        if to_server {
-            client.to_server.append(client.machine.outgoing());
-            let count = client.to_server.len().min(at_most);
-            let bytes: Vec<u8> = client.to_server.drain(..count).collect();
-            self.server.receive(connection, &bytes);
-        } else if let Some(it) = self.server.connections.get_mut(&connection) {
-            let count = it.out.len().min(at_most);
-            let bytes: Vec<u8> = it.out.drain(..count).collect();
-            client.machine.receive(now, &bytes);
+        if to_node {
+            client.to_node.append(client.machine.outgoing());
+            let count = client.to_node.len().min(at_most);
+            let bytes: Vec<u8> = client.to_node.drain(..count).collect();
+            self.shell.receive(connection, &bytes);
         } else {
-            self.disconnect(who);
+            let out = self.shell.outgoing(connection);
+            let bytes: Vec<u8> =
+                out.map(|out| out.drain(..out.len().min(at_most)).collect()).unwrap_or_default();
+            let ended = bytes.is_empty()
+                && (self.shell.is_closing(connection) || !self.shell.is_connected(connection));
+            self.clients[who].machine.receive(now, &bytes);
+            if ended {
+                self.disconnect(who);
+            }
         }
         self.look(who);
         if self.clients[who].machine.must_close() {
@@ -184,7 +188,10 @@ impl World {
             9 => self.connect(who),
             10 | 11 => self.deliver(who, choice, true),
             12 | 13 => self.deliver(who, choice, false),
-            14 if choice.is_multiple_of(16) => self.server.crash(),
+            14 if choice.is_multiple_of(16) => {
+                self.shell.kill();
+                self.shell.start(false);
+            }
             _ => self.round(who),
         }
         self.look(who);
@@ -222,8 +229,8 @@ impl World {
     }
 
     fn pass(&mut self, span: u64) {
-        let now = self.server.now + span;
-        self.server.pass(now);
+        let now = self.shell.now().after(Duration::from_nanos(span));
+        self.shell.pass(now);
     }
 
     /// Check that no client believes to hold a lock that another was given.
@@ -235,8 +242,7 @@ impl World {
                 .held()
                 .filter(|it| machine.grant_state(&it.lock, it.fence, now) != State::Lost);
             for claim in sure {
-                let lock = self.server.locks.get(&claim.lock);
-                let given = lock.and_then(|lock| lock.holder).map(|(.., fence)| fence);
+                let given = self.shell.locks.holder(&claim.lock);
                 assert!(given.is_none_or(|it| it == claim.fence), "{claim:?}, but {given:?}");
                 let others = self.clients.iter().enumerate().filter(|(other, _)| *other != who);
                 for (other, client) in others {
@@ -260,17 +266,21 @@ impl World {
             }
             self.pass(TTL / 8);
             self.check();
-            self.heals = self.server.now > 3 * TTL;
+            self.heals = self.shell.now().0 > 3 * TTL;
         }
         for client in &self.clients {
             assert!(client.open.is_empty(), "no answer to {:?}", client.open);
             assert_eq!(client.machine.held().count(), 0);
         }
-        assert!(self.server.sessions() <= self.clients.len(), "a session without a client is left");
-        assert!(
-            self.server.locks.values().all(|lock| lock.holder.is_none()),
-            "a lock is still held"
-        );
+        let sessions = self.shell.sessions.len();
+        assert!(sessions <= self.clients.len(), "a session without a client is left");
+        assert_eq!(self.shell.locks.held(), 0, "a lock is still held");
+        for who in 0..self.clients.len() {
+            self.clients[who].machine.bye();
+            self.deliver(who, usize::MAX, true);
+        }
+        assert!(self.shell.sessions.is_clean(), "something is left: {:?}", self.shell.sessions);
+        assert!(self.shell.ledger.is_empty(), "{:?}", self.shell.ledger);
     }
 }
 
