@@ -217,7 +217,9 @@ impl Sessions {
             Ok(()) => {
                 let number = asking.session;
                 if let (Some(place), Some(open)) = (session, self.open.get_mut(&number)) {
-                    open.place = Some(place);
+                    let before = open.place.replace(place);
+                    // Another grant of the session was being written at the same time.
+                    before.into_iter().for_each(|place| self.erase(place, out));
                 }
                 self.hold(ask, fence, Some(grant), tell, out);
             }

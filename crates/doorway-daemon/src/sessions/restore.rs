@@ -60,7 +60,9 @@ impl Sessions {
             // Processes of this machine do not survive its restart.
             let local = !record.remote && record.life != Life::Lease;
             let claims = connected && (!contents.complete || contents.lacking);
-            if local && !contents.same_boot || held.is_empty() && !claims {
+            // The former process may have ended while it wrote a session twice.
+            let twice = self.open.contains_key(&record.number);
+            if local && !contents.same_boot || held.is_empty() && !claims || twice {
                 held.iter().for_each(|(place, _)| self.erase(*place, out));
                 self.erase(place, out);
                 continue;

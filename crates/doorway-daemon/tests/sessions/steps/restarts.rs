@@ -99,6 +99,33 @@ fn a_damaged_ledger_grants_nothing_before_the_longest_ttl_is_over() {
 }
 
 #[test]
+fn a_session_that_claims_two_locks_is_written_once() {
+    let lacking = |former: &mut LedgerContents| former.lacking = true;
+    let (mut desk, _) = Desk::new().restart(0, lacking);
+    let out = desk.resume(10, From::Network(1), 7, vec![claim("a", 1), claim("b", 2)]);
+    let asks: Vec<_> = out.iter().filter_map(|it| asked(std::slice::from_ref(it))).collect();
+    assert_eq!(asks.len(), 2);
+    // The node answers both before anything is written.
+    for (ask, fence) in asks.iter().zip(1..) {
+        desk.step(10, Input::Granted(*ask, Fence::new(1, fence)));
+    }
+    let written_twice = contents(desk.ledger.clone());
+    for ask in &asks {
+        desk.step(10, Input::Written(*ask, Ok(())));
+    }
+    let sessions =
+        |desk: &Desk| desk.ledger.values().filter(|it| matches!(it, Record::Session(_))).count();
+    assert_eq!((desk.ledger.len(), sessions(&desk)), (3, 1));
+    desk.pass(u64::from(TTL) + 10);
+    assert!(desk.ledger.is_empty(), "{:?}", desk.ledger);
+    // If the process ends meanwhile, the next one finds the session twice.
+    let (desk, out) = desk.restart(3000, |former| former.records = written_twice.records);
+    let reclaims = out.iter().filter(|it| matches!(it, Output::Reclaim { .. })).count();
+    let erased = out.iter().filter(|it| matches!(it, Output::Erase(_))).count();
+    assert_eq!((desk.sessions.len(), reclaims, erased), (1, 2, 1));
+}
+
+#[test]
 fn what_cannot_be_held_again_is_lost() {
     let mut desk = Desk::new();
     let (connection, session) = desk.open(0, From::Network(1), TTL, CONNECTION);
