@@ -72,7 +72,7 @@ pub struct LedgerContents {
 }
 
 /// A record of the ledger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Record {
     /// The first record of a ledger of version 0.1.0.
     Marker(Marker),
@@ -87,7 +87,7 @@ pub enum Record {
 }
 
 /// A session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionRecord {
     pub(crate) number: u64,
     pub(crate) secret: Secret,
@@ -104,7 +104,7 @@ pub struct SessionRecord {
 }
 
 /// A grant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GrantRecord {
     pub(crate) session: u64,
     pub(crate) lock: Name,
@@ -115,7 +115,7 @@ pub struct GrantRecord {
 }
 
 /// The first record of the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Marker {
     boot: String,
     /// The process has stopped gracefully: every session that may hold something is in the ledger.

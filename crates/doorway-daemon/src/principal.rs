@@ -3,7 +3,7 @@
 use doorway_protocol::{Name, NamePattern};
 
 /// The identity of a client, as its connection proves it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Principal {
     /// Its name for logs and messages: `uid 1000`, `client ci`.
     pub name: String,
@@ -14,7 +14,7 @@ pub struct Principal {
 }
 
 /// A right to do something with a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Right {
     /// Acquire, renew and release it.
     Acquire,
@@ -25,11 +25,11 @@ pub enum Right {
 }
 
 /// The rights of a client.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rights(pub Vec<Allowed>);
 
 /// Rights to the locks that a pattern selects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Allowed {
     /// Which locks.
     pub pattern: NamePattern,

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier as _;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::version::TLS13;
@@ -110,7 +110,7 @@ fn roots(pem: &[u8]) -> Result<Arc<RootCertStore>, String> {
 /// Verify a certificate as both sides of a link do: as that of a server and as that of a client.
 fn verify(
     roots: Arc<RootCertStore>,
-    chain: &[tokio_rustls::rustls::pki_types::CertificateDer<'static>],
+    chain: &[CertificateDer<'static>],
     name: &str,
 ) -> Result<(), Error> {
     let provider = Arc::new(ring::default_provider());
@@ -127,11 +127,7 @@ fn verify(
 }
 
 /// Describe what is wrong with a certificate, and what to do.
-fn told(
-    error: &Error,
-    chain: &[tokio_rustls::rustls::pki_types::CertificateDer<'static>],
-    name: &str,
-) -> (String, String) {
+fn told(error: &Error, chain: &[CertificateDer<'static>], name: &str) -> (String, String) {
     let facts = chain.first().and_then(|own| Facts::of(own).ok());
     let ended = facts.as_ref().map_or_else(String::new, Facts::last_day);
     let begins = facts.as_ref().map_or_else(String::new, |facts| facts.from.date().to_string());

@@ -43,7 +43,7 @@ pub fn put<T: Serialize>(value: &T, to: &mut Vec<u8>) -> bool {
 
 /// The received bytes of a connection, out of which values are taken as soon as their frames are
 /// complete.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Frames(FrameBuffer<MAX_FRAME>);
 
 impl Frames {

@@ -2,6 +2,8 @@
 //!
 //! A frame is the length of its content, in four bytes with the lowest first, and then the content.
 
+use std::hash::{Hash, Hasher};
+
 /// The number of bytes in front of a frame's content.
 pub const PREFIX: usize = 4;
 
@@ -24,11 +26,18 @@ pub struct TooLong(pub usize);
 /// The received bytes of a connection, out of which whole frames of at most `MAX` bytes are taken.
 ///
 /// The memory grows with the bytes that have arrived, never with the length that a frame announces.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FrameBuffer<const MAX: usize> {
     bytes: Vec<u8>,
     /// How many of the bytes have been taken.
     taken: usize,
+}
+
+/// Buffers with the same rest have the same future, however many bytes were taken before.
+impl<const MAX: usize> Hash for FrameBuffer<MAX> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.rest().hash(state);
+    }
 }
 
 impl<const MAX: usize> FrameBuffer<MAX> {

@@ -11,7 +11,7 @@ use crate::name::{Name, NameError};
 /// assert!(pattern.matches(&Name::new("deploy/web").unwrap()));
 /// assert!(!pattern.matches(&Name::new("backup").unwrap()));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NamePattern {
     /// Matches the lock of this name and no other.
     Exact(String),

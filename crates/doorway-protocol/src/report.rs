@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Fence;
 
 /// Everything that a node could find out about one lock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockReport {
     /// The name of the lock.
@@ -28,7 +28,7 @@ pub struct LockReport {
 }
 
 /// A client that holds a lock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Holder {
     /// The name of the client's node.
@@ -47,7 +47,7 @@ pub struct Holder {
 }
 
 /// A client that waits for a lock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Waiter {
     /// The name of the client's node.
@@ -70,7 +70,7 @@ pub struct Waiter {
 }
 
 /// A member of the group that cannot be reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Absent {
     /// The name of the member.
@@ -80,7 +80,7 @@ pub struct Absent {
 }
 
 /// One page of a list of locks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Locks {
     /// The locks, in the order of their names.
@@ -90,7 +90,7 @@ pub struct Locks {
 }
 
 /// A lock that clients of this node hold or wait for, in one line of a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LockLine {
     /// The name of the lock.
@@ -106,7 +106,7 @@ pub struct LockLine {
 }
 
 /// Who shares the locks of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -119,7 +119,7 @@ pub enum Scope {
 }
 
 /// The state of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NodeStatus {
     /// The name of the node.

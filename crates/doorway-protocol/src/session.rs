@@ -13,7 +13,7 @@ pub const VERSIONS: (u16, u16) = (1, 2);
 pub struct SessionId(pub u64);
 
 /// The secret of a session, which its client must show to resume it.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Secret(pub [u8; 16]);
 
 impl Secret {
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Secret {
 }
 
 /// The first message of a client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hello {
     /// The lowest and the highest version of the protocol that the client speaks.
     pub versions: (u16, u16),
@@ -51,7 +51,7 @@ pub struct Hello {
 }
 
 /// A description of a client, shown to people who ask who holds a lock.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClientInfo {
     /// What the client does, such as the command that runs under the lock.
     pub label: String,
@@ -62,7 +62,7 @@ pub struct ClientInfo {
 }
 
 /// The session that a client wants to begin or to resume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Opening {
     /// No session: the client only asks questions.
     Visit,
@@ -99,7 +99,7 @@ pub enum Opening {
 }
 
 /// More of what a client claims when it resumes a session, if one frame cannot hold it all.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claims {
     /// The grants that the client believes to hold.
     pub held: Vec<Claim>,
@@ -115,7 +115,7 @@ impl Claims {
 }
 
 /// What ends a session, besides its TTL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Life {
     /// The end of the connection. On a Unix socket the session ends at once, because a closed
     /// socket shows that the client is gone. Over a network, which may have cut the connection, the
@@ -137,7 +137,7 @@ pub enum Life {
 }
 
 /// A grant that a client believes to hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
     /// The name of the lock.
     pub lock: Name,
@@ -155,7 +155,7 @@ pub struct Claim {
 pub type Greeting = Result<Welcome, Refusal>;
 
 /// The answer of a node to a client that it serves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Welcome {
     /// The version of the protocol that both sides speak from now on.
     pub version: u16,
@@ -174,7 +174,7 @@ pub struct Welcome {
 }
 
 /// Why a node does not do what a client asked for. The request has changed nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[error("{text}")]
 pub struct Refusal {
     /// The kind of reason, for programs.
@@ -197,7 +197,7 @@ fn serialize_cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::E
 
 /// Why a request was refused. New codes are added at the end, because a code's position is its
 /// number on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
@@ -220,7 +220,7 @@ pub enum Code {
 }
 
 /// How long to wait for a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Wait {
     /// Only for the answers of other nodes, but not for a client that holds the lock.
     No,
@@ -231,7 +231,7 @@ pub enum Wait {
 }
 
 /// Which lock a client wants, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ask {
     /// The name of the lock.
     pub lock: Name,
@@ -249,7 +249,7 @@ pub struct Ask {
 ///
 /// If the connection breaks before the answer arrives, the client resumes its session and sends the
 /// same request again. A node that has answered a number before gives the same answer again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Request {
     /// Acquire a lock. Answered by [`Reply::Granted`] or [`Reply::Refused`].
     Acquire(u64, Ask),
@@ -298,7 +298,7 @@ pub enum Request {
 }
 
 /// A message of a node after its greeting: an answer, with the number of the request, or news.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reply {
     /// The client holds the lock now, with this fence.
     Granted(u64, Fence),

@@ -8,7 +8,7 @@ use doorway_protocol::{
 
 /// Something that happened to a session. Every request is answered by exactly one event with its
 /// number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The node has welcomed the client.
     Welcome {
@@ -81,7 +81,7 @@ pub enum Event {
 }
 
 /// The answer of a node to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// The session is alive.
     Alive,

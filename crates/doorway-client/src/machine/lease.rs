@@ -22,7 +22,7 @@ pub enum State {
 /// The node counts the TTL from when it received our last message. We count from when we sent it,
 /// which was earlier, and we give up a twentieth of the TTL before its end, because clocks do not
 /// run alike. So we know that the session is lost before the node ends it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct OpenSession {
     pub(super) id: SessionId,
     pub(super) secret: Secret,

@@ -44,6 +44,7 @@ mod pending;
 mod requests;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use doorway_protocol::{
@@ -86,7 +87,7 @@ pub struct Setup {
 }
 
 /// The client's half of a session. The [module](self) says how to drive it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SessionMachine {
     setup: Setup,
     phase: Phase,
@@ -120,7 +121,7 @@ pub struct SessionMachine {
 }
 
 /// The state of the connection to the node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     /// There is no connection.
     Disconnected,
@@ -135,11 +136,42 @@ enum Phase {
 }
 
 /// What is known of a grant, besides its lock and its fence.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct Grant {
     mode: doorway_protocol::Mode,
     permits: Option<u32>,
     request: u64,
+}
+
+/// Machines with the same settings and the same hash have the same future. So a search can compare
+/// them.
+impl Hash for SessionMachine {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self {
+            setup: _,
+            phase,
+            session,
+            grants,
+            pending,
+            next_number,
+            unreachable_since,
+            heard,
+            asked,
+            overdue,
+            acquiring,
+            holder_due,
+            place,
+            troubles,
+            turned_away,
+            frames,
+            outgoing,
+            events,
+        } = self;
+        (phase, session, grants, pending, next_number).hash(state);
+        (unreachable_since, heard, asked, overdue, acquiring).hash(state);
+        (holder_due, place, troubles, turned_away).hash(state);
+        (frames, outgoing, events).hash(state);
+    }
 }
 
 impl Grant {

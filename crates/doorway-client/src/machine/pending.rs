@@ -7,7 +7,7 @@ use doorway_protocol::{Ask, Code, Fence, Moment, Name, Refusal, Request, Wait, p
 use super::{Event, Grant, Phase, SessionMachine};
 
 /// A request that has no answer yet.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Pending {
     pub(super) request: Request,
     /// When the request was made.
@@ -26,7 +26,7 @@ pub(super) struct Pending {
 }
 
 /// What becomes of the answer to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Interest {
     /// An event reports it.
     Reported,

@@ -1,6 +1,5 @@
-//! The client's state machine against a model of a node, and the blocking and the async client
-//! against the same model over real sockets.
+//! The client's state machine, message by message. How it gets on with the sessions of a node is
+//! tested with the daemon.
 
-mod clients;
-mod machine;
-mod server;
+mod messages;
+mod silence;

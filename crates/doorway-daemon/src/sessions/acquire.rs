@@ -13,7 +13,7 @@ use crate::principal::Right;
 const ANSWERED: usize = 1024;
 
 /// A request that has no answer yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Asking {
     pub(super) session: u64,
     /// The number of the request in the session.
@@ -33,7 +33,7 @@ impl Asking {
 }
 
 /// How far a request has got.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) enum Progress {
     /// The node has been asked.
     Asked,
@@ -217,7 +217,9 @@ impl Sessions {
             Ok(()) => {
                 let number = asking.session;
                 if let (Some(place), Some(open)) = (session, self.open.get_mut(&number)) {
-                    open.place = Some(place);
+                    let before = open.place.replace(place);
+                    // Another grant of the session was being written at the same time.
+                    before.into_iter().for_each(|place| self.erase(place, out));
                 }
                 self.hold(ask, fence, Some(grant), tell, out);
             }

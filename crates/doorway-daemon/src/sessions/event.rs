@@ -116,7 +116,7 @@ pub struct Opening {
 }
 
 /// What shows that the processes of a session exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Evidence {
     /// This process exists.
     Process(ProcessId),
@@ -125,7 +125,7 @@ pub enum Evidence {
 }
 
 /// A process of this machine, without mistaking another process for it that got its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProcessId {
     /// The process ID.
     pub pid: u32,

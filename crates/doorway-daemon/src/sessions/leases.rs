@@ -28,7 +28,7 @@ const ENDED: usize = 10_000;
 pub(super) type Key = (String, String);
 
 /// The requests with a lease.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Leases {
     known: BTreeMap<Key, Known>,
     /// The calls that wait for an answer, each with its session and the number of its request.
@@ -36,7 +36,7 @@ pub(super) struct Leases {
 }
 
 /// A request that may be repeated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Known {
     session: u64,
     /// What was asked for, whatever the wait.
@@ -46,7 +46,7 @@ struct Known {
 }
 
 /// Whether the lease of a request has ended, after it was granted or withdrawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Ended {
     No,
     /// The moment is known from the next tick on.

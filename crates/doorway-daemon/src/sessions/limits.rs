@@ -13,7 +13,7 @@ use super::tally::Tally;
 use crate::principal::Principal;
 
 /// What each client of another machine has of what all share.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Shares {
     connections: Tally<Arc<str>>,
     sessions: Tally<Arc<str>>,

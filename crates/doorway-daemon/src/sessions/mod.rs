@@ -27,6 +27,7 @@ mod tally;
 mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use doorway_protocol::{Fence, Moment, Name, NamePattern, Refusal, Reply, Request, Scope};
@@ -71,7 +72,7 @@ pub struct Setup {
 /// All sessions of a service.
 #[derive(Clone, Debug)]
 pub struct Sessions {
-    setup: Setup,
+    setup: Arc<Setup>,
     stage: Stage,
     open: BTreeMap<u64, Session>,
     connections: BTreeMap<Connection, Conn>,
@@ -94,7 +95,7 @@ pub struct Sessions {
 }
 
 /// What the sessions do as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     /// Former holders that the ledger lacks may claim what they held until this moment. Nothing is
     /// granted meanwhile.
@@ -107,7 +108,7 @@ enum Stage {
 }
 
 /// A connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Conn {
     remote: bool,
     /// The name of the client, once it is known.
@@ -116,7 +117,7 @@ struct Conn {
 }
 
 /// The session of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Attached {
     /// None: the client has not sent its hello, or only asks questions.
     None,
@@ -126,7 +127,7 @@ enum Attached {
 }
 
 /// The places of records in the ledger.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 struct Places {
     /// All places from this one on are free. Place 0 is the marker.
     end: u32,
@@ -142,12 +143,39 @@ impl Places {
     }
 }
 
+/// Sessions with the same settings and the same hash have the same future, so a search can compare
+/// them. Counters report only.
+impl Hash for Sessions {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self {
+            setup: _,
+            stage,
+            open,
+            connections,
+            asks,
+            detached,
+            names,
+            shares,
+            leases,
+            former,
+            places,
+            last_session,
+            last_ask,
+            due,
+            counters: _,
+        } = self;
+        (stage, open, connections, asks, detached).hash(state);
+        (names, shares, leases, former, places).hash(state);
+        (last_session, last_ask, due).hash(state);
+    }
+}
+
 impl Sessions {
     /// The sessions of a service that has just been started. If there is a ledger,
     /// [`Input::Restored`] comes next.
     pub fn new(setup: Setup, now: Moment) -> Self {
         Self {
-            setup,
+            setup: Arc::new(setup),
             stage: Stage::Serving,
             open: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -260,8 +288,8 @@ impl Sessions {
 
     /// Take over limits and clients. Clients that are connected get the rights that they have now.
     fn configure(&mut self, limits: Limits, clients: Vec<ClientSettings>) {
-        self.setup.limits = limits;
-        self.setup.clients = clients;
+        let setup = Arc::make_mut(&mut self.setup);
+        (setup.limits, setup.clients) = (limits, clients);
         let clients = &self.setup.clients;
         let open = self.open.values_mut().map(|session| &mut session.principal);
         let connected = self.connections.values_mut().filter_map(|conn| conn.principal.as_mut());

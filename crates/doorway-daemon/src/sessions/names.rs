@@ -6,11 +6,12 @@
 //! number, so the uses of every name are counted here.
 
 use std::collections::BTreeMap;
-use std::hash::RandomState;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use doorway_node::{Config, RuleConfig};
 use doorway_protocol::{Code, Name, Refusal};
 use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 use super::refusals::refusal;
 
@@ -60,6 +61,15 @@ pub(super) struct Names {
     plain: HashMap<Name, u32, RandomState>,
     /// The number of permits of each name that is used with permits, and its uses.
     permits: BTreeMap<Name, (u32, u32)>,
+}
+
+/// The hash does not depend on the order of the tables.
+impl Hash for Names {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let one = |entry| FxBuildHasher.hash_one(entry);
+        self.plain.iter().map(one).fold(0, u64::wrapping_add).hash(state);
+        self.permits.hash(state);
+    }
 }
 
 impl Names {

@@ -20,7 +20,7 @@ use crate::principal::{Principal, Right, Rights};
 use crate::settings::ClientSettings;
 
 /// What is known about the former process.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Former {
     /// The highest number of a session of the former process.
     pub(super) last: u64,
@@ -62,7 +62,9 @@ impl Sessions {
             // Processes of this machine do not survive its restart.
             let local = !record.remote && record.life != Life::Lease;
             let claims = connected && (!contents.complete || contents.lacking);
-            if local && !contents.same_boot || held.is_empty() && !claims {
+            // The former process may have ended while it wrote a session twice.
+            let twice = self.open.contains_key(&record.number);
+            if local && !contents.same_boot || held.is_empty() && !claims || twice {
                 for (place, _) in held {
                     self.erase(place, out);
                 }

@@ -20,7 +20,7 @@ const CLIENT: usize = 60;
 
 /// A session of a client.
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Session {
     pub(super) number: u64,
     pub(super) secret: Secret,
@@ -58,7 +58,7 @@ pub(super) struct Session {
 }
 
 /// A lock that a session holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Grant {
     /// The number of the request that was granted.
     pub(super) request: u64,

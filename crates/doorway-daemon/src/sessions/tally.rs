@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// How many there are of each key. A key of which there is none is not kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Tally<K>(BTreeMap<K, usize>);
 
 impl<K> Default for Tally<K> {

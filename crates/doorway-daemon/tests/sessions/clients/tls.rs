@@ -161,7 +161,6 @@ impl ClientEnd {
     }
 }
 
-#[cfg(feature = "tokio")]
 #[tokio::test]
 async fn the_async_client_works_over_tls() {
     let authority = Authority::new();

@@ -1,17 +1,15 @@
-//! Clients that are disconnected, suspended and forgotten by their node: no client believes to hold
-//! a lock that another was given, and every request is answered exactly once.
-
-mod messages;
-mod silence;
+//! Clients that are disconnected and suspended, and a node that is killed: no client believes to
+//! hold a lock that another was given, and every request is answered exactly once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorway_client::machine::{Event, SessionMachine, Setup, State};
 use doorway_client::{Ask, ClientInfo, Fence, Life, Mode, Moment, Name, Wait};
+use doorway_daemon::sessions::Connection;
 use proptest::prelude::*;
 
-use crate::server::Server;
+use crate::shell::Shell;
 
 /// The TTL of all sessions, in nanoseconds.
 const TTL: u64 = 10_000_000_000;
@@ -23,10 +21,10 @@ struct Client {
     visits: bool,
     /// How fast the client's clock runs, in thousandths of the speed of the node's clock.
     rate: u64,
-    connection: Option<usize>,
+    connection: Option<Connection>,
     /// The node of the last connection.
     at: usize,
-    to_server: Vec<u8>,
+    to_node: Vec<u8>,
     /// The requests without an answer, by number; true for those that wait for a lock.
     open: BTreeMap<u64, bool>,
     answered: BTreeSet<u64>,
@@ -37,9 +35,9 @@ struct Client {
 
 struct World {
     /// Two nodes that have nothing in common.
-    servers: [Server; 2],
+    shells: [Shell; 2],
     clients: Vec<Client>,
-    connections: usize,
+    connections: u64,
     /// Whether nothing goes wrong any more, so that nothing may be lost.
     heals: bool,
     network: bool,
@@ -66,21 +64,25 @@ impl World {
             rate,
             connection: None,
             at: 0,
-            to_server: vec![],
+            to_node: vec![],
             open: BTreeMap::new(),
             answered: BTreeSet::new(),
             held: BTreeSet::new(),
             left: BTreeSet::new(),
         };
         let clients = rates.iter().enumerate().map(client).collect();
-        let mut servers = [Server::new(TTL, network), Server::new(TTL, network)];
+        let new = || Shell::new(Moment(0), Duration::from_nanos(TTL), network, None);
+        let mut shells = [new(), new()];
         // The nodes know nothing of each other, so their numbers must not be mistaken.
-        (servers[1].next_session, servers[1].fence) = (100, 1_000_000);
-        Self { servers, clients, connections: 0, heals: false, network }
+        for _ in 0..100 {
+            shells[1].kill();
+            shells[1].start(false);
+        }
+        Self { shells, clients, connections: 0, heals: false, network }
     }
 
     fn moment(&self, who: usize) -> Moment {
-        Moment(self.servers[0].now / 1000 * self.clients[who].rate)
+        Moment(self.shells[0].now().0 / 1000 * self.clients[who].rate)
     }
 
     /// Connect to the node of the last connection, or to the other one if nothing is held.
@@ -97,9 +99,10 @@ impl World {
     fn connect_to(&mut self, who: usize, at: usize) {
         let now = self.moment(who);
         self.connections += 1;
-        self.servers[at].connect(self.connections);
+        let connection = Connection(self.connections);
+        self.shells[at].connect(connection, who as u32);
         let client = &mut self.clients[who];
-        (client.connection, client.at) = (Some(self.connections), at);
+        (client.connection, client.at) = (Some(connection), at);
         client.machine.connected_to(now, ["one", "two"][at], self.network);
     }
 
@@ -114,28 +117,33 @@ impl World {
     fn disconnect(&mut self, who: usize) {
         let now = self.moment(who);
         if let Some(connection) = self.clients[who].connection.take() {
-            self.servers[self.clients[who].at].disconnect(connection);
-            self.clients[who].to_server.clear();
+            self.shells[self.clients[who].at].hang_up(connection);
+            self.clients[who].to_node.clear();
             self.clients[who].machine.disconnected(now);
         }
     }
 
     /// Deliver some of the bytes that are on their way.
-    fn deliver(&mut self, who: usize, at_most: usize, to_server: bool) {
+    fn deliver(&mut self, who: usize, at_most: usize, to_node: bool) {
         let now = self.moment(who);
         let client = &mut self.clients[who];
         let Some(connection) = client.connection else { return };
-        if to_server {
-            client.to_server.append(client.machine.outgoing());
-            let count = client.to_server.len().min(at_most);
-            let bytes: Vec<u8> = client.to_server.drain(..count).collect();
-            self.servers[client.at].receive(connection, &bytes);
-        } else if let Some(it) = self.servers[client.at].connections.get_mut(&connection) {
-            let count = it.out.len().min(at_most);
-            let bytes: Vec<u8> = it.out.drain(..count).collect();
-            client.machine.receive(now, &bytes);
+        if to_node {
+            client.to_node.append(client.machine.outgoing());
+            let count = client.to_node.len().min(at_most);
+            let bytes: Vec<u8> = client.to_node.drain(..count).collect();
+            self.shells[client.at].receive(connection, &bytes);
         } else {
-            self.disconnect(who);
+            let shell = &mut self.shells[client.at];
+            let out = shell.outgoing(connection);
+            let bytes: Vec<u8> =
+                out.map(|out| out.drain(..out.len().min(at_most)).collect()).unwrap_or_default();
+            let ended = bytes.is_empty()
+                && (shell.is_closing(connection) || !shell.is_connected(connection));
+            self.clients[who].machine.receive(now, &bytes);
+            if ended {
+                self.disconnect(who);
+            }
         }
         self.look(who);
         if self.clients[who].machine.must_close() {
@@ -211,7 +219,11 @@ impl World {
             9 => self.connect(who, choice.is_multiple_of(2)),
             10 | 11 => self.deliver(who, choice, true),
             12 | 13 => self.deliver(who, choice, false),
-            14 if choice.is_multiple_of(16) => self.servers[choice / 16 % 2].crash(),
+            14 if choice.is_multiple_of(16) => {
+                let shell = &mut self.shells[choice / 16 % 2];
+                shell.kill();
+                shell.start(false);
+            }
             _ => self.round(who),
         }
         self.look(who);
@@ -249,8 +261,8 @@ impl World {
     }
 
     fn pass(&mut self, span: u64) {
-        let now = self.servers[0].now + span;
-        self.servers.iter_mut().for_each(|server| server.pass(now));
+        let now = self.shells[0].now().after(Duration::from_nanos(span));
+        self.shells.iter_mut().for_each(|shell| shell.pass(now));
     }
 
     /// Check that no client believes to hold a lock that another was given.
@@ -264,8 +276,7 @@ impl World {
             for claim in sure {
                 // While a client holds something, its session is at the node of its connection.
                 let at = self.clients[who].at;
-                let lock = self.servers[at].locks.get(&claim.lock);
-                let given = lock.and_then(|lock| lock.holder).map(|(.., fence)| fence);
+                let given = self.shells[at].locks.holder(&claim.lock);
                 assert!(given.is_none_or(|it| it == claim.fence), "{claim:?}, but {given:?}");
                 let others = self.clients.iter().enumerate();
                 let others = others.filter(|(other, client)| *other != who && client.at == at);
@@ -290,16 +301,25 @@ impl World {
             }
             self.pass(TTL / 8);
             self.check();
-            self.heals = self.servers[0].now > 3 * TTL;
+            self.heals = self.shells[0].now().0 > 3 * TTL;
         }
         for client in &self.clients {
             assert!(client.open.is_empty(), "no answer to {:?}", client.open);
             assert_eq!(client.machine.held().count(), 0);
         }
-        let sessions: usize = self.servers.iter().map(Server::sessions).sum();
+        let sessions: usize = self.shells.iter().map(|shell| shell.sessions.len()).sum();
         assert!(sessions <= self.clients.len(), "a session without a client is left");
-        let mut locks = self.servers.iter().flat_map(|server| server.locks.values());
-        assert!(locks.all(|lock| lock.holder.is_none()), "a lock is still held");
+        assert!(self.shells.iter().all(|shell| shell.locks.held() == 0), "a lock is still held");
+        for who in 0..self.clients.len() {
+            self.clients[who].machine.bye();
+            self.deliver(who, usize::MAX, true);
+        }
+        for shell in &mut self.shells {
+            // A session that was deserted ends with its time.
+            shell.pass(shell.now().after(Duration::from_nanos(2 * TTL)));
+            assert!(shell.sessions.is_clean(), "something is left: {:?}", shell.sessions);
+            assert!(shell.ledger.is_empty(), "{:?}", shell.ledger);
+        }
     }
 }
 

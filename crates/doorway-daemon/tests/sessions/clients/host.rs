@@ -1,19 +1,19 @@
-//! The model of a node, with real sockets and the real clock.
+//! The sessions of a node in a shell of its own, with real sockets and the real clock.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use doorway_client::{Endpoint, Moment};
-use doorway_protocol::{Reply, put};
+use doorway_daemon::sessions::{Connection, Input};
 
-use crate::server::Server;
+use crate::shell::Shell;
 
-/// A model of a node that listens.
+/// A node that listens.
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     world: Arc<World>,
@@ -22,7 +22,7 @@ pub(crate) struct Host {
 }
 
 struct World {
-    server: Mutex<Server>,
+    shell: Mutex<Shell>,
     /// Whether the node neither reads nor writes.
     mute: AtomicBool,
     over: AtomicBool,
@@ -44,11 +44,10 @@ impl Host {
             stream.set_nonblocking(true).expect("the system provides sockets");
             Some(stream)
         };
-        Self::start(Endpoint::Abstract(name), Server::new(ttl.as_nanos() as u64, false), accept)
+        Self::start(Endpoint::Abstract(name), Shell::new(Moment::now(), ttl, false, None), accept)
     }
 
     /// A node that listens on TCP; `secure` encrypts a connection.
-    #[cfg(feature = "tls")]
     pub(crate) fn tcp<S: Read + Write + Send + 'static>(
         ttl: Duration,
         mut secure: impl FnMut(std::net::TcpStream) -> S + Send + 'static,
@@ -63,17 +62,16 @@ impl Host {
             Some(secure(stream))
         };
         let endpoint = Endpoint::Tcp("127.0.0.1".to_owned(), port);
-        Self::start(endpoint, Server::new(ttl.as_nanos() as u64, true), accept)
+        Self::start(endpoint, Shell::new(Moment::now(), ttl, true, None), accept)
     }
 
     fn start<S: Read + Write + Send + 'static>(
         endpoint: Endpoint,
-        mut server: Server,
+        shell: Shell,
         mut accept: impl FnMut() -> Option<S> + Send + 'static,
     ) -> Self {
-        server.pass(Moment::now().0);
         let world = Arc::new(World {
-            server: Mutex::new(server),
+            shell: Mutex::new(shell),
             mute: AtomicBool::new(false),
             over: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
@@ -88,7 +86,7 @@ impl Host {
                     serving.push(thread::spawn(move || world.serve(number, stream)));
                 }
                 if !shared.mute.load(SeqCst) {
-                    shared.server.lock().expect("no other thread panicked").pass(Moment::now().0);
+                    shared.shell().pass(Moment::now());
                 }
                 thread::sleep(Duration::from_micros(500));
             }
@@ -100,17 +98,16 @@ impl Host {
         Self { endpoint, world, listener: Some(listener) }
     }
 
-    /// Forget everything, as a node does that is killed and started again.
+    /// Kill the node, and start it again.
     pub(crate) fn crash(&self) {
-        self.world.server.lock().expect("no other thread panicked").crash();
+        let mut shell = self.world.shell();
+        shell.kill();
+        shell.start(false);
     }
 
     /// Tell all clients that the node stops in this many milliseconds.
-    pub(crate) fn stopping(&self, ms: u64) {
-        let mut server = self.world.server.lock().expect("no other thread panicked");
-        for connection in server.connections.values_mut() {
-            put(&Reply::Stopping(ms), &mut connection.out);
-        }
+    pub(crate) fn drain(&self, ms: u64) {
+        self.world.shell().run(Input::Drain(Duration::from_millis(ms)));
     }
 
     /// Neither read nor write, or begin to do so again.
@@ -120,7 +117,7 @@ impl Host {
 
     /// How many heartbeats the node has received.
     pub(crate) fn heartbeats(&self) -> usize {
-        self.world.server.lock().expect("no other thread panicked").heartbeats
+        self.world.shell().heartbeats
     }
 
     /// How many connections there have been.
@@ -130,9 +127,8 @@ impl Host {
 
     /// How many locks are held, and how many sessions are open.
     pub(crate) fn count(&self) -> (usize, usize) {
-        let server = self.world.server.lock().expect("no other thread panicked");
-        let held = server.locks.values().filter(|lock| lock.holder.is_some()).count();
-        (held, server.sessions())
+        let shell = self.world.shell();
+        (shell.locks.held(), shell.sessions.len())
     }
 }
 
@@ -146,8 +142,13 @@ impl Drop for Host {
 }
 
 impl World {
+    fn shell(&self) -> MutexGuard<'_, Shell> {
+        self.shell.lock().expect("no other thread panicked")
+    }
+
     fn serve(&self, number: usize, mut stream: impl Read + Write) {
-        self.server.lock().expect("no other thread panicked").connect(number);
+        let connection = Connection(number as u64);
+        self.shell().connect(connection, std::process::id());
         let mut buffer = [0; 4096];
         while !self.over.load(SeqCst) {
             if self.mute.load(SeqCst) {
@@ -157,28 +158,25 @@ impl World {
             match stream.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => {
-                    let mut server = self.server.lock().expect("no other thread panicked");
-                    server.pass(Moment::now().0);
-                    server.receive(number, &buffer[..count]);
+                    let mut shell = self.shell();
+                    shell.pass(Moment::now());
+                    shell.receive(connection, &buffer[..count]);
                 }
                 Err(why) if why.kind() == ErrorKind::WouldBlock => {}
                 Err(_) => break,
             }
-            let out = match self
-                .server
-                .lock()
-                .expect("no other thread panicked")
-                .connections
-                .get_mut(&number)
-            {
-                Some(connection) => std::mem::take(&mut connection.out),
-                None => break,
+            let (out, open) = {
+                let mut shell = self.shell();
+                let out = shell.outgoing(connection).map(std::mem::take).unwrap_or_default();
+                let open = shell.is_connected(connection) && !shell.is_closing(connection);
+                (out, open)
             };
-            if !out.is_empty() && stream.write_all(&out).and_then(|()| stream.flush()).is_err() {
+            let written = stream.write_all(&out).and_then(|()| stream.flush());
+            if !open || !out.is_empty() && written.is_err() {
                 break;
             }
             thread::sleep(Duration::from_micros(200));
         }
-        self.server.lock().expect("no other thread panicked").disconnect(number);
+        self.shell().hang_up(connection);
     }
 }

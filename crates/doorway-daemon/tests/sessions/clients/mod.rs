@@ -1,10 +1,8 @@
-//! The blocking and the async client against a model of a node, over real sockets.
+//! The blocking and the async client against the sessions of a node, over real sockets.
 
-#[cfg(feature = "tokio")]
 mod asynchronous;
 mod blocking;
 mod host;
-#[cfg(feature = "tls")]
 mod tls;
 
 use std::thread;

@@ -22,11 +22,11 @@ fn client(host: &Host) -> Client {
 fn two_clients_take_turns() {
     let host = Host::unix(LONG);
     let (one, two) = (client(&host), client(&host));
-    assert_eq!(one.node().unwrap().name, "model");
+    assert_eq!(one.node().unwrap().name, "one");
     let first = one.acquire("a").enter().unwrap();
     assert_eq!(first.state(), State::Held);
     assert_eq!(first.lock().as_str(), "a");
-    assert!(first.remaining().unwrap() > LONG / 2);
+    assert!(first.remaining().unwrap() > Duration::from_secs(5));
     assert!(matches!(two.acquire("a").try_now().enter(), Err(Error::NotFree(_))));
     let waits = thread::spawn(move || two.acquire("a").enter().unwrap().fence());
     thread::sleep(Duration::from_millis(20));
@@ -142,7 +142,7 @@ fn a_client_learns_that_its_node_is_stopping() {
     let host = Host::unix(LONG);
     let client = client(&host);
     assert_eq!(client.stopping(), None);
-    host.stopping(60_000);
+    host.drain(60_000);
     until("the announcement", || client.stopping().is_some());
     assert!(client.stopping().unwrap() <= Duration::from_mins(1));
     host.crash();
@@ -160,7 +160,7 @@ fn a_broken_lock_is_lost() {
     let ReleaseError::Lost(lost) = grant.release().unwrap_err() else {
         panic!("the reason is known")
     };
-    assert_eq!(lost.reason, "broken");
+    assert_eq!(lost.reason, "broken by uid 1000");
 }
 
 #[test]
