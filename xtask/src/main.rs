@@ -13,6 +13,7 @@ mod layers;
 mod mutants;
 mod package;
 mod publish;
+mod pure;
 mod run;
 mod test;
 mod tidy;

@@ -9,7 +9,7 @@ use doorway_protocol::{LABEL, NamePattern, is_label};
 use crate::lock_clients::{Describe, OnLost};
 use crate::locks::{Rule, RuleError};
 use crate::patterns::Patterns;
-use crate::views::{Fixed, StoreError, ViewStore, Volatile};
+use crate::views::{EpochStore, Fixed, StoreError, Volatile};
 
 /// The configuration of a node. [`Config::default`] is a node without peers: no certificate, no
 /// port.
@@ -233,7 +233,7 @@ impl Config {
     }
 
     /// Open the store of the epoch, which also knows the members.
-    pub(crate) fn store(&self) -> Result<Box<dyn ViewStore>, StoreError> {
+    pub(crate) fn store(&self) -> Result<Box<dyn EpochStore>, StoreError> {
         let names = self.members.iter().map(|member| member.name.clone());
         Ok(match &self.data {
             Some(directory) => Box::new(Fixed::open(names.collect(), directory)?),

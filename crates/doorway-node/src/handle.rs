@@ -8,9 +8,9 @@ use doorway_protocol::Name;
 use crate::acquire::Acquire;
 use crate::error::AcquireError;
 use crate::guard::{Guard, OwnedGuard};
-use crate::inner::Inner;
 use crate::locks::Slot;
 use crate::runtime::NodeRuntime;
+use crate::shell::NodeShell;
 use crate::wait_report::WaitReport;
 
 /// A handle of a lock that was looked up once. Clones share it, and the node keeps the lock in
@@ -29,14 +29,14 @@ struct Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        self.node.inner.shard(self.shard as usize).close(self.slot);
+        self.node.shell.shard(self.shard as usize).close(self.slot);
     }
 }
 
 impl Handle {
     pub(crate) fn new(node: Arc<NodeRuntime>, name: Name) -> Self {
-        let (shard, rule) = (node.inner.shard_of(&name), node.inner.rule_of(&name));
-        let slot = node.inner.shard(shard).open(&name, rule);
+        let (shard, rule) = (node.shell.shard_of(&name), node.shell.rule_of(&name));
+        let slot = node.shell.shard(shard).open(&name, rule);
         let (rule, shard) = (rule as u32, shard as u32);
         Self(Arc::new(Pinned { node, name, rule, shard, slot }))
     }
@@ -92,8 +92,8 @@ impl Handle {
         self.node().shard(self.shard()).waiters(self.slot())
     }
 
-    pub(crate) fn node(&self) -> &Inner {
-        &self.0.node.inner
+    pub(crate) fn node(&self) -> &NodeShell {
+        &self.0.node.shell
     }
 
     pub(crate) fn shard(&self) -> usize {

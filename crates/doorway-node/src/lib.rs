@@ -187,12 +187,12 @@
 //! of the protocol when they connect, so that a group can be upgraded node by node.
 
 mod acquire;
+mod clock;
 mod config;
 mod counters;
 mod error;
 mod guard;
 mod handle;
-mod inner;
 pub mod link;
 mod lock_clients;
 pub mod locks;
@@ -201,6 +201,7 @@ mod mode;
 pub mod net;
 mod node;
 mod patterns;
+mod peer_events;
 mod questions;
 // The example of the README is tested with those of the documentation.
 #[cfg(doctest)]
@@ -209,8 +210,9 @@ mod readme {}
 mod reclaim;
 mod recorder;
 mod runtime;
-mod turnover;
-mod upper;
+mod seating;
+mod shell;
+mod view_host;
 pub mod views;
 mod wait_report;
 mod wait_span;
@@ -227,5 +229,5 @@ pub use locks::{Fault, LockCounters, RuleError, served};
 pub use net::{IdentityError, LinkReport, Network, Traffic};
 pub use node::Node;
 pub use reclaim::ReclaimError;
-pub use views::StoreError;
+pub use views::{EndReason, StoreError};
 pub use wait_report::{LockClient, WaitReport, Waiter};

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use doorway_protocol::{Fence, Name};
 
-use crate::inner::Inner;
 use crate::locks::LostGrant;
 use crate::messages::{CLIENT_BYTES, ClientReport, ClientStatus};
 use crate::questions::waiter;
+use crate::shell::NodeShell;
 use crate::wait_report::{LockClient, Waiter};
 
 /// The clients of one lock at this node.
@@ -68,7 +68,7 @@ pub(crate) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(CLIENT_BYTES)]
 }
 
-impl Inner {
+impl NodeShell {
     /// Fill in the descriptions of the clients that have a session.
     pub(crate) fn describe(&self, clients: &mut [ClientReport]) {
         let Some(Describe(describe)) = &self.describe else { return };
@@ -121,7 +121,7 @@ impl Inner {
         let missing = self.unheard(&lock);
         let (mut inside, mut waiting) = (Vec::new(), Vec::new());
         for report in &reports {
-            let who = self.who(self.setup.me, report, Duration::ZERO);
+            let who = self.who(self.seating.me, report, Duration::ZERO);
             match report.status {
                 ClientStatus::Inside(_) => inside.push(who),
                 ClientStatus::Waiting(place) => waiting.push(waiter(who, place, &missing)),

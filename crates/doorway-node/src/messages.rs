@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A message from one node to another. New variants must be added at the end, because the position
 /// of a variant is its number on the wire.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Message {
     /// A message of the algorithm of a lock.
     Algorithm(AlgorithmMessage),
@@ -21,7 +21,7 @@ pub enum Message {
 }
 
 /// A message of the algorithm of one lock. Only that algorithm can read the payload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AlgorithmMessage {
     /// The view in which the message was sent.
     pub view: u64,
@@ -35,7 +35,7 @@ pub struct AlgorithmMessage {
 
 /// One part of the list of locks that a node held when it stopped for a view. All parts together
 /// are one snapshot, which never changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Flush {
     /// The epochs that name the new view.
     pub epochs: Vec<u64>,
@@ -59,7 +59,7 @@ pub struct HeldLock {
 }
 
 /// A question that one node asks another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Question {
     /// Which of your clients hold this lock or wait for it, and for which other locks do the
     /// sessions of its holders wait?
@@ -67,7 +67,7 @@ pub enum Question {
 }
 
 /// The answer to a question.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Answer {
     /// The clients of the lock, and the waiting requests of its holders' sessions for other locks.
     Clients(Vec<ClientReport>),
@@ -77,7 +77,7 @@ pub enum Answer {
 pub const CLIENT_BYTES: usize = 200;
 
 /// A client of a node, as the node describes it to other nodes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClientReport {
     /// The lock.
     pub lock: Name,
@@ -94,7 +94,7 @@ pub struct ClientReport {
 }
 
 /// Whether a client is inside a lock or waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ClientStatus {
     /// Inside, with its fence.
     Inside(Fence),

@@ -7,18 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::Acquire;
+use crate::clock::Clock;
 use crate::config::{Config, TlsConfig};
 use crate::counters::NodeCounters;
 use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
-use crate::inner::Inner;
 use crate::lock_clients::LockClients;
 use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::reclaim::{ReclaimError, reclaim};
 use crate::runtime::{LinkTask, NodeRuntime};
-use crate::views::Volatile;
+use crate::shell::NodeShell;
+use crate::views::{EndReason, Volatile};
 use crate::wait_report::WaitReport;
 use doorway_protocol::{Fence, Mode, Name, NameError};
 
@@ -45,20 +46,21 @@ impl Node {
         let config = Config::default();
         let checked = config.check().expect("the default configuration has no mistakes");
         let store = Box::new(Volatile::new(config.me.clone()));
-        let inner = Inner::new(&config, checked, store, 0, false);
-        let inner = Arc::new(inner.expect("an epoch in memory can be raised"));
-        Self(Arc::new(NodeRuntime { inner, links: LinkTask::default() }))
+        let shell = NodeShell::new(&config, checked, store, Clock::system(), 0, false);
+        let shell = Arc::new(shell.expect("an epoch in memory can be raised"));
+        Self(Arc::new(NodeRuntime { shell, links: LinkTask::default() }))
     }
 
     /// Start a node. It serves as soon as it has met all other members; requests made before that
     /// wait.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        Self::start_on(Tcp, config).await
+        Self::launch(Tcp, Clock::system(), config, false).await
     }
 
-    /// Start a node on another network than TCP, such as a simulated one.
+    /// Start a node on another network than TCP, such as a simulated one. Its clock is that of tokio,
+    /// which a simulation can control.
     pub async fn start_on<N: Network>(network: N, config: Config) -> Result<Self, StartError> {
-        Self::launch(network, config, false).await
+        Self::launch(network, Clock::tokio(), config, false).await
     }
 
     /// Start a node after its process was killed, not stopped, while clients in other processes
@@ -66,19 +68,21 @@ impl Node {
     /// and those clients can [`reclaim`](Self::reclaim) what they hold. Meanwhile new requests
     /// wait, and the other members go on as if this one were unreachable.
     pub async fn start_reclaiming(config: Config) -> Result<Self, StartError> {
-        Self::launch(Tcp, config, true).await
+        Self::launch(Tcp, Clock::system(), config, true).await
     }
 
-    /// Start a node as [`Node::start_reclaiming`] does, on another network than TCP.
+    /// Start a node as [`Node::start_reclaiming`] does, with the network and clock of
+    /// [`Node::start_on`].
     pub async fn start_reclaiming_on<N: Network>(
         network: N,
         config: Config,
     ) -> Result<Self, StartError> {
-        Self::launch(network, config, true).await
+        Self::launch(network, Clock::tokio(), config, true).await
     }
 
     async fn launch<N: Network>(
         network: N,
+        clock: Clock,
         config: Config,
         reclaiming: bool,
     ) -> Result<Self, StartError> {
@@ -91,12 +95,13 @@ impl Node {
             }
             _ => None,
         };
-        let inner = Arc::new(Inner::new(&config, checked, config.store()?, seed, reclaiming)?);
+        let shell =
+            Arc::new(NodeShell::new(&config, checked, config.store()?, clock, seed, reclaiming)?);
         let links = match identity {
-            Some(identity) => LinkTask::start(network, &config, identity, &inner, seed).await?,
+            Some(identity) => LinkTask::start(network, &config, identity, &shell, seed).await?,
             None => LinkTask::default(),
         };
-        Ok(Self(Arc::new(NodeRuntime { inner, links })))
+        Ok(Self(Arc::new(NodeRuntime { shell, links })))
     }
 
     /// Take back a lock that a client held under this fence when the process before this one ended.
@@ -117,36 +122,36 @@ impl Node {
     /// Begin to serve: former holders have reclaimed their locks, or have had the time to do so. A
     /// node that serves already goes on.
     pub fn serve(&self) {
-        self.0.inner.serve();
+        self.0.shell.serve();
     }
 
     /// Does the node still wait for former holders, because [`Node::serve`] was not called yet?
     pub fn is_reclaiming(&self) -> bool {
-        self.0.inner.is_reclaiming()
+        self.0.shell.is_reclaiming()
     }
 
     /// Use another certificate, of the same authority or another, from the next connection on.
     /// Existing connections stay open. If the certificate cannot be used, or is not issued for this
     /// node, nothing changes. A node without peers ignores the call.
     pub fn renew(&self, tls: &TlsConfig) -> Result<(), IdentityError> {
-        let (inner, links) = (&self.0.inner, &self.0.links);
+        let (shell, links) = (&self.0.shell, &self.0.links);
         let Some(identity) = &links.identity else { return Ok(()) };
-        identity.renew_as(inner.name(), &inner.group, tls)
+        identity.renew_as(shell.name(), &shell.group, tls)
     }
 
     /// The name of this node.
     pub fn name(&self) -> &str {
-        self.0.inner.name()
+        self.0.shell.name()
     }
 
     /// The names of all members, this one included, in the order of the configuration.
     pub fn members(&self) -> &[String] {
-        &self.0.inner.names
+        &self.0.shell.seating.members
     }
 
     /// The name of the group.
     pub fn group(&self) -> &str {
-        &self.0.inner.group
+        &self.0.shell.group
     }
 
     /// List the clients of this node by lock, in the order of the locks' names: the first `limit`
@@ -160,17 +165,17 @@ impl Node {
         limit: usize,
         wanted: impl Fn(&Name) -> bool,
     ) -> Vec<LockClients> {
-        self.0.inner.locks(prefix, after, limit, wanted)
+        self.0.shell.locks(prefix, after, limit, wanted)
     }
 
     /// The clients of this node that hold this lock or wait for it, if there are any.
     pub fn clients_of(&self, name: &Name) -> Option<LockClients> {
-        self.0.inner.clients_by(name.clone())
+        self.0.shell.clients_by(name.clone())
     }
 
     /// Find out why requests for this lock wait. See [`Handle::why`].
     pub async fn why(&self, name: &str) -> Result<WaitReport, NameError> {
-        Ok(self.0.inner.why(&Name::new(name)?).await)
+        Ok(self.0.shell.why(&Name::new(name)?).await)
     }
 
     /// Stop the node. Clients that hold one of its locks lose it, and waiting requests fail. When
@@ -178,12 +183,30 @@ impl Node {
     /// callers at a time, and after a call that was cancelled. A node whose last clone is dropped
     /// stops too, but some time later.
     pub async fn stop(&self) {
-        self.0.inner.stop();
+        self.0.shell.end(EndReason::Stopped);
         self.0.links.stopped().await;
-        self.0.inner.store.lock().take();
-        if let Some(recorder) = &self.0.inner.recorder {
+        self.0.shell.store.lock().take();
+        if let Some(recorder) = &self.0.shell.recorder {
             recorder.close().await;
         }
+    }
+
+    /// Wait until the node has ended, and learn why. Besides [`Node::stop`], a node ends when
+    /// another process takes its place, or when the runtime in which it was started ends. The
+    /// clients of a node that has ended have lost their locks. The future does not keep the node
+    /// alive.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let node = doorway_node::Node::alone();
+    /// let ended = node.ended();
+    /// node.stop().await;
+    /// assert_eq!(ended.await, doorway_node::EndReason::Stopped);
+    /// # }
+    /// ```
+    pub fn ended(&self) -> impl Future<Output = EndReason> + use<> {
+        self.0.shell.ended()
     }
 
     /// Look up a lock once, to acquire it many times.
@@ -230,22 +253,22 @@ impl Node {
     /// The members that cannot be reached, and for how long. Locks whose algorithm needs one of
     /// them wait until it is back.
     pub fn away(&self) -> Vec<(String, Duration)> {
-        self.0.inner.away()
+        self.0.shell.away()
     }
 
     /// The counters of the node.
     pub fn counters(&self) -> NodeCounters {
-        self.0.inner.counters()
+        self.0.shell.counters()
     }
 
     /// Open a session, on whose behalf locks can be requested.
     pub fn session(&self) -> Session {
-        Session::new(self.0.inner.next_session())
+        Session::new(self.0.shell.next_session())
     }
 }
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("name", &self.0.inner.name()).finish_non_exhaustive()
+        f.debug_struct("Node").field("name", &self.0.shell.name()).finish_non_exhaustive()
     }
 }

@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use crate::inner::Inner;
 use crate::lock_clients::cut;
 use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
 use crate::mode::to_client;
+use crate::shell::NodeShell;
 use crate::wait_report::{LockClient, WaitReport, Waiter, Waits};
 
 /// How long the other members have to answer.
@@ -73,7 +73,7 @@ struct NodeAnswer {
     at: Instant,
 }
 
-impl Inner {
+impl NodeShell {
     /// Answer a question of another member.
     pub(crate) fn answer(&self, question: &Question) -> Answer {
         let Question::Clients(lock) = question;
@@ -124,8 +124,11 @@ impl Inner {
 
     /// Ask all members that are connected about a lock. The answer of this node comes first.
     async fn ask_all(&self, lock: &Name) -> Vec<NodeAnswer> {
-        let own =
-            NodeAnswer { node: self.setup.me, clients: self.clients_of(lock), at: Instant::now() };
+        let own = NodeAnswer {
+            node: self.seating.me,
+            clients: self.clients_of(lock),
+            at: Instant::now(),
+        };
         let mut heard = vec![own];
         let mut asked = self.questions.ask();
         let question = Message::Ask(asked.number, Question::Clients(lock.clone()));
@@ -146,9 +149,9 @@ impl Inner {
     }
 
     fn report(&self, lock: &Name, heard: &[NodeAnswer], waits: &Waits) -> WaitReport {
-        let me = self.setup.me;
+        let me = self.seating.me;
         let missing = self.unheard(lock);
-        let awaited = self.views().missing();
+        let awaited = self.change().missing();
         let view = self.view();
         let mut why = WaitReport {
             lock: lock.clone(),
@@ -157,7 +160,7 @@ impl Inner {
             waiters: Vec::new(),
             elsewhere: Vec::new(),
             away: self.away(),
-            awaited: awaited.iter().map(|node| self.names[node.index()].clone()).collect(),
+            awaited: awaited.iter().map(|node| self.seating.name(node).to_owned()).collect(),
             reclaiming: self.all_reclaiming(),
             silent: Vec::new(),
         };
@@ -183,7 +186,7 @@ impl Inner {
 
     pub(crate) fn who(&self, node: NodeId, client: &ClientReport, age: Duration) -> LockClient {
         LockClient {
-            node: self.names[node.index()].clone(),
+            node: self.seating.name(node).to_owned(),
             session: (client.session != 0).then_some(client.session),
             mode: to_client(client.mode),
             fence: match client.status {
@@ -200,11 +203,12 @@ impl Inner {
     /// heard nothing since.
     pub(crate) fn unheard(&self, lock: &Name) -> Vec<String> {
         let unheard = self.shard(self.shard_of(lock)).unheard(lock);
-        unheard.into_iter().map(|node| self.names[node.index()].clone()).collect()
+        unheard.into_iter().map(|node| self.seating.name(node).to_owned()).collect()
     }
 
     fn named(&self, circle: &[(NodeId, u64)]) -> Vec<(String, u64)> {
-        let name = |(node, session): &(NodeId, u64)| (self.names[node.index()].clone(), *session);
+        let name =
+            |(node, session): &(NodeId, u64)| (self.seating.name(*node).to_owned(), *session);
         circle.iter().map(name).collect()
     }
 }

@@ -12,15 +12,16 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use doorway_core::{Holder, NodeId};
+use doorway_core::Holder;
 use doorway_protocol::recording::{self, End, EndLine, Event, Header, LockLine};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::locks::{LockEvent, Record, Rule, Setup};
+use crate::locks::{LockEvent, Record};
 use crate::mode::to_client;
+use crate::seating::Seating;
 
 /// How many records may wait to be written.
 const QUEUE: usize = 1 << 16;
@@ -43,11 +44,10 @@ impl Recorder {
     pub(crate) fn start(
         path: &Path,
         group: &str,
-        names: &[String],
-        setup: &Arc<Setup>,
+        seating: &Arc<Seating>,
         began: SystemTime,
     ) -> Option<Self> {
-        match Self::open(path, group, names, setup, began) {
+        match Self::open(path, group, seating, began) {
             Ok(recorder) => Some(recorder),
             Err(error) => {
                 let path = path.display();
@@ -60,28 +60,23 @@ impl Recorder {
     fn open(
         path: &Path,
         group: &str,
-        names: &[String],
-        setup: &Arc<Setup>,
+        seating: &Arc<Seating>,
         began: SystemTime,
     ) -> io::Result<Self> {
         let file = open(path)?;
         let header = Header {
             recording: recording::VERSION,
             group: group.to_owned(),
-            node: names[setup.me.index()].clone(),
-            members: names.to_vec(),
+            node: seating.name(seating.me).to_owned(),
+            members: seating.members.clone(),
             began: micros(began.duration_since(UNIX_EPOCH).unwrap_or_default()),
         };
         let mut out = BufWriter::new(file);
         line(&mut out, &header)?;
         let (queue, records) = sync_channel(QUEUE);
         let overflowed = Arc::new(AtomicBool::new(false));
-        let writer = Writer {
-            out,
-            names: names.to_vec(),
-            setup: Arc::clone(setup),
-            overflowed: Arc::clone(&overflowed),
-        };
+        let writer =
+            Writer { out, seating: Arc::clone(seating), overflowed: Arc::clone(&overflowed) };
         let path = path.display().to_string();
         let (writing, written) = watch::channel(());
         thread::Builder::new().name("doorway-record".to_owned()).spawn(move || {
@@ -138,8 +133,7 @@ fn open(path: &Path) -> io::Result<File> {
 /// The state of the writer thread.
 struct Writer {
     out: BufWriter<File>,
-    names: Vec<String>,
-    setup: Arc<Setup>,
+    seating: Arc<Seating>,
     overflowed: Arc<AtomicBool>,
 }
 
@@ -167,7 +161,7 @@ impl Writer {
     fn write(&mut self, record: Record) -> io::Result<()> {
         let (at, view) = (micros(record.at), record.view);
         for event in record.events {
-            let event = line_of(&self.names, &self.setup.rules[record.rule], event);
+            let event = line_of(&self.seating, record.rule, event);
             let lock = record.lock.to_string();
             line(&mut self.out, &LockLine { at, view, lock, event })?;
         }
@@ -176,8 +170,8 @@ impl Writer {
 }
 
 /// An event of a lock as it is written, with names instead of numbers.
-fn line_of(names: &[String], rule: &Rule, event: LockEvent) -> Event {
-    let name = |node: NodeId| names[node.index()].clone();
+fn line_of(seating: &Seating, rule: usize, event: LockEvent) -> Event {
+    let (name, rule) = (|node| seating.name(node).to_owned(), &seating.rules[rule]);
     match event {
         LockEvent::Begin(start) => {
             let holder = |Holder { node, mode, permits }: Holder| recording::Holder {

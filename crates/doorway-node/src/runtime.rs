@@ -6,21 +6,22 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::error::StartError;
-use crate::inner::Inner;
 use crate::net::{Identity, Mesh, Network, Timing};
+use crate::shell::NodeShell;
+use crate::views::EndReason;
 
 /// The owner of a running node. Every clone, handle, request and guard of the node keeps it alive.
 /// The task of the links shares the state of the node, but not this owner: otherwise neither of
 /// them would ever end.
 pub(crate) struct NodeRuntime {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) shell: Arc<NodeShell>,
     pub(crate) links: LinkTask,
 }
 
 impl Drop for NodeRuntime {
     fn drop(&mut self) {
         // No guard is left that could hold a lock. The links end by themselves.
-        self.inner.stop();
+        self.shell.end(EndReason::Stopped);
     }
 }
 
@@ -38,7 +39,7 @@ impl LinkTask {
         network: N,
         config: &Config,
         identity: Identity,
-        node: &Arc<Inner>,
+        node: &Arc<NodeShell>,
         seed: u64,
     ) -> Result<Self, StartError> {
         let address = config.address_of(&config.me).to_owned();
@@ -49,15 +50,15 @@ impl LinkTask {
         let timing = Timing { heartbeat, silence, ..Timing::default() };
         let handler = Arc::clone(node);
         let shown = identity.clone();
-        let mesh = Mesh::new(network, shown, node.setup.me, peers, handler, timing, seed);
-        let (over, ending) = (node.over(), StopOnDrop(Arc::clone(node)));
+        let mesh = Mesh::new(network, shown, node.seating.me, peers, handler, timing, seed);
+        let (over, ending) = (node.ended(), StopOnDrop(Arc::clone(node)));
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
             // The channel is dropped last, also when the runtime ends, so that waiters hear of it
             // only after the node has stopped.
             let _running = running;
             let _ending = ending;
-            Arc::new(mesh).run(listener, over).await;
+            Arc::new(mesh).run(listener, async { _ = over.await }).await;
         });
         Ok(Self { ended: Some(ended), identity: Some(identity) })
     }
@@ -73,10 +74,10 @@ impl LinkTask {
 
 /// Stops the node when its links end, which also happens when their runtime is dropped. Without a
 /// runtime the node could do nothing more.
-struct StopOnDrop(Arc<Inner>);
+struct StopOnDrop(Arc<NodeShell>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.stop();
+        self.0.end(EndReason::RuntimeEnded);
     }
 }

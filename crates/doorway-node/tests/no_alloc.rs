@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::Name;
-use doorway_node::locks::{ClientId, LockRequest, Rule, Setup, Shard, ShardEffects, Slot};
+use doorway_node::locks::{ClientId, LockRequest, Rule, Seating, Shard, ShardEffects, Slot};
 use doorway_node::messages::AlgorithmMessage;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -24,8 +24,10 @@ const ASK: LockRequest = LockRequest { mode: Mode::Exclusive, session: 1, now: D
 fn pair(keep_idle: usize) -> [Shard; 2] {
     [0, 1].map(|node| {
         let rules = vec![Rule::new("carvalho-roucairol", 2, 1, 0).expect("a rule")];
-        let mut shard = Shard::new(Arc::new(Setup { me: NodeId(node), rules, keep_idle }));
-        shard.start(1, Vec::new(), Duration::ZERO, &mut ShardEffects::default());
+        let members = vec!["a".to_owned(), "b".to_owned()];
+        let seating = Arc::new(Seating { members, me: NodeId(node), rules });
+        let mut shard = Shard::new(Arc::clone(&seating), keep_idle);
+        shard.start(1, &seating, Vec::new(), Duration::ZERO, &mut ShardEffects::default());
         shard
     })
 }

@@ -205,11 +205,7 @@ impl Service {
 
     /// Wait until the node ends by itself, as when another process takes its place.
     pub async fn ended(&self) {
-        // Nobody else asks for this lock, so it is lost only with the node.
-        let own = format!("%node/{}", self.0.node.name());
-        if let Ok(guard) = self.0.node.lock(&own).await {
-            guard.lost().await;
-        }
+        self.0.node.ended().await;
     }
 
     /// Whether the service grants nothing any more.

@@ -1,5 +1,6 @@
 //! The clients of a shard, and the wakers of the tasks that wait for them.
 
+use std::hash::{Hash, Hasher};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ const WATCHERS: usize = 8;
 const SPARE: usize = 64;
 
 /// A client, from its request until it leaves.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Client {
     /// The lock, by its index in the table.
     pub(super) lock: u32,
@@ -45,13 +46,20 @@ pub(super) struct Client {
     wakers: SmallVec<[Waker; 1]>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Waiting,
     Inside(Fence),
     /// Boxed to keep clients small, because few ever get here. The fence is that of a client that
     /// was inside.
     Ended(Box<(ClientEnd, Option<Fence>)>),
+}
+
+impl Hash for Client {
+    /// Wakers and times are left out: what a client may do next does not depend on them.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.lock, self.session, self.is_ended(), self.fence()).hash(state);
+    }
 }
 
 impl Client {
@@ -71,7 +79,7 @@ impl Client {
 }
 
 /// All clients of a shard.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Clients(Slab<Client>);
 
 impl Clients {
@@ -80,6 +88,11 @@ impl Clients {
         let (since, state, wakers) = (nanoseconds(now), State::Waiting, SmallVec::new());
         let at = self.0.insert(Client { lock, session, since, state, wakers });
         ClientId(u32::try_from(at).expect("fewer than 2^32 clients fit into memory"))
+    }
+
+    /// All clients with their numbers, in the order of the numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Client)> {
+        self.0.iter()
     }
 
     pub(super) fn get(&self, client: ClientId) -> Option<&Client> {

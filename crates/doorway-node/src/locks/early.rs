@@ -8,7 +8,7 @@ use crate::messages::AlgorithmMessage;
 const LIMIT: usize = 4 << 20;
 
 /// The early messages of a shard, in the order of their arrival.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct EarlyMessages {
     messages: Vec<(NodeId, usize, AlgorithmMessage)>,
     bytes: usize,

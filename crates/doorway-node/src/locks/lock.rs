@@ -44,7 +44,7 @@ impl LockEffects {
 
 /// A lock at this node. Between two views it has no state machine: clients may queue and leave, and
 /// none enters.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Lock<M: ?Sized> {
     machine: Option<Box<M>>,
     inside: SmallVec<[(ClientId, Mode); 1]>,
@@ -62,6 +62,17 @@ struct Wait {
     /// The nodes to which a message was sent since the open request was made, and from which
     /// nothing was heard since.
     unheard: NodeSet,
+}
+
+impl<M: ?Sized> Clone for Lock<M>
+where
+    Box<M>: Clone,
+{
+    fn clone(&self) -> Self {
+        let Self { machine, inside, wait, turns } = self;
+        let (machine, inside, wait) = (machine.clone(), inside.clone(), wait.clone());
+        Self { machine, inside, wait, turns: *turns }
+    }
 }
 
 impl<M: ?Sized> Default for Lock<M> {

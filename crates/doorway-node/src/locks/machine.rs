@@ -2,6 +2,7 @@
 //! service knows of the algorithms.
 
 use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
 
 use doorway_core::{Algorithm, Breach, Effects, Group, Input, Member, Mode, NodeId, Start};
 use smallvec::SmallVec;
@@ -69,6 +70,24 @@ pub trait Machine: Debug + Send {
 
     /// A message in a form for people.
     fn show(&self, payload: &[u8]) -> String;
+
+    /// A copy of the machine, for searches and simulations.
+    fn boxed(&self) -> Box<dyn Machine>;
+
+    /// Feed the state of the machine to a hash.
+    fn feed(&self, state: &mut dyn Hasher);
+}
+
+impl Clone for Box<dyn Machine> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
+impl Hash for dyn Machine {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.feed(state);
+    }
 }
 
 /// The state machine of one algorithm.
@@ -164,6 +183,14 @@ impl<A: Algorithm> Machine for Typed<A> {
 
     fn show(&self, payload: &[u8]) -> String {
         decode::<A>(payload).map_or_else(|| "?".to_owned(), |message| format!("{message:?}"))
+    }
+
+    fn boxed(&self) -> Box<dyn Machine> {
+        Box::new(self.clone())
+    }
+
+    fn feed(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
     }
 }
 

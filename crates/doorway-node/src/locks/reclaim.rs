@@ -42,7 +42,7 @@ impl Shard {
             return Err(ReclaimRefusal::TooLate);
         }
         let entry = self.table.get_mut(slot.0);
-        let rule = &self.setup.rules[entry.rule as usize];
+        let rule = &self.seating.rules[entry.rule as usize];
         let mode = if rule.info.shared { mode } else { Mode::Exclusive };
         let clients = &mut self.clients;
         // A node never grants the same fence twice, not even for different locks.
@@ -64,7 +64,7 @@ impl Shard {
     /// such view has begun, so the fence was never granted.
     pub fn disown(&mut self, view: u64, out: &mut ShardEffects) {
         for entry in self.table.iter_mut() {
-            let rule = &self.setup.rules[entry.rule as usize];
+            let rule = &self.seating.rules[entry.rule as usize];
             for client in inside(&entry.lock) {
                 let fence = self.clients.get(client).and_then(Client::fence);
                 if fence.is_some_and(|fence| fence.view() >= view) {

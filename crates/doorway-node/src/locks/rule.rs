@@ -19,7 +19,7 @@ pub struct Rule {
 }
 
 /// Begins one algorithm at a node.
-type Begin = fn(NodeId, &Group, &Start, &mut Sends) -> Result<Box<dyn Machine>, Fault>;
+pub type Begin = fn(NodeId, &Group, &Start, &mut Sends) -> Result<Box<dyn Machine>, Fault>;
 
 /// Why a rule cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +55,12 @@ impl Rule {
         let shape = Shape { permits: several, seats: several, ..Shape::default() };
         let group = info.group(size, &shape).map_err(RuleError::Group)?;
         Ok(Self { info, group, handovers, begin })
+    }
+
+    /// Make a rule for an algorithm that is not in the list of the core, for tests.
+    #[doc(hidden)]
+    pub fn with_begin(info: Info, group: Group, handovers: u32, begin: Begin) -> Self {
+        Self { info, group, handovers, begin }
     }
 
     /// Begin a lock as node `me`. What the algorithm sends as it begins is added to `out`. A start
@@ -100,7 +106,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::locks::{LockEvent, LockRequest, Setup, Shard, ShardEffects};
+    use crate::locks::{LockEvent, LockRequest, Seating, Shard, ShardEffects};
 
     /// An algorithm that greets every other node as it begins, and then lets everyone in.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -147,12 +153,13 @@ mod tests {
         let group = Group::new(3).expect("a group of three");
         let (info, begin) = FindBegin.run::<Greeting>();
         let rule = Rule { info, group, handovers: 0, begin };
-        let setup = Setup { me: NodeId(0), rules: vec![rule], keep_idle: 10 };
-        let mut shard = Shard::new(Arc::new(setup));
+        let members = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let seating = Arc::new(Seating { members, me: NodeId(0), rules: vec![rule] });
+        let mut shard = Shard::new(Arc::clone(&seating), 10);
         shard.record();
         shard.stop(1);
         let mut out = ShardEffects::default();
-        shard.start(1, Vec::new(), Duration::ZERO, &mut out);
+        shard.start(1, &seating, Vec::new(), Duration::ZERO, &mut out);
         assert!(out.messages.is_empty(), "no lock has begun yet");
 
         let slot = shard.open(&Name::new("orders").expect("a name"), 0);

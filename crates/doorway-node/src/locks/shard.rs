@@ -23,21 +23,11 @@ use super::machine::{Fault, Machine, Sends};
 use super::rule::Rule;
 use super::table::{Slot, Table};
 use crate::messages::AlgorithmMessage;
+use crate::seating::Seating;
 
 /// Which members held each lock as a view began. The map is never iterated, so its order does not
 /// matter.
 pub(super) type Holders = FxHashMap<Name, Vec<Holder>>;
-
-/// What all shards of a node share.
-#[derive(Debug)]
-pub struct Setup {
-    /// The number of this node.
-    pub me: NodeId,
-    /// The rules by which locks are served.
-    pub rules: Vec<Rule>,
-    /// How many idle locks a shard keeps in memory before it forgets old ones.
-    pub keep_idle: usize,
-}
 
 /// A client's request for a lock.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +42,7 @@ pub struct LockRequest {
 }
 
 /// The state of a shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ShardState {
     /// It has stopped for its target view and waits for that view to start.
     Stopped,
@@ -70,9 +60,12 @@ pub(super) enum ShardState {
 pub(super) const CLOCK_FULL: u64 = Fence::CLOCK_LIMIT + Fence::CLOCK_LIMIT / 2;
 
 /// Many named locks of one node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Shard {
-    pub(super) setup: Arc<Setup>,
+    /// The members of the target view. Before the first view, those of the group.
+    pub(super) seating: Arc<Seating>,
+    /// How many idle locks the shard keeps in memory before it forgets old ones.
+    keep_idle: usize,
     pub(super) state: ShardState,
     /// The newest view for which the shard has stopped; no older view is ever run.
     pub(super) target: u64,
@@ -92,20 +85,22 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Make a shard without locks. No view is running yet.
-    pub fn new(setup: Arc<Setup>) -> Self {
+    /// Make a shard without locks, which keeps up to `keep_idle` idle locks in memory. No view is
+    /// running yet.
+    pub fn new(seating: Arc<Seating>, keep_idle: usize) -> Self {
         Self {
             state: ShardState::Stopped,
             target: 0,
             clock: 0,
-            floors: vec![0; setup.rules.len()],
+            floors: vec![0; seating.rules.len()],
             table: Table::default(),
             clients: Clients::default(),
             holders: Holders::default(),
             early: EarlyMessages::default(),
-            counters: vec![LockCounters::default(); setup.rules.len()],
+            counters: vec![LockCounters::default(); seating.rules.len()],
             effects: LockEffects::default(),
-            setup,
+            seating,
+            keep_idle,
         }
     }
 
@@ -149,6 +144,8 @@ impl Shard {
             if let Some(ended) = self.barred(slot.0) {
                 self.clients.end(client, ended, &mut out.wakers);
             }
+            // If the disk was full when the next view was asked for, it is asked for again.
+            out.overdue |= self.state == ShardState::Exhausted;
             let entry = self.table.get(slot.0);
             let counters = &mut self.counters[entry.rule as usize];
             counters.waits += 1;
@@ -243,7 +240,7 @@ impl Shard {
             return;
         }
         let entry = self.table.get_mut(at);
-        let rule = &self.setup.rules[entry.rule as usize];
+        let rule = &self.seating.rules[entry.rule as usize];
         match entry.lock.receive(rule, from, &message.payload, &mut self.effects) {
             Ok(()) => {
                 self.clock = self.clock.max(message.clock);
@@ -294,16 +291,16 @@ impl Shard {
         {
             return;
         }
-        let rule = &self.setup.rules[entry.rule as usize];
+        let rule = &self.seating.rules[entry.rule as usize];
         // A lock whose holders are known has not been forgotten in this view, so it starts from 0.
         let start = match self.holders.get(&entry.name) {
             Some(holders) => Start { holders: holders.clone(), floor: 0 },
             None => Start { holders: Vec::new(), floor: self.floors[entry.rule as usize] },
         };
         let mut sends = Sends::new();
-        let machine = match rule.begin(self.setup.me, &start, &mut sends) {
+        let machine = match rule.begin(self.seating.me, &start, &mut sends) {
             Ok(machine) => machine,
-            Err(fault) => return self.break_lock(at, self.setup.me, fault, now, out),
+            Err(fault) => return self.break_lock(at, self.seating.me, fault, now, out),
         };
         let sent = sends.iter().map(|(to, payload)| {
             let message = machine.show(payload);
@@ -330,22 +327,22 @@ impl Shard {
         act: impl FnOnce(&mut Lock<dyn Machine>, &Rule, &mut LockEffects) -> Result<(), Fault>,
     ) {
         let entry = self.table.get_mut(at);
-        match act(&mut entry.lock, &self.setup.rules[entry.rule as usize], &mut self.effects) {
+        match act(&mut entry.lock, &self.seating.rules[entry.rule as usize], &mut self.effects) {
             Ok(()) => self.apply_effects(at, now, out),
-            Err(fault) => self.break_lock(at, self.setup.me, fault, now, out),
+            Err(fault) => self.break_lock(at, self.seating.me, fault, now, out),
         }
     }
 
     /// Give fences to the clients that entered, and stamp the messages with the clock after them.
     pub(super) fn apply_effects(&mut self, at: u32, now: Duration, out: &mut ShardEffects) {
         let entry = self.table.get(at);
-        let rule = &self.setup.rules[entry.rule as usize];
+        let rule = &self.seating.rules[entry.rule as usize];
         let counters = &mut self.counters[entry.rule as usize];
         let grants = self.effects.granted.len() as u64;
         counters.grants += grants;
         counters.handovers += grants.saturating_sub(u64::from(self.effects.entries));
         for client in self.effects.granted.drain(..) {
-            self.clock = next(self.clock, self.setup.me, rule);
+            self.clock = next(self.clock, self.seating.me, rule);
             self.clients.enter(client, Fence::new(self.target, self.clock), now, &mut out.wakers);
         }
         for (to, payload) in self.effects.sends.drain(..) {
@@ -409,7 +406,7 @@ impl Shard {
         entry.lock.stop();
         entry.broken = Some(Box::new(fault));
         out.refused.push((by, entry.name.clone(), fault));
-        let rule = &self.setup.rules[entry.rule as usize];
+        let rule = &self.seating.rules[entry.rule as usize];
         for (client, _) in entry.lock.queue().collect::<Vec<_>>() {
             // Without a state machine this cannot fail and has no effects.
             let _ = entry.lock.leave(rule, client, &mut self.effects);
@@ -437,7 +434,7 @@ impl Shard {
         // some cannot be forgotten and are considered in vain, at most as many forgettable locks as
         // unforgettable ones stay beyond the limit.
         for _ in 0..2 {
-            if let Some((gone, floor)) = self.table.forget(self.setup.keep_idle)
+            if let Some((gone, floor)) = self.table.forget(self.keep_idle)
                 && gone.lock.machine().is_some()
             {
                 // The holders at the beginning of the view are part of what the lock may forget.

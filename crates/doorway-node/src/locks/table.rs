@@ -5,7 +5,7 @@
 //! and forgets the least recently used first.
 
 use std::collections::VecDeque;
-use std::hash::{Hash as _, Hasher as _};
+use std::hash::{Hash, Hasher};
 
 use doorway_protocol::Name;
 use hashbrown::HashTable;
@@ -16,11 +16,11 @@ use super::lock::Lock;
 use super::machine::{Fault, Machine};
 
 /// A pinned lock of a shard. It stays valid until it is closed, also across views.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot(pub(super) u32);
 
 /// A lock in the table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: Name,
     pub(super) lock: Lock<dyn Machine>,
@@ -39,6 +39,24 @@ pub(super) struct Entry {
     pub(super) broken: Option<Box<Fault>>,
 }
 
+impl Hash for Entry {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { name, lock, rule, pins, in_idle_queue, used, declared_held, broken } = self;
+        // Whether a lock was used matters only while it is in the queue.
+        let (used, broken) = (*in_idle_queue && *used, broken.is_some());
+        (name, lock, rule, pins, in_idle_queue, used, declared_held, broken).hash(state);
+    }
+}
+
+impl Hash for Table {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for place in &self.entries {
+            place.hash(state);
+        }
+        self.idle_queue.hash(state);
+    }
+}
+
 impl Entry {
     fn is_idle(&self) -> bool {
         self.pins == 0 && !self.declared_held && self.broken.is_none() && self.lock.is_idle()
@@ -46,7 +64,7 @@ impl Entry {
 }
 
 /// All locks of a shard.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     entries: Slab<Entry>,
     /// The index of each name, by its hash. The names themselves are in the entries.

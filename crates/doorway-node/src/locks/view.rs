@@ -1,5 +1,6 @@
 //! How a shard goes from one view to the next.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_core::{Holder, NodeId};
@@ -9,6 +10,7 @@ use super::early::EarlyMessages;
 use super::effects::ShardEffects;
 use super::shard::{Holders, Shard, ShardState};
 use crate::messages::HeldLock;
+use crate::seating::Seating;
 
 impl Shard {
     /// Stop for a view. Returns what this node holds: the view begins with exactly that, even if
@@ -29,7 +31,7 @@ impl Shard {
         for entry in self.table.iter_mut() {
             entry.lock.stop();
             entry.broken = None;
-            let holding = entry.lock.holding(&self.setup.rules[entry.rule as usize]);
+            let holding = entry.lock.holding(&self.seating.rules[entry.rule as usize]);
             entry.declared_held = holding.is_some();
             if let Some((mode, permits)) = holding {
                 held.push(HeldLock { lock: entry.name.clone(), mode, permits });
@@ -39,12 +41,13 @@ impl Shard {
         held
     }
 
-    /// Start a view, with what its members held as they stopped for it. Clients that left since are
-    /// released now, and the node asks again for those that wait. A view older than the target is
-    /// never started.
+    /// Start a view with these members and with what they held as they stopped for it. Clients that
+    /// left since are released now, and the node asks again for those that wait. A view older than
+    /// the target is never started.
     pub fn start(
         &mut self,
         view: u64,
+        seating: &Arc<Seating>,
         held: Vec<(NodeId, HeldLock)>,
         now: Duration,
         out: &mut ShardEffects,
@@ -54,6 +57,7 @@ impl Shard {
             return;
         }
         (self.state, self.target, self.clock) = (ShardState::Running, view, 0);
+        self.seating = Arc::clone(seating);
         self.floors.fill(0);
         for (node, HeldLock { lock, mode, permits }) in held {
             self.holders.entry(lock).or_default().push(Holder { node, mode, permits });

@@ -1,9 +1,14 @@
 //! Views: how a group starts again after a member has restarted, without forgetting who holds which
 //! lock.
 
+mod change;
+mod drive;
+mod epochs;
+mod flush;
 mod store;
-#[expect(clippy::module_inception, reason = "the module is named after its main type")]
-mod views;
 
-pub use store::{Fixed, StoreError, ViewStore, Volatile};
-pub use views::{HELD_LIMIT, LearnOutcome, StartedView, View, ViewError, Views};
+pub use change::{ClaimError, EndReason, Event, Notice, Output, ViewChange};
+pub use drive::Host;
+pub use epochs::{LearnOutcome, StartedView, View, ViewError, Views};
+pub use flush::HELD_LIMIT;
+pub use store::{EpochStore, Fixed, StoreError, Volatile};

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 ///
 /// Groups whose members change can be added here: a store that agrees on the members with other
 /// nodes implements this trait, and views stay as they are.
-pub trait ViewStore: Send + Sync {
+pub trait EpochStore: Send + Sync {
     /// The names of the members. The number of a member is its index.
     fn members(&self) -> &[String];
 
@@ -110,7 +110,7 @@ impl Fixed {
     }
 }
 
-impl ViewStore for Fixed {
+impl EpochStore for Fixed {
     fn members(&self) -> &[String] {
         &self.members
     }
@@ -142,7 +142,7 @@ impl Volatile {
     }
 }
 
-impl ViewStore for Volatile {
+impl EpochStore for Volatile {
     fn members(&self) -> &[String] {
         &self.member
     }

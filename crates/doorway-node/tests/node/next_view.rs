@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::link::{Hello, Incarnation};
-use doorway_node::locks::{LockRequest, Rule, Setup, Shard, ShardEffects};
+use doorway_node::locks::{LockRequest, Rule, Seating, Shard, ShardEffects};
 use doorway_node::messages::{AlgorithmMessage, Message};
 use doorway_node::net::{Identity, LinkHandler, Mesh, Network as _, Peer, Tcp, Timing};
 use doorway_node::views::{LearnOutcome, ViewError, Views};
@@ -21,6 +21,7 @@ struct Puppet {
     peer: Arc<Peer>,
     views: Mutex<Views>,
     shard: Mutex<Shard>,
+    seating: Arc<Seating>,
     /// The clock that it sends in its first view.
     clock: u64,
     /// Does it not flush?
@@ -31,7 +32,8 @@ impl Puppet {
     async fn start(config: &Config, clock: u64, silent: bool) -> Arc<Self> {
         let [first, second] = &config.members[..] else { panic!("a group of two") };
         let rule = Rule::new(&config.algorithm, 2, 1, 0).expect("a rule");
-        let setup = Setup { me: NodeId(1), rules: vec![rule], keep_idle: 100 };
+        let members = vec![first.name.clone(), second.name.clone()];
+        let seating = Arc::new(Seating { members, me: NodeId(1), rules: vec![rule] });
         let hello = Hello {
             group: config.group.clone(),
             node: second.name.clone(),
@@ -44,7 +46,8 @@ impl Puppet {
             hello,
             peer: Arc::new(peer),
             views: Mutex::new(Views::new(NodeId(1), 2, 1)),
-            shard: Mutex::new(Shard::new(Arc::new(setup))),
+            shard: Mutex::new(Shard::new(Arc::clone(&seating), 100)),
+            seating,
             clock,
             silent: Mutex::new(silent),
         });
@@ -92,7 +95,7 @@ impl Puppet {
             let held = started.held.into_iter().enumerate();
             let held = held.flat_map(|(node, held)| held.into_iter().map(move |held| (node, held)));
             let (view, held) = (started.view.number(), held.map(of).collect());
-            self.act(|shard, out| shard.start(view, held, Duration::ZERO, out));
+            self.act(|shard, out| shard.start(view, &self.seating, held, Duration::ZERO, out));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use doorway_node::{Config, Node, StartError};
+use doorway_node::{Config, EndReason, Node, StartError};
 use tokio::time::timeout;
 
 use crate::common::{Scratch, addresses, group, start};
@@ -39,6 +39,7 @@ async fn superseded(starts: usize) {
     let next = nodes[1].lock("held").within(Duration::from_secs(30)).await.expect("a lock");
     assert!(next.fence() > guard.fence());
     assert!(nodes[0].lock("orders").await.is_err(), "it has stopped");
+    assert!(matches!(nodes[0].ended().await, EndReason::Superseded(_)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,12 +130,13 @@ fn the_end_of_the_runtime_is_the_end_of_the_node() {
     let runtime = || tokio::runtime::Runtime::new().unwrap();
     let (first, second) = (runtime(), runtime());
     let other = second.block_on(Node::start(configs[1].clone())).unwrap();
-    let guard = first.block_on(async {
-        let node = Node::start(configs[0].clone()).await.unwrap();
-        node.lock("orders").within(Duration::from_secs(30)).await.unwrap()
-    });
+    let node = first.block_on(Node::start(configs[0].clone())).unwrap();
+    let guard = node.lock("orders").within(Duration::from_secs(30));
+    let guard = first.block_on(guard).unwrap();
+    let ended = node.ended();
     assert!(!guard.is_lost());
     drop(first);
     assert!(guard.is_lost());
+    assert_eq!(second.block_on(ended), EndReason::RuntimeEnded);
     drop((guard, other));
 }

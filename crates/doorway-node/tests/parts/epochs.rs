@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use doorway_node::Fence;
-use doorway_node::views::{Fixed, StoreError, ViewStore, Volatile};
+use doorway_node::views::{EpochStore, Fixed, StoreError, Volatile};
 use proptest::prelude::*;
 
 /// A directory that is removed at the end.

@@ -30,7 +30,7 @@ fn change_view(nodes: &mut Nodes, view: u64) {
     let held: Vec<_> = held.collect();
     for node in 0..nodes.shards.len() as u32 {
         let held = held.clone();
-        nodes.act(node, |shard, out| shard.start(view, held, NOW, out));
+        nodes.start(node, view, held);
     }
 }
 
@@ -119,10 +119,10 @@ fn a_lock_left_between_two_views_is_released_as_the_next_begins() {
     nodes.shards[0].close(slots[0]);
     let held: Vec<_> = held.into_iter().map(|held| (NodeId(0), held)).collect();
     // The waiter asks again in the new view before the other has started it.
-    nodes.act(1, |s, out| s.start(2, held.clone(), NOW, out));
+    nodes.start(1, 2, held.clone());
     nodes.deliver_all();
     assert!(poll(&mut nodes.shards[1], waiter).is_pending());
-    nodes.act(0, |s, out| s.start(2, held, NOW, out));
+    nodes.start(0, 2, held);
     nodes.deliver_all();
     assert_eq!(poll(&mut nodes.shards[1], waiter), Poll::Ready(Ok(fence(2, 1))));
 }
@@ -133,7 +133,7 @@ fn messages_of_an_older_view_are_dropped_and_an_older_view_is_never_run() {
     let slot = open(&mut nodes, "orders")[0];
     let (client, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
     nodes.shards[1].stop(3);
-    nodes.act(1, |s, out| s.start(2, Vec::new(), NOW, out));
+    nodes.start(1, 2, Vec::new());
     assert_eq!(nodes.deliver_all(), 1, "nobody answers");
     assert_eq!(nodes.shards[0].running(), Some(1));
     assert!(poll(&mut nodes.shards[0], client).is_pending());
@@ -185,8 +185,7 @@ fn an_impossible_start_breaks_only_its_lock() {
     let (client, _) = nodes.act(0, |s, out| s.acquire(orders, ask(Exclusive, 1), out));
     let held = HeldLock { lock: name("orders"), mode: Exclusive, permits: 1 };
     let both = vec![(NodeId(0), held.clone()), (NodeId(1), held)];
-    let mut out = ShardEffects::default();
-    nodes.shards[0].start(2, both, NOW, &mut out);
+    let out = nodes.start_only(0, 2, both);
     assert_eq!(out.refused.len(), 1);
     let broken = poll(&mut nodes.shards[0], client);
     assert!(matches!(broken, Poll::Ready(Err(ClientEnd::Broken(Fault::Rejected(_))))));
@@ -214,8 +213,7 @@ fn when_a_lock_breaks_the_clients_inside_have_lost_it() {
     nodes.shards[0].stop(2);
     let held = HeldLock { lock: name("orders"), mode: Exclusive, permits: 1 };
     let both = vec![(NodeId(0), held.clone()), (NodeId(1), held)];
-    let mut out = ShardEffects::default();
-    nodes.shards[0].start(2, both, NOW, &mut out);
+    let out = nodes.start_only(0, 2, both);
     let fence = fence(1, 1);
     assert_eq!(poll(&mut nodes.shards[0], inside).map(|ended| ended.is_err()), Poll::Ready(true));
     assert_eq!(out.lost, [LostGrant { session: 7, lock: name("orders"), fence }]);
@@ -359,9 +357,13 @@ fn a_shard_that_cannot_keep_what_comes_early_leaves_its_view_for_the_next() {
     }
     assert_eq!(kept, 3, "four megabytes hold three messages of one, with their names");
     // A view of which a message is missing is not run, and the caller that starts it is told so.
-    let mut out = ShardEffects::default();
-    nodes.shards[1].start(2, Vec::new(), NOW, &mut out);
+    let out = nodes.start_only(1, 2, Vec::new());
     assert_eq!((out.overdue, nodes.shards[1].running()), (true, None));
+    // If the next view could not be asked for then, each later request asks for it again.
+    let mut out = ShardEffects::default();
+    let (other, _) = nodes.shards[1].acquire(slot, ask(Exclusive, 2), &mut out);
+    assert!(out.overdue);
+    nodes.shards[1].leave(other, NOW, &mut out);
     change_view(&mut nodes, 3);
     nodes.deliver_all();
     assert_eq!(poll(&mut nodes.shards[1], client), Poll::Ready(Ok(fence(3, 1))));

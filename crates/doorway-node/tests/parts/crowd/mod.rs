@@ -291,7 +291,7 @@ impl Crowd {
             *running = *stopped_for;
             let view = *running;
             self.started += 1;
-            self.nodes.act(node as u32, |s, out| s.start(view, held, NOW, out));
+            self.nodes.start(node as u32, view, held);
         }
     }
 

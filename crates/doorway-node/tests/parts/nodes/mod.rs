@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::Name;
-use doorway_node::locks::{LockRequest, Rule, Setup, Shard, ShardEffects};
-use doorway_node::messages::AlgorithmMessage;
+use doorway_node::locks::{LockRequest, Rule, Seating, Shard, ShardEffects};
+use doorway_node::messages::{AlgorithmMessage, HeldLock};
 
 /// The time at which everything happens.
 pub(crate) const NOW: Duration = Duration::from_secs(1);
@@ -15,6 +15,8 @@ pub(crate) const NOW: Duration = Duration::from_secs(1);
 /// One shard of each node of a group, and the messages between them.
 pub(crate) struct Nodes {
     pub(crate) shards: Vec<Shard>,
+    /// The members as each node sees them.
+    pub(crate) seatings: Vec<Arc<Seating>>,
     /// The messages under way, by sender and receiver, in order.
     pub(crate) lines: BTreeMap<(NodeId, NodeId), VecDeque<AlgorithmMessage>>,
     rule_of: fn(&Name) -> usize,
@@ -24,11 +26,14 @@ impl Nodes {
     /// A group with these rules; `rule_of` gives the rule of a name.
     pub(crate) fn new(rules: &[Rule], keep_idle: usize, rule_of: fn(&Name) -> usize) -> Self {
         let size = rules[0].group.size();
-        let shard = |node| {
-            let setup = Setup { me: NodeId(node), rules: rules.to_vec(), keep_idle };
-            Shard::new(Arc::new(setup))
+        let seating = |node| {
+            let members = (0..size).map(|member| format!("n{member}")).collect();
+            Arc::new(Seating { members, me: NodeId(node), rules: rules.to_vec() })
         };
-        Self { shards: (0..size).map(shard).collect(), lines: BTreeMap::new(), rule_of }
+        let seatings: Vec<_> = (0..size).map(seating).collect();
+        let shard = |seating| Shard::new(Arc::clone(seating), keep_idle);
+        let shards = seatings.iter().map(shard).collect();
+        Self { shards, seatings, lines: BTreeMap::new(), rule_of }
     }
 
     /// Do something with the shard of a node, and send the resulting messages.
@@ -45,6 +50,24 @@ impl Nodes {
         }
         out.wakers.into_iter().for_each(std::task::Waker::wake);
         result
+    }
+
+    /// Start a view at a node.
+    pub(crate) fn start(&mut self, node: u32, view: u64, held: Vec<(NodeId, HeldLock)>) {
+        let seating = Arc::clone(&self.seatings[node as usize]);
+        self.act(node, |shard, out| shard.start(view, &seating, held, NOW, out));
+    }
+
+    /// Start a view at a node, and return what the node would have to do.
+    pub(crate) fn start_only(
+        &mut self,
+        node: usize,
+        view: u64,
+        held: Vec<(NodeId, HeldLock)>,
+    ) -> ShardEffects {
+        let mut out = ShardEffects::default();
+        self.shards[node].start(view, &self.seatings[node], held, NOW, &mut out);
+        out
     }
 
     /// Deliver the oldest message of a channel.

@@ -1,59 +1,22 @@
-//! A whole group as one value: processes, disks and links, with everything that can happen to them.
+//! A group of up to three nodes as one value: shipped state machines and shards, and the network,
+//! disks and clients around them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{Hash, Hasher};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
 
-use doorway_core::{Holder, Mode, NodeId, Start};
-use doorway_node::locks::{ClientId, Fault, Lock, LockEffects, Rule};
-use doorway_node::messages::{Flush, HeldLock};
+use doorway_core::{Mode, NodeId};
+use doorway_node::link::Incarnation;
+use doorway_node::locks::{ClientId, Rule, Seating, Shard, ShardEffects, Slot};
+use doorway_node::messages::{Flush, HeldLock, Message};
+use doorway_node::views::{Event, Output, ViewChange};
 use doorway_node::{Fence, Name};
 
-use super::course::Course;
-use super::seats::Seat;
+use super::mistake::Mistake;
 
-/// A rule that is broken, to see that the search finds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Flaw {
-    /// A view starts when most have flushed.
-    Majority,
-    /// A view starts when its own node has flushed.
-    Alone,
-    /// A restarted process keeps its epoch.
-    SameEpoch,
-    /// Messages of older views are taken for new ones.
-    OldSteps,
-    /// A flush for an older view counts for a newer one.
-    OlderFlush,
-    /// A view starts though its node has flushed for a newer one.
-    Backwards,
-    /// A flush says nothing of those inside.
-    NoHolders,
-    /// The snapshot is taken before the node stops.
-    SnapshotFirst,
-    /// Clients enter without a message after the node has stopped.
-    EnterInFlush,
-    /// The snapshot is taken again for each receiver.
-    Reread,
-    /// The node's own snapshot is taken again as it starts.
-    RereadOwn,
-    /// A client that leaves between two views is not released in the next.
-    ReleaseForgotten,
-    /// A client that waits when a view ends is not asked for in the next.
-    NotAskedAgain,
-    /// Messages of a view that the receiver has not started yet are dropped.
-    KeptDropped,
-    /// Fences consist of clocks only, without the view.
-    BareFence,
-    /// A process that is connected for the first time is not told the snapshot.
-    FlushOnce,
-    /// A node serves although clients of its predecessor have yet to reclaim.
-    ServeEarly,
-    /// The state machine asks twice, see [`super::seats::Rash`].
-    SecondAcquire,
-}
-
-/// The parameters of a search, the same in all its states.
+/// What is the same in all states of a search.
 pub(crate) struct Setting {
     pub(crate) rule: Rule,
     pub(crate) size: usize,
@@ -61,334 +24,470 @@ pub(crate) struct Setting {
     /// How often the client of each node requests the lock of every shard.
     pub(crate) asks: [u8; 3],
     pub(crate) crashes: u8,
+    /// How often a shard asks for a new view.
     pub(crate) raises: u8,
+    /// How often a connection between two running nodes breaks.
+    pub(crate) cuts: u8,
     /// Can messages be reordered? A real link never does that.
     pub(crate) overtaking: bool,
     /// May a waiting client give up?
     pub(crate) gives_up: bool,
     /// Do clients outlive the process of their node, and reclaim their locks at the next process?
     pub(crate) reclaims: bool,
-    pub(crate) flaw: Option<Flaw>,
+    /// Does the first node lose its directory whenever it crashes?
+    pub(crate) forgets: bool,
+    pub(crate) mistake: Option<Mistake>,
 }
 
 /// What must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub(crate) enum Violation {
+    /// Two clients are inside the same lock.
     TwoInside,
-    /// A fence that is not higher than the last.
+    /// A fence is not higher than the last one of its lock.
     Fence,
-    /// Two nodes start one view with different holders, or a view cannot start so.
+    /// Two nodes start one view with different holders, or a lock cannot start so.
     Starts,
-    /// A node stops for a view that is not newer than its last.
-    Backwards,
+    /// A node refuses what a correct peer or client does.
     Refused(String),
 }
 
-/// What can happen to a node, to a shard of it, or between two nodes.
+/// Anything that can happen. The numbers are nodes, and the shard where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum Action {
+    /// The client requests the lock.
     Ask(usize, usize),
+    /// The client stops waiting.
     GiveUp(usize, usize),
+    /// The client releases the lock.
     Leave(usize, usize),
+    /// The liberal algorithm lets the node enter.
     Enter(usize, usize),
-    /// The message at this index arrives, from one node at another.
+    /// A message arrives: sender, receiver, and its position among the messages under way.
     Deliver(usize, usize, usize),
+    /// Two nodes begin a handshake: each hears the hello of the other.
     Connect(usize, usize),
-    Stop(usize),
-    Start(usize),
-    Send(usize),
+    /// The handshake is complete for the first node.
+    Up(usize, usize),
+    /// The connection between two nodes breaks.
+    Cut(usize, usize),
+    /// The first node notices that the process of the second one is gone.
+    Notice(usize, usize),
+    /// The node performs the next part of its outputs: it stops one shard.
+    Perform(usize),
+    /// A shard asks for a new view.
+    Raise(usize),
+    /// The disk has stored the next epoch.
+    Disk(usize),
     Crash(usize),
     Restart(usize),
-    Raise(usize),
-    /// The client of a process that is gone reclaims its lock, or leaves unnoticed.
+    /// A client of a process that is gone takes back its lock.
     Reclaim(usize, usize),
+    /// A client of a process that is gone leaves unnoticed.
     Depart(usize, usize),
+    /// A node that waits for former holders begins to serve.
     Serve(usize),
+    /// The late part of an output that is performed wrongly.
+    Late(usize),
 }
 
-#[derive(Clone, Debug)]
-pub(crate) enum Mail {
-    Epochs(Vec<u64>),
-    Flush(Flush),
-    Step { view: u64, clock: u64, shard: usize, payload: Vec<u8> },
-}
-
-impl Hash for Mail {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Epochs(epochs) => (0, epochs).hash(state),
-            Self::Flush(Flush { epochs, part, parts, held }) => {
-                (1, epochs, part, parts, held).hash(state);
-            }
-            Self::Step { view, clock, shard, payload } => {
-                (2, view, clock, shard, payload).hash(state);
-            }
-        }
-    }
-}
-
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Shard<M> {
-    /// The view that is running, or for which the shard has stopped.
-    pub(crate) view: u64,
-    pub(crate) running: bool,
-    pub(crate) clock: u64,
-    /// The fence of the client inside.
+/// The client of a node for the lock of one shard.
+#[derive(Clone, Hash)]
+pub(crate) struct Client {
+    /// `None` if the shard has forgotten the client by mistake.
+    pub(crate) id: Option<ClientId>,
+    /// The fence of a client that is inside.
     pub(crate) fence: Option<Fence>,
-    /// Does the client wait? The lock may have forgotten it by mistake.
-    pub(crate) waits: bool,
-    pub(crate) lock: Lock<M>,
-    /// Messages of a view that has not started yet.
-    pub(crate) kept: Vec<(usize, Mail)>,
 }
 
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Process<C, M> {
-    pub(crate) course: C,
-    pub(crate) shards: Vec<Shard<M>>,
-    /// A view for which some shards have stopped, and what they hold.
-    pub(crate) stopping: Option<(Vec<u64>, Vec<HeldLock>, usize)>,
-    /// A view that a second receiver has yet to be told of.
-    pub(crate) unsent: Option<Vec<u64>>,
-    /// Does it wait for the clients of its predecessor?
-    pub(crate) reclaiming: bool,
+/// A process of a node.
+#[derive(Clone, Hash)]
+pub(crate) struct Process {
+    pub(crate) incarnation: Incarnation,
+    pub(crate) change: ViewChange,
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) clients: Vec<Option<Client>>,
+    /// The outputs that have not been performed yet.
+    pub(crate) todo: VecDeque<Output>,
+    /// What the shards that have stopped held, while others have yet to stop.
+    pub(crate) held: Vec<Vec<HeldLock>>,
+    /// The epoch is being raised above this one.
+    pub(crate) raising: Option<u64>,
+    /// A snapshot that is sent too late.
+    pub(crate) unsent: Option<Flush>,
 }
 
-impl<C: Course, M: Seat> Process<C, M> {
-    pub(crate) fn new(me: usize, epoch: u64, setting: &Setting) -> Self {
-        let shard = || Shard {
-            view: 0,
-            running: false,
-            clock: 0,
-            fence: None,
-            waits: false,
-            lock: Lock::default(),
-            kept: Vec::new(),
-        };
-        let course = C::new(me, setting.size, epoch, setting.flaw);
-        let shards = (0..setting.shards).map(|_| shard()).collect();
-        Self { course, shards, stopping: None, unsent: None, reclaiming: false }
-    }
+/// The hello of a process: its incarnation, and the epochs that it announces.
+pub(crate) type Hello = (Incarnation, Vec<u64>);
 
-    /// What one shard holds.
-    pub(crate) fn holding(&self, shard: usize, rule: &Rule) -> Option<HeldLock> {
-        let (mode, permits) = self.shards[shard].lock.holding(rule)?;
-        Some(HeldLock { lock: name(shard), mode, permits })
-    }
+/// What one node knows of its connection to another.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Link {
+    pub(crate) stage: Stage,
+    /// The process of the other node for which messages are kept.
+    pub(crate) met: Option<Incarnation>,
 }
+
+/// How far a connection has got.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Stage {
+    #[default]
+    Down,
+    /// The other node has said this.
+    Greeted(Hello),
+    Up,
+}
+
+/// The clients inside by the liberal algorithm in one view, and the clock of the last entry.
+type Instance = (BTreeSet<usize>, u64);
+
+/// The state of the group.
+#[derive(Clone, Hash)]
+pub(crate) struct World {
+    /// The durable epochs.
+    pub(crate) disks: [u64; 3],
+    /// How often each node has started.
+    pub(crate) starts: [u64; 3],
+    pub(crate) nodes: [Option<Rc<Process>>; 3],
+    /// The messages under way, by sender and receiver.
+    pub(crate) mail: [[VecDeque<Message>; 3]; 3],
+    pub(crate) links: [[Link; 3]; 3],
+    pub(crate) asks: [[u8; 2]; 3],
+    pub(crate) crashes: u8,
+    pub(crate) raises: u8,
+    pub(crate) cuts: u8,
+    /// The fences of clients that are inside, by a process that is gone.
+    pub(crate) orphans: [[Option<Fence>; 2]; 3],
+    /// The last fence of each shard.
+    pub(crate) last: [u64; 2],
+    /// By shard and view.
+    pub(crate) instances: BTreeMap<(usize, u64), Instance>,
+    /// The epochs and holders with which views have started that some nodes may yet start.
+    pub(crate) started: BTreeMap<u64, (Vec<u64>, Vec<Vec<HeldLock>>)>,
+}
+
+/// The time at which everything happens. No deadline matters here.
+pub(crate) const NOW: Duration = Duration::ZERO;
 
 /// Every shard has one lock here.
 pub(crate) fn name(shard: usize) -> Name {
     Name::new(["a", "b"][shard]).expect("a letter is a name")
 }
 
-/// The only client of a node's shard.
-pub(crate) const CLIENT: ClientId = ClientId(0);
-
-/// The clients inside by the liberal algorithm in one view, and how many have entered.
-pub(crate) type Instance = (BTreeSet<usize>, u64);
-
-/// Up to three nodes with up to two shards each.
-pub(crate) struct World<C, M> {
-    pub(crate) setting: Rc<Setting>,
-    pub(crate) disks: [u64; 3],
-    pub(crate) nodes: [Option<Rc<Process<C, M>>>; 3],
-    /// From each node to each.
-    pub(crate) links: [[VecDeque<Mail>; 3]; 3],
-    pub(crate) connected: [[bool; 3]; 3],
-    pub(crate) asks: [[u8; 2]; 3],
-    pub(crate) crashes: u8,
-    pub(crate) raises: u8,
-    /// The fences of clients that are inside, by a process that is gone.
-    pub(crate) orphans: [[Option<Fence>; 2]; 3],
-    /// The last fence of each shard.
-    pub(crate) last: [u64; 2],
-    pub(crate) instances: BTreeMap<(usize, u64), Instance>,
-    /// The holders of views that some nodes may yet start.
-    pub(crate) starts: BTreeMap<u64, (Vec<u64>, Vec<Vec<HeldLock>>)>,
+/// A group of nodes: what is the same in all its states, and its first state.
+pub(crate) struct Nodes {
+    pub(crate) setting: Setting,
+    seatings: Vec<Arc<Seating>>,
+    pub(crate) first: World,
 }
 
-impl<C: Clone, M: Clone> Clone for World<C, M> {
-    fn clone(&self) -> Self {
-        Self {
-            setting: Rc::clone(&self.setting),
-            disks: self.disks,
-            nodes: self.nodes.clone(),
-            links: self.links.clone(),
-            connected: self.connected,
-            asks: self.asks,
-            crashes: self.crashes,
-            raises: self.raises,
-            orphans: self.orphans,
-            last: self.last,
-            instances: self.instances.clone(),
-            starts: self.starts.clone(),
-        }
-    }
-}
-
-impl<C: Hash, M: Hash> Hash for World<C, M> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.disks, &self.nodes, &self.links, &self.connected).hash(state);
-        (&self.asks, self.crashes, self.raises, &self.orphans, &self.last).hash(state);
-        (&self.instances, &self.starts).hash(state);
-    }
-}
-
-impl<C: Course, M: Seat> World<C, M> {
-    /// A group in which nothing has been connected yet.
+impl Nodes {
+    /// A group in which no node is connected yet.
     pub(crate) fn new(setting: Setting) -> Self {
-        let size = setting.size;
-        let node = |me| (me < size).then(|| Rc::new(Process::new(me, 1, &setting)));
-        Self {
-            disks: std::array::from_fn(|me| u64::from(me < size)),
-            nodes: std::array::from_fn(node),
+        let members: Vec<String> = (0..setting.size).map(|node| format!("n{node}")).collect();
+        let seating = |me| {
+            let rules = vec![setting.rule.clone()];
+            Arc::new(Seating { members: members.clone(), me: NodeId::at(me), rules })
+        };
+        let seatings: Vec<_> = (0..setting.size).map(seating).collect();
+        let first = World {
+            disks: [0; 3],
+            starts: [0; 3],
+            nodes: [const { None }; 3],
+            mail: Default::default(),
             links: Default::default(),
-            connected: Default::default(),
             asks: setting.asks.map(|asks| [asks; 2]),
             crashes: setting.crashes,
             raises: setting.raises,
+            cuts: setting.cuts,
             orphans: Default::default(),
             last: [0; 2],
             instances: BTreeMap::new(),
-            starts: BTreeMap::new(),
-            setting: Rc::new(setting),
-        }
+            started: BTreeMap::new(),
+        };
+        let mut nodes = Self { setting, seatings, first };
+        let mut first = nodes.first.clone();
+        (0..nodes.setting.size).for_each(|node| nodes.restart(&mut first, node, false));
+        nodes.first = first;
+        nodes
     }
 
-    pub(crate) fn flawed(&self, flaw: Flaw) -> bool {
-        self.setting.flaw == Some(flaw)
+    pub(crate) fn has(&self, mistake: Mistake) -> bool {
+        self.setting.mistake == Some(mistake)
     }
 
-    /// A process that lives.
-    pub(crate) fn process(&mut self, node: usize) -> &mut Process<C, M> {
-        Rc::make_mut(self.nodes[node].as_mut().expect("only what lives does something"))
+    pub(crate) fn is_liberal(&self) -> bool {
+        self.setting.rule.info.name == "liberal"
     }
 
-    pub(crate) fn shard(&mut self, node: usize, shard: usize) -> &mut Shard<M> {
-        &mut self.process(node).shards[shard]
-    }
-
-    /// What is sent to a process that is not connected is lost, as with a link.
-    pub(crate) fn send(&mut self, from: usize, to: usize, mail: Mail) {
-        if self.connected[from][to] {
-            self.links[from][to].push_back(mail);
-        }
-    }
-
-    pub(crate) fn others(&self, node: usize) -> impl Iterator<Item = usize> + use<C, M> {
+    pub(crate) fn others(&self, node: usize) -> impl Iterator<Item = usize> + use<> {
         (0..self.setting.size).filter(move |other| *other != node)
     }
 
-    /// Do something with a lock, and carry out what follows.
-    pub(crate) fn touch(
-        &mut self,
+    /// Start a process of a node.
+    pub(crate) fn restart(&self, world: &mut World, node: usize, reclaiming: bool) {
+        let first = world.disks[node] == 0;
+        if first || !self.has(Mistake::SameEpoch) {
+            world.disks[node] += 1;
+        }
+        world.starts[node] += 1;
+        let epoch = world.disks[node];
+        // With a fixed seed, the incarnation of a process depends on its epoch alone.
+        let fixed = self.has(Mistake::SameEpoch);
+        let incarnation = Incarnation(if fixed { epoch } else { world.starts[node] });
+        let seating = &self.seatings[node];
+        let mut shards: Vec<_> =
+            (0..self.setting.shards).map(|_| Shard::new(Arc::clone(seating), 8)).collect();
+        let slots = shards.iter_mut().enumerate().map(|(at, shard)| shard.open(&name(at), 0));
+        let slots = slots.collect();
+        let me = NodeId::at(node);
+        world.nodes[node] = Some(Rc::new(Process {
+            incarnation,
+            change: ViewChange::new(me, self.setting.size, epoch, reclaiming),
+            clients: vec![None; shards.len()],
+            shards,
+            slots,
+            todo: VecDeque::new(),
+            held: Vec::new(),
+            raising: None,
+            unsent: None,
+        }));
+    }
+
+    /// Something happens that may matter for the views of a node.
+    pub(crate) fn event(
+        &self,
+        world: &mut World,
         node: usize,
-        shard: usize,
-        act: impl FnOnce(&mut Lock<M>, &Rule, &mut LockEffects) -> Result<(), Fault>,
-    ) -> Result<(), Wrong> {
-        let setting = Rc::clone(&self.setting);
-        let mut moves = LockEffects::default();
-        let acted = act(&mut self.shard(node, shard).lock, &setting.rule, &mut moves);
-        // A node drops what it refuses. Without flaws nothing is ever refused.
-        if let (Err(fault), None) = (acted, setting.flaw) {
-            return Err(Wrong::Refused(fault.to_string()));
+        event: Event,
+    ) -> Result<(), Violation> {
+        let connects = matches!(event, Event::Up { .. });
+        let process = world.process(node);
+        let before = process.todo.len();
+        process.change.step(NOW, event, &mut process.todo);
+        if connects && self.has(Mistake::FlushOnce) {
+            let is_flush = |output: &Output| matches!(output, Output::Tell(_, Message::Flush(_)));
+            let new = process.todo.split_off(before);
+            process.todo.extend(new.into_iter().filter(|output| !is_flush(output)));
         }
-        let view = self.shard(node, shard).view;
-        if M::LIBERAL && self.shard(node, shard).running {
-            let held = self.shard(node, shard).lock.machine().is_some_and(|m| m.held() > 0);
-            let instance = self.instances.entry((shard, view)).or_default();
-            instance.0.remove(&node);
-            instance.0.extend(held.then_some(node));
-            instance.1 += moves.granted.len() as u64;
-            self.shard(node, shard).clock = self.instances[&(shard, view)].1;
-        } else {
-            self.shard(node, shard).clock += moves.granted.len() as u64;
-        }
-        let clock = self.shard(node, shard).clock;
-        if !moves.granted.is_empty() {
-            let fence = Fence::new(view, clock);
-            self.shard(node, shard).fence = Some(fence);
-            self.shard(node, shard).waits = false;
-            self.judge(shard)?;
-            let number = if self.flawed(Flaw::BareFence) { clock } else { fence.get() };
-            if number <= std::mem::replace(&mut self.last[shard], number) {
-                return Err(Wrong::Fence);
+        self.perform(world, node)
+    }
+
+    /// Perform the outputs of a node up to the next one that takes time.
+    pub(crate) fn perform(&self, world: &mut World, node: usize) -> Result<(), Violation> {
+        loop {
+            let todo = &mut world.process(node).todo;
+            match todo.pop_front() {
+                None => return Ok(()),
+                Some(stop @ Output::StopShards(_)) => {
+                    todo.push_front(stop);
+                    return Ok(());
+                }
+                Some(Output::StartShards(started)) => {
+                    let later = todo.iter().any(|output| matches!(output, Output::StopShards(_)));
+                    if self.has(Mistake::LateStart) && !later {
+                        todo.push_front(Output::StartShards(started));
+                        return Ok(());
+                    }
+                    self.start(world, node, started)?;
+                }
+                Some(Output::Tell(to, message)) => world.send(node, to.index(), message),
+                Some(Output::TellAll(message)) => self.tell_all(world, node, &message),
+                Some(Output::RaiseAbove(epoch)) => world.process(node).raising = Some(epoch),
+                Some(Output::Disown(_) | Output::End(_)) => {
+                    return Err(Violation::Refused("a lock or a node has ended".to_owned()));
+                }
+                Some(Output::Log(notice)) => {
+                    let refused = !matches!(notice, doorway_node::views::Notice::Waits { .. });
+                    if refused && self.setting.mistake.is_none() {
+                        return Err(Violation::Refused(format!("{notice:?}")));
+                    }
+                }
             }
         }
-        // A shard that has stopped sends nothing, even if clients enter by mistake.
-        let running = self.shard(node, shard).running;
-        for (to, payload) in moves.sends.into_iter().filter(|_| running) {
-            let payload = payload.to_vec();
-            self.send(node, to.index(), Mail::Step { view, clock, shard, payload });
+    }
+
+    fn tell_all(&self, world: &mut World, node: usize, message: &Message) {
+        for (place, other) in self.others(node).enumerate() {
+            match message {
+                Message::Flush(flush) if place > 0 && self.has(Mistake::Reread) => {
+                    world.process(node).unsent = Some(flush.clone());
+                }
+                _ => world.send(node, other, message.clone()),
+            }
+        }
+    }
+
+    /// Start a view in all shards of a node.
+    fn start(
+        &self,
+        world: &mut World,
+        node: usize,
+        started: doorway_node::views::StartedView,
+    ) -> Result<(), Violation> {
+        let (number, mut held) = (started.view.number(), started.held);
+        if self.has(Mistake::RereadOwn) {
+            held[node] = self.read(world, node);
+        }
+        let known = (started.view.epochs().to_vec(), held.clone());
+        if *world.started.entry(number).or_insert_with(|| known.clone()) != known {
+            return Err(Violation::Starts);
+        }
+        for shard in 0..self.setting.shards {
+            let holders: Vec<(NodeId, HeldLock)> = (0..)
+                .map(NodeId::at)
+                .zip(&held)
+                .flat_map(|(node, held)| held.iter().map(move |held| (node, held.clone())))
+                .filter(|(_, held)| held.lock == name(shard))
+                .collect();
+            if self.is_liberal() {
+                let inside = holders.iter().map(|(node, _)| node.index()).collect();
+                world.instances.entry((shard, number)).or_insert((inside, 0));
+            }
+            let mut broken = false;
+            self.touch(world, node, shard, |shard, _, out| {
+                let mut view = number;
+                match self.setting.mistake {
+                    Some(Mistake::FlushFirst) if shard.target() < number => {
+                        shard.stop(number);
+                    }
+                    Some(Mistake::LateStart) => view = shard.target(),
+                    _ => {}
+                }
+                shard.start(view, &self.seatings[node], holders, NOW, out);
+                broken = !out.refused.is_empty();
+            })?;
+            if broken {
+                return Err(Violation::Starts);
+            }
         }
         Ok(())
     }
 
-    fn judge(&self, shard: usize) -> Result<(), Wrong> {
-        let inside = self.nodes.iter().flatten().filter(|node| node.shards[shard].fence.is_some());
-        let orphans = self.orphans.iter().filter(|orphans| orphans[shard].is_some());
-        if inside.count() + orphans.count() > 1 { Err(Wrong::TwoInside) } else { Ok(()) }
+    /// What the clients of a node hold now.
+    pub(crate) fn read(&self, world: &World, node: usize) -> Vec<HeldLock> {
+        let process = world.nodes[node].as_ref().expect("a process that runs");
+        let shards = process.shards.iter().zip(&process.slots).enumerate();
+        let held = shards.filter_map(|(at, (shard, slot))| {
+            let (mode, permits) = shard.lock(*slot).holding(&self.setting.rule)?;
+            Some(HeldLock { lock: name(at), mode, permits })
+        });
+        held.collect()
     }
 
-    /// Start one shard with the holders that all members have declared.
-    pub(crate) fn begin(
-        &mut self,
+    /// Call a shard, and carry out what follows.
+    pub(crate) fn touch(
+        &self,
+        world: &mut World,
         node: usize,
         shard: usize,
-        number: u64,
-        held: &[Vec<HeldLock>],
-    ) -> Result<(), Wrong> {
-        let setting = Rc::clone(&self.setting);
-        let holder = |(by, held): (usize, &Vec<HeldLock>)| {
-            let HeldLock { mode, permits, .. } =
-                held.iter().find(|held| held.lock == name(shard))?;
-            Some(Holder { node: NodeId::at(by), mode: *mode, permits: *permits })
+        act: impl FnOnce(&mut Shard, Slot, &mut ShardEffects),
+    ) -> Result<(), Violation> {
+        let mut out = ShardEffects::default();
+        let process = world.process(node);
+        let slot = process.slots[shard];
+        act(&mut process.shards[shard], slot, &mut out);
+        if let (Some((_, _, fault)), None) = (out.refused.first(), self.setting.mistake) {
+            return Err(Violation::Refused(fault.to_string()));
+        }
+        let place = &process.shards[shard];
+        let (view, held) = (place.running(), place.lock(slot).machine().map(|m| m.held() > 0));
+        if let (Some(view), Some(held), true) = (view, held, self.is_liberal()) {
+            let (inside, _) = world.instances.entry((shard, view)).or_default();
+            inside.remove(&node);
+            inside.extend(held.then_some(node));
+        }
+        for (to, message) in out.messages {
+            world.send(node, to.index(), Message::Algorithm(message));
+        }
+        self.look(world, node, shard)
+    }
+
+    /// Find out whether the client of a shard is inside now, and check that it may be.
+    fn look(&self, world: &mut World, node: usize, shard: usize) -> Result<(), Violation> {
+        let process = world.process(node);
+        let place = &mut process.shards[shard];
+        let Some(Client { id: Some(id), fence }) = &mut process.clients[shard] else {
+            return Ok(());
         };
-        let holders = held.iter().enumerate().filter_map(holder).collect();
-        let start = Start { holders, floor: 0 };
-        if start.check(&setting.rule.info, &setting.rule.group).is_err() {
-            return Err(Wrong::Starts);
+        if fence.is_some() {
+            if place.is_lost(*id) {
+                process.clients[shard] = None;
+            }
+            return Ok(());
         }
-        if M::LIBERAL {
-            let inside = start.holders.iter().map(|holder| holder.node.index()).collect();
-            self.instances.entry((shard, number)).or_insert((inside, 0));
+        let entered = match place.poll(*id, Waker::noop(), &mut ShardEffects::default()) {
+            Poll::Pending => return Ok(()),
+            Poll::Ready(Ok(entered)) => entered,
+            Poll::Ready(Err(_)) => {
+                process.clients[shard] = None;
+                return Ok(());
+            }
+        };
+        *fence = Some(entered);
+        if self.is_liberal() {
+            let instance = world.instances.entry((shard, entered.view())).or_default();
+            instance.1 = entered.clock();
         }
-        let place = self.shard(node, shard);
-        (place.view, place.running, place.clock) = (number, true, 0);
-        let kept = std::mem::take(&mut place.kept);
-        self.touch(node, shard, |lock, rule, out| {
-            let machine = M::begin(node, &rule.group, &start, &mut out.sends)?;
-            lock.start(rule, Box::new(machine), out)
+        if world.inside(shard) > 1 {
+            return Err(Violation::TwoInside);
+        }
+        let bare = self.has(Mistake::BareFence);
+        let number = if bare { entered.clock() } else { entered.get() };
+        if number <= std::mem::replace(&mut world.last[shard], number) {
+            return Err(Violation::Fence);
+        }
+        Ok(())
+    }
+
+    /// A client requests the lock of a shard.
+    pub(crate) fn ask(
+        &self,
+        world: &mut World,
+        node: usize,
+        shard: usize,
+    ) -> Result<(), Violation> {
+        world.asks[node][shard] -= 1;
+        let mut id = None;
+        self.touch(world, node, shard, |shard, slot, out| {
+            let mode = Mode::Exclusive;
+            let request = doorway_node::locks::LockRequest { mode, session: 0, now: NOW };
+            id = Some(shard.acquire(slot, request, out).0);
         })?;
-        for (from, mail) in kept {
-            self.step(from, node, mail)?;
-        }
-        Ok(())
+        world.process(node).clients[shard] = Some(Client { id, fence: None });
+        self.look(world, node, shard)
+    }
+}
+
+impl World {
+    /// A process that runs.
+    pub(crate) fn process(&mut self, node: usize) -> &mut Process {
+        Rc::make_mut(self.nodes[node].as_mut().expect("a process that runs"))
     }
 
-    /// A message of an algorithm has arrived, or its view has begun.
-    pub(crate) fn step(&mut self, from: usize, to: usize, mail: Mail) -> Result<(), Wrong> {
-        let Mail::Step { view, clock, shard, ref payload } = mail else { return Ok(()) };
-        let (old, dropped) = (self.flawed(Flaw::OldSteps), self.flawed(Flaw::KeptDropped));
-        let place = self.shard(to, shard);
-        if place.running && (view == place.view || (old && view < place.view)) {
-            place.clock = place.clock.max(clock);
-            let from = NodeId::at(from);
-            return self.touch(to, shard, |lock, rule, out| lock.receive(rule, from, payload, out));
+    /// Put a message on its way. It is dropped if this process of the receiver was never connected.
+    pub(crate) fn send(&mut self, from: usize, to: usize, message: Message) {
+        let process = self.nodes[to].as_ref().map(|process| process.incarnation);
+        if process.is_none() || self.links[from][to].met != process {
+            return;
         }
-        // A node that runs a view knows that all have stopped for it. So a message of any view but
-        // the one for which this shard waits is useless: it is older, or for a predecessor.
-        if view == place.view && !place.running && !dropped {
-            place.kept.push((from, mail));
+        let mail = &mut self.mail[from][to];
+        // Epochs only grow, so sending the same ones twice in a row changes nothing.
+        let is_epochs = |message: &&Message| matches!(message, Message::Epochs(_));
+        if mail.iter().rfind(is_epochs) != Some(&message) {
+            mail.push_back(message);
         }
-        Ok(())
     }
 
-    /// A client requests the lock, always exclusively here.
-    pub(crate) fn ask(&mut self, node: usize, shard: usize) -> Result<(), Wrong> {
-        self.asks[node][shard] -= 1;
-        self.shard(node, shard).waits = true;
-        self.touch(node, shard, |lock, rule, out| lock.acquire(rule, CLIENT, Mode::Exclusive, out))
+    pub(crate) fn is_up(&self, node: usize, other: usize) -> bool {
+        self.links[node][other].stage == Stage::Up
+    }
+
+    /// How many clients are inside the lock of a shard.
+    fn inside(&self, shard: usize) -> usize {
+        let clients = self.nodes.iter().flatten().filter_map(|node| node.clients[shard].as_ref());
+        let inside = clients.filter(|client| client.fence.is_some()).count();
+        inside + self.orphans.iter().filter(|orphans| orphans[shard].is_some()).count()
     }
 }

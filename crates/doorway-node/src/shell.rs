@@ -1,76 +1,70 @@
-//! The node itself: its shards, its views, and the peers to which their messages go.
+//! The shell of a node: it joins the state machines of views, locks and links, and owns everything
+//! that they do not know: mutexes, the clock, the network and the disk.
 //!
-//! Whoever needs several of its locks takes them in this order: the inbox of a peer, the views, a
-//! shard, the outbox of a peer. What a shard sends is in the outboxes before the shard is let go,
-//! or messages about one lock could overtake each other.
+//! Mutexes are locked in this order: the inbox of a peer, the state machine of the views, a shard,
+//! the outbox of a peer. What a shard sends is in the outboxes before the shard is unlocked.
+//! Otherwise messages about one lock could overtake each other.
 
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorway_core::{NodeId, NodeSet};
 use doorway_protocol::Name;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHasher;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::config::{Config, ConfigError, Mistake, ValidConfig};
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::{AcquireError, StartError};
 use crate::link::Incarnation;
 use crate::lock_clients::{Describe, OnLost};
-use crate::locks::{ClientId, LockCounters, Rule, Setup, Shard, ShardEffects};
+use crate::locks::{ClientId, LockCounters, Rule, Shard, ShardEffects};
 use crate::messages::Message;
 use crate::net::{Peer, TooLong};
 use crate::patterns::Patterns;
 use crate::questions::Questions;
 use crate::recorder::Recorder;
-use crate::views::{ViewStore, Views};
+use crate::seating::Seating;
+use crate::views::{EndReason, EpochStore, Event, ViewChange};
 
 /// How many shards a node has: enough that threads rarely meet in one.
 const SHARDS: usize = 64;
 
-/// So many messages may always wait for a peer: it acknowledges many at a time.
+/// How many messages may always wait for a peer, because a peer acknowledges many at a time.
 const BACKLOG: usize = 1024;
 
 /// A shard on cache lines of its own.
 #[repr(align(128))]
 struct Place(Mutex<Shard>);
 
-/// A node, shared by everything that belongs to it.
-pub(crate) struct Inner {
-    pub(crate) setup: Arc<Setup>,
-    pub(crate) names: Vec<String>,
+/// A node, shared by everything that belongs to it: shards, links, the clock, the epoch on disk, and
+/// the state machine that leads it from view to view.
+pub(crate) struct NodeShell {
+    /// The members of every view.
+    pub(crate) seating: Arc<Seating>,
     patterns: Patterns,
     shards: Box<[Place]>,
-    /// By node; `None` for ourselves.
+    /// By number; `None` for this node.
     peers: Vec<Option<Arc<Peer>>>,
-    /// Which start of each peer was met last, and the highest epoch that it gave itself.
-    pub(crate) met: Mutex<Vec<Option<(Incarnation, u64)>>>,
     pub(crate) group: String,
-    /// What all members have configured alike.
+    /// A hash of everything that must be configured in the same way at all members.
     pub(crate) digest: u64,
     /// Which start of this node this is.
     pub(crate) incarnation: Incarnation,
-    views: Mutex<Views>,
-    /// Until the node has stopped.
-    pub(crate) store: Mutex<Option<Box<dyn ViewStore>>>,
-    /// Has it been told to?
-    over: watch::Sender<bool>,
-    /// When the epoch was last raised because a clock had run far, in seconds of this node.
-    pub(crate) raised: AtomicU64,
-    /// Does it wait for former holders? Changes only under the lock of the views.
-    pub(crate) reclaiming: AtomicBool,
-    /// The members for which the next view waits, as they were last logged.
-    pub(crate) awaited: Mutex<Vec<String>>,
-    /// The highest view of a fence that was reclaimed.
-    pub(crate) claimed: AtomicU64,
-    began: Instant,
-    /// How many acquires wait, and how many may.
+    change: Mutex<ViewChange>,
+    /// Present until the node has stopped.
+    pub(crate) store: Mutex<Option<Box<dyn EpochStore>>>,
+    /// Why the node has ended, once it has.
+    ended: watch::Sender<Option<EndReason>>,
+    clock: Clock,
+    /// How many requests wait.
     waiting: AtomicUsize,
+    /// How many requests may wait.
     limit: usize,
     sessions: AtomicU64,
     pub(crate) questions: Questions,
@@ -79,19 +73,20 @@ pub(crate) struct Inner {
     pub(crate) recorder: Option<Recorder>,
 }
 
-impl Inner {
-    /// A node that has raised its epoch and, if it has no peers, serves already; unless it is to
-    /// wait for former holders.
+impl NodeShell {
+    /// Make a node and raise its epoch. A node without peers serves at once. If `reclaiming` is
+    /// set, the node first waits for former holders.
     pub(crate) fn new(
         config: &Config,
         checked: ValidConfig,
-        store: Box<dyn ViewStore>,
+        store: Box<dyn EpochStore>,
+        clock: Clock,
         seed: u64,
         reclaiming: bool,
     ) -> Result<Self, StartError> {
         let ValidConfig { patterns, rules } = checked;
-        let names = store.members().to_vec();
-        let me = names.iter().position(|name| *name == config.me).map(NodeId::at);
+        let members = store.members().to_vec();
+        let me = members.iter().position(|name| *name == config.me).map(NodeId::at);
         let me = me.ok_or_else(|| ConfigError(vec![Mistake::NotAMember(config.me.clone())]))?;
         let epoch = store.raise(config.first_epoch.saturating_sub(1))?;
         let peer = |(index, name): (usize, &String)| {
@@ -99,37 +94,34 @@ impl Inner {
             let address = config.address_of(name).to_owned();
             (id != me).then(|| Arc::new(Peer::new(id, name.clone(), address)))
         };
-        let setup = Arc::new(Setup { me, rules, keep_idle: config.keep_idle.div_ceil(SHARDS) });
-        // Taken together, so that the recordings of one machine agree on the time.
-        let (began, clock) = (Instant::now(), SystemTime::now());
+        let peers = members.iter().enumerate().map(peer).collect();
+        let change = ViewChange::new(me, members.len(), epoch, reclaiming);
+        let seating = Arc::new(Seating { members, me, rules });
+        // The recordings of one machine agree on the time, because each says when its clock began.
+        let began = SystemTime::now().checked_sub(clock.now()).unwrap_or(UNIX_EPOCH);
         let recorder = config.record.as_ref();
         let recorder =
-            recorder.and_then(|path| Recorder::start(path, &config.group, &names, &setup, clock));
+            recorder.and_then(|path| Recorder::start(path, &config.group, &seating, began));
         let place = |_| {
-            let mut shard = Shard::new(Arc::clone(&setup));
+            let mut shard = Shard::new(Arc::clone(&seating), config.keep_idle.div_ceil(SHARDS));
             if recorder.is_some() {
                 shard.record();
             }
             Place(Mutex::new(shard))
         };
         let node = Self {
-            peers: names.iter().enumerate().map(peer).collect(),
-            met: Mutex::new(vec![None; names.len()]),
+            shards: (0..SHARDS).map(place).collect(),
+            seating,
+            patterns,
+            peers,
             group: config.group.clone(),
             digest: config.digest(),
-            // Another one at every start, whatever the seed.
+            // Different at every start, whatever the seed.
             incarnation: Incarnation(seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-            views: Mutex::new(Views::new(me, names.len(), epoch)),
-            names,
-            patterns,
-            shards: (0..SHARDS).map(place).collect(),
+            change: Mutex::new(change),
             store: Mutex::new(Some(store)),
-            over: watch::Sender::new(false),
-            raised: AtomicU64::new(0),
-            reclaiming: AtomicBool::new(reclaiming),
-            awaited: Mutex::default(),
-            claimed: AtomicU64::new(0),
-            began,
+            ended: watch::Sender::new(None),
+            clock,
             waiting: AtomicUsize::new(0),
             limit: config.outstanding,
             sessions: AtomicU64::new(0),
@@ -137,39 +129,34 @@ impl Inner {
             describe: config.describe.clone(),
             on_lost: config.on_lost.clone(),
             recorder,
-            setup,
         };
-        node.advance(&mut node.views(), &mut ShardEffects::default());
+        node.begin();
         Ok(node)
     }
 
-    /// The node stops: whoever holds a lock of it, or waits for one, is told.
-    pub(crate) fn stop(&self) {
-        let mut out = ShardEffects::default();
-        self.end(&mut out);
-        out.wakers.drain(..).for_each(Waker::wake);
+    /// The state machine of the views. While it is locked, the caller must not wait.
+    pub(crate) fn change(&self) -> MutexGuard<'_, ViewChange> {
+        self.change.lock()
     }
 
-    /// Everyone who holds a lock of this node has lost it, and nobody gets one any more. Whoever is
-    /// to be woken is left in `out`.
-    pub(crate) fn end(&self, out: &mut ShardEffects) {
-        for index in 0..self.shards() {
-            self.with_shard_deferred(index, out, |shard, _, out| shard.end(out));
-        }
-        self.over.send_replace(true);
+    /// End the node, unless it has ended: clients that hold one of its locks lose it, and waiting
+    /// requests fail.
+    pub(crate) fn end(&self, reason: EndReason) {
+        self.step(Event::End(reason));
     }
 
-    /// Has the node been told to stop?
-    pub(crate) fn is_over(&self) -> bool {
-        *self.over.borrow()
+    /// Let everyone know who waits for the end of the node.
+    pub(crate) fn set_ended(&self, reason: EndReason) {
+        self.ended.send_replace(Some(reason));
     }
 
-    /// Wait until the node is told to stop.
-    pub(crate) fn over(&self) -> impl Future<Output = ()> + use<> {
-        let mut over = self.over.subscribe();
+    /// Wait until the node has ended.
+    pub(crate) fn ended(&self) -> impl Future<Output = EndReason> + use<> {
+        let mut ended = self.ended.subscribe();
         async move {
-            // An error would mean that the node is gone, and so it is over as well.
-            let _ = over.wait_for(|over| *over).await;
+            let reason = ended.wait_for(Option::is_some).await;
+            // Without a sender the node is gone. It always sets a reason before that.
+            reason.ok().and_then(|reason| *reason).unwrap_or(EndReason::Stopped)
         }
     }
 
@@ -179,11 +166,7 @@ impl Inner {
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.names[self.setup.me.index()]
-    }
-
-    pub(crate) fn views(&self) -> MutexGuard<'_, Views> {
-        self.views.lock()
+        self.seating.name(self.seating.me)
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -202,15 +185,15 @@ impl Inner {
     }
 
     pub(crate) fn rule(&self, index: usize) -> &Rule {
-        &self.setup.rules[index]
+        &self.seating.rules[index]
     }
 
-    /// A shard, for what leads to no messages and wakes nobody.
+    /// A shard, for calls that send no messages and wake no task.
     pub(crate) fn shard(&self, index: usize) -> MutexGuard<'_, Shard> {
         self.shards[index].0.lock()
     }
 
-    /// Let something happen in a shard, and do what follows from it.
+    /// Call a shard, and do everything that follows from it.
     pub(crate) fn with_shard<R>(
         &self,
         index: usize,
@@ -218,15 +201,16 @@ impl Inner {
     ) -> R {
         let mut out = ShardEffects::default();
         let result = self.with_shard_deferred(index, &mut out, act);
-        out.wakers.drain(..).for_each(Waker::wake);
-        if out.overdue {
-            self.raise();
+        let overdue = out.overdue;
+        self.finish(out);
+        if overdue {
+            self.step(Event::Overdue);
         }
         result
     }
 
-    /// The same, but whoever is to be woken, and whether the next view is due, is left in `out`:
-    /// for those who hold the lock of the views.
+    /// Call a shard and send its messages. Everything else is left in `out`, for callers that have
+    /// locked the state machine of the views.
     pub(crate) fn with_shard_deferred<R>(
         &self,
         index: usize,
@@ -248,10 +232,9 @@ impl Inner {
         for to in written.iter() {
             self.peer(to).inspect(|peer| peer.flush());
         }
-        self.tell_lost(out.lost.drain(..));
         for (from, lock, fault) in out.refused.drain(..) {
-            let peer = &self.names[from.index()];
-            if from == self.setup.me {
+            let peer = self.seating.name(from);
+            if from == self.seating.me {
                 tracing::error!(%lock, %fault, "the lock is out of order until the next view");
             } else {
                 tracing::error!(%lock, peer, %fault, "a message was refused and changed nothing");
@@ -260,10 +243,17 @@ impl Inner {
         result
     }
 
+    /// Report lost locks and wake tasks. Nothing may be locked.
+    pub(crate) fn finish(&self, mut effects: ShardEffects) {
+        self.tell_lost(effects.lost.drain(..));
+        effects.wakers.drain(..).for_each(Waker::wake);
+    }
+
     pub(crate) fn leave(&self, shard: usize, client: ClientId) {
         self.with_shard(shard, |shard, now, out| shard.leave(client, now, out));
     }
 
+    /// The link to a member of a seating. Every seating of this node has the same members.
     fn peer(&self, node: NodeId) -> Option<&Peer> {
         self.peers[node.index()].as_deref()
     }
@@ -292,30 +282,26 @@ impl Inner {
         if let Some(peer) = self.peer(to)
             && let Err(error) = how(peer, message)
         {
-            // Limits on names and parts keep all that we say far below what a frame holds.
+            // The limits of names and of parts keep all messages far below the limit of a frame.
             tracing::error!(peer = peer.name(), %error, "a message could not be sent");
         }
     }
 
-    pub(crate) fn broadcast(&self, message: &Message) {
-        self.peers().for_each(|peer| self.send(peer.id(), message));
-    }
-
-    /// May one more acquire be made that has to wait? Threads that ask at the same moment do not
-    /// see each other, so the limit may be passed by as many as there are.
+    /// May one more request be made that has to wait? Threads that ask at the same moment do not
+    /// see each other, so the limit may be exceeded by the number of such threads.
     pub(crate) fn may_wait(&self) -> Result<(), AcquireError> {
         if self.waiting.load(Ordering::Relaxed) >= self.limit {
             return Err(AcquireError::Busy(self.limit));
         }
         let limit = self.limit.max(BACKLOG);
-        // Whoever gave up while a peer is away has left a request behind, which still takes room.
+        // A request that was withdrawn while a peer is away still waits in the outbox of the peer.
         match self.peers().find(|peer| peer.unacknowledged() >= limit) {
             Some(peer) => Err(AcquireError::Backlog { node: peer.name().to_owned(), limit }),
             None => Ok(()),
         }
     }
 
-    /// Count an acquire that waits.
+    /// Count a request that waits.
     pub(crate) fn begin_wait(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
     }
@@ -326,7 +312,7 @@ impl Inner {
 
     /// The time since the node started.
     pub(crate) fn now(&self) -> Duration {
-        self.began.elapsed()
+        self.clock.now()
     }
 
     /// Which members cannot be reached, and for how long.
@@ -337,12 +323,12 @@ impl Inner {
     }
 
     pub(crate) fn counters(&self) -> NodeCounters {
-        let mut counts = vec![LockCounters::default(); self.setup.rules.len()];
+        let mut counts = vec![LockCounters::default(); self.seating.rules.len()];
         for index in 0..self.shards() {
             let shard = self.shard(index).counters();
             counts.iter_mut().zip(shard).for_each(|(sum, more)| *sum += more);
         }
-        let rules = self.setup.rules.iter().zip(counts);
+        let rules = self.seating.rules.iter().zip(counts);
         NodeCounters {
             view: self.view(),
             waiting: self.waiting.load(Ordering::Relaxed),

@@ -1,5 +1,5 @@
-//! The state machine that leads one node from view to view. It knows no clock, no network and no
-//! threads.
+//! The views of a group with a fixed list of members, as one node sees them. This knows no clock, no
+//! network and no threads.
 //!
 //! Every member has an epoch, which it raises durably whenever it starts and whenever it wants a
 //! new view. The epochs of all members together identify a view, and their sum is its number.
@@ -27,20 +27,8 @@
 use doorway_core::{NodeId, NodeSet};
 use doorway_protocol::{Fence, Name};
 
+use super::flush::{FlushRound, HELD_LIMIT};
 use crate::messages::{Flush, HeldLock};
-
-/// How many locks a node may hold when it stops for a view. Other members refuse a longer snapshot.
-pub const HELD_LIMIT: usize = 1 << 22;
-
-/// The most bytes that one part of a snapshot may have.
-const PART_BYTES: usize = 512 * 1024;
-
-/// The most parts that a snapshot may have: enough for [`HELD_LIMIT`] locks with the longest names.
-const PARTS_LIMIT: u32 = 2048;
-
-/// How many bytes a lock adds to a part besides its name: two for the length of the name, one for
-/// the mode, five for the permits.
-const HELD_BYTES: usize = 8;
 
 /// A view, identified by the epochs of all members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -82,7 +70,7 @@ pub struct StartedView {
 
 /// Why a message about views was refused. Nothing has changed, except that the epochs of a refused
 /// flush may be known now.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ViewError {
     /// The sender has another number of members.
     #[error("{found} epochs were sent, but the group has {size} members")]
@@ -127,63 +115,8 @@ pub struct Views {
     known: Vec<u64>,
     /// Has this node ever started a view?
     served: bool,
-    stage: Stage,
-    /// The snapshots of the others for exactly the known epochs. The place of this node is unused.
-    heard: Vec<PeerSnapshot>,
-}
-
-/// How far the node has got with the view that the known epochs identify.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Stage {
-    /// It has not stopped for the view yet.
-    Behind,
-    /// It has stopped, and has told the others that it holds these locks.
-    Flushed(Vec<HeldLock>),
-    /// It has started the view.
-    Running,
-}
-
-/// The parts of one member's snapshot that have arrived.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct PeerSnapshot {
-    /// How many parts have arrived.
-    part: u32,
-    /// How many parts there are; 0 until the first has arrived.
-    parts: u32,
-    held: Vec<HeldLock>,
-}
-
-impl PeerSnapshot {
-    fn is_whole(&self) -> bool {
-        self.parts > 0 && self.part == self.parts
-    }
-
-    /// Add the next part. A link delivers in order and exactly once, so any other part is a mistake
-    /// of the sender.
-    fn add(&mut self, flush: Flush) -> Result<(), ViewError> {
-        if self.is_whole() {
-            return Ok(()); // Sent again by a member that could not know that it had arrived.
-        }
-        let Flush { part, parts, held, .. } = flush;
-        let counts = parts == self.parts || (self.parts == 0 && (1..=PARTS_LIMIT).contains(&parts));
-        // A part without locks is sent only if nothing is held.
-        if part != self.part || part >= parts || !counts || (held.is_empty() && parts > 1) {
-            return Err(ViewError::Part { part, parts, due: self.part });
-        }
-        if held.len() > HELD_LIMIT - self.held.len() {
-            return Err(ViewError::TooMuch);
-        }
-        let mut last = self.held.last();
-        for held in &held {
-            if last.is_some_and(|last| last.lock >= held.lock) {
-                return Err(ViewError::Order(held.lock.clone()));
-            }
-            last = Some(held);
-        }
-        (self.part, self.parts) = (part + 1, parts);
-        self.held.extend(held);
-        Ok(())
-    }
+    /// The snapshots for exactly the known epochs.
+    round: FlushRound,
 }
 
 impl Views {
@@ -198,8 +131,7 @@ impl Views {
         assert!((1..Fence::VIEW_LIMIT).contains(&epoch), "epoch {epoch} is impossible");
         let mut known = vec![0; size];
         known[me.index()] = epoch;
-        let heard = vec![PeerSnapshot::default(); size];
-        Self { me, known, served: false, stage: Stage::Behind, heard }
+        Self { me, known, served: false, round: FlushRound::new(me, size) }
     }
 
     /// Learn the epochs that another member knows.
@@ -243,9 +175,8 @@ impl Views {
     fn advance(&mut self, epochs: Vec<u64>) -> bool {
         let news = epochs != self.known;
         if news {
+            self.round = FlushRound::new(self.me, epochs.len());
             self.known = epochs;
-            self.stage = Stage::Behind;
-            self.heard.fill(PeerSnapshot::default());
         }
         news
     }
@@ -253,17 +184,16 @@ impl Views {
     /// The view for which this node has to stop now, if there is one.
     pub fn pending(&self) -> Option<View> {
         let complete = !self.known.contains(&0);
-        (complete && self.stage == Stage::Behind).then(|| View(self.known.clone()))
+        (complete && self.round.is_behind()).then(|| View(self.known.clone()))
     }
 
     /// Note that this node has stopped for a pending view and holds these locks; no client may have
     /// entered since they were read. Returns the parts of the snapshot, for each of the other
     /// members. If a newer view is known by now, nothing is returned, and [`Views::pending`] gives
     /// the newer view.
-    pub fn stopped(&mut self, view: &View, mut held: Vec<HeldLock>) -> Vec<Flush> {
+    pub fn stopped(&mut self, view: &View, held: Vec<HeldLock>) -> Vec<Flush> {
         if self.pending().as_ref() == Some(view) {
-            held.sort_unstable_by(|one, other| one.lock.cmp(&other.lock));
-            self.stage = Stage::Flushed(held);
+            self.round.stopped(held);
             self.flushes()
         } else {
             Vec::new()
@@ -274,14 +204,7 @@ impl Views {
     /// process that has just connected for the first time: other members may have known it long
     /// before, but what was sent to its predecessor has not reached it.
     pub fn flushes(&self) -> Vec<Flush> {
-        let Stage::Flushed(held) = &self.stage else { return Vec::new() };
-        let cuts = cut(self.known.len(), held);
-        let parts = cuts.len() as u32;
-        let flush = |(part, held): (u32, &[HeldLock])| {
-            let epochs = self.known.clone();
-            Flush { epochs, part, parts, held: held.to_vec() }
-        };
-        (0..).zip(cuts).map(flush).collect()
+        self.round.parts(&self.known)
     }
 
     /// Take a part of another member's snapshot. Its epochs may be news. A snapshot for any view
@@ -292,23 +215,15 @@ impl Views {
         }
         let learned = self.learn(&flush.epochs)?;
         if flush.epochs == self.known {
-            self.heard[from.index()].add(flush)?;
+            self.round.hear(from, flush)?;
         }
         Ok(learned)
     }
 
     /// The view that begins now, because all members have flushed for it. It is returned once.
     pub fn ready(&mut self) -> Option<StartedView> {
-        if !matches!(self.stage, Stage::Flushed(_)) || !self.missing().is_empty() {
-            return None;
-        }
-        let Stage::Flushed(own) = std::mem::replace(&mut self.stage, Stage::Running) else {
-            return None;
-        };
+        let held = self.round.start()?;
         self.served = true;
-        let mut held: Vec<_> =
-            self.heard.iter_mut().map(|heard| std::mem::take(&mut heard.held)).collect();
-        held[self.me.index()] = own;
         Some(StartedView { view: View(self.known.clone()), held })
     }
 
@@ -316,14 +231,14 @@ impl Views {
     /// all epochs, those that have not flushed for the newest view. None while that view is
     /// running.
     pub fn missing(&self) -> NodeSet {
-        let others = (0..self.known.len()).filter(|node| *node != self.me.index());
-        let unknown = self.known.contains(&0);
-        let missing = others.filter(|&node| match self.stage {
-            Stage::Running => false,
-            _ if unknown => self.known[node] == 0,
-            _ => !self.heard[node].is_whole(),
-        });
-        missing.map(NodeId::at).collect()
+        let unknown = || (0..self.known.len()).filter(|node| self.known[*node] == 0);
+        if self.round.is_running() {
+            NodeSet::new()
+        } else if unknown().next().is_some() {
+            unknown().map(NodeId::at).collect()
+        } else {
+            self.round.missing()
+        }
     }
 
     /// The newest epochs known, to be sent to others; 0 where none is known.
@@ -333,29 +248,11 @@ impl Views {
 
     /// The number of the view that is running, if the newest one is.
     pub fn running(&self) -> Option<u64> {
-        (self.stage == Stage::Running).then(|| self.known.iter().sum())
+        self.round.is_running().then(|| self.known.iter().sum())
     }
 }
 
 fn below_limit(epochs: &[u64]) -> Result<(), ViewError> {
     let number = epochs.iter().fold(0, |sum: u64, epoch| sum.saturating_add(*epoch));
     if number < Fence::VIEW_LIMIT { Ok(()) } else { Err(ViewError::TooHigh(number)) }
-}
-
-/// Split a snapshot into parts of at most [`PART_BYTES`], at least one.
-fn cut(size: usize, held: &[HeldLock]) -> Vec<&[HeldLock]> {
-    // Up to ten bytes for each epoch, and for each of the three other numbers.
-    let header = 10 * (size + 3);
-    let mut parts = Vec::new();
-    let (mut begin, mut bytes) = (0, header);
-    for (at, next) in held.iter().enumerate() {
-        let more = next.lock.as_str().len() + HELD_BYTES;
-        if bytes + more > PART_BYTES && at > begin {
-            parts.push(&held[begin..at]);
-            (begin, bytes) = (at, header);
-        }
-        bytes += more;
-    }
-    parts.push(&held[begin..]);
-    parts
 }

@@ -1,58 +1,49 @@
-//! The algorithms used in the locks: those of the core, the most liberal one possible, and one
-//! whose driver asks twice.
+//! The algorithms in the locks that are searched: those of the core, the most liberal one possible,
+//! and one that asks twice.
 
 use std::fmt::Debug;
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Effects, Group, Info, Input, Member, Mode, NodeId, Start};
-use doorway_node::locks::{Fault, Machine, Sends, Typed};
+use doorway_node::locks::{Begin, Fault, Machine, Rule, Sends, Typed};
 use serde::{Deserialize, Serialize};
 
-/// A state machine that can begin a view and can be compared.
-pub(crate) trait Seat: Machine + Clone + Hash + 'static {
-    /// Does the world decide who enters?
-    const LIBERAL: bool = false;
-
-    fn begin(me: usize, group: &Group, start: &Start, out: &mut Sends) -> Result<Self, Fault>;
-
-    /// This machine with its open request forgotten, if it is the one that does so.
-    fn abandon(&self, _me: usize, _group: &Group) -> Option<Self> {
-        None
-    }
+/// The rule of an algorithm of the core.
+pub(crate) fn served(algorithm: &str, size: usize) -> Rule {
+    Rule::new(algorithm, size, 1, 1).expect("it needs nothing")
 }
 
-impl<A: Algorithm + Served + 'static> Seat for Typed<A> {
-    fn begin(me: usize, group: &Group, start: &Start, out: &mut Sends) -> Result<Self, Fault> {
-        Self::begin(NodeId::at(me), group, start, out)
-    }
-
-    const LIBERAL: bool = A::LIBERAL;
+/// The rule of the most liberal algorithm.
+pub(crate) fn liberal(size: usize) -> Rule {
+    custom(Liberal::INFO, size, |me, group, start, out| {
+        Ok(Box::new(Typed::<Liberal>::begin(me, group, start, out)?))
+    })
 }
 
-/// Which algorithms are tried.
-pub(crate) trait Served {
-    const LIBERAL: bool = false;
+/// The rule of the algorithm that asks twice.
+pub(crate) fn rash(size: usize) -> Rule {
+    custom(RicartAgrawala::INFO, size, |me, group, start, _| {
+        // This algorithm sends nothing as it begins.
+        let member = Member::begin(me, group, start, &mut Effects::default());
+        Ok(Box::new(Rash { me, member: member.map_err(Fault::Breached)?, again: false }))
+    })
 }
 
-impl Served for RicartAgrawala {}
-impl Served for doorway_core::algorithms::suzuki_kasami::SuzukiKasami {}
-impl Served for doorway_core::algorithms::carvalho_roucairol::CarvalhoRoucairol {}
+fn custom(info: Info, size: usize, begin: Begin) -> Rule {
+    Rule::with_begin(info, served("ricart-agrawala", size).group, 1, begin)
+}
 
 /// Any node may enter when no client of its view is inside. The world decides that: it lets a node
 /// enter by a message that no node sends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Liberal {
+struct Liberal {
     waiting: bool,
 }
 
-/// The message that lets a node enter.
+/// The message that lets a node enter. It is encoded as no bytes at all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct Enter;
-
-impl Served for Liberal {
-    const LIBERAL: bool = true;
-}
+struct Enter;
 
 impl Algorithm for Liberal {
     type Message = Enter;
@@ -83,10 +74,14 @@ impl Algorithm for Liberal {
     }
 }
 
-/// Ricart and Agrawala's algorithm with a driver that asks again although the request of a client
-/// that gave up is still open.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Rash(Member<RicartAgrawala>);
+/// Ricart and Agrawala's algorithm with a driver that asks again although a request is open.
+#[derive(Clone, Debug, Hash)]
+struct Rash {
+    me: NodeId,
+    member: Member<RicartAgrawala>,
+    /// Has it asked again for the open request?
+    again: bool,
+}
 
 type Message = <RicartAgrawala as Algorithm>::Message;
 
@@ -98,7 +93,7 @@ impl Rash {
         out: &mut Sends,
     ) -> Result<bool, Fault> {
         let mut effects = Effects::default();
-        self.0.step(group, input, &mut effects).map_err(Fault::Breached)?;
+        self.member.step(group, input, &mut effects).map_err(Fault::Breached)?;
         if let Some(reason) = effects.rejected() {
             return Err(Fault::Rejected(reason));
         }
@@ -111,22 +106,15 @@ impl Rash {
     }
 }
 
-impl Seat for Rash {
-    fn begin(me: usize, group: &Group, start: &Start, _out: &mut Sends) -> Result<Self, Fault> {
-        // This algorithm sends nothing as it begins.
-        let begun = Member::begin(NodeId::at(me), group, start, &mut Effects::default());
-        begun.map(Self).map_err(Fault::Breached)
-    }
-
-    fn abandon(&self, me: usize, group: &Group) -> Option<Self> {
-        self.0.waiting()?;
-        let fresh = Self::begin(me, group, &Start::default(), &mut Sends::new()).ok()?;
-        Some(Self(fresh.0.with_algorithm(self.0.algorithm().clone())))
-    }
-}
-
 impl Machine for Rash {
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Sends) -> Result<bool, Fault> {
+        self.again = self.member.waiting().is_some();
+        if self.again {
+            // Only a member that does not wait may ask.
+            let fresh = Member::begin(self.me, group, &Start::default(), &mut Effects::default());
+            let algorithm = self.member.algorithm().clone();
+            self.member = fresh.map_err(Fault::Breached)?.with_algorithm(algorithm);
+        }
         self.step(group, Input::Acquire(mode), out)
     }
 
@@ -150,30 +138,38 @@ impl Machine for Rash {
     }
 
     fn may_acquire(&self, group: &Group, mode: Mode) -> bool {
-        self.0.may_acquire(group, mode)
+        self.member.may_acquire(group, mode) || self.member.waiting().is_some() && !self.again
     }
 
     fn waiting(&self) -> Option<Mode> {
-        self.0.waiting()
+        self.member.waiting()
     }
 
     fn held(&self) -> u32 {
-        self.0.held()
+        self.member.held()
     }
 
     fn mode(&self) -> Mode {
-        self.0.mode()
+        self.member.mode()
     }
 
     fn wanted(&self) -> bool {
-        self.0.wanted()
+        self.member.wanted()
     }
 
     fn floor(&self) -> Option<u64> {
-        self.0.floor()
+        self.member.floor()
     }
 
     fn show(&self, _payload: &[u8]) -> String {
         String::new()
+    }
+
+    fn boxed(&self) -> Box<dyn Machine> {
+        Box::new(self.clone())
+    }
+
+    fn feed(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
     }
 }

@@ -1,0 +1,75 @@
+//! State machines know no clock, no network, no disk, no threads and no log. So they can be
+//! searched and simulated as they are shipped.
+
+use crate::files::File;
+
+/// Where the state machines are.
+const PURE: [&str; 5] = [
+    "crates/doorway-client/src/machine/",
+    "crates/doorway-core/src/",
+    "crates/doorway-node/src/link/",
+    "crates/doorway-node/src/locks/",
+    "crates/doorway-node/src/views/",
+];
+/// Files among them that are not part of a machine.
+const NOT_PURE: [&str; 1] = ["crates/doorway-node/src/views/store.rs"];
+/// What a machine must not use.
+const FORBIDDEN: [&str; 10] = [
+    "tokio",
+    "parking_lot",
+    "tracing",
+    "Instant",
+    "SystemTime",
+    "Moment::now",
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+];
+
+/// What a state machine uses and must not, as `path:line: what`.
+pub(crate) fn complaints(file: &File) -> Vec<String> {
+    let pure = PURE.iter().any(|path| file.path.starts_with(path));
+    if !pure || NOT_PURE.contains(&file.path.as_str()) {
+        return Vec::new();
+    }
+    let mut complaints = Vec::new();
+    for (line, number) in file.text.lines().zip(1..) {
+        let code = line.split("//").next().unwrap_or_default();
+        let attribute = code.trim_start().starts_with("#[");
+        let found = FORBIDDEN.iter().find(|word| !attribute && uses(code, word));
+        complaints.extend(
+            found.map(|word| format!("{}:{number}: a state machine that uses {word}", file.path)),
+        );
+    }
+    complaints
+}
+
+/// Does the code have this path in it, and not only as a part of a longer word?
+fn uses(code: &str, path: &str) -> bool {
+    let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(path).any(|(at, _)| {
+        let (before, after) = (&code[..at], &code[at + path.len()..]);
+        !before.ends_with(part_of_word) && !after.starts_with(part_of_word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<String> {
+        complaints(&File { path: path.to_owned(), text: text.to_owned() })
+    }
+
+    #[test]
+    fn a_machine_that_reads_a_clock_is_found() {
+        let machine = "crates/doorway-node/src/views/change.rs";
+        let complaint = format!("{machine}:2: a state machine that uses Instant");
+        assert_eq!(found(machine, "//! No Instant.\nuse std::time::Instant;\n"), [complaint]);
+        assert_eq!(found(machine, "let instant = Instants::tokio_like; // tokio\n"), [""; 0]);
+        assert_eq!(found(machine, "#[cfg(feature = \"tokio\")]\n"), [""; 0]);
+        assert_eq!(found("crates/doorway-node/src/shell.rs", "use tokio::x;\n"), [""; 0]);
+        assert_eq!(found(NOT_PURE[0], "use std::fs;\n"), [""; 0]);
+    }
+}
