@@ -10,7 +10,7 @@
 mod acquire;
 mod connected;
 mod events;
-pub(crate) mod outbox;
+pub mod outbox;
 mod process;
 mod report;
 
