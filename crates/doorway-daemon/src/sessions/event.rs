@@ -10,7 +10,8 @@ use doorway_protocol::{
 use crate::ledger::{LedgerContents, Record};
 use crate::principal::Principal;
 
-/// The number of a connection, which the shell chooses. A call over HTTP counts as a connection.
+/// The number of a connection, which the shell chooses. Numbers grow in the order in which
+/// connections are accepted. A call over HTTP counts as a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Connection(pub u64);
 
