@@ -201,7 +201,12 @@ impl Client {
     }
 
     /// The connection is made, or there is no node.
-    pub(crate) fn dialled(&mut self, context: &mut Context, wire: Option<Wire>) {
+    pub(crate) fn dialled(
+        &mut self,
+        context: &mut Context,
+        wire: Option<Wire>,
+        reports: &mut Vec<Report>,
+    ) {
         let now = self.clock.read(context.now);
         let Some(process) = &mut self.process else { return };
         process.dialling = false;
@@ -209,7 +214,7 @@ impl Client {
             process.wire = Some(wire);
             process.machine.connected(now);
         }
-        self.settle(context, &mut Vec::new());
+        self.settle(context, reports);
     }
 
     pub(crate) fn receive(

@@ -30,6 +30,8 @@ pub(crate) enum Event {
     StartNode(usize),
     /// A client is started again, unless it runs.
     StartClient(usize),
+    /// The process of a client that has said goodbye ends.
+    Retire(usize),
     /// The disk of a node works again.
     MendDisk(usize),
     /// All faults end.

@@ -22,7 +22,7 @@ impl World {
         let random = &mut self.context.random;
         let (node, client) = (random.below(nodes) as usize, random.below(clients) as usize);
         // From much shorter than every deadline to longer than all of them.
-        let time = random.magnitude(10 * MS, 30 * SECOND);
+        let time = random.magnitude(10 * MS, 30 * SECOND).min(self.context.settings.heals - now);
         log!(self.context, "fault {fault:?}: n{node}, c{client}, {:.3} s", time as f64 / 1e9);
         let machines = nodes + clients;
         match fault {

@@ -151,6 +151,7 @@ impl World {
             Event::Fault(fault) => self.fault(fault),
             Event::StartNode(node) => self.start_node(node),
             Event::StartClient(client) => self.start_client(client),
+            Event::Retire(client) => self.kill_client(client),
             Event::MendDisk(node) => {
                 let mut disk = self.nodes[node].disk.borrow_mut();
                 (disk.full, disk.stall) = (false, 0);
@@ -267,7 +268,7 @@ impl World {
             let ends = [it.end(), self.nodes[node].end()];
             self.context.network.connect(ends, [machine, node])
         });
-        self.clients[client].dialled(&mut self.context, wire);
+        self.with_client(client, |it, context, reports| it.dialled(context, wire, reports));
     }
 
     /// Something has happened at a node.
@@ -381,17 +382,12 @@ impl World {
         let now = self.context.now;
         for node in 0..self.nodes.len() {
             self.check_ledger(node);
-            let it = &mut self.nodes[node];
-            (it.paused, it.off) = (it.paused.min(now), it.off.min(now));
-            {
-                let mut disk = it.disk.borrow_mut();
-                (disk.full, disk.stall, disk.crash_in_sync) = (false, 0, false);
-            }
+            let mut disk = self.nodes[node].disk.borrow_mut();
+            (disk.full, disk.stall, disk.crash_in_sync) = (false, 0, false);
+            drop(disk);
             self.context.queue.push(now, Event::StartNode(node));
         }
         for client in 0..self.clients.len() {
-            let it = &mut self.clients[client];
-            it.paused = it.paused.min(now);
             self.context.queue.push(now, Event::StartClient(client));
         }
         // Connections that were cut without a word are noticed in the end.
@@ -420,6 +416,7 @@ impl World {
             for client in 0..self.clients.len() {
                 let start = self.clients[client].starts;
                 self.context.client(now, client, start, ClientEvent::Work);
+                self.context.queue.push(now + 5 * SECOND, Event::Retire(client));
             }
             return self.context.queue.push(now + CLEAN, Event::End);
         }
