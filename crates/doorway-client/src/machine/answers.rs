@@ -65,6 +65,7 @@ impl SessionMachine {
             (None, None, None) => {}
             _ => return Err(FrameError::Garbled),
         }
+        let waited = !self.may_send();
         self.phase = Phase::Talking;
         self.asked = said;
         self.unreachable_since = None;
@@ -77,7 +78,7 @@ impl SessionMachine {
                 "the node does not hold it for this client any more",
             );
         }
-        if resume {
+        if waited {
             self.send_pending(now);
         }
         self.recount();
