@@ -71,6 +71,55 @@ pub struct LedgerContents {
     pub records: Vec<(u32, Record)>,
 }
 
+impl LedgerContents {
+    /// What the bytes of a ledger mean in this boot of the machine. `seconds` are those since the
+    /// beginning of 2026.
+    pub fn read(bytes: &[u8], boot: &str, seconds: u64) -> Self {
+        let mut records = bytes.chunks(RECORD).map(decode).zip(0..);
+        if bytes.is_empty() {
+            return Self { complete: true, ..Self::default() };
+        }
+        let first = records.next().and_then(|(record, _)| record);
+        let Some((marker, complete)) = first.and_then(|record| match record {
+            Record::Marker(marker) => Some((marker, false)),
+            Record::Start(marker) => Some((marker, true)),
+            Record::Session(_) | Record::Grant(_) | Record::Holder(_) => None,
+        }) else {
+            // Nothing is known, so the worst is assumed. Session numbers begin where no former process
+            // can have got since the first release.
+            let last = seconds << 20;
+            return Self { damaged: true, lacking: true, last, ..Self::default() };
+        };
+        let Marker { boot: of, clean, tcp, lacking, ttl_ms, last } = marker;
+        let same_boot = of == boot;
+        // After a restart of the machine, records that were not on disk yet are not damage.
+        let damaged = same_boot && bytes.chunks(RECORD).any(is_damaged);
+        let lacking = lacking || damaged || tcp && !same_boot && !clean;
+        let ttl = Duration::from_millis(ttl_ms);
+        let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
+        Self { same_boot, damaged, complete, lacking, ttl, last, records }
+    }
+
+    /// The grants in the ledger whose sessions are in it too: the number of the session, the lock
+    /// and the fence of each.
+    pub fn grants(&self) -> impl Iterator<Item = (u64, &Name, Fence)> {
+        let sessions: BTreeSet<u64> = self
+            .records
+            .iter()
+            .filter_map(|(_, record)| match record {
+                Record::Session(session) | Record::Holder(session) => Some(session.number),
+                _ => None,
+            })
+            .collect();
+        self.records.iter().filter_map(move |(_, record)| match record {
+            Record::Grant(grant) if sessions.contains(&grant.session) => {
+                Some((grant.session, &grant.lock, grant.fence))
+            }
+            _ => None,
+        })
+    }
+}
+
 /// A record of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Record {
@@ -129,10 +178,49 @@ pub struct Marker {
     last: u64,
 }
 
+/// The file in which a ledger is kept: one of this machine, or one of a simulation.
+pub trait LedgerFile {
+    /// Write bytes at a position. The file grows if they end behind its end.
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
+
+    /// Make the file this long.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+
+    /// Wait until everything that was written is on disk.
+    fn sync(&self) -> io::Result<()>;
+}
+
+impl LedgerFile for File {
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        self.write_all_at(bytes, position)
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+/// The circumstances under which a service opens its ledger.
+#[derive(Clone, Debug)]
+pub struct LedgerStart {
+    /// The id of this boot of the machine.
+    pub boot: String,
+    /// Whether clients of other machines will be served.
+    pub tcp: bool,
+    /// The longest time to live of sessions.
+    pub ttl: Duration,
+    /// The seconds since the beginning of 2026.
+    pub seconds: u64,
+}
+
 /// The open ledger of a service. While it is open, no other process can open it.
 #[derive(Debug)]
-pub struct Ledger {
-    file: File,
+pub struct Ledger<F = File> {
+    file: F,
     path: PathBuf,
     marker: Marker,
 }
@@ -163,15 +251,29 @@ impl Ledger {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed("read", &path))?;
-        let boot = boot_id();
-        let former = read(&bytes, &boot);
+        let start = LedgerStart { boot: boot_id(), tcp, ttl, seconds: seconds_since_2026() };
+        let (ledger, former) = Self::begin(file, path, &bytes, start)?;
         if former.damaged {
             tracing::error!(
-                path = %path.display(),
+                path = %ledger.path.display(),
                 "the ledger of sessions is damaged: holders of locks may be missing, so nothing is \
                  granted until the longest time to live is over"
             );
         }
+        Ok((ledger, former))
+    }
+}
+
+impl<F: LedgerFile> Ledger<F> {
+    /// Go on with a file that has these contents. `path` is its name in messages.
+    pub fn begin(
+        file: F,
+        path: PathBuf,
+        contents: &[u8],
+        start: LedgerStart,
+    ) -> Result<(Self, LedgerContents), LedgerError> {
+        let LedgerStart { boot, tcp, ttl, seconds } = start;
+        let former = LedgerContents::read(contents, &boot, seconds);
         let used: BTreeSet<u32> = former.records.iter().map(|(place, _)| *place).collect();
         let end = used.last().map_or(1, |last| last + 1);
         let free: Vec<u32> = (1..end).filter(|place| !used.contains(place)).collect();
@@ -183,7 +285,7 @@ impl Ledger {
         ledger.mark(false, lacking)?;
         // Cut off erased and unreadable records at the end.
         let length = u64::from(end) * RECORD as u64;
-        ledger.file.set_len(length).map_err(failed("shorten", &ledger.path))?;
+        ledger.file.set_length(length).map_err(failed("shorten", &ledger.path))?;
         if former.damaged {
             for place in free {
                 ledger.erase(place);
@@ -194,7 +296,7 @@ impl Ledger {
 
     /// Note that missing sessions are not waited for any more: all that hold something are in the
     /// ledger.
-    pub(crate) fn settled(&self) {
+    pub fn settled(&self) {
         if self.marker.lacking
             && let Err(error) = self.mark(false, false)
         {
@@ -203,14 +305,14 @@ impl Ledger {
     }
 
     /// Write a record at a place.
-    pub(crate) fn write(&self, place: u32, record: &Record) -> io::Result<()> {
-        self.file.write_all_at(&encode(record), u64::from(place) * RECORD as u64)
+    pub fn write(&self, place: u32, record: &Record) -> io::Result<()> {
+        self.file.write_at(&encode(record), u64::from(place) * RECORD as u64)
     }
 
     /// Erase the record at a place.
-    pub(crate) fn erase(&self, place: u32) {
+    pub fn erase(&self, place: u32) {
         let at = u64::from(place) * RECORD as u64;
-        if let Err(error) = self.file.write_all_at(&[0; 2], at) {
+        if let Err(error) = self.file.write_at(&[0; 2], at) {
             // After a crash, the next process finds a session or a grant that has ended.
             let path = self.path.display();
             tracing::error!(%path, "cannot erase a record of the ledger: {error}");
@@ -228,7 +330,7 @@ impl Ledger {
     fn mark(&self, clean: bool, lacking: bool) -> Result<(), LedgerError> {
         let marker = Marker { clean, lacking, ..self.marker.clone() };
         let written = self.write(0, &Record::Start(marker));
-        let synced = written.and_then(|()| self.file.sync_all());
+        let synced = written.and_then(|()| self.file.sync());
         synced.map_err(failed("write", &self.path))
     }
 }
@@ -260,32 +362,6 @@ fn decode(bytes: &[u8]) -> Option<Record> {
 fn fnv1a(bytes: &[u8]) -> u32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     bytes.iter().fold(0x811c_9dc5, step)
-}
-
-fn read(bytes: &[u8], boot: &str) -> LedgerContents {
-    let mut records = bytes.chunks(RECORD).map(decode).zip(0..);
-    if bytes.is_empty() {
-        return LedgerContents { complete: true, ..LedgerContents::default() };
-    }
-    let first = records.next().and_then(|(record, _)| record);
-    let Some((marker, complete)) = first.and_then(|record| match record {
-        Record::Marker(marker) => Some((marker, false)),
-        Record::Start(marker) => Some((marker, true)),
-        Record::Session(_) | Record::Grant(_) | Record::Holder(_) => None,
-    }) else {
-        // Nothing is known, so the worst is assumed. Session numbers begin where no former process
-        // can have got since the first release.
-        let last = seconds_since_2026() << 20;
-        return LedgerContents { damaged: true, lacking: true, last, ..LedgerContents::default() };
-    };
-    let Marker { boot: of, clean, tcp, lacking, ttl_ms, last } = marker;
-    let same_boot = of == boot;
-    // After a restart of the machine, records that were not on disk yet are not damage.
-    let damaged = same_boot && bytes.chunks(RECORD).any(is_damaged);
-    let lacking = lacking || damaged || tcp && !same_boot && !clean;
-    let ttl = Duration::from_millis(ttl_ms);
-    let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
-    LedgerContents { same_boot, damaged, complete, lacking, ttl, last, records }
 }
 
 /// Whether there is a record that cannot be read. An erased record has the length 0.
@@ -320,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_ledger_of_version_0_1_0_is_read() {
-        let former = read(OLD, "9b0f8a52-0000-4000-8000-000000000001");
+        let former = LedgerContents::read(OLD, "9b0f8a52-0000-4000-8000-000000000001", 0);
         assert!(former.same_boot && !former.damaged && !former.lacking, "{former:?}");
         assert_eq!((former.ttl, former.last), (Duration::from_mins(1), 2 << 32));
         let [(1, Record::Session(session)), (3, Record::Grant(grant))] = &former.records[..] else {
@@ -330,7 +406,10 @@ mod tests {
         assert_eq!((session.secret, session.life), (Secret([7; 16]), Life::Lease));
         assert_eq!((grant.session, grant.lock.as_str()), (session.number, "deploy/web"));
         assert_eq!(grant.fence.to_string(), "3298534883333");
-        assert!(read(OLD, "another boot").lacking, "clients of other machines were served");
+        assert!(
+            LedgerContents::read(OLD, "another boot", 0).lacking,
+            "clients of other machines were served"
+        );
     }
 
     #[test]

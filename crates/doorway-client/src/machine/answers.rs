@@ -93,6 +93,7 @@ impl SessionMachine {
             (None, None, None) => {}
             _ => return Err(FrameError::Garbled),
         }
+        let waited = !self.may_send();
         self.phase = Phase::Talking;
         self.asked = said;
         self.unreachable_since = None;
@@ -108,7 +109,7 @@ impl SessionMachine {
                 "the node does not hold it for this client any more",
             );
         }
-        if resume {
+        if waited {
             self.send_pending(now);
         }
         self.recount();

@@ -290,7 +290,7 @@ impl SessionMachine {
         let resume = self.session.is_some();
         self.say_hello();
         self.phase = Phase::Greeting { said: now, resume };
-        if !resume {
+        if self.may_send() {
             self.send_pending(now);
         }
     }

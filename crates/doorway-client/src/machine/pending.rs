@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Ask, Code, Fence, Moment, Name, Refusal, Request, Wait, put};
+use doorway_protocol::{Ask, Code, Fence, Life, Moment, Name, Refusal, Request, Wait, put};
 
 use super::{Event, Grant, Phase, SessionMachine};
 
@@ -154,10 +154,19 @@ impl SessionMachine {
         self.pending.get(&number).is_some_and(|one| overdue(one) != Moment::NEVER)
     }
 
-    /// May requests be sent now? Behind a greeting only if it opens a new session. If it resumes a
-    /// session, the requests follow the welcome.
+    /// May requests be sent now? Behind a greeting only if it opens a new session that ends with its
+    /// connection. If the welcome never reached us, any other session would live on with what it was
+    /// granted, and we would not know of it. If the greeting resumes a session, the requests follow
+    /// the welcome.
     pub(super) fn may_send(&self) -> bool {
-        matches!(self.phase, Phase::Talking | Phase::Greeting { resume: false, .. })
+        match self.phase {
+            Phase::Talking => true,
+            Phase::Greeting { resume, .. } => {
+                let connected = |(_, life)| matches!(life, Life::Connection { .. });
+                !resume && self.setup.session.is_none_or(connected)
+            }
+            Phase::Disconnected | Phase::Broken | Phase::Closed => false,
+        }
     }
 
     /// Send all requests that have no answer. Requests for locks carry the time that they have

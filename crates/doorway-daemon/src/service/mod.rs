@@ -11,7 +11,7 @@ mod acquire;
 mod connected;
 mod events;
 mod holder;
-pub(crate) mod outbox;
+pub mod outbox;
 mod perform;
 mod process;
 mod report;

@@ -11,11 +11,11 @@ use doorway_protocol::{Code, Greeting, Refusal, Reply, put};
 use parking_lot::{Mutex, MutexGuard};
 
 /// How many bytes may wait for a client that does not read.
-pub(crate) const BACKLOG: usize = 1 << 20;
+pub const BACKLOG: usize = 1 << 20;
 
 /// What a connection has yet to write.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox(Mutex<Pending>);
+pub struct Outbox(Mutex<Pending>);
 
 #[derive(Debug, Default)]
 struct Pending {
@@ -35,7 +35,7 @@ struct Pending {
 
 /// What a connection finds in its outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub enum Found {
     /// There may be bytes.
     Open,
     /// These bytes are the last.
@@ -46,7 +46,7 @@ pub(crate) enum Found {
 
 impl Outbox {
     /// Tell the client something, unless its connection ends.
-    pub(crate) fn tell(&self, reply: &Reply) {
+    pub fn tell(&self, reply: &Reply) {
         let mut pending = self.0.lock();
         if !pending.closing {
             pending.say(reply);
@@ -57,7 +57,7 @@ impl Outbox {
 
     /// Greet the client, and tell it what it has to know first. What it was told before comes after
     /// that. A client that is refused learns nothing else.
-    pub(crate) fn greet(&self, greeting: &Greeting, then: &[Reply]) {
+    pub fn greet(&self, greeting: &Greeting, then: &[Reply]) {
         let mut pending = self.0.lock();
         debug_assert!(!pending.greeted, "a client is greeted once");
         let early = std::mem::take(&mut pending.bytes);
@@ -74,14 +74,14 @@ impl Outbox {
     }
 
     /// End the connection once it has written what is here.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         let mut pending = self.0.lock();
         pending.closing = true;
         Pending::wake(pending);
     }
 
     /// Take all bytes, in exchange for a buffer that is empty.
-    pub(crate) fn take(&self, empty: &mut Vec<u8>) -> Found {
+    pub fn take(&self, empty: &mut Vec<u8>) -> Found {
         let mut pending = self.0.lock();
         debug_assert!(empty.is_empty() && pending.greeted);
         std::mem::swap(&mut pending.bytes, empty);
@@ -90,13 +90,13 @@ impl Outbox {
     }
 
     /// How many bytes wait?
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.lock().bytes.len()
     }
 
     /// What is there for the connection. If there is nothing, the waker is woken as soon as there
     /// is something. A connection that is busy with writing has no use for more bytes.
-    pub(crate) fn watch(&self, waker: &Waker, busy: bool) -> Option<Found> {
+    pub fn watch(&self, waker: &Waker, busy: bool) -> Option<Found> {
         let mut pending = self.0.lock();
         let bytes = !busy && !pending.bytes.is_empty();
         if bytes || pending.closing || pending.overflown {
@@ -112,7 +112,7 @@ impl Outbox {
 
 impl Outbox {
     /// Wait until the connection is to end.
-    pub(crate) async fn closed(&self) {
+    pub async fn closed(&self) {
         poll_fn(|context| match self.watch(context.waker(), true) {
             Some(_) => Poll::Ready(()),
             None => Poll::Pending,

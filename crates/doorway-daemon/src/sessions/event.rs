@@ -11,7 +11,8 @@ use crate::ledger::{LedgerContents, Record};
 use crate::principal::Principal;
 use crate::settings::{ClientSettings, Limits};
 
-/// The number of a connection, which the shell chooses. A call over HTTP counts as a connection.
+/// The number of a connection, which the shell chooses. Numbers grow in the order in which
+/// connections are accepted. A call over HTTP counts as a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Connection(pub u64);
 
@@ -122,6 +123,13 @@ pub enum Evidence {
     Process(ProcessId),
     /// A process of this user has the socket of this secret open: see [`Secret::holder`].
     Holder(Secret, Option<u32>),
+}
+
+impl Evidence {
+    /// Whether the evidence is about the process with this number.
+    pub fn is_process(&self, pid: u32) -> bool {
+        matches!(self, Self::Process(process) if process.pid == pid)
+    }
 }
 
 /// A process of this machine, without mistaking another process for it that got its number.

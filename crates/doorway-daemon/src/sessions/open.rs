@@ -184,6 +184,12 @@ impl Sessions {
                 if known.is_some_and(|session| !proven(session)) {
                     return Err(gone());
                 }
+                // The network may hold up a hello until its client has given up that connection and
+                // goes on over another one. What such a hello does not claim is not given up.
+                if known.is_some_and(|session| session.newest > Some(connection)) {
+                    let text = "the session goes on over a newer connection";
+                    return Err(refusal(Code::Unavailable, text));
+                }
                 if known.is_none() {
                     // The former process may have had it, without anything to write down.
                     if id.0 > self.former.last {
@@ -209,6 +215,7 @@ impl Sessions {
     /// Let a session go on over this connection.
     fn attach(&mut self, number: u64, connection: Connection, out: &mut Vec<Output>) {
         let Some(session) = self.open.get_mut(&number) else { return };
+        session.newest = Some(connection);
         if let Some(old) = session.connection.replace(connection) {
             self.connections.get_mut(&old).into_iter().for_each(|old| old.session = Attached::Over);
             out.push(Output::Close(old));
@@ -497,6 +504,7 @@ impl Session {
             holder: false,
             heard: now,
             connection: None,
+            newest: None,
             watched: false,
             orphan: false,
             grants: BTreeMap::new(),

@@ -39,6 +39,8 @@ pub(super) struct Session {
     /// When the client was heard last.
     pub(super) heard: Moment,
     pub(super) connection: Option<Connection>,
+    /// The last connection over which the session went on, even if it has ended.
+    pub(super) newest: Option<Connection>,
     /// Whether the shell watches the processes of the session.
     pub(super) watched: bool,
     /// The process that opened the connection has ended; another one may have the connection.

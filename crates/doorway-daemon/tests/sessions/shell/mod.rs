@@ -233,12 +233,13 @@ impl Shell {
 
     /// The sessions whose process has this number, and is watched.
     pub(crate) fn watches(&self, pid: u32) -> bool {
-        self.watched.values().any(|evidence| is_of(evidence, pid))
+        self.watched.values().any(|evidence| evidence.is_process(pid))
     }
 
     /// The process with this number has ended.
     pub(crate) fn process_ended(&mut self, pid: u32) {
-        let of = |(session, evidence): (&u64, &Evidence)| is_of(evidence, pid).then_some(*session);
+        let of =
+            |(session, evidence): (&u64, &Evidence)| evidence.is_process(pid).then_some(*session);
         let sessions: Vec<u64> = self.watched.iter().filter_map(of).collect();
         for session in sessions {
             self.run(Input::ProcessEnded(session));
@@ -371,11 +372,6 @@ impl Shell {
         let seen = !self.remote && matches!(life, Life::Connection { .. });
         seen.then(|| ProcessId { pid, started: (ttl_ms == u32::MAX).then_some(1) })
     }
-}
-
-/// Whether the evidence is about this process. The clients of these tests hold no sockets.
-fn is_of(evidence: &Evidence, pid: u32) -> bool {
-    matches!(evidence, Evidence::Process(process) if process.pid == pid)
 }
 
 /// The settings of the sessions of a node without peers.

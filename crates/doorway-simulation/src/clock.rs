@@ -1,0 +1,50 @@
+//! The clock of a machine, which need not run as fast as time does.
+
+use doorway_protocol::Moment;
+
+/// Nanoseconds.
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1000 * MS;
+
+/// A clock that goes on while the machine sleeps, and begins again when the machine is started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    /// When the machine was started.
+    began: u64,
+    /// How much too fast the clock is, in parts of a million.
+    drift: i64,
+}
+
+impl Clock {
+    /// A machine starts always a second after its clock: a moment is never 0.
+    const BOOT: u64 = SECOND;
+
+    pub(crate) fn new(drift: i64) -> Self {
+        Self { began: 0, drift }
+    }
+
+    pub(crate) fn restart(&mut self, now: u64) {
+        self.began = now;
+    }
+
+    /// What the clock shows at this time.
+    pub(crate) fn read(self, now: u64) -> Moment {
+        let passed = i128::from(now - self.began);
+        let shown = passed + passed * i128::from(self.drift) / 1_000_000;
+        Moment(Self::BOOT + shown as u64)
+    }
+
+    /// The time at which the clock shows this moment at last.
+    pub(crate) fn when(self, moment: Moment) -> u64 {
+        if moment == Moment::NEVER {
+            return u64::MAX;
+        }
+        let shown = i128::from(moment.0.saturating_sub(Self::BOOT));
+        let passed = shown * 1_000_000 / (1_000_000 + i128::from(self.drift));
+        let mut time = u64::try_from(passed).unwrap_or(u64::MAX / 2).saturating_add(self.began);
+        while self.read(time) < moment {
+            time += 1;
+        }
+        time
+    }
+}

@@ -1,0 +1,129 @@
+//! What every part of a run can use: the time, chance, the network, the log, and what is found.
+
+use std::rc::Rc;
+
+use crate::client::ClientEvent;
+use crate::log::Log;
+use crate::network::{End, Network, Side, Traffic, Wire};
+use crate::node::NodeEvent;
+use crate::queue::Queue;
+use crate::random::Random;
+use crate::settings::{Fault, Settings};
+
+/// Something that happens in a run.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Traffic(Traffic),
+    Node {
+        node: usize,
+        start: u64,
+        what: NodeEvent,
+    },
+    Client {
+        client: usize,
+        start: u64,
+        what: ClientEvent,
+    },
+    /// A fault begins.
+    Fault(Fault),
+    /// A node is started again, unless it runs.
+    StartNode(usize),
+    /// A client is started again, unless it runs.
+    StartClient(usize),
+    /// The process of a client that has said goodbye ends.
+    Retire(usize),
+    /// The disk of a node works again.
+    MendDisk(usize),
+    /// All faults end.
+    Heal,
+    /// Every client must have entered by now.
+    Deadline,
+    /// Nothing may be left of any client by now.
+    End,
+}
+
+/// What a run has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How many times a client entered.
+    pub entries: u64,
+    /// How many events happened.
+    pub events: u64,
+    /// How many faults began.
+    pub faults: u64,
+    /// How many nanoseconds of virtual time passed.
+    pub time: u64,
+    /// How many grants were lost.
+    pub lost: u64,
+    /// How many requests were refused.
+    pub refused: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
+        self.entries += more.entries;
+        self.events += more.events;
+        self.faults += more.faults;
+        self.time += more.time;
+        self.lost += more.lost;
+        self.refused += more.refused;
+    }
+}
+
+/// What all parts of a run share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) now: u64,
+    pub(crate) random: Random,
+    pub(crate) queue: Queue<Event>,
+    pub(crate) network: Network,
+    pub(crate) log: Log,
+    pub(crate) settings: Rc<Settings>,
+    pub(crate) counts: Counts,
+    /// The first thing that must never happen, if it has.
+    pub(crate) violation: Option<String>,
+}
+
+impl Context {
+    pub(crate) fn node(&mut self, after: u64, node: usize, start: u64, what: NodeEvent) {
+        self.queue.push(self.now + after, Event::Node { node, start, what });
+    }
+
+    pub(crate) fn client(&mut self, at: u64, client: usize, start: u64, what: ClientEvent) {
+        self.queue.push(at.max(self.now), Event::Client { client, start, what });
+    }
+
+    pub(crate) fn send(&mut self, wire: Wire, from: Side, bytes: Vec<u8>) {
+        self.network.send(self.now, wire, from, bytes, &mut self.random);
+    }
+
+    pub(crate) fn close(&mut self, wire: Wire, side: Side) {
+        self.network.close(self.now, wire, side, &mut self.random);
+    }
+
+    /// Close all connections of a process, as the system does when the process ends.
+    pub(crate) fn close_all(&mut self, end: End) {
+        for (wire, side) in self.network.of(end) {
+            self.close(wire, side);
+        }
+    }
+
+    /// Note something that must never happen.
+    pub(crate) fn violate(&mut self, what: String) {
+        if self.violation.is_none() {
+            self.log.line(self.now, format_args!("VIOLATION: {what}"));
+            self.violation = Some(what);
+        }
+    }
+}
+
+/// Write a line into the log of the run, if anybody reads it.
+macro_rules! log {
+    ($context:expr, $($what:tt)*) => {
+        if $context.log.text.is_some() {
+            let now = $context.now;
+            $context.log.line(now, format_args!($($what)*));
+        }
+    };
+}
+pub(crate) use log;

@@ -1,0 +1,53 @@
+//! The whole product under one seed.
+//!
+//! A run has nodes, sessions, ledgers and clients as they are shipped. Network, disks, clocks and
+//! processes are simulated, and time is virtual. One seed draws everything: the group, its
+//! settings, what clients do, which faults are in play, and when they happen. The same seed gives
+//! the same run.
+//!
+//! A run has three parts. First clients compete while faults happen, and it is checked at every step
+//! that nothing happens that must not. Then all faults end, and every client must enter within a
+//! stated time. At last all clients leave, and nothing may be left of them.
+
+mod book;
+mod client;
+mod clock;
+mod context;
+mod disk;
+mod faults;
+mod log;
+mod network;
+mod node;
+mod queue;
+mod random;
+mod settings;
+mod world;
+
+use world::World;
+
+pub use context::Counts;
+pub use settings::Fault;
+pub use world::LIVENESS;
+
+/// How a run has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What the run has counted.
+    pub counts: Counts,
+    /// What must never happen and did, if anything.
+    pub violation: Option<String>,
+    /// The log of the run, if it was wanted.
+    pub log: String,
+}
+
+/// Make the run of a seed. With `logs`, everything that happens is written down.
+pub fn run(seed: u64, logs: bool) -> Outcome {
+    let mut world = World::new(seed, logs);
+    while world.step() {}
+    let context = world.context;
+    Outcome {
+        counts: context.counts,
+        violation: context.violation,
+        log: context.log.text.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,211 @@
+//! The connections of clients: frames in, replies out.
+
+use std::sync::Arc;
+
+use doorway_daemon::principal::Principal;
+use doorway_daemon::service::outbox::{Found, Outbox};
+use doorway_daemon::sessions::{Connection, Input, Opening, ProcessId};
+use doorway_protocol::{Claims, FrameError, Frames, Greeting, Hello, Life, Reply, Request};
+
+use super::{Node, principal, secret};
+use crate::context::{Context, log};
+use crate::network::Wire;
+
+/// A connection of a client.
+#[derive(Debug)]
+pub(crate) struct Door {
+    frames: Frames,
+    outbox: Outbox,
+    stage: Stage,
+    principal: Arc<Principal>,
+    remote: bool,
+    pid: Option<u32>,
+    dirty: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Magic,
+    Hello,
+    /// The hello has come, and more claims follow.
+    Claims(Box<Hello>, Vec<Claims>),
+    Talking,
+    Closing,
+}
+
+impl Door {
+    pub(super) fn tell(&mut self, reply: &Reply) {
+        self.outbox.tell(reply);
+        self.dirty = true;
+    }
+
+    pub(super) fn greet(&mut self, greeting: &Greeting, then: &[Reply]) {
+        self.outbox.greet(greeting, then);
+        self.stage = Stage::Talking;
+        self.dirty = true;
+    }
+
+    pub(super) fn close(&mut self) {
+        self.outbox.close();
+        self.dirty = true;
+    }
+}
+
+impl Node {
+    /// Bytes have come from a client.
+    pub(crate) fn door_bytes(
+        &mut self,
+        context: &mut Context,
+        wire: Wire,
+        client: usize,
+        pid: Option<u32>,
+        bytes: &[u8],
+    ) {
+        let connection = Connection(wire);
+        let Some(process) = &mut self.process else { return };
+        if !process.doors.contains_key(&connection) {
+            let remote = pid.is_none();
+            let door = Door {
+                frames: Frames::default(),
+                outbox: Outbox::default(),
+                stage: Stage::Magic,
+                principal: principal(client, !remote),
+                remote,
+                pid,
+                dirty: false,
+            };
+            process.doors.insert(connection, door);
+            self.input(context, Input::Connect { connection, remote });
+        }
+        let Some(door) = self.door(connection) else { return };
+        door.frames.feed(bytes);
+        if matches!(door.stage, Stage::Talking) {
+            self.input(context, Input::Heard(connection));
+        }
+        if self.read(context, connection).is_err() {
+            self.hang_up(context, wire);
+        }
+        self.settle(context);
+    }
+
+    fn door(&mut self, connection: Connection) -> Option<&mut Door> {
+        self.process.as_mut()?.doors.get_mut(&connection)
+    }
+
+    /// Handle all whole frames.
+    fn read(&mut self, context: &mut Context, connection: Connection) -> Result<(), FrameError> {
+        loop {
+            let Some(door) = self.door(connection) else { return Ok(()) };
+            match &mut door.stage {
+                Stage::Magic => {
+                    if !door.frames.magic()? {
+                        return Ok(());
+                    }
+                    door.stage = Stage::Hello;
+                }
+                Stage::Hello => {
+                    let Some(hello) = door.frames.take::<Hello>()? else { return Ok(()) };
+                    let more = match &hello.opening {
+                        doorway_protocol::Opening::Resume { more, .. } => *more,
+                        _ => false,
+                    };
+                    door.stage = Stage::Claims(Box::new(hello), Vec::new());
+                    if !more {
+                        self.opening(context, connection);
+                    }
+                }
+                Stage::Claims(_, claims) => {
+                    let Some(next) = door.frames.take::<Claims>()? else { return Ok(()) };
+                    let more = next.more;
+                    claims.push(next);
+                    if !more {
+                        self.opening(context, connection);
+                    }
+                }
+                Stage::Talking => {
+                    let Some(request) = door.frames.take::<Request>()? else { return Ok(()) };
+                    log!(context, "n{} hears {}: {request:?}", self.id, connection.0);
+                    self.input(context, Input::Request(connection, request));
+                }
+                Stage::Closing => return Ok(()),
+            }
+        }
+    }
+
+    /// The hello of a client is complete.
+    fn opening(&mut self, context: &mut Context, connection: Connection) {
+        let Some(process) = &mut self.process else { return };
+        process.secrets += 1;
+        let number = process.secrets;
+        let Some(door) = process.doors.get_mut(&connection) else { return };
+        let stage = std::mem::replace(&mut door.stage, Stage::Closing);
+        let Stage::Claims(hello, claims) = stage else { return };
+        log!(context, "n{} hears {}: {hello:?}", self.id, connection.0);
+        use doorway_protocol::Opening::{New, Resume, Visit};
+        let process = match hello.opening {
+            Visit => None,
+            New { life: Life::Lease, .. } | Resume { life: Life::Lease, .. } => None,
+            New { life: Life::Process { pid }, .. }
+            | Resume { life: Life::Process { pid }, .. } => {
+                Some(ProcessId { pid, started: Some(u64::from(pid)) })
+            }
+            New { ttl_ms, .. } | Resume { ttl_ms, .. } => door.pid.map(|pid| ProcessId {
+                pid,
+                started: (ttl_ms == u32::MAX).then_some(u64::from(pid)),
+            }),
+        };
+        let opening = Opening {
+            connection,
+            principal: Arc::clone(&door.principal),
+            remote: door.remote,
+            process,
+            hello: *hello,
+            claims,
+            secret: secret(number),
+        };
+        self.input(context, Input::Hello(Box::new(opening)));
+    }
+
+    /// The connection of a client has ended.
+    pub(crate) fn hang_up(&mut self, context: &mut Context, wire: Wire) {
+        let connection = Connection(wire);
+        let Some(process) = &mut self.process else { return };
+        let known = process.doors.remove(&connection).is_some();
+        context.close(wire, 1);
+        if known {
+            log!(context, "n{} connection {wire} has ended", self.id);
+            self.input(context, Input::HangUp { connection, closed: true });
+        }
+        self.settle(context);
+    }
+
+    /// Write what connections and links have to write.
+    pub(super) fn flush(&mut self, context: &mut Context) {
+        self.write_links(context);
+        let mut over = Vec::new();
+        let Some(process) = &mut self.process else { return };
+        for (connection, door) in process.doors.iter_mut().filter(|(_, door)| door.dirty) {
+            door.dirty = false;
+            if matches!(door.stage, Stage::Magic | Stage::Hello | Stage::Claims(..)) {
+                continue; // What happens before the greeting is told after it.
+            }
+            let mut bytes = Vec::new();
+            let found = door.outbox.take(&mut bytes);
+            context.send(connection.0, 1, bytes);
+            if found == Found::Closing {
+                over.push(*connection);
+            }
+        }
+        for connection in over {
+            if let Some(process) = &mut self.process {
+                process.doors.remove(&connection);
+            }
+            context.close(connection.0, 1);
+            self.input(context, Input::HangUp { connection, closed: true });
+        }
+        if self.process.as_ref().is_some_and(|process| process.doors.values().any(|it| it.dirty)) {
+            self.flush(context);
+        }
+        self.write_links(context);
+    }
+}

@@ -1,0 +1,226 @@
+//! The node as a member of its group: views and shards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_core::NodeId;
+use doorway_node::link::Incarnation;
+use doorway_node::locks::{Rule, Seating, Shard, ShardEffects};
+use doorway_node::messages::{HeldLock, Message};
+use doorway_node::views::{EndReason, Event as ViewEvent, Host, Notice, StartedView, ViewChange};
+
+use super::links::Link;
+use super::locks::Woken;
+use super::{Node, NodeEvent, place};
+use crate::clock::MS;
+use crate::context::{Context, log};
+use crate::settings::Settings;
+
+/// The node as a member of its group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(super) change: ViewChange,
+    pub(super) shards: Vec<Shard>,
+    pub(super) seating: Arc<Seating>,
+    /// By number; `None` for this node.
+    pub(super) links: Vec<Option<Link>>,
+    pub(super) incarnation: Incarnation,
+    pub(super) woken: Woken,
+    /// Callers that have not said hello yet.
+    pub(super) callers:
+        std::collections::BTreeMap<crate::network::Wire, doorway_node::link::Decoder>,
+    /// The epoch is being written.
+    pub(crate) raising: bool,
+    ended: bool,
+}
+
+impl Group {
+    pub(super) fn new(
+        settings: &Settings,
+        me: NodeId,
+        epoch: u64,
+        reclaiming: bool,
+        context: &mut Context,
+    ) -> Self {
+        let size = settings.nodes;
+        let rule = |(_, algorithm, permits): &(String, String, u32)| {
+            Rule::new(algorithm, size, *permits, settings.handovers).expect("a served algorithm")
+        };
+        let rules = settings.rules.iter().map(rule).collect();
+        let members = (0..size).map(|node| format!("n{node}")).collect();
+        let seating = Arc::new(Seating { members, me, rules });
+        let shard = |_| Shard::new(Arc::clone(&seating), settings.keep_idle);
+        let link = |node| (node != me.index()).then(Link::default);
+        Self {
+            change: ViewChange::new(me, size, epoch, reclaiming),
+            shards: (0..settings.shards).map(shard).collect(),
+            links: (0..size).map(link).collect(),
+            incarnation: Incarnation(context.random.next()),
+            woken: Woken::default(),
+            callers: std::collections::BTreeMap::new(),
+            raising: false,
+            ended: false,
+            seating,
+        }
+    }
+
+    /// Queue a message for a peer.
+    pub(super) fn send(&mut self, to: NodeId, message: &Message) {
+        if let Some(link) = &mut self.links[to.index()] {
+            link.push(message);
+        }
+    }
+
+    /// How many locks have clients here.
+    pub(super) fn busy(&self) -> usize {
+        self.shards.iter().map(|shard| shard.busy().count()).sum()
+    }
+}
+
+/// The shards and links of a node, as its views act on them.
+struct Stage<'a> {
+    settings: &'a Settings,
+    shards: &'a mut [Shard],
+    links: &'a mut [Option<Link>],
+    seating: &'a Arc<Seating>,
+    now: Duration,
+    effects: ShardEffects,
+    notices: Vec<String>,
+    ended: bool,
+}
+
+impl Stage<'_> {
+    /// Send what shards have to say, in the order in which they say it.
+    fn say(&mut self) {
+        for (to, message) in self.effects.messages.drain(..) {
+            if let Some(link) = &mut self.links[to.index()] {
+                link.push(&Message::Algorithm(message));
+            }
+        }
+    }
+}
+
+impl Host for Stage<'_> {
+    fn tell(&mut self, to: NodeId, message: &Message) {
+        if let Some(link) = &mut self.links[to.index()] {
+            link.push(message);
+        }
+    }
+
+    fn tell_all(&mut self, message: &Message) {
+        self.links.iter_mut().flatten().for_each(|link| link.push(message));
+    }
+
+    fn stop_shards(&mut self, view: u64) -> Vec<HeldLock> {
+        self.notices.push(format!("stops for view {view}"));
+        self.shards.iter_mut().flat_map(|shard| shard.stop(view)).collect()
+    }
+
+    fn start_shards(&mut self, started: StartedView) -> bool {
+        let number = started.view.number();
+        self.notices.push(format!("starts view {number} with {:?}", started.held));
+        let mut parts: Vec<Vec<(NodeId, HeldLock)>> = vec![Vec::new(); self.shards.len()];
+        for (node, held) in started.held.into_iter().enumerate() {
+            for held in held {
+                let (shard, _) = place(self.settings, &held.lock);
+                parts[shard].push((NodeId::at(node), held));
+            }
+        }
+        for (index, part) in parts.into_iter().enumerate() {
+            self.shards[index].start(number, self.seating, part, self.now, &mut self.effects);
+            self.say();
+        }
+        std::mem::take(&mut self.effects.overdue)
+    }
+
+    fn disown(&mut self, view: u64) {
+        self.notices.push(format!("disowns what was claimed of view {view} and later"));
+        for shard in &mut *self.shards {
+            shard.disown(view, &mut self.effects);
+        }
+        self.say();
+    }
+
+    fn end(&mut self, reason: EndReason) {
+        self.notices.push(format!("ends: {reason}"));
+        for shard in &mut *self.shards {
+            shard.end(&mut self.effects);
+        }
+        self.say();
+        self.ended = true;
+    }
+
+    fn log(&mut self, notice: Notice) {
+        self.notices.push(format!("{notice:?}"));
+    }
+}
+
+impl Node {
+    /// Take the first steps towards a view.
+    pub(super) fn begin(&mut self, context: &mut Context) {
+        self.drive(context, |change, now, stage| change.drive_begin(now, stage));
+    }
+
+    /// Something has happened that may matter for the views.
+    pub(super) fn views(&mut self, context: &mut Context, event: ViewEvent) {
+        self.drive(context, |change, now, stage| change.drive(now, event, stage));
+    }
+
+    fn drive(
+        &mut self,
+        context: &mut Context,
+        act: impl FnOnce(&mut ViewChange, Duration, &mut Stage<'_>) -> Option<u64>,
+    ) {
+        let now = self.uptime(context);
+        let settings = std::rc::Rc::clone(&context.settings);
+        let Some(process) = &mut self.process else { return };
+        let group = &mut process.group;
+        let mut stage = Stage {
+            settings: &settings,
+            shards: &mut group.shards,
+            links: &mut group.links,
+            seating: &group.seating,
+            now,
+            effects: ShardEffects::default(),
+            notices: Vec::new(),
+            ended: false,
+        };
+        let raise = act(&mut group.change, now, &mut stage);
+        let Stage { mut effects, notices, ended, .. } = stage;
+        group.ended |= ended;
+        for notice in notices {
+            if notice.starts_with("Refused") {
+                context.violate(format!("n{}: {notice}", self.id));
+            }
+            log!(context, "n{} {notice}", self.id);
+        }
+        if let Some(above) = raise {
+            group.raising = true;
+            let time = 2 * MS + self.disk.borrow().stall;
+            self.later(context, time, NodeEvent::Raised(above));
+        }
+        self.effects(context, &mut effects);
+    }
+
+    /// The epoch is on disk, unless the disk is full.
+    pub(super) fn raised(&mut self, context: &mut Context, above: u64) {
+        let Some(process) = &mut self.process else { return };
+        process.group.raising = false;
+        let event = {
+            let mut disk = self.disk.borrow_mut();
+            if disk.full {
+                ViewEvent::RaiseFailed
+            } else {
+                disk.epoch = disk.epoch.max(above) + 1;
+                ViewEvent::EpochRaised(disk.epoch)
+            }
+        };
+        log!(context, "n{} {event:?}", self.id);
+        self.views(context, event);
+    }
+
+    /// Whether the node has ended by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.group.ended)
+    }
+}

@@ -1,0 +1,282 @@
+//! How the service asks the shards of its node for locks.
+
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Wake, Waker};
+use std::time::Duration;
+
+use doorway_core::Mode;
+use doorway_daemon::sessions::{AskId, Input};
+use doorway_node::locks::{
+    ClientEnd, ClientId, LockRequest, ReclaimRefusal, Shard, ShardEffects, Slot,
+};
+use doorway_node::views::{ClaimError, Event as ViewEvent};
+use doorway_protocol::{Code, Fence, Name, Wait};
+
+use super::{Node, NodeEvent, place, refusal};
+use crate::clock::MS;
+use crate::context::{Context, log};
+
+/// A lock that is held for a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard {
+    shard: usize,
+    slot: Slot,
+    client: ClientId,
+}
+
+/// A request that waits at the node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitingTask {
+    guard: Guard,
+    /// The client does not want to wait, and waits only for the answers of other nodes.
+    hurries: bool,
+}
+
+/// The tasks that were woken.
+pub(crate) type Woken = Arc<Mutex<Vec<AskId>>>;
+
+/// Wakes the task of a request.
+struct Alarm {
+    ask: AskId,
+    woken: Woken,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        if let Ok(mut woken) = self.woken.lock() {
+            woken.push(self.ask);
+        }
+    }
+}
+
+impl Node {
+    /// Call a shard, and do what follows from it.
+    pub(super) fn with_shard<R>(
+        &mut self,
+        context: &mut Context,
+        shard: usize,
+        act: impl FnOnce(&mut Shard, Duration, &mut ShardEffects) -> R,
+    ) -> Option<R> {
+        let now = self.uptime(context);
+        let process = self.process.as_mut()?;
+        let mut effects = ShardEffects::default();
+        let result = act(&mut process.group.shards[shard], now, &mut effects);
+        if self.effects(context, &mut effects) {
+            self.views(context, ViewEvent::Overdue);
+        }
+        Some(result)
+    }
+
+    /// Send messages, wake tasks, and report losses. True if the next view is overdue.
+    pub(super) fn effects(&mut self, context: &mut Context, effects: &mut ShardEffects) -> bool {
+        let (id, start) = (self.id, self.starts);
+        let Some(process) = &mut self.process else { return false };
+        for (to, message) in effects.messages.drain(..) {
+            let message = doorway_node::messages::Message::Algorithm(message);
+            process.group.send(to, &message);
+        }
+        effects.wakers.drain(..).for_each(Waker::wake);
+        if let Ok(mut woken) = process.group.woken.lock() {
+            for ask in woken.drain(..) {
+                let after = context.random.between(0, 20_000);
+                context.node(after, id, start, NodeEvent::Wake(ask));
+            }
+        }
+        for lost in effects.lost.drain(..) {
+            log!(context, "n{id} loses {} {:?}", lost.lock, lost.fence);
+            let what = NodeEvent::Lost(lost.session, lost.lock, lost.fence);
+            context.node(context.random.clone().between(0, 20_000), id, start, what);
+        }
+        for (from, lock, fault) in effects.refused.drain(..) {
+            context.violate(format!("n{id} refuses what n{} sent about {lock}: {fault}", from.0));
+        }
+        effects.overdue
+    }
+
+    /// Make a request at the node.
+    pub(super) fn acquire(
+        &mut self,
+        context: &mut Context,
+        ask: AskId,
+        session: u64,
+        name: &Name,
+        mode: Mode,
+        wait: Wait,
+    ) {
+        let settings = std::rc::Rc::clone(&context.settings);
+        let (shard, rule) = place(&settings, name);
+        let Some(process) = &mut self.process else { return };
+        let info = &process.group.seating.rules[rule].info;
+        if mode == Mode::Shared && !info.shared {
+            let refused = refusal(Code::NotServed, "the lock cannot be shared");
+            return process.inputs.push_back(Input::Refused(ask, refused));
+        }
+        let (serving, woken) = (process.serving, Arc::clone(&process.group.woken));
+        let alone = settings.nodes == 1;
+        let slot = process.group.shards[shard].open(name, rule);
+        let asked = self.with_shard(context, shard, |shard, now, out| {
+            let request = LockRequest { mode, session, now };
+            if wait == Wait::No {
+                match shard.try_acquire(slot, request, out) {
+                    Ok(Some((client, fence))) => return (Some(client), Poll::Ready(Ok(fence))),
+                    Err(end) => return (None, Poll::Ready(Err(Some(end)))),
+                    Ok(None) if alone && serving => return (None, Poll::Ready(Err(None))),
+                    Ok(None) => {}
+                }
+            }
+            let (client, fence) = shard.acquire(slot, request, out);
+            let polled = match fence {
+                Some(fence) => Poll::Ready(Ok(fence)),
+                None => {
+                    let waker = Waker::from(Arc::new(Alarm { ask, woken }));
+                    shard.poll(client, &waker, out).map_err(Some)
+                }
+            };
+            (Some(client), polled)
+        });
+        let Some((client, polled)) = asked else { return };
+        let Some(process) = &mut self.process else { return };
+        match (client, polled) {
+            (Some(client), Poll::Ready(Ok(fence))) => {
+                process.guards.insert(ask, Guard { shard, slot, client });
+                process.inputs.push_back(Input::Granted(ask, fence));
+            }
+            (Some(client), Poll::Pending) => {
+                let guard = Guard { shard, slot, client };
+                let hurries = wait == Wait::No;
+                process.tasks.insert(ask, WaitingTask { guard, hurries });
+                process.inputs.push_back(Input::Queued(ask));
+                let limit = match wait {
+                    Wait::Forever => None,
+                    Wait::Ms(ms) => Some(ms.saturating_mul(MS)),
+                    Wait::No => Some(context.random.between(MS, 2000 * MS)),
+                };
+                if let Some(limit) = limit {
+                    self.later(context, limit, NodeEvent::TimedOut(ask));
+                }
+            }
+            (client, Poll::Ready(Err(end))) => {
+                process.inputs.push_back(Input::Refused(ask, of(end)));
+                self.leave(context, shard, slot, client);
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// A task that waits for a lock was woken.
+    pub(super) fn woken(&mut self, context: &mut Context, ask: AskId) {
+        let Some(process) = &mut self.process else { return };
+        let Some(task) = process.tasks.get(&ask).copied() else { return };
+        let woken = Arc::clone(&process.group.woken);
+        let Guard { shard, slot, client } = task.guard;
+        let waker = Waker::from(Arc::new(Alarm { ask, woken }));
+        let polled =
+            self.with_shard(context, shard, |shard, _, out| shard.poll(client, &waker, out));
+        let Some(process) = &mut self.process else { return };
+        match polled {
+            Some(Poll::Ready(result)) => {
+                process.tasks.remove(&ask);
+                let input = match result {
+                    Ok(fence) if !process.group.shards[shard].is_lost(client) => {
+                        process.guards.insert(ask, task.guard);
+                        Input::Granted(ask, fence)
+                    }
+                    Ok(_) => Input::Refused(ask, refusal(Code::Broken, "granted and lost")),
+                    Err(end) => Input::Refused(ask, of(Some(end))),
+                };
+                if matches!(input, Input::Refused(..)) {
+                    self.leave(context, shard, slot, Some(client));
+                }
+                self.input(context, input);
+            }
+            Some(Poll::Pending) | None => {}
+        }
+    }
+
+    /// A request has waited for as long as its client wanted.
+    pub(super) fn timed_out(&mut self, context: &mut Context, ask: AskId) {
+        let Some(process) = &mut self.process else { return };
+        let Some(task) = process.tasks.get(&ask) else { return };
+        if task.hurries && !process.serving {
+            return self.later(context, 100 * MS, NodeEvent::TimedOut(ask));
+        }
+        self.abandon(context, ask);
+        self.input(context, Input::Refused(ask, refusal(Code::NotFree, "not free in time")));
+    }
+
+    /// Withdraw a request.
+    pub(super) fn abandon(&mut self, context: &mut Context, ask: AskId) {
+        let task = self.process.as_mut().and_then(|process| process.tasks.remove(&ask));
+        if let Some(WaitingTask { guard: Guard { shard, slot, client }, .. }) = task {
+            self.leave(context, shard, slot, Some(client));
+        }
+    }
+
+    /// Give a grant back.
+    pub(super) fn release(&mut self, context: &mut Context, ask: AskId) {
+        let guard = self.process.as_mut().and_then(|process| process.guards.remove(&ask));
+        if let Some(Guard { shard, slot, client }) = guard {
+            self.leave(context, shard, slot, Some(client));
+        }
+    }
+
+    fn leave(&mut self, context: &mut Context, shard: usize, slot: Slot, client: Option<ClientId>) {
+        self.with_shard(context, shard, |shard, now, out| {
+            if let Some(client) = client {
+                shard.leave(client, now, out);
+            }
+            shard.close(slot);
+        });
+    }
+
+    /// Hold a lock again that was held before the process began.
+    pub(super) fn reclaim(
+        &mut self,
+        context: &mut Context,
+        ask: AskId,
+        session: u64,
+        name: &Name,
+        mode: Mode,
+        fence: Fence,
+    ) {
+        let (shard, rule) = place(&context.settings, name);
+        let now = self.uptime(context);
+        let Some(process) = &mut self.process else { return };
+        let group = &mut process.group;
+        let shared = group.seating.rules[rule].info.shared;
+        let claimed = match group.change.claim(fence) {
+            _ if mode == Mode::Shared && !shared => Err("it cannot have been shared"),
+            Err(ClaimError::TooLate) => Err("the node serves already"),
+            Err(ClaimError::Future { .. }) => Err("the fence was never granted"),
+            Ok(()) => {
+                let slot = group.shards[shard].open(name, rule);
+                let claimed = group.shards[shard].reclaim(slot, mode, fence, session, now);
+                claimed.map(|client| Guard { shard, slot, client }).map_err(|why| {
+                    group.shards[shard].close(slot);
+                    match why {
+                        ReclaimRefusal::TooLate => "the node serves already",
+                        ReclaimRefusal::Taken => "another client reclaimed it",
+                    }
+                })
+            }
+        };
+        log!(context, "n{} reclaims {name} {fence:?} session {session}: {claimed:?}", self.id);
+        let input = match claimed {
+            Ok(guard) => {
+                process.guards.insert(ask, guard);
+                Input::Granted(ask, fence)
+            }
+            Err(why) => Input::Refused(ask, refusal(Code::Gone, why)),
+        };
+        process.inputs.push_back(input);
+    }
+}
+
+/// The refusal of the node. Without a reason, the lock is held by another client.
+fn of(end: Option<ClientEnd>) -> doorway_protocol::Refusal {
+    match end {
+        None => refusal(Code::NotFree, "not free"),
+        Some(ClientEnd::Lost) => refusal(Code::Unavailable, "the node has stopped"),
+        Some(ClientEnd::Broken(_)) => refusal(Code::Broken, "the lock is broken"),
+    }
+}

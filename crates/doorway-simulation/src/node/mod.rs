@@ -1,0 +1,478 @@
+//! A node with its service: the shell around the machines that decide.
+//!
+//! This takes the place of `doorway-daemon/src/service`, of `native.rs`, and of the shell of
+//! `doorway-node`. Everything that is decided is decided by the shipped [`Sessions`],
+//! [`ViewChange`](doorway_node::views::ViewChange), [`Shard`](doorway_node::locks::Shard), `Inbox`,
+//! `Outbox` and [`Ledger`].
+
+mod door;
+mod group;
+mod links;
+mod locks;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_core::NodeId;
+use doorway_daemon::ledger::{Ledger, LedgerContents, LedgerStart};
+use doorway_daemon::principal::Rights;
+use doorway_daemon::sessions::{AskId, Connection, Evidence, Input, Output, Sessions, Setup};
+use doorway_daemon::settings::{ClientSettings, Limits};
+use doorway_node::views::{EndReason, Event as ViewEvent};
+use doorway_protocol::{Code, Fence, Moment, Name, NamePattern, Refusal, Scope};
+
+use crate::clock::Clock;
+use crate::context::{Context, Event, log};
+use crate::disk::{Disk, DiskFile};
+use crate::network::{End, Wire};
+use door::Door;
+use group::Group;
+use locks::{Guard, WaitingTask};
+
+/// The seconds since the beginning of 2026 at which every run begins.
+const SECONDS: u64 = 20_000_000;
+
+/// Something that happens to the process of a node.
+#[derive(Clone, Debug)]
+pub(crate) enum NodeEvent {
+    /// Time has passed for the sessions.
+    Tick,
+    /// A task that waits for a lock was woken.
+    Wake(AskId),
+    /// A request has waited for as long as its client wanted.
+    TimedOut(AskId),
+    /// A grant was lost.
+    Lost(u64, Name, Fence),
+    /// The processes of a session have ended.
+    ProcessEnded(u64),
+    /// Write what connections have to write.
+    Flush,
+    /// Try to connect to a peer.
+    Dial(usize),
+    /// The connection to a peer is made, or cannot be made.
+    Dialled(usize),
+    /// A handshake on this connection has had its time.
+    Late(Wire),
+    /// A heartbeat of a link is due.
+    Beat(usize, u64),
+    /// The epoch is on disk.
+    Raised(u64),
+    /// The time to leave is over.
+    Stop,
+}
+
+/// A machine with a node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) id: usize,
+    pub(crate) clock: Clock,
+    pub(crate) disk: Rc<RefCell<Disk>>,
+    pub(crate) process: Option<Process>,
+    /// How many processes the node has had.
+    pub(crate) starts: u64,
+    /// How many times the machine was started.
+    boots: u64,
+    /// Until when the process is suspended.
+    pub(crate) paused: u64,
+    /// Until when the machine is off.
+    pub(crate) off: u64,
+}
+
+/// The process of a node.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) start: u64,
+    began: Moment,
+    group: Group,
+    pub(crate) sessions: Sessions,
+    inputs: VecDeque<Input>,
+    doors: BTreeMap<Connection, Door>,
+    guards: BTreeMap<AskId, Guard>,
+    tasks: BTreeMap<AskId, WaitingTask>,
+    /// The processes that sessions live with.
+    pub(crate) watched: BTreeMap<u64, Evidence>,
+    ledger: Ledger<DiskFile>,
+    serving: bool,
+    /// When the next tick of the sessions is planned.
+    tick: u64,
+    /// The node does not serve any more.
+    stopping: bool,
+    secrets: u64,
+}
+
+impl Node {
+    pub(crate) fn new(id: usize, drift: i64) -> Self {
+        Self {
+            id,
+            clock: Clock::new(drift),
+            disk: Rc::default(),
+            process: None,
+            starts: 0,
+            boots: 1,
+            paused: 0,
+            off: 0,
+        }
+    }
+
+    fn boot(&self) -> String {
+        format!("boot {}", self.boots)
+    }
+
+    /// What the ledger says now, to a process of this boot.
+    pub(crate) fn ledger(&self) -> LedgerContents {
+        LedgerContents::read(&self.disk.borrow().seen, &self.boot(), SECONDS)
+    }
+
+    /// Start a process. False if it cannot start now.
+    pub(crate) fn start(&mut self, context: &mut Context, alive: &dyn Fn(u32) -> bool) -> bool {
+        let settings = Rc::clone(&context.settings);
+        let now = self.clock.read(context.now);
+        let epoch = {
+            let mut disk = self.disk.borrow_mut();
+            if disk.full {
+                return false; // The epoch cannot be written.
+            }
+            disk.epoch += 1;
+            disk.epoch
+        };
+        let contents = self.disk.borrow().seen.clone();
+        let seconds = SECONDS + context.now / crate::clock::SECOND;
+        let start = LedgerStart { boot: self.boot(), tcp: true, ttl: settings.ttl, seconds };
+        let file = DiskFile(Rc::clone(&self.disk));
+        let Ok((ledger, former)) = Ledger::begin(file, PathBuf::from("sessions"), &contents, start)
+        else {
+            return false;
+        };
+        self.starts += 1;
+        let alone = settings.nodes == 1;
+        let reclaims = former.lacking || !former.records.is_empty();
+        let client = |at: usize| ClientSettings {
+            name: format!("c{at}"),
+            token: None,
+            rights: Rights::all(),
+        };
+        let configured = settings.rules.iter().filter(|(begin, _, permits)| {
+            !begin.starts_with('%') && (*permits > 1 || !begin.is_empty())
+        });
+        let setup = Setup {
+            node: format!("n{}", self.id),
+            scope: Scope::Cluster,
+            limits: Limits {
+                sessions: 1000,
+                connections: 1000,
+                grants: 100,
+                waiting: 100,
+                queue: 1000,
+                ttl: settings.ttl,
+                files: 10_000,
+            },
+            outstanding: 1000,
+            rules: configured
+                .map(|(begin, _, permits)| (NamePattern::new(&format!("{begin}*")), *permits))
+                .collect(),
+            clients: (0..settings.clients.len()).map(client).collect(),
+            alone,
+            ledger: true,
+        };
+        log!(
+            context,
+            "n{} starts: epoch {epoch}, {} records, lacking {}, damaged {}",
+            self.id,
+            former.records.len(),
+            former.lacking,
+            former.damaged
+        );
+        let group = Group::new(&settings, NodeId::at(self.id), epoch, reclaims, context);
+        self.process = Some(Process {
+            start: self.starts,
+            began: now,
+            group,
+            sessions: Sessions::new(setup, now),
+            inputs: VecDeque::new(),
+            doors: BTreeMap::new(),
+            guards: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            ledger,
+            serving: !reclaims,
+            tick: u64::MAX,
+            stopping: false,
+            secrets: context.random.next(),
+        });
+        self.begin(context);
+        self.input(context, Input::Restored(Box::new(former)));
+        self.settle(context);
+        let watched: Vec<_> = self.process.iter().flat_map(|it| it.watched.clone()).collect();
+        for (session, evidence) in watched {
+            // The clients of the simulation hold no sockets, so their processes are the evidence.
+            let gone = matches!(evidence, Evidence::Process(process) if !alive(process.pid));
+            if gone {
+                self.later(context, 0, NodeEvent::ProcessEnded(session));
+            }
+        }
+        let (own, nodes) = (self.id, settings.nodes);
+        for peer in own + 1..nodes {
+            let wait = context.random.between(0, 1_000_000);
+            self.later(context, wait, NodeEvent::Dial(peer));
+        }
+        true
+    }
+
+    pub(crate) fn end(&self) -> End {
+        End::Node { node: self.id, start: self.starts }
+    }
+
+    fn later(&self, context: &mut Context, after: u64, what: NodeEvent) {
+        context.node(after, self.id, self.starts, what);
+    }
+
+    /// The process is killed.
+    pub(crate) fn kill(&mut self, context: &mut Context) {
+        let Some(process) = self.process.take() else { return };
+        // An epoch that was being written may be on disk or not.
+        if process.group.raising && context.random.percent(50) {
+            self.disk.borrow_mut().epoch += 1;
+        }
+        context.close_all(self.end());
+        self.paused = 0;
+    }
+
+    /// The machine crashes, and stays off until then.
+    pub(crate) fn crash(&mut self, context: &mut Context, off: u64) {
+        for (wire, side) in context.network.of(self.end()) {
+            context.network.vanish(wire, side);
+        }
+        if let Some(process) = self.process.take()
+            && process.group.raising
+            && context.random.percent(50)
+        {
+            self.disk.borrow_mut().epoch += 1;
+        }
+        self.disk.borrow_mut().crash(&mut context.random);
+        self.boots += 1;
+        self.clock.restart(context.now);
+        (self.paused, self.off) = (0, off);
+    }
+
+    /// The process is told to end.
+    pub(crate) fn stop(&mut self, context: &mut Context) {
+        let Some(process) = &mut self.process else { return };
+        process.stopping = true;
+        self.input(context, Input::Stop);
+        self.flush(context);
+        self.views(context, ViewEvent::End(EndReason::Stopped));
+        let Some(process) = &mut self.process else { return };
+        process.ledger.close(process.serving);
+        self.settle(context);
+        self.kill(context);
+    }
+
+    /// The process is told to let its clients leave, and to end after this time.
+    pub(crate) fn drain(&mut self, context: &mut Context, time: u64) {
+        self.input(context, Input::Drain(Duration::from_nanos(time)));
+        self.settle(context);
+        self.later(context, time, NodeEvent::Stop);
+    }
+
+    /// Something happens to the process.
+    pub(crate) fn happen(&mut self, context: &mut Context, what: NodeEvent) {
+        match what {
+            NodeEvent::Tick => {
+                if let Some(process) = &mut self.process {
+                    process.tick = u64::MAX;
+                }
+                self.input(context, Input::Tick);
+            }
+            NodeEvent::Wake(ask) => self.woken(context, ask),
+            NodeEvent::TimedOut(ask) => self.timed_out(context, ask),
+            NodeEvent::Lost(session, name, fence) => {
+                self.input(context, Input::Lost { session, name, fence });
+            }
+            NodeEvent::ProcessEnded(session) => self.input(context, Input::ProcessEnded(session)),
+            // The world knows whether a peer can be reached, and handles that.
+            NodeEvent::Flush | NodeEvent::Dialled(_) => {}
+            NodeEvent::Dial(peer) => self.dial(context, peer),
+            NodeEvent::Late(wire) => self.late(context, wire),
+            NodeEvent::Beat(peer, number) => self.beat(context, peer, number),
+            NodeEvent::Raised(above) => self.raised(context, above),
+            NodeEvent::Stop => return self.stop(context),
+        }
+        self.settle(context);
+    }
+
+    /// Do what is left after something has happened: write, and plan the next tick. A disk that
+    /// stalls holds up the process.
+    fn settle(&mut self, context: &mut Context) {
+        let waited = std::mem::take(&mut self.disk.borrow_mut().waited);
+        if waited > 0 {
+            self.paused = self.paused.max(context.now + waited);
+            self.later(context, waited, NodeEvent::Flush);
+        } else {
+            self.flush(context);
+        }
+        let Some(process) = &mut self.process else { return };
+        let due = self.clock.when(process.sessions.due()).max(context.now);
+        if due < process.tick {
+            process.tick = due;
+            let start = process.start;
+            context.queue.push(due, Event::Node { node: self.id, start, what: NodeEvent::Tick });
+        }
+    }
+
+    /// Pass on to the sessions what happened, and do what they say.
+    pub(super) fn input(&mut self, context: &mut Context, input: Input) {
+        let now = self.clock.read(context.now);
+        let Some(process) = &mut self.process else { return };
+        process.inputs.push_back(input);
+        let mut outputs = Vec::new();
+        while let Some(process) = &mut self.process
+            && let Some(input) = process.inputs.pop_front()
+        {
+            process.sessions.step(now, input, &mut outputs);
+            for output in outputs.drain(..) {
+                self.perform(context, output);
+            }
+        }
+    }
+
+    fn perform(&mut self, context: &mut Context, output: Output) {
+        let id = self.id;
+        let Some(process) = &mut self.process else { return };
+        match output {
+            Output::Tell(connection, reply) => {
+                log!(context, "n{id} tells {}: {reply:?}", connection.0);
+                if let Some(door) = process.doors.get_mut(&connection) {
+                    door.tell(&reply);
+                }
+            }
+            Output::Greet(connection, greeting, then) => {
+                log!(context, "n{id} greets {}: {greeting:?} {then:?}", connection.0);
+                if let Some(door) = process.doors.get_mut(&connection) {
+                    door.greet(&greeting, &then);
+                }
+            }
+            Output::Close(connection) => {
+                if let Some(door) = process.doors.get_mut(&connection) {
+                    door.close();
+                }
+            }
+            Output::TurnAway(connection, refusal) => {
+                if let Some(door) = process.doors.get_mut(&connection) {
+                    door.greet(&Err(refusal), &[]);
+                    door.close();
+                }
+            }
+            Output::Acquire { ask, session, name, mode, wait } => {
+                self.acquire(context, ask, session, &name, core_mode(mode), wait);
+            }
+            Output::Reclaim { ask, session, name, mode, fence } => {
+                self.reclaim(context, ask, session, &name, core_mode(mode), fence);
+            }
+            Output::Abandon(ask) => self.abandon(context, ask),
+            Output::Release(ask) => self.release(context, ask),
+            Output::Write(ask, records) => {
+                let ledger = &process.ledger;
+                let written = records.iter().map(|(place, record)| ledger.write(*place, record));
+                let written = written.collect::<Result<(), _>>().map_err(|error| error.to_string());
+                log!(context, "n{id} writes {:?}: {written:?}", ask);
+                process.inputs.push_back(Input::Written(ask, written));
+            }
+            Output::Rewrite(place, record) => {
+                let _ = process.ledger.write(place, &record);
+            }
+            Output::Erase(place) => process.ledger.erase(place),
+            Output::Settled => process.ledger.settled(),
+            Output::Watch(session, evidence) => {
+                process.watched.insert(session, evidence);
+            }
+            Output::Unwatch(session) => drop(process.watched.remove(&session)),
+            Output::Serve => {
+                if !std::mem::replace(&mut process.serving, true) {
+                    log!(context, "n{id} serves");
+                    self.views(context, ViewEvent::Serve);
+                }
+            }
+            Output::Announce(news) => {
+                log!(
+                    context,
+                    "n{id} {:?} {} {:?} session {}",
+                    news.kind,
+                    news.lock,
+                    news.fence,
+                    news.session
+                );
+            }
+            Output::Answer(..)
+            | Output::Opened(..)
+            | Output::Ended(..)
+            | Output::Broken(_)
+            | Output::Drained => {}
+        }
+    }
+
+    /// The time since the process began, as the node counts it.
+    fn uptime(&self, context: &Context) -> Duration {
+        let began = self.process.as_ref().map_or(Moment(0), |process| process.began);
+        self.clock.read(context.now).since(began)
+    }
+
+    /// Whether anything is left of any client.
+    pub(crate) fn remains(&self) -> Option<String> {
+        let process = self.process.as_ref()?;
+        let records = self.ledger().records.len();
+        let busy = process.group.busy();
+        let clean = process.sessions.is_clean()
+            && process.guards.is_empty()
+            && process.tasks.is_empty()
+            && process.watched.is_empty();
+        (!clean || records > 0 || busy > 0).then(|| {
+            format!(
+                "n{}: {} sessions, {} grants, {} guards, {} tasks, {records} records in the \
+                 ledger, {busy} busy locks",
+                self.id,
+                process.sessions.len(),
+                process.sessions.held(),
+                process.guards.len(),
+                process.tasks.len(),
+            )
+        })
+    }
+}
+
+pub(crate) fn refusal(code: Code, text: &str) -> Refusal {
+    Refusal { code, text: text.to_owned() }
+}
+
+/// A mode as the algorithms call it.
+fn core_mode(mode: doorway_protocol::Mode) -> doorway_core::Mode {
+    match mode {
+        doorway_protocol::Mode::Exclusive => doorway_core::Mode::Exclusive,
+        doorway_protocol::Mode::Shared => doorway_core::Mode::Shared,
+    }
+}
+
+/// Where a lock belongs: its shard and its rule.
+pub(super) fn place(settings: &crate::settings::Settings, name: &Name) -> (usize, usize) {
+    let text = name.as_str();
+    let sum = text.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+    let rule = settings.rules.iter().position(|(begin, ..)| text.starts_with(begin.as_str()));
+    ((sum % settings.shards as u64) as usize, rule.unwrap_or(settings.rules.len() - 1))
+}
+
+/// The secret of a new session.
+pub(super) fn secret(number: u64) -> doorway_protocol::Secret {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    doorway_protocol::Secret(bytes)
+}
+
+/// A principal as the doors would prove it.
+pub(super) fn principal(client: usize, local: bool) -> Arc<doorway_daemon::principal::Principal> {
+    let name = if local { "uid 1000".to_owned() } else { format!("client c{client}") };
+    let (uid, rights) = (local.then_some(1000), Rights::all());
+    Arc::new(doorway_daemon::principal::Principal { name, uid, rights })
+}

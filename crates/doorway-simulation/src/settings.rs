@@ -1,0 +1,219 @@
+//! What the seed draws before a run begins: the group, its clients, and which faults are in play.
+
+use std::time::Duration;
+
+use doorway_node::locks::{Rule, served};
+use doorway_protocol::{Life, Name};
+
+use crate::clock::{MS, SECOND};
+use crate::random::Random;
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The process of a node is killed, and started again later.
+    KillNode,
+    /// A node is stopped gracefully, and started again later.
+    StopNode,
+    /// A node tells its clients to leave, and stops.
+    DrainNode,
+    /// The machine of a node crashes: its processes are gone, and unsynced writes may be lost.
+    CrashMachine,
+    /// The process of a client is killed.
+    KillClient,
+    /// The process of a node is suspended.
+    PauseNode,
+    /// The process of a client is suspended.
+    PauseClient,
+    /// A machine sleeps with everything on it.
+    Sleep,
+    /// Two machines cannot reach each other.
+    CutPair,
+    /// One machine cannot reach another, but is reached by it.
+    CutOneWay,
+    /// A machine cannot reach any other.
+    Isolate,
+    /// Everything on the network takes longer.
+    Delay,
+    /// A connection breaks, perhaps inside a frame, and perhaps without one side noticing.
+    Break,
+    /// Files cannot grow.
+    FullDisk,
+    /// Writing takes long.
+    StalledDisk,
+}
+
+impl Fault {
+    /// All faults.
+    pub const ALL: [Self; 15] = [
+        Self::KillNode,
+        Self::StopNode,
+        Self::DrainNode,
+        Self::CrashMachine,
+        Self::KillClient,
+        Self::PauseNode,
+        Self::PauseClient,
+        Self::Sleep,
+        Self::CutPair,
+        Self::CutOneWay,
+        Self::Isolate,
+        Self::Delay,
+        Self::Break,
+        Self::FullDisk,
+        Self::StalledDisk,
+    ];
+}
+
+/// How a lock can be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Exclusive,
+    Shared,
+    Permits(u32),
+}
+
+/// A lock that clients compete for.
+#[derive(Clone, Debug)]
+pub(crate) struct LockSetting {
+    pub(crate) name: Name,
+    pub(crate) kind: Kind,
+}
+
+/// A client and how it holds its locks.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientSetting {
+    pub(crate) node: usize,
+    /// Whether it runs on the machine of its node.
+    pub(crate) local: bool,
+    pub(crate) life: LifeSetting,
+    pub(crate) ttl: Duration,
+    pub(crate) patience: Duration,
+    /// The mean times between two requests, and inside, in nanoseconds.
+    pub(crate) thinks: u64,
+    pub(crate) holds: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LifeSetting {
+    Connection,
+    Process,
+    Lease,
+}
+
+impl LifeSetting {
+    pub(crate) fn life(self, pid: u32) -> Life {
+        match self {
+            Self::Connection => Life::Connection { inherited: false },
+            Self::Process => Life::Process { pid },
+            Self::Lease => Life::Lease,
+        }
+    }
+}
+
+/// Everything that is drawn before a run begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) nodes: usize,
+    pub(crate) shards: usize,
+    pub(crate) keep_idle: usize,
+    /// The rules of the locks, each with the beginning of the names that it is for. The last one is
+    /// for all other names.
+    pub(crate) rules: Vec<(String, String, u32)>,
+    pub(crate) handovers: u32,
+    pub(crate) locks: Vec<LockSetting>,
+    pub(crate) clients: Vec<ClientSetting>,
+    /// The longest time to live of sessions.
+    pub(crate) ttl: Duration,
+    /// How much too fast the clock of each machine is, in parts of a million.
+    pub(crate) drifts: Vec<i64>,
+    /// How long a message takes, at least and at most.
+    pub(crate) delay: (u64, u64),
+    /// The faults in play, each with the mean time between two of them.
+    pub(crate) faults: Vec<(Fault, u64)>,
+    /// When the faults end.
+    pub(crate) heals: u64,
+}
+
+impl Settings {
+    pub(crate) fn draw(random: &mut Random) -> Self {
+        let nodes = if random.percent(35) { 1 } else { 3 };
+        let alone = nodes == 1;
+        let mut algorithms = served();
+        algorithms.retain(|name| Rule::new(name, nodes, 1, 1).is_ok());
+        let algorithm =
+            if random.percent(40) { "carvalho-roucairol" } else { *random.pick(&algorithms) };
+        let permits = random.between(2, 3) as u32;
+        let mut rules = vec![("rw".to_owned(), "readers-writers".to_owned(), 1)];
+        if alone {
+            rules.extend((2..4).map(|k| (format!("%k/{k}/"), "raymond-k".to_owned(), k)));
+        } else {
+            rules.push(("slots".to_owned(), "raymond-k".to_owned(), permits));
+        }
+        rules.push((String::new(), algorithm.to_owned(), 1));
+        let mut locks = Vec::new();
+        for number in 0..random.between(1, 4) {
+            let (name, kind) = match random.below(6) {
+                0 => (format!("rw{number}"), Kind::Shared),
+                1 => (format!("slots{number}"), Kind::Permits(permits)),
+                _ => (format!("lock{number}"), Kind::Exclusive),
+            };
+            let name = Name::new(&name).expect("a short name");
+            locks.push(LockSetting { name, kind });
+        }
+        let ttl = Duration::from_millis(*random.pick(&[1000, 2000, 5000, 10_000]));
+        let count = random.between(2, 4) as usize * nodes.min(2);
+        let clients: Vec<_> = (0..count).map(|at| client(random, at % nodes, ttl)).collect();
+        let machines = nodes + clients.len();
+        let most = *random.pick(&[0, 100, 20_000]);
+        let drifts =
+            (0..machines).map(|_| random.between(0, 2 * most) as i64 - most as i64).collect();
+        let slow = *random.pick(&[MS / 2, 2 * MS, 20 * MS, 100 * MS]);
+        let delay = (slow / random.between(2, 10), slow);
+        let length = random.between(20, 90) * SECOND;
+        let many = random.between(0, 5);
+        let mut faults: Vec<(Fault, u64)> = Vec::new();
+        for _ in 0..many {
+            let fault = *random.pick(&Fault::ALL);
+            if faults.iter().all(|(known, _)| *known != fault) {
+                faults.push((fault, length / random.between(2, 12)));
+            }
+        }
+        Self {
+            nodes,
+            shards: random.between(1, 2) as usize,
+            keep_idle: random.between(0, 2) as usize,
+            rules,
+            handovers: random.between(1, 4) as u32,
+            locks,
+            clients,
+            ttl,
+            drifts,
+            delay,
+            faults,
+            heals: length,
+        }
+    }
+}
+
+fn client(random: &mut Random, node: usize, ttl: Duration) -> ClientSetting {
+    let local = random.percent(50);
+    let life = match (local, random.below(10)) {
+        (true, 0..3) => LifeSetting::Process,
+        (false, 0..2) => LifeSetting::Lease,
+        _ => LifeSetting::Connection,
+    };
+    let most = ttl.as_millis() as u64;
+    let own = Duration::from_millis(random.magnitude(1000, most));
+    // The time to live of a process without a limit.
+    let unlimited = Duration::from_millis(u32::MAX.into());
+    let bound = local && life == LifeSetting::Connection && random.percent(40);
+    ClientSetting {
+        node,
+        local,
+        life,
+        ttl: if bound { unlimited } else { own },
+        patience: Duration::from_millis(random.magnitude(500, 20_000)),
+        thinks: random.magnitude(MS, 200 * MS),
+        holds: random.magnitude(MS, 500 * MS),
+    }
+}
