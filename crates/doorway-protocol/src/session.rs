@@ -289,7 +289,8 @@ pub enum Request {
     /// Tell all clients to leave, grant nothing any more, and end the node when no lock is held.
     /// Only the user of the node and root may ask for this, over the Unix socket. Answered by
     /// [`Reply::Done`], or by [`Reply::Refused`] with [`Code::NotFree`] if locks are still held
-    /// after this many milliseconds. Since version 2 of the protocol.
+    /// after this many milliseconds; 0 stands for the `drain` of the node's settings. Since version
+    /// 2 of the protocol.
     Drain(u64, u64),
     /// Look for the socket that the processes of this session hold open: see [`Secret::holder`].
     /// Answered by [`Reply::Done`] if the node can see it, otherwise by [`Reply::Refused`]. Since

@@ -146,8 +146,9 @@ impl Client {
     }
 
     /// Tell the node to leave for good: it grants nothing any more, and ends when no lock is held.
-    /// An error says that locks are still held after this time.
-    pub fn drain(&self, within: Duration) -> Result<(), Error> {
+    /// An error says that locks are still held after this time, or after the `drain` of the node's
+    /// settings.
+    pub fn drain(&self, within: Option<Duration>) -> Result<(), Error> {
         self.call(|machine, now| machine.drain(now, within)).done()
     }
 

@@ -77,10 +77,12 @@ impl SessionMachine {
         self.ask(now, Request::Alive)
     }
 
-    /// Tell the node to leave for good: to grant nothing any more, and to end when no lock is held
-    /// or after this time at the latest with a refusal.
-    pub fn drain(&mut self, now: Moment, within: Duration) -> u64 {
-        let ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+    /// Tell the node to leave for good: to grant nothing any more, and to end when no lock is held.
+    /// If locks are still held after this time, or after the `drain` of the node's settings, the
+    /// request is refused.
+    pub fn drain(&mut self, now: Moment, within: Option<Duration>) -> u64 {
+        let within = within.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
+        let ms = within.unwrap_or(0);
         self.ask(now, |number| Request::Drain(number, ms))
     }
 

@@ -82,7 +82,7 @@ impl Requests {
                 service.await_free(&principal, &lock).await.map(|()| Reply::Done(number))
             }),
             Request::Drain(number, ms) => self.answer(number, async move {
-                let within = Duration::from_millis(ms);
+                let within = (ms > 0).then(|| Duration::from_millis(ms));
                 service.leave(&principal, within).await.map(|()| Reply::Done(number))
             }),
             _ => debug_assert!(false, "the others are handled before"),

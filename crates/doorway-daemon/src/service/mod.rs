@@ -60,6 +60,7 @@ pub(crate) struct Inner {
     pub(crate) node: Node,
     scope: Scope,
     limits: Limits,
+    drain: Duration,
     began: Moment,
     core: Mutex<Core>,
     /// Where tasks run, also if a connection ends while the runtime shuts down.
@@ -146,6 +147,7 @@ impl Service {
             node,
             scope: settings.scope,
             limits: settings.limits.clone(),
+            drain: settings.drain,
             began: now,
             core: Mutex::new(Core::new(Sessions::new(setup, now))),
             runtime: Handle::current(),
@@ -338,7 +340,7 @@ impl Service {
     pub(crate) async fn leave(
         &self,
         principal: &Principal,
-        within: Duration,
+        within: Option<Duration>,
     ) -> Result<(), Refusal> {
         let own = rustix::process::geteuid().as_raw();
         if !principal.uid.is_some_and(|uid| uid == own || uid == 0) {
@@ -346,7 +348,7 @@ impl Service {
             return Err(refusal(Code::Forbidden, text));
         }
         tracing::info!(by = principal.name, "the node drains: nothing is granted any more");
-        if self.drain(within).await {
+        if self.drain(within.unwrap_or(self.0.drain)).await {
             self.0.leaving.notify_one();
             return Ok(());
         }

@@ -17,9 +17,10 @@ use crate::service::query::Query;
     doorway drain                wait up to 10 seconds for holders\n  \
     doorway drain -w 1h          wait up to an hour")]
 pub(crate) struct Args {
-    /// Wait at most this long for locks to be released, in seconds or as 500ms or 10m
-    #[arg(short, long, value_name = "SECS", default_value = "10", value_parser = seconds)]
-    wait: Duration,
+    /// Wait at most this long for locks to be released, in seconds or as 500ms or 10m [default:
+    /// `drain` of the node's settings, 10 seconds]
+    #[arg(short, long, value_name = "SECS", value_parser = seconds)]
+    wait: Option<Duration>,
 
     #[command(flatten)]
     node: LookArgs,

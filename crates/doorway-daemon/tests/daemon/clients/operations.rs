@@ -16,14 +16,14 @@ fn a_node_that_is_drained_ends_when_nothing_is_held() {
     client.on_lost(|lost| panic!("{lost}"));
     let grant = client.acquire("a").enter().unwrap();
     let visitor = daemon.client();
-    let refused = visitor.drain(Duration::from_millis(200)).unwrap_err();
+    let refused = visitor.drain(Some(Duration::from_millis(200))).unwrap_err();
     assert!(refused.to_string().contains("1 locks are still held"), "{refused}");
     let refused = visitor.acquire("b").enter().map(drop).unwrap_err();
     let Error::Refused(refused) = refused else { panic!("{refused}") };
     assert_eq!(refused.code, Code::Unavailable);
     assert!(!grant.is_lost(), "a node that drains takes no lock from its holder");
     std::thread::scope(|scope| {
-        let drained = scope.spawn(|| visitor.drain(PATIENCE));
+        let drained = scope.spawn(|| visitor.drain(Some(PATIENCE)));
         std::thread::sleep(Duration::from_millis(50));
         grant.release().unwrap();
         drained.join().unwrap().unwrap();
