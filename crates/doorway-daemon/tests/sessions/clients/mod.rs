@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// The options of the clients in these tests.
 fn options() -> Options {
-    Options::default().label("test").patience(LONG)
+    Options::default().label("test").ttl(Duration::from_secs(10)).patience(LONG)
 }
 
 /// Wait until a condition is true.
