@@ -25,8 +25,8 @@ const PAGE: &str = "docs/simulation.md";
 const TABLE_BEGIN: &str = "<!-- bugs: written by `cargo xtask soak --bugs` -->\n";
 const TABLE_END: &str = "<!-- end of bugs -->\n";
 
-/// The crates that a run consists of.
-const CRATES: [&str; 6] = ["client", "core", "daemon", "node", "protocol", "simulation"];
+/// The crates that a run consists of, and the explorer, which tests of the node depend on.
+const CRATES: [&str; 7] = ["client", "core", "daemon", "node", "protocol", "search", "simulation"];
 
 /// The daemon without its doors, so that a build takes seconds: the state machine of sessions, the
 /// ledger, and what they need.
