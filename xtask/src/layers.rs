@@ -6,7 +6,7 @@ use crate::files::File;
 ///
 /// A program that uses the client compiles none of the algorithms, because the client depends on
 /// the protocol and the protocol on nothing here.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 9] = [
     ("doorway-client", &["doorway-protocol"]),
     ("doorway-core", &[]),
     ("doorway-daemon", &["doorway-node", "doorway-protocol"]),
@@ -14,6 +14,10 @@ const LAYERS: [(&str, &[&str]); 8] = [
     ("doorway-node", &["doorway-core", "doorway-protocol"]),
     ("doorway-protocol", &[]),
     ("doorway-search", &[]),
+    (
+        "doorway-simulation",
+        &["doorway-client", "doorway-core", "doorway-daemon", "doorway-node", "doorway-protocol"],
+    ),
     ("doorway-threads", &["doorway-search"]),
 ];
 

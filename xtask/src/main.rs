@@ -15,6 +15,7 @@ mod package;
 mod publish;
 mod pure;
 mod run;
+mod soak;
 mod test;
 mod tidy;
 
@@ -31,6 +32,12 @@ Usage: cargo xtask TASK
   bench daemon [--json] [--smoke]
                   measure the service through its socket; takes two minutes
   mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours
+  soak [--for TIME] [--seed N] [--seeds N] [--threads N]
+                  run the simulation of the whole product, seed after seed; 1 minute unless said
+                  otherwise
+  soak --one SEED run one seed of the simulation and print everything that happens
+  soak --bugs [NAME]
+                  check that the simulation finds planted bugs; takes up to an hour
   package         build a Debian package in target/package
   publish --dry-run
                   check that the library crates can be published to crates.io
@@ -56,6 +63,9 @@ fn main() -> ExitCode {
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
+        ["soak", "--bugs"] => soak::bugs(""),
+        ["soak", "--bugs", only] => soak::bugs(only),
+        ["soak", ref options @ ..] => soak::run(options),
         ["package"] => package::build(),
         ["publish", "--dry-run"] => publish::dry_run(),
         _ => {

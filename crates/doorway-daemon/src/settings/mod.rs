@@ -1,6 +1,7 @@
 //! The settings of a service: read from a file, or those of the node of one user, which needs none.
 
 mod check;
+mod clients;
 mod document;
 mod files;
 pub mod local;
@@ -19,9 +20,10 @@ use ring::digest::{SHA256, digest};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::certificate::client_name;
-use crate::principal::{Principal, Rights};
+use crate::principal::Principal;
 use crate::secret;
 
+pub use clients::{ClientSettings, Limits};
 pub use mistake::{Mistake, Mistakes};
 pub use pages::{example, page};
 pub use value::span;
@@ -160,36 +162,4 @@ impl fmt::Display for Socket {
             Self::File(path, _) => write!(f, "{}", path.display()),
         }
     }
-}
-
-/// A client that may connect over TCP.
-#[derive(Clone, Debug)]
-pub struct ClientSettings {
-    /// Its name. Its certificate is issued for `NAME.client.GROUP.doorway`.
-    pub name: String,
-    /// The SHA-256 of its token, if it has one.
-    pub token: Option<[u8; 32]>,
-    /// Its rights.
-    pub rights: Rights,
-}
-
-/// The limits of clients. A client that exceeds a limit gets an error; other clients are not
-/// affected. Of sessions, connections and waiting requests, one client of another machine gets half
-/// at most.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Open sessions.
-    pub sessions: usize,
-    /// Connections, including those without a session.
-    pub connections: usize,
-    /// Grants that one session may hold.
-    pub grants: usize,
-    /// Requests of one session that may wait.
-    pub waiting: usize,
-    /// Requests at this node that may wait for one lock.
-    pub queue: usize,
-    /// The longest time to live of a session: how long it survives without a heartbeat.
-    pub ttl: Duration,
-    /// Descriptors for connections and processes. The system sets this limit, not the file.
-    pub files: usize,
 }

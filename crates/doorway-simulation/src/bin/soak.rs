@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doorway_simulation::{Counts, run};
+use doorway_simulation::{Counts, Outcome};
 
 const HELP: &str = "\
 Usage: soak [--for TIME] [--seed N] [--seeds N] [--threads N]
@@ -39,6 +39,17 @@ struct Progress {
     counts: Mutex<Counts>,
     /// The lowest seed that failed, and why.
     failed: Mutex<Option<(u64, String)>>,
+}
+
+/// Make the run of a seed. A panic is a violation too.
+fn run(seed: u64, logs: bool) -> Outcome {
+    let done = std::panic::catch_unwind(|| doorway_simulation::run(seed, logs));
+    done.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        let violation = Some(format!("panic: {}", text.unwrap_or_default()));
+        Outcome { counts: Counts::default(), violation, log: String::new() }
+    })
 }
 
 fn main() -> ExitCode {
@@ -129,7 +140,7 @@ fn soak(job: &Job) -> ExitCode {
 }
 
 impl Progress {
-    fn note(&self, seed: u64, outcome: &doorway_simulation::Outcome) {
+    fn note(&self, seed: u64, outcome: &Outcome) {
         self.done.fetch_add(1, Ordering::Relaxed);
         if let Ok(mut counts) = self.counts.lock() {
             *counts += outcome.counts;

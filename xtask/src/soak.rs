@@ -1,0 +1,215 @@
+//! `cargo xtask soak`: the simulation of the whole product, seed after seed; with `--bugs`, the proof
+//! that it finds mistakes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::files;
+use crate::run::{cargo, command, output, succeed};
+
+/// The directory of the copies in which mistakes are made, and of what is built from them.
+const DIRECTORY: &str = "target/bugs";
+
+/// The mistakes, each a patch to a shipped file. The first line says what is wrong.
+const BUGS: &str = "crates/doorway-simulation/bugs";
+
+/// Within this many seeds every mistake must be found. The tree itself passes them.
+const SEEDS: u64 = 3000;
+
+/// The page with the table of mistakes, and the marks around the table.
+const PAGE: &str = "docs/simulation.md";
+const TABLE_BEGIN: &str = "<!-- bugs: written by `cargo xtask soak --bugs` -->\n";
+const TABLE_END: &str = "<!-- end of bugs -->\n";
+
+/// The crates that a run consists of, and the explorer, which tests of the node depend on.
+const CRATES: [&str; 7] = ["client", "core", "daemon", "node", "protocol", "search", "simulation"];
+
+/// The daemon without its doors, so that a build takes seconds: the state machine of sessions, the
+/// ledger, and what they need.
+const DAEMON: &str = "\
+//! The parts of the daemon that the simulation runs.
+#![allow(dead_code, reason = \"the doors are missing\")]
+pub mod clock;
+pub mod ledger;
+pub mod principal;
+mod secret;
+pub mod sessions;
+pub mod service {
+    //! What connections have yet to write.
+    pub mod outbox;
+}
+pub mod settings {
+    //! The settings that concern clients.
+    mod clients;
+    pub use clients::{ClientSettings, Limits};
+}
+";
+
+/// What these parts depend on.
+const DEPENDENCIES: [&str; 12] = [
+    "crc32fast",
+    "doorway-node",
+    "doorway-protocol",
+    "hashbrown",
+    "parking_lot",
+    "postcard",
+    "rustc-hash",
+    "serde",
+    "subtle",
+    "thiserror",
+    "tokio",
+    "tracing",
+];
+
+/// Run seeds; the options are those of the program.
+pub(crate) fn run(options: &[&str]) -> anyhow::Result<()> {
+    let mut soak = cargo("run --quiet --release -p doorway-simulation --bin soak --");
+    succeed(soak.args(options))
+}
+
+/// Make every mistake whose name contains `only`, and look how soon the simulation finds it.
+pub(crate) fn bugs(only: &str) -> anyhow::Result<()> {
+    let tree = Path::new(DIRECTORY).join("tree");
+    copy(&tree)?;
+    let program = build(&tree)?;
+    let begin = Instant::now();
+    if let Some((seed, violation)) = trial(&program)? {
+        bail!("the tree without any mistake fails: seed {seed}: {violation}");
+    }
+    println!("no mistake: {SEEDS} seeds pass in {:.0} s", begin.elapsed().as_secs_f64());
+    let mut rows = Vec::new();
+    let mut missed = Vec::new();
+    for path in patches()? {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !name.contains(only) {
+            continue;
+        }
+        let text = fs::read_to_string(&path)?;
+        let what = text.lines().next().unwrap_or_default().to_owned();
+        patch(&tree, &path, false)?;
+        let found = build(&tree).and_then(|program| trial(&program));
+        patch(&tree, &path, true)?;
+        match found.with_context(|| name.clone())? {
+            Some((seed, violation)) => {
+                println!("{name}: found by seed {seed}: {violation}");
+                rows.push(row(&name, &what, &(seed + 1).to_string(), &violation));
+            }
+            None => {
+                println!("{name}: NOT FOUND in {SEEDS} seeds");
+                rows.push(row(&name, &what, "none", "not found"));
+                missed.push(name);
+            }
+        }
+    }
+    if only.is_empty() {
+        write(&rows)?;
+    }
+    ensure!(missed.is_empty(), "{SEEDS} seeds do not find {}", missed.join(", "));
+    Ok(())
+}
+
+fn patches() -> anyhow::Result<Vec<PathBuf>> {
+    let mut patches = Vec::new();
+    for entry in fs::read_dir(BUGS)? {
+        patches.push(entry?.path());
+    }
+    patches.sort();
+    Ok(patches)
+}
+
+/// Copy what the simulation consists of. Files that have not changed keep their times, so that
+/// cargo builds only what has.
+fn copy(tree: &Path) -> anyhow::Result<()> {
+    let wanted = |path: &str| {
+        let of_crate = |name: &&str| path.starts_with(&format!("crates/doorway-{name}/"));
+        ["Cargo.toml", "Cargo.lock"].contains(&path) || CRATES.iter().any(|name| of_crate(&name))
+    };
+    let _ = fs::remove_dir_all(tree.join("crates"));
+    for file in files::all()?.into_iter().filter(|file| wanted(&file.path)) {
+        let text = match file.path.as_str() {
+            "Cargo.toml" => file.text.replace(", \"xtask\"]", "]"),
+            "crates/doorway-daemon/src/lib.rs" => DAEMON.to_owned(),
+            "crates/doorway-daemon/Cargo.toml" => manifest(&file.text),
+            _ => file.text,
+        };
+        let to = tree.join(&file.path);
+        if fs::read_to_string(&to).ok().as_ref() != Some(&text) {
+            fs::create_dir_all(to.parent().unwrap_or(tree))?;
+            fs::write(&to, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// The manifest of the daemon without the dependencies of what is missing.
+fn manifest(text: &str) -> String {
+    let of = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
+    let mut table = "";
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if line.starts_with('[') {
+            table = line;
+        }
+        let kept = match table {
+            "[package]" | "[lints]" => true,
+            "[dependencies]" => line.starts_with('[') || DEPENDENCIES.contains(&of(line).as_str()),
+            _ => false,
+        };
+        if kept {
+            lines.push(line);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn patch(tree: &Path, patch: &Path, back: bool) -> anyhow::Result<()> {
+    let mut apply = command("patch --quiet --strip=1 --no-backup-if-mismatch");
+    apply.args(back.then_some("--reverse")).arg("--directory").arg(tree);
+    apply.arg("--input").arg(fs::canonicalize(patch)?);
+    output(&mut apply).map(drop)
+}
+
+/// Build the copy, and return its program.
+fn build(tree: &Path) -> anyhow::Result<PathBuf> {
+    let target = std::env::current_dir()?.join(DIRECTORY).join("build");
+    let mut build = cargo("build --quiet --offline -p doorway-simulation --bin soak");
+    build.current_dir(tree).env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", "-Awarnings");
+    output(&mut build)?;
+    Ok(target.join("debug/soak"))
+}
+
+/// Run the seeds. Returns the first one that fails, and why.
+fn trial(program: &Path) -> anyhow::Result<Option<(u64, String)>> {
+    let mut soak = Command::new(program);
+    let done = soak.args(["--threads", "1", "--seeds"]).arg(SEEDS.to_string()).output()?;
+    let said = String::from_utf8_lossy(&done.stdout);
+    let failed = said.lines().find_map(|line| line.strip_prefix("FAILED: seed "));
+    if let Some((seed, violation)) = failed.and_then(|line| line.split_once(": ")) {
+        return Ok(Some((seed.parse()?, violation.to_owned())));
+    }
+    let errors = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "the program failed: {errors}");
+    Ok(None)
+}
+
+fn row(name: &str, what: &str, seeds: &str, violation: &str) -> String {
+    let (area, name) = name.split_once('-').unwrap_or((name, ""));
+    let short: String = violation.chars().take(100).collect();
+    format!("| {area} | `{name}` | {what} | {seeds} | {} |\n", short.replace('|', "/"))
+}
+
+/// Write the table into the page.
+fn write(rows: &[String]) -> anyhow::Result<()> {
+    let page = fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
+    let (before, rest) = page.split_once(TABLE_BEGIN).context("the page has no place for bugs")?;
+    let (_, after) = rest.split_once(TABLE_END).context("the place for bugs has no end")?;
+    let head = "| area | bug | what is wrong | seeds | what is found |\n|---|---|---|--:|---|\n";
+    let table = rows.concat();
+    fs::write(PAGE, format!("{before}{TABLE_BEGIN}{head}{table}{TABLE_END}{after}"))?;
+    println!("wrote {PAGE}");
+    Ok(())
+}
