@@ -70,8 +70,6 @@ pub(crate) enum Mistake {
     HearsNothing,
     /// Grants that are given back stay where they are.
     ReleasesNothing,
-    /// What happens before the greeting is told before the greeting.
-    TellsBeforeGreeting,
     /// The machine counts as restarted after every crash.
     TakesBootForAnother,
     /// The end of a connection is not noticed.
@@ -275,9 +273,8 @@ impl Shell {
         match output {
             Output::Tell(connection, reply) => self.tell(connection, &reply),
             Output::Greet(connection, greeting, then) => {
-                let early = mistake == Some(Mistake::TellsBeforeGreeting);
                 if let Some(wire) = self.wires.get_mut(&connection) {
-                    wire.greet(&greeting, &then, early);
+                    wire.greet(&greeting, &then);
                 }
             }
             Output::Close(connection) => {

@@ -70,12 +70,9 @@ impl Wire {
         }
     }
 
-    /// Greet the client. What it was told before comes after the greeting, unless `early`.
-    pub(super) fn greet(&mut self, greeting: &Greeting, then: &[Reply], early: bool) {
+    /// Greet the client. What it was told before comes after the greeting.
+    pub(super) fn greet(&mut self, greeting: &Greeting, then: &[Reply]) {
         let mut told = std::mem::take(&mut self.out);
-        if early {
-            self.out.append(&mut told);
-        }
         put(greeting, &mut self.out);
         if greeting.is_ok() {
             for reply in then {

@@ -2,6 +2,7 @@
 
 mod leases;
 mod limits;
+mod random;
 mod restarts;
 mod time;
 mod writes;

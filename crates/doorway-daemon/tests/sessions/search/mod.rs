@@ -1,0 +1,158 @@
+//! Client machines and sessions together, in every schedule: two clients want the same lock, the
+//! node is killed or stopped and started again, a connection is cut or a client is killed.
+
+mod mistakes;
+mod world;
+
+use std::time::Duration;
+
+use doorway_search::{Report, System, explore_on};
+
+use super::shell::Mistake;
+use world::{Action, World, Wrong};
+
+/// The TTL of sessions that have one.
+const TTL: Duration = Duration::from_secs(2);
+
+/// What is searched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Search {
+    /// Whether clients come over a network, with a TTL. Otherwise their sessions live as long as
+    /// their processes.
+    network: bool,
+    restart: Restart,
+    /// How often the node is started again.
+    restarts: u8,
+    /// How often time passes, and for how long each time.
+    spans: u8,
+    span: Duration,
+    /// How many connections are cut or, without a network, how many clients are killed.
+    faults: u8,
+    heals: Heals,
+    mistake: Option<Mistake>,
+    /// Whether the clock of the first client stands still while the first span passes.
+    slow_clock: bool,
+}
+
+/// Where it is checked that every client gets in and leaves if nothing goes wrong from there on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heals {
+    /// In every state.
+    Everywhere,
+    /// Where every schedule ends: in states in which nothing is left to happen, except that more
+    /// time passes.
+    AtTheEnd,
+}
+
+/// How the node is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Restart {
+    Crash,
+    /// After a crash, with a ledger as version 0.1.0 wrote it.
+    CrashWithOldLedger,
+    /// After a graceful stop.
+    Stop,
+}
+
+impl Search {
+    /// Clients over a network.
+    const fn network(restart: Restart) -> Self {
+        Self {
+            network: true,
+            restart,
+            restarts: 1,
+            spans: 0,
+            span: TTL,
+            faults: 0,
+            heals: Heals::AtTheEnd,
+            mistake: None,
+            slow_clock: false,
+        }
+    }
+
+    /// Clients over a Unix socket, one of which is killed.
+    const fn unix(restart: Restart) -> Self {
+        let search = Self::network(restart);
+        Self { network: false, spans: 1, faults: 1, heals: Heals::Everywhere, ..search }
+    }
+
+    fn run(&self) -> Report<Action, Wrong> {
+        explore_on(self, 3_000_000, 2)
+    }
+}
+
+impl System for Search {
+    type State = World;
+    type Action = Action;
+    type Violation = Wrong;
+
+    fn first(&self) -> World {
+        World::new(self)
+    }
+
+    fn actions(&self, world: &World) -> Vec<Action> {
+        world.actions(self)
+    }
+
+    fn apply(&self, world: &mut World, action: Action) -> Result<(), Wrong> {
+        world.apply(self, action)
+    }
+
+    fn check(&self, world: &World) -> Result<(), Wrong> {
+        world.check()?;
+        match self.heals {
+            Heals::AtTheEnd if !world.actions(self).is_empty() => Ok(()),
+            _ => world.heal(self),
+        }
+    }
+}
+
+/// Search everything, and show how large that was.
+fn search(search: Search) -> u64 {
+    let report = search.run();
+    println!(
+        "{search:?}: {} states, {} steps, depth {}",
+        report.states, report.steps, report.depth
+    );
+    report.expect_holds()
+}
+
+#[test]
+fn a_crash_of_the_node_and_a_cut_connection() {
+    search(Search { faults: 1, ..Search::network(Restart::Crash) });
+}
+
+#[test]
+fn a_crash_of_the_node_while_time_passes() {
+    search(Search { spans: 1, ..Search::network(Restart::Crash) });
+}
+
+#[test]
+fn a_crash_with_a_ledger_of_version_0_1_0_while_time_passes() {
+    search(Search { spans: 1, ..Search::network(Restart::CrashWithOldLedger) });
+}
+
+#[test]
+fn a_graceful_restart_of_the_node_and_a_cut_connection() {
+    search(Search { faults: 1, ..Search::network(Restart::Stop) });
+}
+
+#[test]
+fn a_graceful_restart_of_the_node_while_time_passes() {
+    search(Search { spans: 1, ..Search::network(Restart::Stop) });
+}
+
+#[test]
+fn a_cut_connection_while_time_passes() {
+    search(Search { restarts: 0, spans: 1, faults: 1, ..Search::network(Restart::Crash) });
+}
+
+#[test]
+fn a_crash_of_the_node_and_a_killed_client_over_a_unix_socket() {
+    search(Search::unix(Restart::Crash));
+}
+
+#[test]
+fn a_graceful_restart_of_the_node_and_a_killed_client_over_a_unix_socket() {
+    search(Search::unix(Restart::Stop));
+}

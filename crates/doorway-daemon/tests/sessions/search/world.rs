@@ -1,0 +1,498 @@
+//! A node, two clients and what is on its way between them, as a value.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use doorway_client::machine::{Event, SessionMachine, Setup, State};
+use doorway_daemon::sessions::{Connection, Input};
+use doorway_protocol::{Ask, ClientInfo, Fence, Life, MAGIC, Mode, Moment, Name, Wait};
+
+use super::super::shell::Shell;
+use super::{Restart, Search, TTL};
+
+/// What must never happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// Two clients believe that they hold the lock.
+    TwoInside,
+    /// A client believes that it holds the lock, and the node has given it to another.
+    GivenAway,
+    /// A grant was told after one with the same or a higher fence.
+    FenceGoesBack,
+    /// A grant was lost before its client's own clock said so.
+    LostInTime,
+    /// A request was answered twice.
+    AnsweredTwice,
+    /// When nothing goes wrong any more, a client gets no answer, or something is left of it.
+    NeverDone,
+}
+
+/// One thing that can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// A client connects.
+    Connect(usize),
+    /// The node receives what is next on a connection.
+    Up(Connection),
+    /// The client receives what is next on its connection.
+    Down(usize),
+    /// The node closes a connection, or learns that it has ended.
+    NodeEnds(Connection),
+    /// The client learns that its connection has ended.
+    ClientEnds(usize),
+    /// A client does what is due.
+    Tick(usize),
+    /// A client that is inside leaves.
+    Leave(usize),
+    /// Time passes.
+    Pass,
+    /// The node is killed, or begins to stop.
+    Halt,
+    /// The process that was told to stop has ended.
+    Exit,
+    /// The next process is started.
+    Start,
+    /// The connection of a client is cut.
+    Cut(usize),
+    /// A client is killed.
+    Kill(usize),
+    /// The node learns that the process of a client has ended.
+    ProcessEnds(usize),
+}
+
+/// The state of everything.
+#[derive(Clone, Debug, Hash)]
+pub(crate) struct World {
+    shell: Shell,
+    clients: [Client; 2],
+    links: BTreeMap<Connection, Link>,
+    now: Moment,
+    spans: u8,
+    faults: u8,
+    halts: u8,
+    stopping: bool,
+    /// The highest fence that a client was told.
+    told: Option<Fence>,
+}
+
+#[derive(Clone, Debug, Hash)]
+struct Client {
+    machine: SessionMachine,
+    link: Option<Connection>,
+    /// How many connections it has made.
+    connects: u64,
+    /// How much its clock is late.
+    late: Duration,
+    part: Part,
+    /// The requests that have no answer.
+    open: BTreeSet<u64>,
+}
+
+/// How far a client has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Part {
+    Waits,
+    Inside(Fence),
+    Leaves,
+    /// Its process has ended.
+    Gone,
+}
+
+/// A connection with the frames that are on their way.
+#[derive(Clone, Debug, Default, Hash)]
+struct Link {
+    up: VecDeque<Vec<u8>>,
+    down: VecDeque<Vec<u8>>,
+    /// Whether each side has closed it, or knows that it has ended.
+    client_ended: bool,
+    node_ended: bool,
+    /// Whether frames that are on their way may be lost: the connection was cut, or the node was
+    /// killed.
+    torn: bool,
+}
+
+fn lock() -> Name {
+    Name::new("a").expect("a name")
+}
+
+impl World {
+    pub(super) fn new(search: &Search) -> Self {
+        let now = Moment(0);
+        let client = |_| {
+            let ttl = if search.network { TTL } else { Duration::from_millis(u32::MAX.into()) };
+            let mut machine = SessionMachine::new(
+                Setup {
+                    who: ClientInfo::default(),
+                    token: None,
+                    session: Some((ttl, Life::Connection { inherited: false })),
+                    patience: Duration::from_secs(1_000_000),
+                    network: search.network,
+                },
+                now,
+            );
+            let ask =
+                Ask { lock: lock(), mode: Mode::Exclusive, permits: None, wait: Wait::Forever };
+            let open = BTreeSet::from([machine.acquire(now, ask)]);
+            let (link, connects, late) = (None, 0, Duration::ZERO);
+            Client { machine, link, connects, late, part: Part::Waits, open }
+        };
+        Self {
+            shell: Shell::new(now, TTL, search.network, search.mistake),
+            clients: [0, 1].map(client),
+            links: BTreeMap::new(),
+            now,
+            spans: search.spans,
+            faults: search.faults,
+            halts: search.restarts,
+            stopping: false,
+            told: None,
+        }
+    }
+
+    pub(super) fn actions(&self, search: &Search) -> Vec<Action> {
+        let mut actions = self.duties();
+        if self.spans > 0 {
+            actions.push(Action::Pass);
+        }
+        if self.halts > 0 && self.shell.is_up() {
+            actions.push(Action::Halt);
+        }
+        for (who, client) in self.clients.iter().enumerate().filter(|_| self.faults > 0) {
+            match search.network {
+                true if client.link.is_some() => actions.push(Action::Cut(who)),
+                false if client.part != Part::Gone => actions.push(Action::Kill(who)),
+                _ => {}
+            }
+        }
+        actions
+    }
+
+    /// What happens some time if nothing goes wrong, except that time passes.
+    fn duties(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (who, client) in self.clients.iter().enumerate() {
+            let listens = self.shell.is_up() && !self.stopping;
+            if client.machine.wants_connection() && listens {
+                actions.push(Action::Connect(who));
+            }
+            if let Some(link) = client.link.and_then(|link| self.links.get(&link)) {
+                if !link.down.is_empty() {
+                    actions.push(Action::Down(who));
+                }
+                if link.torn || link.node_ended && link.down.is_empty() {
+                    actions.push(Action::ClientEnds(who));
+                }
+            }
+            if client.machine.next_due() <= self.moment(who) {
+                actions.push(Action::Tick(who));
+            }
+            if matches!(client.part, Part::Inside(_)) {
+                actions.push(Action::Leave(who));
+            }
+            let ended = client.part == Part::Gone || self.shell.mistakes_processes();
+            if ended && self.shell.watches(pid(who)) {
+                actions.push(Action::ProcessEnds(who));
+            }
+        }
+        for (connection, link) in self.links.iter().filter(|(_, link)| !link.node_ended) {
+            if !link.up.is_empty() {
+                actions.push(Action::Up(*connection));
+            }
+            let ended = link.torn || link.client_ended && link.up.is_empty();
+            if ended || self.shell.is_closing(*connection) {
+                actions.push(Action::NodeEnds(*connection));
+            }
+        }
+        if !self.shell.is_up() {
+            actions.push(Action::Start);
+        }
+        if self.stopping {
+            actions.push(Action::Exit);
+        }
+        actions
+    }
+
+    pub(super) fn apply(&mut self, search: &Search, action: Action) -> Result<(), Wrong> {
+        match action {
+            Action::Connect(who) => {
+                let client = &mut self.clients[who];
+                client.connects += 1;
+                let connection = Connection(2 * client.connects + who as u64);
+                client.link = Some(connection);
+                self.links.insert(connection, Link::default());
+                self.shell.connect(connection, pid(who));
+                let now = self.moment(who);
+                let deadline = self.clients[who].machine.deadline();
+                self.clients[who].machine.connected(now);
+                self.look(who, deadline)?;
+                self.client_acted(who)?;
+            }
+            Action::Up(connection) => {
+                let Some(link) = self.links.get_mut(&connection) else { return Ok(()) };
+                let bytes = arrive(&mut link.up, search);
+                self.shell.receive(connection, &bytes);
+            }
+            Action::Down(who) => {
+                let now = self.moment(who);
+                let Some(link) = self.link(who) else { return Ok(()) };
+                let bytes = arrive(&mut link.down, search);
+                let deadline = self.clients[who].machine.deadline();
+                self.clients[who].machine.receive(now, &bytes);
+                self.look(who, deadline)?;
+                self.client_acted(who)?;
+            }
+            Action::NodeEnds(connection) => {
+                self.shell.hang_up(connection);
+                if let Some(link) = self.links.get_mut(&connection) {
+                    link.node_ended = true;
+                    link.up.clear();
+                }
+            }
+            Action::ClientEnds(who) => self.close(who)?,
+            Action::Tick(who) => {
+                let now = self.moment(who);
+                let deadline = self.clients[who].machine.deadline();
+                self.clients[who].machine.tick(now);
+                self.look(who, deadline)?;
+                self.client_acted(who)?;
+            }
+            Action::Leave(who) => self.leave(who)?,
+            Action::Pass => {
+                self.spans -= 1;
+                if search.slow_clock && self.spans + 1 == search.spans {
+                    self.clients[0].late = TTL / 2;
+                }
+                self.pass(search.span);
+            }
+            Action::Halt => {
+                self.halts -= 1;
+                if search.restart == Restart::Stop {
+                    self.stopping = true;
+                    self.shell.run(Input::Stop);
+                } else {
+                    // What the node has written to a Unix socket can be read after its death.
+                    self.exit(search.network);
+                }
+            }
+            Action::Exit => self.exit(false),
+            Action::Start => self.shell.start(search.restart == Restart::CrashWithOldLedger),
+            Action::Cut(who) => {
+                self.faults -= 1;
+                if let Some(link) = self.link(who) {
+                    (link.up, link.down) = Default::default();
+                    link.torn = true;
+                }
+            }
+            Action::Kill(who) => {
+                self.faults -= 1;
+                self.clients[who].machine.bye();
+                self.clients[who].machine.outgoing().clear();
+                self.clients[who].open.clear();
+                self.gone(who)?;
+            }
+            Action::ProcessEnds(who) => self.shell.process_ended(pid(who)),
+        }
+        self.node_acted();
+        self.links.retain(|_, link| !(link.client_ended && link.node_ended));
+        Ok(())
+    }
+
+    /// The clock of a client.
+    fn moment(&self, who: usize) -> Moment {
+        Moment(self.now.0 - self.clients[who].late.as_nanos() as u64)
+    }
+
+    fn link(&mut self, who: usize) -> Option<&mut Link> {
+        self.links.get_mut(&self.clients[who].link?)
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.now = self.now.after(span);
+        self.shell.pass(self.now);
+    }
+
+    /// The process of the node has ended.
+    fn exit(&mut self, torn: bool) {
+        self.stopping = false;
+        self.shell.kill();
+        for link in self.links.values_mut() {
+            link.torn |= torn;
+            link.node_ended = true;
+            link.up.clear();
+        }
+    }
+
+    fn leave(&mut self, who: usize) -> Result<(), Wrong> {
+        let now = self.moment(who);
+        let client = &mut self.clients[who];
+        let Part::Inside(fence) = client.part else { return Ok(()) };
+        if who == 0 {
+            // The first client releases the lock, and waits for the answer.
+            client.part = Part::Leaves;
+            let deadline = client.machine.deadline();
+            let number = client.machine.release(now, &lock(), fence);
+            client.open.insert(number);
+            self.look(who, deadline)?;
+            self.client_acted(who)
+        } else {
+            self.clients[who].machine.bye();
+            self.gone(who)
+        }
+    }
+
+    /// A client ends its process, or is killed.
+    fn gone(&mut self, who: usize) -> Result<(), Wrong> {
+        self.clients[who].part = Part::Gone;
+        self.client_acted(who)
+    }
+
+    /// Send what a client has to send, and close its connection if it has to be closed.
+    fn client_acted(&mut self, who: usize) -> Result<(), Wrong> {
+        let bytes = std::mem::take(self.clients[who].machine.outgoing());
+        let must_close = self.clients[who].machine.must_close();
+        let Some(link) = self.link(who) else { return Ok(()) };
+        if !link.torn && !link.node_ended {
+            link.up.extend(frames(&bytes));
+        }
+        if must_close { self.close(who) } else { Ok(()) }
+    }
+
+    fn close(&mut self, who: usize) -> Result<(), Wrong> {
+        let now = self.moment(who);
+        if let Some(link) = self.link(who) {
+            link.client_ended = true;
+            link.down.clear();
+        }
+        self.clients[who].link = None;
+        let deadline = self.clients[who].machine.deadline();
+        self.clients[who].machine.disconnected(now);
+        self.look(who, deadline)
+    }
+
+    /// Put what the node has written on its way.
+    fn node_acted(&mut self) {
+        for (connection, link) in &mut self.links {
+            if let Some(bytes) = self.shell.outgoing(*connection) {
+                let bytes = std::mem::take(bytes);
+                if !link.torn && !link.client_ended {
+                    link.down.extend(frames(&bytes));
+                }
+            }
+        }
+    }
+
+    /// Handle the events of a client, whose session was to be lost at this moment before.
+    fn look(&mut self, who: usize, deadline: Option<Moment>) -> Result<(), Wrong> {
+        let now = self.moment(who);
+        let mut done = false;
+        let Self { clients, told, .. } = self;
+        let client = &mut clients[who];
+        while let Some(event) = client.machine.event() {
+            let number = match event {
+                Event::Granted { number, fence, .. } => {
+                    if told.is_some_and(|told| told >= fence) {
+                        return Err(Wrong::FenceGoesBack);
+                    }
+                    *told = Some(fence);
+                    client.part = Part::Inside(fence);
+                    number
+                }
+                Event::Released { number, .. }
+                | Event::Refused { number, .. }
+                | Event::Unknown { number, .. } => {
+                    done = true;
+                    number
+                }
+                Event::Lost { .. } => {
+                    if deadline.is_none_or(|deadline| now < deadline) {
+                        return Err(Wrong::LostInTime);
+                    }
+                    done |= client.part != Part::Leaves;
+                    continue;
+                }
+                _ => continue,
+            };
+            if !client.open.remove(&number) {
+                return Err(Wrong::AnsweredTwice);
+            }
+        }
+        if done && client.part != Part::Gone {
+            client.machine.bye();
+            self.gone(who)?;
+        }
+        Ok(())
+    }
+
+    /// Check what clients believe.
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        let mut inside = 0;
+        for (who, client) in self.clients.iter().enumerate() {
+            let (now, machine) = (self.moment(who), &client.machine);
+            let Some(claim) = machine.held().next() else { continue };
+            if machine.grant_state(&claim.lock, claim.fence, now) == State::Lost {
+                continue;
+            }
+            inside += 1;
+            if self.shell.locks.holder(&claim.lock).is_some_and(|fence| fence != claim.fence) {
+                return Err(Wrong::GivenAway);
+            }
+        }
+        if inside > 1 { Err(Wrong::TwoInside) } else { Ok(()) }
+    }
+
+    /// Let nothing go wrong any more. Then every client gets in and leaves, and nothing is left.
+    pub(super) fn heal(&self, search: &Search) -> Result<(), Wrong> {
+        let mut world = self.clone();
+        for _ in 0..20 {
+            // A client whose session is over opens a new one, so this ends soon.
+            for _ in 0..200 {
+                let duties = world.duties();
+                let Some(action) = duties.first() else { break };
+                world.apply(search, *action)?;
+                world.check()?;
+            }
+            if world.is_done() {
+                return Ok(());
+            }
+            world.pass(TTL / 5);
+            world.node_acted();
+        }
+        Err(Wrong::NeverDone)
+    }
+
+    fn is_done(&self) -> bool {
+        let gone = |client: &Client| client.part == Part::Gone && client.open.is_empty();
+        self.clients.iter().all(gone)
+            && self.links.is_empty()
+            && self.shell.sessions.is_clean()
+            && self.shell.ledger.is_empty()
+    }
+}
+
+/// The process ID of a client.
+fn pid(who: usize) -> u32 {
+    100 + who as u32
+}
+
+/// Take what arrives next: one frame or, over a network, all that is on its way. There time makes
+/// many more states.
+fn arrive(queue: &mut VecDeque<Vec<u8>>, search: &Search) -> Vec<u8> {
+    if search.network {
+        queue.drain(..).flatten().collect()
+    } else {
+        queue.pop_front().unwrap_or_default()
+    }
+}
+
+/// Split bytes into frames. The first one has the bytes that come before all frames.
+fn frames(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    while !bytes.is_empty() {
+        let before = if bytes.starts_with(&MAGIC) { MAGIC.len() } else { 0 };
+        let length = u32::from_le_bytes(bytes[before..before + 4].try_into().expect("4 bytes"));
+        let (frame, rest) = bytes.split_at(before + 4 + length as usize);
+        frames.push(frame.to_vec());
+        bytes = rest;
+    }
+    frames
+}
