@@ -127,6 +127,7 @@ impl World {
                     session: Some((ttl, Life::Connection { inherited: false })),
                     patience: Duration::from_secs(1_000_000),
                     network: search.network,
+                    nodes: 1,
                 },
                 now,
             );

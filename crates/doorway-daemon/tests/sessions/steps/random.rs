@@ -42,7 +42,7 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
                 connection,
                 principal: principal(from),
                 remote,
-                process: (!remote).then_some(Evidence { pid, started: Some(1) }),
+                process: (!remote).then_some(ProcessId { pid, started: Some(1) }),
                 hello: Hello {
                     versions: VERSIONS,
                     who: ClientInfo::default(),
