@@ -217,9 +217,10 @@ impl Sessions {
             Ok(()) => {
                 let number = asking.session;
                 if let (Some(place), Some(open)) = (session, self.open.get_mut(&number)) {
-                    let before = open.place.replace(place);
-                    // Another grant of the session was being written at the same time.
-                    before.into_iter().for_each(|place| self.erase(place, out));
+                    // Another grant of the session may have been written at the same time.
+                    if let Some(before) = open.place.replace(place) {
+                        self.erase(before, out);
+                    }
                 }
                 self.hold(ask, fence, Some(grant), tell, out);
             }
