@@ -93,16 +93,13 @@ pub(crate) fn bugs(only: &str) -> anyhow::Result<()> {
         patch(&tree, &path, false)?;
         let found = build(&tree).and_then(|program| trial(&program));
         patch(&tree, &path, true)?;
-        match found.with_context(|| name.clone())? {
-            Some((seed, violation)) => {
-                println!("{name}: found by seed {seed}: {violation}");
-                rows.push(row(&name, &what, &(seed + 1).to_string(), &violation));
-            }
-            None => {
-                println!("{name}: NOT FOUND in {SEEDS} seeds");
-                rows.push(row(&name, &what, "none", "not found"));
-                missed.push(name);
-            }
+        if let Some((seed, violation)) = found.with_context(|| name.clone())? {
+            println!("{name}: found by seed {seed}: {violation}");
+            rows.push(row(&name, &what, &(seed + 1).to_string(), &violation));
+        } else {
+            println!("{name}: NOT FOUND in {SEEDS} seeds");
+            rows.push(row(&name, &what, "none", "not found"));
+            missed.push(name);
         }
     }
     if only.is_empty() {
@@ -126,7 +123,7 @@ fn patches() -> anyhow::Result<Vec<PathBuf>> {
 fn copy(tree: &Path) -> anyhow::Result<()> {
     let wanted = |path: &str| {
         let of_crate = |name: &&str| path.starts_with(&format!("crates/doorway-{name}/"));
-        ["Cargo.toml", "Cargo.lock"].contains(&path) || CRATES.iter().any(|name| of_crate(&name))
+        ["Cargo.toml", "Cargo.lock"].contains(&path) || CRATES.iter().any(|name| of_crate(name))
     };
     let _ = fs::remove_dir_all(tree.join("crates"));
     for file in files::all()?.into_iter().filter(|file| wanted(&file.path)) {
