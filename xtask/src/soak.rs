@@ -123,7 +123,7 @@ fn patches() -> anyhow::Result<Vec<PathBuf>> {
 fn copy(tree: &Path) -> anyhow::Result<()> {
     let wanted = |path: &str| {
         let of_crate = |name: &&str| path.starts_with(&format!("crates/doorway-{name}/"));
-        ["Cargo.toml", "Cargo.lock"].contains(&path) || CRATES.iter().any(|name| of_crate(name))
+        ["Cargo.toml", "Cargo.lock"].contains(&path) || CRATES.iter().any(of_crate)
     };
     let _ = fs::remove_dir_all(tree.join("crates"));
     for file in files::all()?.into_iter().filter(|file| wanted(&file.path)) {

@@ -89,8 +89,8 @@ impl Outbox {
         pending.found()
     }
 
-    /// How many bytes wait?
-    pub fn len(&self) -> usize {
+    /// How many bytes wait for the connection.
+    pub(crate) fn len(&self) -> usize {
         self.0.lock().bytes.len()
     }
 
