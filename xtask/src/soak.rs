@@ -93,16 +93,13 @@ pub(crate) fn bugs(only: &str) -> anyhow::Result<()> {
         patch(&tree, &path, false)?;
         let found = build(&tree).and_then(|program| trial(&program));
         patch(&tree, &path, true)?;
-        match found.with_context(|| name.clone())? {
-            Some((seed, violation)) => {
-                println!("{name}: found by seed {seed}: {violation}");
-                rows.push(row(&name, &what, &(seed + 1).to_string(), &violation));
-            }
-            None => {
-                println!("{name}: NOT FOUND in {SEEDS} seeds");
-                rows.push(row(&name, &what, "none", "not found"));
-                missed.push(name);
-            }
+        if let Some((seed, violation)) = found.with_context(|| name.clone())? {
+            println!("{name}: found by seed {seed}: {violation}");
+            rows.push(row(&name, &what, &(seed + 1).to_string(), &violation));
+        } else {
+            println!("{name}: NOT FOUND in {SEEDS} seeds");
+            rows.push(row(&name, &what, "none", "not found"));
+            missed.push(name);
         }
     }
     if only.is_empty() {
@@ -122,13 +119,12 @@ fn patches() -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Copy what the simulation consists of. Files that have not changed keep their times, so that
-/// cargo builds only what has.
+/// cargo builds only what has. An interrupted trial may have left a patch, and that is undone here.
 fn copy(tree: &Path) -> anyhow::Result<()> {
     let wanted = |path: &str| {
-        let of_crate = |name: &&str| path.starts_with(&format!("crates/doorway-{name}/"));
-        ["Cargo.toml", "Cargo.lock"].contains(&path) || CRATES.iter().any(|name| of_crate(&name))
+        let of_crate = |name: &str| path.starts_with(&format!("crates/doorway-{name}/"));
+        ["Cargo.toml", "Cargo.lock"].contains(&path) || CRATES.iter().any(|name| of_crate(name))
     };
-    let _ = fs::remove_dir_all(tree.join("crates"));
     for file in files::all()?.into_iter().filter(|file| wanted(&file.path)) {
         let text = match file.path.as_str() {
             "Cargo.toml" => file.text.replace(", \"xtask\"]", "]"),

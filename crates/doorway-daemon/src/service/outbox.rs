@@ -91,7 +91,7 @@ impl Outbox {
     }
 
     /// How many bytes wait?
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.lock().bytes.len()
     }
 
