@@ -119,13 +119,12 @@ fn patches() -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Copy what the simulation consists of. Files that have not changed keep their times, so that
-/// cargo builds only what has.
+/// cargo builds only what has. An interrupted trial may have left a patch, and that is undone here.
 fn copy(tree: &Path) -> anyhow::Result<()> {
     let wanted = |path: &str| {
         let of_crate = |name: &&str| path.starts_with(&format!("crates/doorway-{name}/"));
         ["Cargo.toml", "Cargo.lock"].contains(&path) || CRATES.iter().any(of_crate)
     };
-    let _ = fs::remove_dir_all(tree.join("crates"));
     for file in files::all()?.into_iter().filter(|file| wanted(&file.path)) {
         let text = match file.path.as_str() {
             "Cargo.toml" => file.text.replace(", \"xtask\"]", "]"),

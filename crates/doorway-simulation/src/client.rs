@@ -348,8 +348,8 @@ impl Client {
                 Asked::Release { .. } | Asked::Renew,
                 SessionEvent::Refused { .. } | SessionEvent::Unknown { .. },
             )
-            | (Asked::Renew, SessionEvent::Answer { .. }) => {}
-            (Asked::Release { .. }, SessionEvent::Released { .. }) => {}
+            | (Asked::Renew, SessionEvent::Answer { .. })
+            | (Asked::Release { .. }, SessionEvent::Released { .. }) => {}
             (asked, event) => {
                 context.violate(format!("c{}: {event:?} answers {asked:?}", self.id));
             }
@@ -357,6 +357,7 @@ impl Client {
     }
 
     /// The next step of the program.
+    #[expect(clippy::too_many_lines, reason = "one arm for each case")]
     fn work(&mut self, context: &mut Context, plan: Plan, reports: &mut Vec<Report>) {
         let now = self.clock.read(context.now);
         let settings = Rc::clone(&context.settings);
@@ -412,7 +413,7 @@ impl Client {
         if process.held.iter().any(|held| held.lock == lock) {
             return self.work_after(context, holds); // A program never waits for itself.
         }
-        let mode = match kind {
+        let wanted = match kind {
             Kind::Shared if context.random.percent(60) => Mode::Shared,
             _ => Mode::Exclusive,
         };
@@ -428,7 +429,7 @@ impl Client {
             _ => Wait::Forever,
         };
         let name = settings.locks[lock].name.clone();
-        let ask = Ask { lock: name, mode, permits, wait };
+        let ask = Ask { lock: name, mode: wanted, permits, wait };
         let number = process.machine.acquire(now, ask.clone());
         log!(context, "c{} asks {number}: {ask:?}", self.id);
         let healed = plan == Plan::Healed;

@@ -96,7 +96,8 @@ impl LedgerFile for DiskFile {
             return Err(io::ErrorKind::Interrupted.into());
         }
         disk.waited += 2 * disk.stall;
-        disk.durable = disk.seen.clone();
+        let Disk { seen, durable, .. } = &mut *disk;
+        durable.clone_from(seen);
         disk.dirty.clear();
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::world::World;
 
 impl World {
     /// A fault begins, and the next of its kind is planned.
+    #[expect(clippy::too_many_lines, reason = "one arm for each case")]
     pub(crate) fn fault(&mut self, fault: Fault) {
         let now = self.context.now;
         if now >= self.context.settings.heals {

@@ -1,6 +1,6 @@
 //! The one source of chance in a run.
 
-/// A generator of random numbers (SplitMix64). The same seed gives the same numbers for ever,
+/// A generator of random numbers (`SplitMix64`). The same seed gives the same numbers for ever,
 /// whatever libraries this program is built with.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -22,7 +22,7 @@ impl Random {
 
     /// A number below `limit`, which must not be 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
     /// A number from `low` to `high`, both included.

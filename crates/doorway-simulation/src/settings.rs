@@ -164,9 +164,10 @@ impl Settings {
         let count = random.between(2, 4) as usize * nodes.min(2);
         let clients: Vec<_> = (0..count).map(|at| client(random, at % nodes, ttl)).collect();
         let machines = nodes + clients.len();
-        let most = *random.pick(&[0, 100, 20_000]);
-        let drifts =
-            (0..machines).map(|_| random.between(0, 2 * most) as i64 - most as i64).collect();
+        let most: u64 = *random.pick(&[0, 100, 20_000]);
+        let drifts = (0..machines)
+            .map(|_| random.between(0, 2 * most).cast_signed() - most.cast_signed())
+            .collect();
         let slow = *random.pick(&[MS / 2, 2 * MS, 20 * MS, 100 * MS]);
         let delay = (slow / random.between(2, 10), slow);
         let length = random.between(20, 90) * SECOND;

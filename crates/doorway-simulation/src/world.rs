@@ -19,6 +19,9 @@ pub const LIVENESS: u64 = 120 * SECOND;
 /// How long after the last client has left nothing may be left of any.
 const CLEAN: u64 = 40 * SECOND;
 
+/// More events than this at the same time mean that time stands still.
+const BUSY: u64 = 100_000;
+
 /// The world of a run.
 pub(crate) struct World {
     pub(crate) context: Context,
@@ -27,6 +30,8 @@ pub(crate) struct World {
     books: Vec<Book>,
     pub(crate) plan: Plan,
     over: bool,
+    /// How many events have happened at the same time.
+    at_once: u64,
 }
 
 impl World {
@@ -56,6 +61,7 @@ impl World {
             books: settings.locks.iter().map(|lock| Book::new(lock.kind)).collect(),
             plan: Plan::Compete,
             over: false,
+            at_once: 0,
             context,
         };
         let context = &mut world.context;
@@ -75,6 +81,11 @@ impl World {
             self.context.queue.push(at, Event::Traffic(traffic));
         }
         let Some((now, event)) = self.context.queue.pop() else { return false };
+        self.at_once = if now > self.context.now { 0 } else { self.at_once + 1 };
+        if self.at_once > BUSY {
+            self.context.violate(format!("time stands still: {event:?} again and again"));
+            return false;
+        }
         self.context.now = self.context.now.max(now);
         if let Some(until) = self.held_up(&event) {
             self.context.queue.push(until, event);

@@ -5,7 +5,7 @@ use std::thread;
 use doorway_simulation::{Counts, run};
 
 /// How many seeds are run. They take less than a minute on two cores.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 1500;
 
 #[test]
 fn the_same_seed_gives_the_same_run() {

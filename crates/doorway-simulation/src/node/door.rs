@@ -1,11 +1,14 @@
 //! The connections of clients: frames in, replies out.
 
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use doorway_daemon::principal::Principal;
 use doorway_daemon::service::outbox::{Found, Outbox};
 use doorway_daemon::sessions::{Connection, Input, Opening, ProcessId};
 use doorway_protocol::{Claims, FrameError, Frames, Greeting, Hello, Life, Reply, Request};
+
+use doorway_protocol::Opening::{New, Resume, Visit};
 
 use super::{Node, principal, secret};
 use crate::context::{Context, log};
@@ -63,7 +66,7 @@ impl Node {
     ) {
         let connection = Connection(wire);
         let Some(process) = &mut self.process else { return };
-        if !process.doors.contains_key(&connection) {
+        if let Entry::Vacant(place) = process.doors.entry(connection) {
             let remote = pid.is_none();
             let door = Door {
                 frames: Frames::default(),
@@ -74,7 +77,7 @@ impl Node {
                 pid,
                 dirty: false,
             };
-            process.doors.insert(connection, door);
+            place.insert(door);
             self.input(context, Input::Connect { connection, remote });
         }
         let Some(door) = self.door(connection) else { return };
@@ -106,7 +109,7 @@ impl Node {
                 Stage::Hello => {
                     let Some(hello) = door.frames.take::<Hello>()? else { return Ok(()) };
                     let more = match &hello.opening {
-                        doorway_protocol::Opening::Resume { more, .. } => *more,
+                        Resume { more, .. } => *more,
                         _ => false,
                     };
                     door.stage = Stage::Claims(Box::new(hello), Vec::new());
@@ -141,10 +144,8 @@ impl Node {
         let stage = std::mem::replace(&mut door.stage, Stage::Closing);
         let Stage::Claims(hello, claims) = stage else { return };
         log!(context, "n{} hears {}: {hello:?}", self.id, connection.0);
-        use doorway_protocol::Opening::{New, Resume, Visit};
         let process = match hello.opening {
-            Visit => None,
-            New { life: Life::Lease, .. } | Resume { life: Life::Lease, .. } => None,
+            Visit | New { life: Life::Lease, .. } | Resume { life: Life::Lease, .. } => None,
             New { life: Life::Process { pid }, .. }
             | Resume { life: Life::Process { pid }, .. } => {
                 Some(ProcessId { pid, started: Some(u64::from(pid)) })

@@ -106,7 +106,7 @@ impl Node {
         }
         let Some(link) = self.link(peer) else { return };
         link.failed = (link.failed + 1).min(6);
-        let bound = (50 * MS << (link.failed - 1)).min(2000 * MS);
+        let bound = ((50 * MS) << (link.failed - 1)).min(2000 * MS);
         let pause = context.random.between(bound / 2, bound);
         self.later(context, pause, NodeEvent::Dial(peer));
     }

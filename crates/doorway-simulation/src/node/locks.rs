@@ -125,12 +125,11 @@ impl Node {
                 }
             }
             let (client, fence) = shard.acquire(slot, request, out);
-            let polled = match fence {
-                Some(fence) => Poll::Ready(Ok(fence)),
-                None => {
-                    let waker = Waker::from(Arc::new(Alarm { ask, woken }));
-                    shard.poll(client, &waker, out).map_err(Some)
-                }
+            let polled = if let Some(fence) = fence {
+                Poll::Ready(Ok(fence))
+            } else {
+                let waker = Waker::from(Arc::new(Alarm { ask, woken }));
+                shard.poll(client, &waker, out).map_err(Some)
             };
             (Some(client), polled)
         });
@@ -243,9 +242,9 @@ impl Node {
         let now = self.uptime(context);
         let Some(process) = &mut self.process else { return };
         let group = &mut process.group;
-        let shared = group.seating.rules[rule].info.shared;
+        let serves_shared = group.seating.rules[rule].info.shared;
         let claimed = match group.change.claim(fence) {
-            _ if mode == Mode::Shared && !shared => Err("it cannot have been shared"),
+            _ if mode == Mode::Shared && !serves_shared => Err("it cannot have been shared"),
             Err(ClaimError::TooLate) => Err("the node serves already"),
             Err(ClaimError::Future { .. }) => Err("the fence was never granted"),
             Ok(()) => {

@@ -128,6 +128,7 @@ impl Node {
     }
 
     /// Start a process. False if it cannot start now.
+    #[expect(clippy::too_many_lines, reason = "one value for each part of a process")]
     pub(crate) fn start(&mut self, context: &mut Context, alive: &dyn Fn(u32) -> bool) -> bool {
         let settings = Rc::clone(&context.settings);
         let now = self.clock.read(context.now);
@@ -339,6 +340,7 @@ impl Node {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each case")]
     fn perform(&mut self, context: &mut Context, output: Output) {
         let id = self.id;
         let Some(process) = &mut self.process else { return };
