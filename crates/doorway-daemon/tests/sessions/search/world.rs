@@ -213,6 +213,7 @@ impl World {
         actions
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each action")]
     pub(super) fn apply(&mut self, search: &Search, action: Action) -> Result<(), Wrong> {
         match action {
             Action::Connect(who) => {

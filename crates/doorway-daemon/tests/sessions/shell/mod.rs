@@ -265,7 +265,9 @@ impl Shell {
             }
         }
         let Self { wires, locks, .. } = self;
-        wires.values_mut().for_each(|wire| wire.answer_questions(|lock| locks.is_free(lock)));
+        for wire in wires.values_mut() {
+            wire.answer_questions(|lock| locks.is_free(lock));
+        }
     }
 
     fn perform(&mut self, output: Output, inputs: &mut VecDeque<Input>) {
@@ -332,7 +334,9 @@ impl Shell {
             Request::AwaitFree(number, lock) => {
                 wire.questions.insert(number, lock);
                 let Self { wires, locks, .. } = self;
-                wires.values_mut().for_each(|it| it.answer_questions(|lock| locks.is_free(lock)));
+                for wire in wires.values_mut() {
+                    wire.answer_questions(|lock| locks.is_free(lock));
+                }
             }
             Request::Withdraw(number) if wire.questions.remove(&number).is_some() => {
                 let refusal = refusal(Code::Gone, "the question was withdrawn");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use doorway_protocol::{Claims, Frames, Greeting, Hello, Name, Opening, Reply, Request, put};
 
 /// A connection: what was received and is not a whole frame yet, and what is to be written.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Wire {
     pub(super) pid: u32,

@@ -9,6 +9,7 @@ use crate::shell::Shell;
 const PIDS: u32 = 4;
 
 /// One random thing that happens to a node.
+#[expect(clippy::too_many_lines, reason = "one arm for each action")]
 fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
     let any = Connection(u64::from(choice) % (*connections + 1));
     let (number, lock) = (u64::from(choice / 4 % 4), ["a", "b", "c"][usize::from(choice / 16 % 3)]);

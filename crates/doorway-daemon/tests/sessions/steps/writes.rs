@@ -85,7 +85,7 @@ fn a_drain_takes_no_lock_from_a_holder() {
     let held = desk.hold(0, holder, "a", 1);
     let waits = desk.acquire(0, waiter, 5, "a");
     desk.step(0, Input::Queued(waits));
-    let out = desk.step(1, Input::Drain(Duration::from_secs(60)));
+    let out = desk.step(1, Input::Drain(Duration::from_mins(1)));
     let stopping = |connection| (connection, Reply::Stopping(60_000));
     assert_eq!(told(&out)[..2], [stopping(holder), stopping(waiter)]);
     assert_refused!(told(&out)[2..].to_vec(), Code::Unavailable);
@@ -109,6 +109,6 @@ fn a_drain_takes_no_lock_from_a_holder() {
 #[test]
 fn a_drain_of_a_node_where_nothing_is_held_is_over_at_once() {
     let mut desk = Desk::new();
-    let out = desk.step(0, Input::Drain(Duration::from_secs(60)));
+    let out = desk.step(0, Input::Drain(Duration::from_mins(1)));
     assert!(matches!(out[..], [Output::Drained]), "{out:?}");
 }
