@@ -131,7 +131,7 @@ fn a_writer() {
     let [socket, kind, place] = what.split('|').collect::<Vec<_>>()[..] else { return };
     let resource = Resource::new(kind, place);
     let options = Options::default().ttl(Duration::from_millis(600));
-    let client = Client::connect(&socket.parse::<Endpoint>().unwrap(), &options).unwrap();
+    let client = Client::connect(socket.parse::<Endpoint>().unwrap(), &options).unwrap();
     let grant = client.acquire("report").enter().unwrap();
     assert!(resource.write(grant.fence(), 1));
     println!("\nfence {}", grant.fence());

@@ -25,7 +25,7 @@ fn a_holder() {
     let Ok(what) = std::env::var(HOLDER) else { return };
     let [socket, gate, ttl] = what.split('|').collect::<Vec<_>>()[..] else { return };
     let options = Options::default().ttl(Duration::from_millis(ttl.parse().unwrap()));
-    let client = Client::connect(&socket.parse::<Endpoint>().unwrap(), &options).unwrap();
+    let client = Client::connect(socket.parse::<Endpoint>().unwrap(), &options).unwrap();
     client.on_lost(|lost| println!("told {}", lost.fence));
     let (gate, grant) = (FileGate::new(gate), client.acquire("a").enter().unwrap());
     drop(gate.pass(grant.fence()).unwrap());
@@ -161,7 +161,7 @@ fn a_node_paused_beyond_the_timeout_loses_its_clients_and_they_know_first() {
 fn a_session_is_kept_over_a_cut_connection() {
     let daemon = remote("");
     let network = Network::new(&daemon.tcp.as_ref().unwrap().0);
-    let client = Client::connect(&tcp(&network.address), &daemon.over_tcp()).unwrap();
+    let client = Client::connect(tcp(&network.address), &daemon.over_tcp()).unwrap();
     let session = client.node().unwrap().session;
     let grant = client.acquire("a").enter().unwrap();
     let other = daemon.client();
@@ -184,7 +184,7 @@ fn a_session_is_kept_over_a_cut_connection() {
 fn a_release_over_a_cut_connection_is_done_once() {
     let daemon = remote("");
     let network = Network::new(&daemon.tcp.as_ref().unwrap().0);
-    let client = Client::connect(&tcp(&network.address), &daemon.over_tcp()).unwrap();
+    let client = Client::connect(tcp(&network.address), &daemon.over_tcp()).unwrap();
     let other = daemon.client();
     for round in 0..10 {
         let grant = client.acquire("a").enter().unwrap();
@@ -208,7 +208,7 @@ fn a_client_cut_off_beyond_its_timeout_knows_before_the_next_enters() {
     let daemon = remote("");
     let network = Network::new(&daemon.tcp.as_ref().unwrap().0);
     let options = daemon.over_tcp().ttl(Duration::from_millis(800));
-    let client = Client::connect(&tcp(&network.address), &options).unwrap();
+    let client = Client::connect(tcp(&network.address), &options).unwrap();
     let grant = client.acquire("a").enter().unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     client.on_lost(move |lost| tell.send((lost.clone(), doorway_client::Moment::now())).unwrap());
