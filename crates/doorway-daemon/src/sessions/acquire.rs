@@ -217,7 +217,12 @@ impl Sessions {
             Ok(()) => {
                 let number = asking.session;
                 if let (Some(place), Some(open)) = (session, self.open.get_mut(&number)) {
-                    open.place = Some(place);
+                    // Several grants may be written at once, as after a crash of the machine, and
+                    // each brings the record of a session that had none. One is enough.
+                    match open.place {
+                        None => open.place = Some(place),
+                        Some(_) => self.erase(place, out),
+                    }
                 }
                 self.hold(ask, fence, Some(grant), tell, out);
             }
