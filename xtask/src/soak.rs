@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the simulation of the whole product, seed after seed; with `--bugs`, the proof
-//! that it finds mistakes.
+//! `cargo xtask soak`: the simulation of the whole product, seed after seed; with `--bugs`, the
+//! proof that it finds mistakes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

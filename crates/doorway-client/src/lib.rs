@@ -48,9 +48,10 @@
 //! On a Unix socket, a session lives as long as the process that opened it, as with `flock`, unless
 //! it asks for a TTL ([`Options::ttl`]). Over a network there is always a TTL.
 //!
-//! A session with a TTL lives for that time after the last message that the node received; heartbeats
-//! keep it alive. The client counts from when it *sent* a message that was answered, so it knows before the
-//! node that the session has expired. Its clock also runs while the machine is suspended.
+//! A session with a TTL lives for that time after the last message that the node received;
+//! heartbeats keep it alive. The client counts from when it *sent* a message that was answered, so
+//! it knows before the node that the session has expired. Its clock also runs while the machine is
+//! suspended.
 //!
 //! A grant is [`State::Held`] at first. It is [`State::Unsure`] when half of the TTL has passed
 //! without an answer, and [`State::Lost`] a twentieth of the TTL before the node gives the lock to

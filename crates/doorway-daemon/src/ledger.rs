@@ -85,8 +85,8 @@ impl LedgerContents {
             Record::Start(marker) => Some((marker, true)),
             Record::Session(_) | Record::Grant(_) | Record::Holder(_) => None,
         }) else {
-            // Nothing is known, so the worst is assumed. Session numbers begin where no former process
-            // can have got since the first release.
+            // Nothing is known, so the worst is assumed. Session numbers begin where no former
+            // process can have got since the first release.
             let last = seconds << 20;
             return Self { damaged: true, lacking: true, last, ..Self::default() };
         };

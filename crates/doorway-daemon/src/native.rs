@@ -210,8 +210,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         principal: Arc<Principal>,
     ) {
         let mut requests = Requests::new(service, principal, Arc::clone(&self.outbox));
-        // The welcome is written before the first request is handled. If the node is killed then, the
-        // client still reads it, and resumes the session that may have been granted a lock.
+        // The welcome is written before the first request is handled. If the node is killed then,
+        // the client still reads it, and resumes the session that may have been granted a lock.
         let mut welcomed = false;
         loop {
             let handled = if welcomed { self.handle(connected, &mut requests) } else { Ok(true) };

@@ -421,7 +421,8 @@ impl Client {
             Kind::Permits(permits) if alone => Some(permits),
             _ => None,
         };
-        // A program that holds something does not wait for ever: two such could wait for each other.
+        // A program that holds something does not wait for ever: two such could wait for each
+        // other.
         let wait = match context.random.below(10) {
             0 if plan == Plan::Compete => Wait::No,
             1..5 if plan == Plan::Compete => Wait::Ms(context.random.magnitude(1, 5000)),

@@ -5,9 +5,9 @@
 //! settings, what clients do, which faults are in play, and when they happen. The same seed gives
 //! the same run.
 //!
-//! A run has three parts. First clients compete while faults happen, and it is checked at every step
-//! that nothing happens that must not. Then all faults end, and every client must enter within a
-//! stated time. At last all clients leave, and nothing may be left of them.
+//! A run has three parts. First clients compete while faults happen, and it is checked at every
+//! step that nothing happens that must not. Then all faults end, and every client must enter within
+//! a stated time. At last all clients leave, and nothing may be left of them.
 
 mod book;
 mod client;

@@ -154,10 +154,10 @@ impl SessionMachine {
         self.pending.get(&number).is_some_and(|one| overdue(one) != Moment::NEVER)
     }
 
-    /// May requests be sent now? Behind a greeting only if it opens a new session that ends with its
-    /// connection. If the welcome never reached us, any other session would live on with what it was
-    /// granted, and we would not know of it. If the greeting resumes a session, the requests follow
-    /// the welcome.
+    /// May requests be sent now? Behind a greeting only if it opens a new session that ends with
+    /// its connection. If the welcome never reached us, any other session would live on with what
+    /// it was granted, and we would not know of it. If the greeting resumes a session, the requests
+    /// follow the welcome.
     pub(super) fn may_send(&self) -> bool {
         match self.phase {
             Phase::Talking => true,

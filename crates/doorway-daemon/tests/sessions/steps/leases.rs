@@ -96,10 +96,10 @@ fn a_grant_that_comes_after_the_request_was_withdrawn_is_given_back() {
     desk.step(0, Input::Queued(ask));
     let (_, out) = desk.call(1, Call::Withdraw(name("a"), "k".to_owned()));
     let answers = answers(&out);
-    assert!(
-        matches!(&answers[..], [(of, Answer::Refused(_)), (_, Answer::Withdrawn(true))] if *of == caller),
-        "{answers:?}"
-    );
+    let [(of, Answer::Refused(_)), (_, Answer::Withdrawn(true))] = &answers[..] else {
+        panic!("{answers:?}");
+    };
+    assert_eq!(*of, caller);
     assert_eq!(released(&desk.step(2, Input::Granted(ask, Fence::new(1, 1)))), [ask]);
     assert!(desk.sessions.is_clean());
 }
