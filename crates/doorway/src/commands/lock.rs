@@ -70,8 +70,24 @@ struct TakenLock<'a> {
     pid: Option<u32>,
 }
 
+/// How often the lock is taken again if the process that it was tied to was the wrong one.
+const ATTEMPTS: u32 = 5;
+
 /// Take the lock.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut wrong = None;
+    for _ in 0..ATTEMPTS {
+        // A shell that is just starting a pipeline looks different a moment later.
+        wrong = take(args, out)?;
+        if wrong.is_none() {
+            return Ok(());
+        }
+    }
+    wrong.map_or(Ok(()), |exit| Err(exit.into()))
+}
+
+/// Take the lock. If it was tied to the wrong process, it is given back, and this says so.
+fn take(args: &Args, out: &mut dyn Write) -> anyhow::Result<Option<Exit>> {
     let tied = args.pid.is_none() && args.ttl.is_none();
     let owner = if tied { Some(script(&args.name)?) } else { None };
     let pid = args.pid.or(owner.as_ref().map(|process| process.pid));
@@ -87,14 +103,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         && let Err(exit) = check(&args.name, &owner)
     {
         release(&grants, &mut link, &mut event_loop);
-        return Err(exit.into());
+        return Ok(Some(exit));
     }
-    print(args, &grants, pid, out).map_err(|error| {
+    let printed = print(args, &grants, pid, out);
+    printed.map_err(|error| {
         // Without its fence nobody could give the lock back.
         release(&grants, &mut link, &mut event_loop);
         let text = format!("cannot print the fence, so the lock was given back: {error}");
-        Exit::new(exit::SYSTEM, text).into()
-    })
+        anyhow::Error::from(Exit::new(exit::SYSTEM, text))
+    })?;
+    Ok(None)
 }
 
 /// The process to tie the lock to.
