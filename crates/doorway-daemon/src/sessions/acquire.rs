@@ -247,7 +247,8 @@ impl Sessions {
         let Some(session) = self.open.get_mut(&number) else { return };
         session.waiting.remove(&request);
         let detached = session.is_detached();
-        if detached && let Some(answered) = &mut session.answered {
+        // The client of a resumed session sends its requests again, also one that is granted now.
+        if let Some(answered) = &mut session.answered {
             if answered.len() > session.grants.len() + ANSWERED {
                 answered.pop_first();
             }

@@ -142,13 +142,27 @@ impl Desk {
     /// Go on with a session that held these locks, over a connection of its own.
     fn resume(&mut self, ms: u64, from: From, session: u64, held: Vec<Claim>) -> Vec<Output> {
         let connection = self.connect(ms, from);
+        self.resume_over(ms, connection, from, session, held, Vec::new())
+    }
+
+    /// Go on with a session over this connection. It held these locks, and these requests of its
+    /// client waited.
+    fn resume_over(
+        &mut self,
+        ms: u64,
+        connection: Connection,
+        from: From,
+        session: u64,
+        held: Vec<Claim>,
+        waiting: Vec<u64>,
+    ) -> Vec<Output> {
         let resume = doorway_protocol::Opening::Resume {
             session: SessionId(session),
             secret: Secret([7; 16]),
             ttl_ms: TTL,
             life: CONNECTION,
             held,
-            waiting: Vec::new(),
+            waiting,
             more: false,
         };
         self.hello(ms, connection, from, resume)

@@ -93,3 +93,20 @@ fn the_end_of_a_connection_over_a_network_proves_nothing() {
     desk.pass(2999);
     assert_eq!(desk.sessions.held(), 1, "the TTL counts from the hello");
 }
+
+#[test]
+fn a_request_that_is_granted_before_its_client_repeats_it_is_granted_once() {
+    let mut desk = Desk::new();
+    let (connection, session) = desk.open(0, From::Network(1), TTL, CONNECTION);
+    let ask = desk.acquire(0, connection, 5, "a");
+    desk.step(0, Input::Queued(ask));
+    desk.hang_up(100, connection);
+    let connection = desk.connect(200, From::Network(1));
+    desk.resume_over(200, connection, From::Network(1), session, Vec::new(), vec![5]);
+    let out = desk.grant(300, ask, 1);
+    let granted = [(connection, Reply::Granted(5, Fence::new(1, 1)))];
+    assert_eq!(told(&out), granted);
+    let repeated = desk.request(400, connection, Request::Acquire(5, super::ask("a")));
+    assert_eq!((asked(&repeated), told(&repeated)), (None, granted.to_vec()));
+    assert_eq!(desk.sessions.held(), 1);
+}
