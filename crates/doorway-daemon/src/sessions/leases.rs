@@ -12,7 +12,8 @@ use std::time::Duration;
 use doorway_protocol::{Ask, ClientInfo, Code, Fence, Life, Moment, Name, Refusal};
 
 use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, Output};
-use super::open::{Begin, SHORTEST, describe};
+use super::hello::{SHORTEST, describe};
+use super::open::Begin;
 use super::refusals::{gone, refusal, stopping};
 use super::session::Session;
 use super::{Sessions, Stage, allowed, same_client};

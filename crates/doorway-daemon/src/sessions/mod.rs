@@ -6,7 +6,10 @@
 //! [`Output::Write`] before it passes on anything else that happened. So a simulation can take the
 //! place of the shell, and every order of events can be tried.
 //!
-//! - `open`: connections, how sessions begin, go on and end.
+//! - `connections`: connections, and the sessions that they belong to.
+//! - `hello`: the first message of a client, and how a session goes on.
+//! - `open`: how sessions begin and end.
+//! - `processes`: what shows that the processes of a session exist.
 //! - `acquire`: requests for locks, from the client to the node and back.
 //! - `release`: how grants and requests end.
 //! - `leases`: clients over HTTP, which have no connection that lasts.
@@ -14,11 +17,16 @@
 //! - `time`: what happens as time passes, and at the end.
 
 mod acquire;
+mod connections;
+mod counters;
 mod event;
+mod hello;
 mod leases;
 mod limits;
 pub(crate) mod names;
 mod open;
+mod processes;
+mod questions;
 pub(crate) mod refusals;
 mod release;
 mod restore;
@@ -35,6 +43,7 @@ use doorway_protocol::{Fence, Moment, Name, NamePattern, Refusal, Reply, Request
 use crate::principal::{Principal, Right};
 use crate::settings::{ClientSettings, Limits};
 use acquire::Asking;
+use connections::{Attached, Conn};
 use leases::Leases;
 use limits::Shares;
 use names::Names;
@@ -42,11 +51,11 @@ use refusals::refusal;
 use restore::Former;
 use session::Session;
 
+pub(crate) use counters::{Counters, WAITS};
 pub use event::{
     Answer, AskId, Call, Connection, EventKind, Evidence, Input, LeaseAnswer, LeaseAsk, News,
     Opening, Output, ProcessId,
 };
-pub(crate) use time::{Counters, WAITS};
 
 /// The settings of the sessions.
 #[derive(Clone, Debug)]
@@ -105,25 +114,6 @@ enum Stage {
     Draining,
     /// Everything is left to the next process.
     Stopped,
-}
-
-/// A connection.
-#[derive(Clone, Debug, Hash)]
-struct Conn {
-    remote: bool,
-    /// The name of the client, once it is known.
-    principal: Option<Arc<Principal>>,
-    session: Attached,
-}
-
-/// The session of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Attached {
-    /// None: the client has not sent its hello, or only asks questions.
-    None,
-    Open(u64),
-    /// The session has ended, or goes on over another connection. Nothing is answered any more.
-    Over,
 }
 
 /// The places of records in the ledger.

@@ -7,8 +7,8 @@ use doorway_protocol::{Fence, Life, Moment, Name, Refusal, Reply};
 
 use super::acquire::Progress;
 use super::event::{AskId, EventKind, Output};
+use super::hello::SHORTEST;
 use super::names::visible_name;
-use super::open::SHORTEST;
 use super::refusals::{check_name, not_held, stopping, withdrawn};
 use super::{Sessions, Stage, allowed, same_client};
 use crate::principal::{Principal, Right};

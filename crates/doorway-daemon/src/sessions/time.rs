@@ -1,10 +1,10 @@
-//! What happens as time passes, and at the end; counters and questions.
+//! What happens as time passes, and at the end.
 
 use std::time::Duration;
 
-use doorway_protocol::{Fence, Life, Moment, Name, Reply};
+use doorway_protocol::{Life, Moment, Reply};
 
-use super::event::{EventKind, Output};
+use super::event::Output;
 use super::open::End;
 use super::refusals::stopping;
 use super::{Sessions, Stage};
@@ -14,46 +14,6 @@ pub(super) const OFTEN: Duration = Duration::from_millis(500);
 
 /// If a tick comes this much too late, the process itself was stopped for a while.
 const STOPPED: Duration = Duration::from_millis(250);
-
-/// The upper bounds of the buckets in which waits are counted, in seconds.
-pub(crate) const WAITS: [f64; 10] = [0.0001, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 600.0];
-
-/// What the sessions have counted.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Counters {
-    /// Grants that are held now.
-    pub(crate) held: u64,
-    /// Requests that wait now.
-    pub(crate) waiting: u64,
-    /// All grants.
-    pub(crate) grants: u64,
-    pub(crate) released: u64,
-    pub(crate) lost: u64,
-    /// Grants that had to wait, by how long; the last for those that took longest.
-    pub(crate) waited: [u64; WAITS.len() + 1],
-    /// All those waits together, in microseconds.
-    pub(crate) waited_us: u64,
-}
-
-impl Counters {
-    /// A grant has ended.
-    pub(super) fn ended(&mut self, kind: EventKind) {
-        self.held -= 1;
-        match kind {
-            EventKind::Granted => {}
-            EventKind::Released => self.released += 1,
-            EventKind::Lost => self.lost += 1,
-        }
-    }
-
-    /// A grant was made after this time.
-    pub(super) fn waited(&mut self, time: Duration) {
-        let seconds = time.as_secs_f64();
-        let bucket = WAITS.iter().position(|end| seconds <= *end).unwrap_or(WAITS.len());
-        self.waited[bucket] += 1;
-        self.waited_us += time.as_micros() as u64;
-    }
-}
 
 impl Sessions {
     /// When [`Input::Tick`](super::Input::Tick) is due.
@@ -130,70 +90,5 @@ impl Sessions {
             out.push(Output::Answer(caller, refused));
         }
         self.leases.calls.clear();
-    }
-
-    /// How many sessions are open.
-    pub fn len(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Whether no session is open.
-    pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
-    }
-
-    /// How many connections are open.
-    pub fn connections(&self) -> usize {
-        self.connections.len()
-    }
-
-    /// How many grants are held.
-    pub fn held(&self) -> u64 {
-        self.counters.held
-    }
-
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// Until when former holders may claim what they held.
-    pub fn reclaiming(&self) -> Option<Moment> {
-        match self.stage {
-            Stage::Reclaiming(until) => Some(until),
-            _ => None,
-        }
-    }
-
-    /// Whether nothing is granted any more.
-    pub fn is_stopping(&self) -> bool {
-        matches!(self.stage, Stage::Draining | Stage::Stopped)
-    }
-
-    /// The lock at the node behind a name, and its number of permits.
-    pub(crate) fn behind(&self, lock: &Name) -> (Name, u32) {
-        let permits = self.names.permits(lock).unwrap_or_else(|| self.configured(lock));
-        (self.names.behind(lock), permits)
-    }
-
-    /// The names that are used with a number of permits that is not configured, in order.
-    pub(crate) fn names_with_permits(&self) -> impl Iterator<Item = &Name> {
-        self.names.with_permits()
-    }
-
-    /// All grants: the session, the lock and the fence of each. For tests and simulations.
-    pub fn grants(&self) -> impl Iterator<Item = (u64, &Name, Fence)> {
-        self.open.values().flat_map(|session| {
-            session.grants.keys().map(|(lock, fence, _)| (session.number, lock, *fence))
-        })
-    }
-
-    /// Whether nothing is left of any client: no session, no request, no count.
-    pub fn is_clean(&self) -> bool {
-        self.open.is_empty()
-            && self.asks.is_empty()
-            && self.detached.is_empty()
-            && self.names.is_empty()
-            && self.shares.is_empty()
-            && self.leases.calls.is_empty()
     }
 }

@@ -1,0 +1,263 @@
+//! The hello of a client, and how its session begins or goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_protocol::{
+    Claim, Claims, ClientInfo, Code, Fence, Life, Moment, Name, Refusal, Reply, Scope, SessionId,
+    VERSIONS, Welcome,
+};
+
+use super::event::{EventKind, Opening, Output, ProcessId};
+use super::open::Begin;
+use super::refusals::{gone, refusal, stopping};
+use super::session::{Session, UNLIMITED, cut, ttl_ms};
+use super::{Sessions, Stage, same_client};
+use crate::principal::Principal;
+use crate::secret;
+
+/// The shortest time to live of a session.
+pub(super) const SHORTEST: Duration = Duration::from_millis(500);
+
+/// How many bytes of a client's description are kept.
+const DESCRIPTION: usize = 200;
+
+/// What a client says about the session that it had.
+struct Resumed {
+    number: u64,
+    held: Vec<Claim>,
+    waiting: BTreeSet<u64>,
+    /// What the session will hold again if the node agrees.
+    reclaimed: BTreeSet<(Name, Fence)>,
+}
+
+impl Sessions {
+    pub(super) fn hello(&mut self, now: Moment, opening: Opening, out: &mut Vec<Output>) {
+        let connection = opening.connection;
+        let (mut lost, mut then) = (Vec::new(), Vec::new());
+        match self.greet(now, opening, &mut lost, &mut then, out) {
+            Ok((version, session)) => {
+                let rest = lost.split_off(lost.len().min(Claims::MAX));
+                let why = "it was not held any more when the session was resumed";
+                let told = |claim: Claim| Reply::Lost(claim.lock, claim.fence, why.into());
+                then.extend(rest.into_iter().map(told));
+                let session = session.and_then(|number| self.open.get(&number));
+                let welcome = Welcome {
+                    version,
+                    node: self.setup.node.clone(),
+                    scope: self.setup.scope,
+                    ttl_ms: session.map_or(0, |session| ttl_ms(session.ttl)),
+                    session: session.map(|session| (SessionId(session.number), session.secret)),
+                    lost,
+                };
+                // Before anything that the session was told meanwhile.
+                let greet = Output::Greet(connection, Box::new(Ok(welcome)), then);
+                out.push(greet);
+            }
+            Err(refusal) => {
+                out.push(Output::Greet(connection, Box::new(Err(refusal)), Vec::new()));
+                out.push(Output::Close(connection));
+            }
+        }
+    }
+
+    fn greet(
+        &mut self,
+        now: Moment,
+        opening: Opening,
+        lost: &mut Vec<Claim>,
+        then: &mut Vec<Reply>,
+        out: &mut Vec<Output>,
+    ) -> Result<(u16, Option<u64>), Refusal> {
+        let version = version(opening.hello.versions)?;
+        if matches!(self.stage, Stage::Draining | Stage::Stopped) {
+            return Err(stopping());
+        }
+        let connection = opening.connection;
+        self.identify(connection, &opening.principal)?;
+        let Opening { principal, remote, process, hello, claims, secret, .. } = opening;
+        let mut who = hello.who;
+        if let doorway_protocol::Opening::New { life: Life::Process { pid }, .. } = hello.opening {
+            who.pid = pid; // The process that holds the lock, not the one that asked for it.
+        }
+        let client = describe(&who, &principal, self.setup.scope).into();
+        let number = match hello.opening {
+            doorway_protocol::Opening::Visit => return Ok((version, None)),
+            doorway_protocol::Opening::New { ttl_ms, life } => {
+                self.check_lease(ttl_ms, life)?;
+                let (number, ttl) = (self.next_session(), self.ttl(ttl_ms, life, remote, process));
+                let begin = Begin { number, secret, principal, client, ttl, life, remote, process };
+                self.open_session(now, begin, out)?;
+                number
+            }
+            doorway_protocol::Opening::Resume {
+                session: id,
+                secret,
+                ttl_ms,
+                life,
+                mut held,
+                waiting,
+                ..
+            } => {
+                let mut waiting: BTreeSet<u64> = waiting.into_iter().collect();
+                for more in claims {
+                    held.extend(more.held);
+                    waiting.extend(more.waiting);
+                }
+                let known = self.open.get(&id.0);
+                let proven = |session: &Session| {
+                    same_client(&session.principal, &principal)
+                        && secret::same(&session.secret.0, &secret.0)
+                };
+                if known.is_some_and(|session| !proven(session)) {
+                    return Err(gone());
+                }
+                // The network may hold up a hello until its client has given up that connection and
+                // goes on over another one. What such a hello does not claim is not given up.
+                if known.is_some_and(|session| session.newest > Some(connection)) {
+                    let text = "the session goes on over a newer connection";
+                    return Err(refusal(Code::Unavailable, text));
+                }
+                if known.is_none() {
+                    // The former process may have had it, without anything to write down.
+                    if id.0 > self.former.last {
+                        return Err(gone());
+                    }
+                    let ttl = self.ttl(ttl_ms, life, remote, process);
+                    let (number, principal) = (id.0, Arc::clone(&principal));
+                    let begin =
+                        Begin { number, secret, principal, client, ttl, life, remote, process };
+                    self.open_session(now, begin, out)?;
+                }
+                let reclaimed = self.reclaim(id.0, &held, remote, out);
+                let resumed = Resumed { number: id.0, held, waiting, reclaimed };
+                self.resume(now, &resumed, lost, then, out);
+                id.0
+            }
+        };
+        self.attach(number, connection, out);
+        self.look_after(number, out);
+        Ok((version, Some(number)))
+    }
+
+    /// Go on with a session: what it claims and does not hold is lost; `then` says again what it
+    /// waited for and got.
+    fn resume(
+        &mut self,
+        now: Moment,
+        resumed: &Resumed,
+        lost: &mut Vec<Claim>,
+        then: &mut Vec<Reply>,
+        out: &mut Vec<Output>,
+    ) {
+        let number = resumed.number;
+        let Self { open, asks, .. } = self;
+        let Some(session) = open.get_mut(&number) else { return };
+        session.heard = now;
+        let claimed: BTreeSet<_> =
+            resumed.held.iter().map(|claim| (&claim.lock, claim.fence)).collect();
+        // What the client does not speak of it has given up: its release was not heard.
+        let given_up: Vec<_> = session
+            .grants
+            .iter()
+            .filter(|((lock, fence, _), grant)| {
+                !resumed.waiting.contains(&grant.request) && !claimed.contains(&(lock, *fence))
+            })
+            .map(|(held, _)| held.clone())
+            .collect();
+        let answered: BTreeMap<u64, _> = session
+            .grants
+            .iter()
+            .filter(|(_, grant)| resumed.waiting.contains(&grant.request))
+            .map(|((lock, fence, _), grant)| (grant.request, (lock.clone(), *fence)))
+            .collect();
+        then.extend(answered.iter().map(|(request, (_, fence))| Reply::Granted(*request, *fence)));
+        // Those requests may be on their way once more.
+        session.answered.get_or_insert_default().extend(answered);
+        let unwanted: Vec<_> = session
+            .waiting
+            .iter()
+            .filter(|(request, _)| !resumed.waiting.contains(request))
+            .map(|(_, ask)| *ask)
+            .filter(|ask| asks.get(ask).is_some_and(|asking| !asking.is_reclaiming()))
+            .collect();
+        let held = |claim: &&Claim| {
+            let reclaimed = resumed.reclaimed.contains(&(claim.lock.clone(), claim.fence));
+            reclaimed || session.find(&claim.lock, claim.fence).is_some()
+        };
+        lost.extend(resumed.held.iter().filter(|claim| !held(claim)).cloned());
+        lost.sort_unstable_by(|one, other| (&one.lock, one.fence).cmp(&(&other.lock, other.fence)));
+        lost.dedup();
+        for held in given_up {
+            self.let_go(number, &held, EventKind::Released, None, out);
+        }
+        for ask in unwanted {
+            self.abandon(ask, out);
+        }
+    }
+
+    /// The time to live that a session gets. A session of a process that the node can see lives as
+    /// long as that process, if its client asks for no limit.
+    fn ttl(&self, ttl_ms: u32, life: Life, remote: bool, process: Option<ProcessId>) -> Duration {
+        let asked = Duration::from_millis(ttl_ms.into());
+        let seen = process.is_some() && !remote;
+        if asked == UNLIMITED && seen && matches!(life, Life::Connection { .. }) {
+            return UNLIMITED;
+        }
+        asked.clamp(SHORTEST, self.setup.limits.ttl.max(SHORTEST))
+    }
+
+    /// Refuse a lease that is longer than the node allows. Every other session may get less time
+    /// than its client asked for, because the client sends heartbeats.
+    fn check_lease(&self, ttl_ms: u32, life: Life) -> Result<(), Refusal> {
+        let (asked, most) = (Duration::from_millis(ttl_ms.into()), self.setup.limits.ttl);
+        if life != Life::Lease || asked <= most.max(SHORTEST) {
+            return Ok(());
+        }
+        let text = format!(
+            "this node keeps a lease for at most {} s (`limits.ttl`): ask for less and renew it in \
+             time, or tie the lock to a process (--pid)",
+            most.as_secs_f64()
+        );
+        Err(refusal(Code::Invalid, text))
+    }
+}
+
+/// The description of a client, for people who ask who holds a lock. If several users share the
+/// node, it names the user, as the system knows it.
+pub(super) fn describe(who: &ClientInfo, principal: &Principal, scope: Scope) -> String {
+    let user = match (principal.uid, scope) {
+        (Some(user), Scope::Machine | Scope::Cluster) => format!("uid {user}"),
+        _ => String::new(),
+    };
+    let process = if who.pid == 0 { String::new() } else { format!("pid {}", who.pid) };
+    let details = [process, user].into_iter().filter(|detail| !detail.is_empty());
+    let details = details.collect::<Vec<_>>().join(", ");
+    let mut text = match (who.label.as_str(), details.as_str()) {
+        ("", "") => principal.name.clone(),
+        ("", details) => details.to_owned(),
+        (label, "") => label.to_owned(),
+        (label, details) => format!("{label} ({details})"),
+    };
+    if !who.host.is_empty() {
+        text = format!("{} on {}", text, cut(&who.host, 64));
+    }
+    // A control character would garble whatever the description is shown on.
+    let clean: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    cut(&clean, DESCRIPTION).to_owned()
+}
+
+/// The highest version that both sides speak.
+fn version((lowest, highest): (u16, u16)) -> Result<u16, Refusal> {
+    let (ours, our_highest) = VERSIONS;
+    let version = highest.min(our_highest);
+    if version >= lowest.max(ours) {
+        return Ok(version);
+    }
+    let text = format!(
+        "the client speaks versions {lowest} to {highest} of the protocol, the node {ours} to \
+         {our_highest}: update the older one"
+    );
+    Err(refusal(Code::Invalid, text))
+}
