@@ -15,91 +15,91 @@ fn leased(out: &[Output]) -> Vec<(Connection, Fence)> {
 
 #[test]
 fn a_repeated_request_keeps_its_place_and_is_granted_once() {
-    let mut desk = Desk::new();
-    let (first, out) = desk.call(0, lease("a", Some("k"), 1000));
+    let mut node = TestNode::new();
+    let (first, out) = node.call(0, lease("a", Some("k"), 1000));
     let ask = asked(&out).unwrap();
-    desk.step(0, Input::Queued(ask));
-    desk.step(500, Input::HangUp { connection: first, closed: true });
-    let (second, out) = desk.call(600, lease("a", Some("k"), 1000));
+    node.step(0, Input::Queued(ask));
+    node.step(500, Input::HangUp { connection: first, closed: true });
+    let (second, out) = node.call(600, lease("a", Some("k"), 1000));
     assert!(asked(&out).is_none(), "the node is not asked again: {out:?}");
-    let (third, _) = desk.call(700, lease("a", Some("k"), 1000));
+    let (third, _) = node.call(700, lease("a", Some("k"), 1000));
     let fence = Fence::new(1, 1);
-    let out = desk.grant(800, ask, 1);
+    let out = node.grant(800, ask, 1);
     assert_eq!(leased(&out), [(second, fence), (third, fence)]);
-    let (late, out) = desk.call(900, lease("a", Some("k"), 1000));
+    let (late, out) = node.call(900, lease("a", Some("k"), 1000));
     assert_eq!(leased(&out), [(late, fence)], "it is still held");
-    let (_, out) = desk.call(1000, Call::Release(name("a"), fence));
+    let (_, out) = node.call(1000, Call::Release(name("a"), fence));
     assert!(matches!(answers(&out)[..], [(_, Answer::Released(true))]) && released(&out) == [ask]);
-    let (_, out) = desk.call(1100, lease("a", Some("k"), 1000));
+    let (_, out) = node.call(1100, lease("a", Some("k"), 1000));
     assert!(asked(&out).is_none(), "a late copy gets nothing");
     assert!(matches!(&answers(&out)[..], [(_, Answer::Refused(it))] if it.code == Code::Gone));
-    let (_, out) = desk.call(1200, lease("b", Some("k"), 1000));
+    let (_, out) = node.call(1200, lease("b", Some("k"), 1000));
     assert!(matches!(&answers(&out)[..], [(_, Answer::Different(_))]), "{out:?}");
-    assert!(desk.sessions.is_clean());
-    desk.pass(12_000);
-    let (_, out) = desk.call(12_000, lease("a", Some("k"), 1000));
+    assert!(node.sessions.is_clean());
+    node.pass(12_000);
+    let (_, out) = node.call(12_000, lease("a", Some("k"), 1000));
     assert!(asked(&out).is_some(), "the request is forgotten by now");
 }
 
 #[test]
 fn a_repeated_request_finds_its_grant_after_a_crash() {
-    let mut desk = Desk::new();
-    let (_, out) = desk.call(0, lease("a", Some("k"), 2000));
-    desk.grant(0, asked(&out).unwrap(), 1);
-    let (mut desk, out) = desk.restart(100, |_| {});
-    desk.step(100, Input::Granted(asked(&out).unwrap(), Fence::new(1, 1)));
-    let (again, out) = desk.call(200, lease("a", Some("k"), 2000));
+    let mut node = TestNode::new();
+    let (_, out) = node.call(0, lease("a", Some("k"), 2000));
+    node.grant(0, asked(&out).unwrap(), 1);
+    let (mut node, out) = node.restart(100, |_| {});
+    node.step(100, Input::Granted(asked(&out).unwrap(), Fence::new(1, 1)));
+    let (again, out) = node.call(200, lease("a", Some("k"), 2000));
     assert_eq!(leased(&out), [(again, Fence::new(1, 1))]);
-    let (_, out) = desk.call(300, Call::Withdraw(name("a"), "k".to_owned()));
+    let (_, out) = node.call(300, Call::Withdraw(name("a"), "k".to_owned()));
     assert!(matches!(answers(&out)[..], [(_, Answer::Withdrawn(true))]));
-    assert!(desk.sessions.is_clean() && desk.ledger.is_empty());
+    assert!(node.sessions.is_clean() && node.ledger.is_empty());
 }
 
 #[test]
 fn a_lease_whose_client_waits_does_not_expire() {
-    let mut desk = Desk::new();
-    let (caller, out) = desk.call(0, lease("a", Some("k"), 1000));
+    let mut node = TestNode::new();
+    let (caller, out) = node.call(0, lease("a", Some("k"), 1000));
     let ask = asked(&out).unwrap();
-    desk.step(0, Input::Queued(ask));
-    desk.pass(60_000);
-    assert_eq!(desk.sessions.len(), 1);
-    let out = desk.step(60_000, Input::Tired(caller));
+    node.step(0, Input::Queued(ask));
+    node.pass(60_000);
+    assert_eq!(node.sessions.len(), 1);
+    let out = node.step(60_000, Input::Tired(caller));
     assert!(matches!(&answers(&out)[..], [(_, Answer::Refused(it))] if it.code == Code::NotFree));
-    desk.pass(60_999);
-    assert_eq!(desk.sessions.len(), 1, "the request keeps its place for a TTL");
-    let out = desk.pass(61_000);
+    node.pass(60_999);
+    assert_eq!(node.sessions.len(), 1, "the request keeps its place for a TTL");
+    let out = node.pass(61_000);
     assert!(out.iter().any(|it| matches!(it, Output::Abandon(of) if *of == ask)));
-    assert!(desk.sessions.is_clean());
+    assert!(node.sessions.is_clean());
 }
 
 #[test]
 fn a_request_without_a_key_ends_with_its_call() {
-    let mut desk = Desk::new();
+    let mut node = TestNode::new();
     for end in [Input::Tired as fn(Connection) -> Input, |connection| Input::HangUp {
         connection,
         closed: true,
     }] {
-        let (caller, out) = desk.call(0, lease("a", None, 1000));
+        let (caller, out) = node.call(0, lease("a", None, 1000));
         let ask = asked(&out).unwrap();
-        desk.step(0, Input::Queued(ask));
-        let out = desk.step(1, end(caller));
+        node.step(0, Input::Queued(ask));
+        let out = node.step(1, end(caller));
         assert!(out.iter().any(|it| matches!(it, Output::Abandon(of) if *of == ask)));
-        assert!(desk.sessions.is_clean());
+        assert!(node.sessions.is_clean());
     }
 }
 
 #[test]
 fn a_grant_that_comes_after_the_request_was_withdrawn_is_given_back() {
-    let mut desk = Desk::new();
-    let (caller, out) = desk.call(0, lease("a", Some("k"), 1000));
+    let mut node = TestNode::new();
+    let (caller, out) = node.call(0, lease("a", Some("k"), 1000));
     let ask = asked(&out).unwrap();
-    desk.step(0, Input::Queued(ask));
-    let (_, out) = desk.call(1, Call::Withdraw(name("a"), "k".to_owned()));
+    node.step(0, Input::Queued(ask));
+    let (_, out) = node.call(1, Call::Withdraw(name("a"), "k".to_owned()));
     let answers = answers(&out);
     let [(of, Answer::Refused(_)), (_, Answer::Withdrawn(true))] = &answers[..] else {
         panic!("{answers:?}");
     };
     assert_eq!(*of, caller);
-    assert_eq!(released(&desk.step(2, Input::Granted(ask, Fence::new(1, 1)))), [ask]);
-    assert!(desk.sessions.is_clean());
+    assert_eq!(released(&node.step(2, Input::Granted(ask, Fence::new(1, 1)))), [ask]);
+    assert!(node.sessions.is_clean());
 }

@@ -31,7 +31,7 @@ const CONNECTION: Life = Life::Connection { inherited: false };
 const PROCESS: ProcessId = ProcessId { pid: 42, started: Some(7) };
 
 /// The sessions of a node, and what they had written into their ledger.
-struct Desk {
+struct TestNode {
     sessions: Sessions,
     ledger: BTreeMap<u32, Record>,
     connections: u64,
@@ -46,28 +46,28 @@ enum From {
     Here,
 }
 
-impl Desk {
+impl TestNode {
     fn new() -> Self {
         Self::with(setup())
     }
 
     fn with(setup: Setup) -> Self {
-        let mut desk =
+        let mut node =
             Self { sessions: Sessions::new(setup, at(0)), ledger: BTreeMap::new(), connections: 0 };
-        desk.step(0, Input::Restored(Box::new(contents(BTreeMap::new()))));
-        desk
+        node.step(0, Input::Restored(Box::new(contents(BTreeMap::new()))));
+        node
     }
 
     /// The next process, after a crash or a stop at this time. `change` makes the ledger what it
     /// is.
     fn restart(self, ms: u64, change: impl FnOnce(&mut LedgerContents)) -> (Self, Vec<Output>) {
         let (sessions, ledger) = (Sessions::new(setup(), at(ms)), self.ledger);
-        let mut desk = Self { sessions, ledger, connections: 1000 };
-        let mut former = contents(desk.ledger.clone());
+        let mut node = Self { sessions, ledger, connections: 1000 };
+        let mut former = contents(node.ledger.clone());
         former.last = 1000;
         change(&mut former);
-        let out = desk.step(ms, Input::Restored(Box::new(former)));
-        (desk, out)
+        let out = node.step(ms, Input::Restored(Box::new(former)));
+        (node, out)
     }
 
     /// Tell the sessions what happened at this time, and write what they want written.

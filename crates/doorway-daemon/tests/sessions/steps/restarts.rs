@@ -8,75 +8,75 @@ use super::*;
 
 #[test]
 fn a_session_of_the_ledger_goes_on_and_everything_else_is_served_at_once() {
-    let mut desk = Desk::new();
-    let (connection, session) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    desk.hold(0, connection, "a", 1);
-    let (mut desk, out) = desk.restart(100, |_| {});
+    let mut node = TestNode::new();
+    let (connection, session) = node.open(0, From::Network(1), TTL, CONNECTION);
+    node.hold(0, connection, "a", 1);
+    let (mut node, out) = node.restart(100, |_| {});
     assert!(serves(&out));
     let ask = asked(&out).expect("the lock is held again");
-    desk.step(100, Input::Granted(ask, Fence::new(1, 1)));
-    let out = desk.resume(2000, From::Network(1), session, vec![claim("a", 1)]);
+    node.step(100, Input::Granted(ask, Fence::new(1, 1)));
+    let out = node.resume(2000, From::Network(1), session, vec![claim("a", 1)]);
     assert_eq!(welcome(&out).lost, []);
-    assert_eq!(desk.sessions.held(), 1);
-    let stranger = desk.resume(2000, From::Network(2), session, vec![claim("a", 1)]);
+    assert_eq!(node.sessions.held(), 1);
+    let stranger = node.resume(2000, From::Network(2), session, vec![claim("a", 1)]);
     assert_eq!(refused(&stranger).map(|refusal| refusal.code), Some(Code::Gone));
-    let out = desk.pass(4000);
+    let out = node.pass(4000);
     assert_eq!(released(&out), [ask], "its TTL begins with its client's last message");
 }
 
 #[test]
 fn a_session_of_a_process_is_watched_and_ends_with_the_process() {
-    let mut desk = Desk::new();
-    let (connection, session) = desk.open(0, From::Here, u32::MAX, CONNECTION);
-    desk.hold(0, connection, "a", 1);
-    let (mut desk, out) = desk.restart(100, |_| {});
+    let mut node = TestNode::new();
+    let (connection, session) = node.open(0, From::Here, u32::MAX, CONNECTION);
+    node.hold(0, connection, "a", 1);
+    let (mut node, out) = node.restart(100, |_| {});
     let own = (session, Evidence::Process(PROCESS));
     let watch = |it: &Output| matches!(it, Output::Watch(of, who) if (*of, *who) == own);
     assert!(out.iter().any(watch), "{out:?}");
     let ask = asked(&out).unwrap();
-    desk.step(100, Input::Granted(ask, Fence::new(1, 1)));
-    desk.pass(100_000_000);
-    assert_eq!(desk.sessions.held(), 1, "the process may be suspended");
-    let out = desk.step(100_000_000, Input::ProcessEnded(session));
+    node.step(100, Input::Granted(ask, Fence::new(1, 1)));
+    node.pass(100_000_000);
+    assert_eq!(node.sessions.held(), 1, "the process may be suspended");
+    let out = node.step(100_000_000, Input::ProcessEnded(session));
     assert_eq!(released(&out), [ask]);
-    assert!(desk.sessions.is_clean() && desk.ledger.is_empty());
+    assert!(node.sessions.is_clean() && node.ledger.is_empty());
 }
 
 #[test]
 fn a_process_of_another_boot_is_gone() {
-    let mut desk = Desk::new();
-    let (local, _) = desk.open(0, From::Here, u32::MAX, CONNECTION);
-    let (remote, _) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    desk.hold(0, local, "a", 1);
-    desk.hold(0, remote, "b", 2);
-    let (desk, out) = desk.restart(100, |former| former.same_boot = false);
+    let mut node = TestNode::new();
+    let (local, _) = node.open(0, From::Here, u32::MAX, CONNECTION);
+    let (remote, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    node.hold(0, local, "a", 1);
+    node.hold(0, remote, "b", 2);
+    let (node, out) = node.restart(100, |former| former.same_boot = false);
     let reclaims = out.iter().filter(|it| matches!(it, Output::Reclaim { .. })).count();
-    assert_eq!((reclaims, desk.sessions.len()), (1, 1));
+    assert_eq!((reclaims, node.sessions.len()), (1, 1));
 }
 
 #[test]
 fn clients_of_a_ledger_of_version_0_1_0_claim_what_they_held() {
-    let mut desk = Desk::new();
-    let (one, first) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    let (two, second) = desk.open(0, From::Network(2), TTL, CONNECTION);
-    desk.hold(0, one, "a", 1);
-    desk.hold(0, two, "b", 2);
-    desk.ledger.retain(|_, record| !matches!(record, Record::Grant(_)));
-    let (mut desk, out) = desk.restart(100, |former| former.complete = false);
+    let mut node = TestNode::new();
+    let (one, first) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let (two, second) = node.open(0, From::Network(2), TTL, CONNECTION);
+    node.hold(0, one, "a", 1);
+    node.hold(0, two, "b", 2);
+    node.ledger.retain(|_, record| !matches!(record, Record::Grant(_)));
+    let (mut node, out) = node.restart(100, |former| former.complete = false);
     assert!(!serves(&out));
-    assert_eq!(desk.sessions.reclaiming(), Some(at(2100)));
-    let out = desk.resume(200, From::Network(1), first, vec![claim("a", 1)]);
+    assert_eq!(node.sessions.reclaiming(), Some(at(2100)));
+    let out = node.resume(200, From::Network(1), first, vec![claim("a", 1)]);
     assert_eq!(welcome(&out).lost, [], "the client is believed");
-    let out = desk.grant(200, asked(&out).unwrap(), 1);
+    let out = node.grant(200, asked(&out).unwrap(), 1);
     assert_eq!(told(&out), [], "it knows");
-    assert!(!serves(&desk.pass(1000)), "one is missing");
-    let out = desk.resume(1000, From::Network(2), second, vec![claim("b", 2)]);
-    desk.grant(1000, asked(&out).unwrap(), 2);
-    let out = desk.pass(1600);
+    assert!(!serves(&node.pass(1000)), "one is missing");
+    let out = node.resume(1000, From::Network(2), second, vec![claim("b", 2)]);
+    node.grant(1000, asked(&out).unwrap(), 2);
+    let out = node.pass(1600);
     assert!(serves(&out) && out.iter().any(|it| matches!(it, Output::Settled)));
-    let out = desk.resume(1700, From::Network(2), second, vec![claim("b", 2), claim("c", 3)]);
+    let out = node.resume(1700, From::Network(2), second, vec![claim("b", 2), claim("c", 3)]);
     assert_eq!(welcome(&out).lost, [claim("c", 3)], "claims are not believed any more");
-    assert_eq!(desk.sessions.held(), 2);
+    assert_eq!(node.sessions.held(), 2);
 }
 
 #[test]
@@ -86,83 +86,84 @@ fn a_damaged_ledger_grants_nothing_before_the_longest_ttl_is_over() {
         former.lacking = true;
         former.ttl = Duration::from_secs(5);
     };
-    let (mut desk, out) = Desk::new().restart(0, damaged);
+    let (mut node, out) = TestNode::new().restart(0, damaged);
     assert!(!serves(&out));
-    let out = desk.resume(10, From::Network(1), 7, vec![claim("a", 1)]);
+    let out = node.resume(10, From::Network(1), 7, vec![claim("a", 1)]);
     assert_eq!(welcome(&out).lost, [], "a client of another machine is believed");
     let ask = asked(&out).expect("its lock is held again");
-    desk.grant(10, ask, 1);
-    let mut out = desk.pass(4000);
+    node.grant(10, ask, 1);
+    let mut out = node.pass(4000);
     assert!(!serves(&out) && released(&out) == [ask], "a TTL passes meanwhile");
-    out = desk.pass(4999);
+    out = node.pass(4999);
     assert!(!serves(&out));
-    out = desk.pass(5000);
+    out = node.pass(5000);
     assert!(serves(&out));
 }
 
 #[test]
 fn a_session_that_claims_two_locks_is_written_once() {
     let lacking = |former: &mut LedgerContents| former.lacking = true;
-    let (mut desk, _) = Desk::new().restart(0, lacking);
-    let out = desk.resume(10, From::Network(1), 7, vec![claim("a", 1), claim("b", 2)]);
+    let (mut node, _) = TestNode::new().restart(0, lacking);
+    let out = node.resume(10, From::Network(1), 7, vec![claim("a", 1), claim("b", 2)]);
     let asks: Vec<_> = out.iter().filter_map(|it| asked(std::slice::from_ref(it))).collect();
     assert_eq!(asks.len(), 2);
     // The node answers both before anything is written.
     for (ask, fence) in asks.iter().zip(1..) {
-        desk.step(10, Input::Granted(*ask, Fence::new(1, fence)));
+        node.step(10, Input::Granted(*ask, Fence::new(1, fence)));
     }
-    let written_twice = contents(desk.ledger.clone());
+    let written_twice = contents(node.ledger.clone());
     for ask in &asks {
-        desk.step(10, Input::Written(*ask, Ok(())));
+        node.step(10, Input::Written(*ask, Ok(())));
     }
-    let sessions =
-        |desk: &Desk| desk.ledger.values().filter(|it| matches!(it, Record::Session(_))).count();
-    assert_eq!((desk.ledger.len(), sessions(&desk)), (3, 1));
-    desk.pass(u64::from(TTL) + 10);
-    assert!(desk.ledger.is_empty(), "{:?}", desk.ledger);
+    let sessions = |node: &TestNode| {
+        node.ledger.values().filter(|it| matches!(it, Record::Session(_))).count()
+    };
+    assert_eq!((node.ledger.len(), sessions(&node)), (3, 1));
+    node.pass(u64::from(TTL) + 10);
+    assert!(node.ledger.is_empty(), "{:?}", node.ledger);
     // If the process ends meanwhile, the next one finds the session twice.
-    let (desk, out) = desk.restart(3000, |former| former.records = written_twice.records);
+    let (node, out) = node.restart(3000, |former| former.records = written_twice.records);
     let reclaims = out.iter().filter(|it| matches!(it, Output::Reclaim { .. })).count();
     let erased = out.iter().filter(|it| matches!(it, Output::Erase(_))).count();
-    assert_eq!((desk.sessions.len(), reclaims, erased), (1, 2, 1));
+    assert_eq!((node.sessions.len(), reclaims, erased), (1, 2, 1));
 }
 
 #[test]
 fn what_cannot_be_held_again_is_lost() {
-    let mut desk = Desk::new();
-    let (connection, session) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    desk.hold(0, connection, "a", 1);
-    let (mut desk, out) = desk.restart(100, |_| {});
+    let mut node = TestNode::new();
+    let (connection, session) = node.open(0, From::Network(1), TTL, CONNECTION);
+    node.hold(0, connection, "a", 1);
+    let (mut node, out) = node.restart(100, |_| {});
     let text = "another client holds it".to_owned();
     let refusal = Refusal { code: Code::Gone, text };
-    desk.step(100, Input::Refused(asked(&out).unwrap(), refusal));
-    let out = desk.resume(200, From::Network(1), session, vec![claim("a", 1)]);
+    node.step(100, Input::Refused(asked(&out).unwrap(), refusal));
+    let out = node.resume(200, From::Network(1), session, vec![claim("a", 1)]);
     assert_eq!(welcome(&out).lost, [claim("a", 1)]);
-    assert_eq!(desk.sessions.held(), 0);
+    assert_eq!(node.sessions.held(), 0);
 }
 
 #[test]
 fn a_release_that_was_not_heard_is_made_up_for() {
-    let mut desk = Desk::new();
-    let (connection, session) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    let held = desk.hold(0, connection, "a", 1);
-    let out = desk.resume(10, From::Network(1), session, Vec::new());
+    let mut node = TestNode::new();
+    let (connection, session) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let held = node.hold(0, connection, "a", 1);
+    let out = node.resume(10, From::Network(1), session, Vec::new());
     assert_eq!(released(&out), [held], "the client does not speak of it any more");
     assert!(out.iter().any(|it| matches!(it, Output::Close(old) if *old == connection)));
-    let over = desk.request(11, connection, Request::Acquire(2, ask("b")));
+    let over = node.request(11, connection, Request::Acquire(2, ask("b")));
     assert!(over.is_empty(), "the session goes on over another connection");
 }
 
 #[test]
 fn a_broken_lock_is_lost_and_released() {
-    let mut desk = Desk::new();
-    let (connection, _) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    let held = desk.hold(0, connection, "a", 1);
+    let mut node = TestNode::new();
+    let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let held = node.hold(0, connection, "a", 1);
     let (lock, fence) = (name("a"), Fence::new(1, 1));
     let input = || Input::Break { principal: principal(From::Here), lock: name("a"), fence };
-    let out = desk.step(1, input());
+    let out = node.step(1, input());
     let lost = Reply::Lost(lock, fence, "broken by uid 1000".to_owned());
     assert_eq!((told(&out), released(&out)), (vec![(connection, lost)], vec![held]));
     assert!(matches!(out.last(), Some(Output::Broken(1))));
-    assert!(matches!(desk.step(2, input())[..], [Output::Broken(0)]));
+    assert!(matches!(node.step(2, input())[..], [Output::Broken(0)]));
 }

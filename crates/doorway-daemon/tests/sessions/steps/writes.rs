@@ -6,43 +6,43 @@ use super::*;
 
 #[test]
 fn a_grant_is_told_only_after_it_was_written() {
-    let mut desk = Desk::new();
-    let (connection, _) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    let ask = desk.acquire(0, connection, 5, "a");
-    let out = desk.step(0, Input::Granted(ask, Fence::new(1, 1)));
+    let mut node = TestNode::new();
+    let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let ask = node.acquire(0, connection, 5, "a");
+    let out = node.step(0, Input::Granted(ask, Fence::new(1, 1)));
     let [Output::Write(of, records)] = &out[..] else { panic!("{out:?}") };
     assert_eq!((*of, records.len()), (ask, 2), "the session and its first grant");
-    let out = desk.step(0, Input::Written(ask, Ok(())));
+    let out = node.step(0, Input::Written(ask, Ok(())));
     assert_eq!(told(&out), [(connection, Reply::Granted(5, Fence::new(1, 1)))]);
-    let second = desk.acquire(0, connection, 6, "b");
-    let out = desk.step(0, Input::Granted(second, Fence::new(1, 2)));
+    let second = node.acquire(0, connection, 6, "b");
+    let out = node.step(0, Input::Granted(second, Fence::new(1, 2)));
     let [Output::Write(_, records)] = &out[..] else { panic!("{out:?}") };
     assert_eq!(records.len(), 1, "the session is in the ledger already");
 }
 
 #[test]
 fn a_grant_that_cannot_be_written_is_refused_and_given_back() {
-    let mut desk = Desk::new();
-    let (connection, _) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    let ask = desk.acquire(0, connection, 5, "a");
-    desk.step(0, Input::Granted(ask, Fence::new(1, 1)));
-    let out = desk.step(0, Input::Written(ask, Err("the disk is full".to_owned())));
+    let mut node = TestNode::new();
+    let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let ask = node.acquire(0, connection, 5, "a");
+    node.step(0, Input::Granted(ask, Fence::new(1, 1)));
+    let out = node.step(0, Input::Written(ask, Err("the disk is full".to_owned())));
     assert_refused!(told(&out), Code::Unavailable);
     assert_eq!(released(&out), [ask]);
-    assert!(desk.ledger.is_empty(), "what was written of it is erased");
-    assert_eq!(desk.sessions.held(), 0);
-    desk.hold(1, connection, "a", 2);
-    desk.request(2, connection, Request::Bye);
-    desk.hang_up(2, connection);
-    assert!(desk.sessions.is_clean() && desk.ledger.is_empty());
+    assert!(node.ledger.is_empty(), "what was written of it is erased");
+    assert_eq!(node.sessions.held(), 0);
+    node.hold(1, connection, "a", 2);
+    node.request(2, connection, Request::Bye);
+    node.hang_up(2, connection);
+    assert!(node.sessions.is_clean() && node.ledger.is_empty());
 }
 
 #[test]
 fn a_grant_leaves_the_ledger_before_the_node_gets_it_back() {
-    let mut desk = Desk::new();
-    let (connection, _) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    let ask = desk.hold(0, connection, "a", 1);
-    let out = desk.request(1, connection, Request::Release(2, name("a"), Fence::new(1, 1)));
+    let mut node = TestNode::new();
+    let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let ask = node.hold(0, connection, "a", 1);
+    let out = node.request(1, connection, Request::Release(2, name("a"), Fence::new(1, 1)));
     let erase = out.iter().position(|it| matches!(it, Output::Erase(_))).unwrap();
     let release = out.iter().position(|it| matches!(it, Output::Release(of) if *of == ask));
     assert!(erase < release.unwrap(), "{out:?}");
@@ -51,64 +51,64 @@ fn a_grant_leaves_the_ledger_before_the_node_gets_it_back() {
 
 #[test]
 fn a_stop_releases_nothing_and_erases_nothing() {
-    let mut desk = Desk::new();
-    let (remote, _) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    let (local, session) = desk.open(0, From::Here, u32::MAX, CONNECTION);
-    desk.hold(0, remote, "a", 1);
-    desk.hold(0, local, "b", 2);
-    let (caller, _) = desk.call(0, lease("a", None, TTL));
-    let ledger = desk.ledger.clone();
-    let mut out = desk.step(1, Input::Stop);
+    let mut node = TestNode::new();
+    let (remote, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let (local, session) = node.open(0, From::Here, u32::MAX, CONNECTION);
+    node.hold(0, remote, "a", 1);
+    node.hold(0, local, "b", 2);
+    let (caller, _) = node.call(0, lease("a", None, TTL));
+    let ledger = node.ledger.clone();
+    let mut out = node.step(1, Input::Stop);
     let closes = |output: &&Output| matches!(output, Output::Close(_));
     assert_eq!(out.iter().filter(closes).count(), 2);
     assert!(matches!(&answers(&out)[..], [(of, Answer::Refused(_))] if *of == caller));
     assert_refused!(
-        told(&desk.request(2, remote, Request::Acquire(9, ask("c")))),
+        told(&node.request(2, remote, Request::Acquire(9, ask("c")))),
         Code::Unavailable
     );
     let fence = Fence::new(1, 1);
-    out.extend(desk.step(2, Input::Lost { session, name: name("b"), fence }));
-    out.extend(desk.step(2, Input::ProcessEnded(session)));
-    out.extend(desk.hang_up(2, remote));
-    out.extend(desk.hang_up(2, local));
-    out.extend(desk.pass(1_000_000));
+    out.extend(node.step(2, Input::Lost { session, name: name("b"), fence }));
+    out.extend(node.step(2, Input::ProcessEnded(session)));
+    out.extend(node.hang_up(2, remote));
+    out.extend(node.hang_up(2, local));
+    out.extend(node.pass(1_000_000));
     assert!(released(&out).is_empty(), "{out:?}");
-    assert_eq!((desk.ledger, desk.sessions.held()), (ledger, 2));
+    assert_eq!((node.ledger, node.sessions.held()), (ledger, 2));
 }
 
 #[test]
 fn a_drain_takes_no_lock_from_a_holder() {
-    let mut desk = Desk::new();
+    let mut node = TestNode::new();
     let drained = |out: &[Output]| out.iter().any(|it| matches!(it, Output::Drained));
-    let (holder, _) = desk.open(0, From::Network(1), TTL, CONNECTION);
-    let (waiter, _) = desk.open(0, From::Network(2), TTL, CONNECTION);
-    let held = desk.hold(0, holder, "a", 1);
-    let waits = desk.acquire(0, waiter, 5, "a");
-    desk.step(0, Input::Queued(waits));
-    let out = desk.step(1, Input::Drain(Duration::from_mins(1)));
+    let (holder, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let (waiter, _) = node.open(0, From::Network(2), TTL, CONNECTION);
+    let held = node.hold(0, holder, "a", 1);
+    let waits = node.acquire(0, waiter, 5, "a");
+    node.step(0, Input::Queued(waits));
+    let out = node.step(1, Input::Drain(Duration::from_mins(1)));
     let stopping = |connection| (connection, Reply::Stopping(60_000));
     assert_eq!(told(&out)[..2], [stopping(holder), stopping(waiter)]);
     assert_refused!(told(&out)[2..].to_vec(), Code::Unavailable);
     assert!(released(&out).is_empty() && !drained(&out));
     assert!(out.iter().any(|it| matches!(it, Output::Abandon(of) if *of == waits)));
     assert_refused!(
-        told(&desk.request(2, waiter, Request::Acquire(6, ask("b")))),
+        told(&node.request(2, waiter, Request::Acquire(6, ask("b")))),
         Code::Unavailable
     );
-    let newcomer = desk.connect(2, From::Network(3));
+    let newcomer = node.connect(2, From::Network(3));
     let new = doorway_protocol::Opening::New { ttl_ms: TTL, life: CONNECTION };
-    let out = desk.hello(2, newcomer, From::Network(3), new);
+    let out = node.hello(2, newcomer, From::Network(3), new);
     assert_eq!(refused(&out).map(|refusal| refusal.code), Some(Code::Unavailable));
-    desk.step(1500, Input::Heard(holder));
-    desk.pass(3000);
-    assert_eq!(desk.sessions.held(), 1, "heartbeats count until the end");
-    let out = desk.request(3000, holder, Request::Release(7, name("a"), Fence::new(1, 1)));
+    node.step(1500, Input::Heard(holder));
+    node.pass(3000);
+    assert_eq!(node.sessions.held(), 1, "heartbeats count until the end");
+    let out = node.request(3000, holder, Request::Release(7, name("a"), Fence::new(1, 1)));
     assert!(released(&out) == [held] && drained(&out), "{out:?}");
 }
 
 #[test]
 fn a_drain_of_a_node_where_nothing_is_held_is_over_at_once() {
-    let mut desk = Desk::new();
-    let out = desk.step(0, Input::Drain(Duration::from_mins(1)));
+    let mut node = TestNode::new();
+    let out = node.step(0, Input::Drain(Duration::from_mins(1)));
     assert!(matches!(out[..], [Output::Drained]), "{out:?}");
 }
