@@ -35,10 +35,11 @@ use tokio::time::sleep;
 
 use crate::clock::{Moment, ms};
 use crate::ledger::{Ledger, LedgerContents};
-use crate::principal::Principal;
+use crate::principal::{Principal, Right};
 use crate::sessions::refusals::refusal;
 use crate::sessions::{
-    Answer, AskId, Call, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, names,
+    Answer, AskId, Call, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, allowed,
+    names,
 };
 use crate::settings::{ClientSettings, Limits, Settings};
 use outbox::Outbox;
@@ -297,7 +298,7 @@ impl Service {
         lock: &Name,
         fence: Fence,
     ) -> Result<(), Refusal> {
-        Sessions::may_break(principal, lock)?;
+        allowed(principal, Right::Break, lock)?;
         let broken = {
             let mut core = self.0.core.lock();
             core.broken = 0;

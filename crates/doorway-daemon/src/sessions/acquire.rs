@@ -1,8 +1,10 @@
 //! Requests for locks: from the client to the node, and the answer back.
 
+use std::sync::Arc;
+
 use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 
-use super::event::{Answer, AskId, EventKind, LeaseAnswer, Output};
+use super::event::{Answer, AskId, EventKind, LeaseAnswer, News, Output};
 use super::refusals::{gone, limit, refusal, stopping};
 use super::session::Grant;
 use super::{Sessions, Stage, allowed};
@@ -145,7 +147,7 @@ impl Sessions {
         let Some(asking) = self.asks.get(&ask) else { return };
         let (number, lock) = (asking.session, asking.lock.clone());
         let Some(session) = self.open.get(&number) else { return };
-        let principal = std::sync::Arc::clone(&session.principal);
+        let principal = Arc::clone(&session.principal);
         let most = self.setup.limits.waiting;
         let entered = if session.waiting.len() > most {
             Err(limit(&format!("{most} requests of the session wait"), "limits.waiting", most))
@@ -310,7 +312,7 @@ impl Sessions {
         let (number, lock) = (asking.session, asking.lock.clone());
         self.counters.waiting -= 1;
         if let Some(session) = self.open.get(&number) {
-            let principal = std::sync::Arc::clone(&session.principal);
+            let principal = Arc::clone(&session.principal);
             self.leave_queue(&principal, &lock);
         }
     }
@@ -341,7 +343,7 @@ impl Sessions {
     }
 
     pub(super) fn announce(
-        &mut self,
+        &self,
         number: u64,
         kind: EventKind,
         lock: Name,
@@ -350,8 +352,8 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let Some(session) = self.open.get(&number) else { return };
-        let (client, why) = (std::sync::Arc::clone(&session.client), why.map(str::to_owned));
-        let news = super::event::News { kind, lock, fence, session: number, client, why };
+        let (client, why) = (Arc::clone(&session.client), why.map(str::to_owned));
+        let news = News { kind, lock, fence, session: number, client, why };
         out.push(Output::Announce(news));
     }
 

@@ -12,7 +12,7 @@ use crate::principal::Principal;
 
 /// A connection.
 #[derive(Clone, Debug, Hash)]
-pub(super) struct Conn {
+pub(super) struct ConnectionState {
     pub(super) remote: bool,
     /// The name of the client, once it is known.
     pub(super) principal: Option<Arc<Principal>>,
@@ -37,7 +37,7 @@ impl Sessions {
         };
         match counted {
             Ok(()) => {
-                let conn = Conn { remote, principal: None, session: Attached::None };
+                let conn = ConnectionState { remote, principal: None, session: Attached::None };
                 self.connections.insert(connection, conn);
             }
             Err(refusal) => out.push(Output::TurnAway(connection, refusal)),
@@ -73,7 +73,7 @@ impl Sessions {
 
     /// A client has been heard.
     pub(super) fn heard(&mut self, now: Moment, connection: Connection) {
-        if let Some(Conn { session: Attached::Open(number), .. }) =
+        if let Some(ConnectionState { session: Attached::Open(number), .. }) =
             self.connections.get(&connection)
             && let Some(session) = self.open.get_mut(number)
         {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::{
-    Ask, Claims, Fence, Greeting, Hello, Life, Mode, Name, Refusal, Reply, Request, Secret, Wait,
+    Ask, Claims, Fence, Greeting, Hello, Mode, Name, Refusal, Reply, Request, Secret, Wait,
 };
 
 use crate::ledger::{LedgerContents, Record};
@@ -294,9 +294,4 @@ pub enum EventKind {
     Released,
     /// The lock was taken from its client.
     Lost,
-}
-
-/// Whether a session of this kind lives without a connection.
-pub(super) fn is_detached(life: Life) -> bool {
-    !matches!(life, Life::Connection { .. })
 }

@@ -208,8 +208,7 @@ impl Sessions {
         }
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
         let longest = self.setup.limits.ttl.max(SHORTEST);
-        self.last_session += 1;
-        let number = self.last_session;
+        let number = self.next_session();
         let begin = Begin {
             number,
             secret: lease.secret,

@@ -43,7 +43,7 @@ use doorway_protocol::{Fence, Moment, Name, NamePattern, Refusal, Reply, Request
 use crate::principal::{Principal, Right};
 use crate::settings::{ClientSettings, Limits};
 use acquire::Asking;
-use connections::{Attached, Conn};
+use connections::{Attached, ConnectionState};
 use leases::Leases;
 use limits::Shares;
 use names::Names;
@@ -84,7 +84,7 @@ pub struct Sessions {
     setup: Arc<Setup>,
     stage: Stage,
     open: BTreeMap<u64, Session>,
-    connections: BTreeMap<Connection, Conn>,
+    connections: BTreeMap<Connection, ConnectionState>,
     /// The requests for locks that have no answer yet.
     asks: BTreeMap<AskId, Asking>,
     /// What sessions without a connection hold: other sessions of the same client may release or

@@ -10,8 +10,8 @@ use super::event::{AskId, EventKind, Output};
 use super::hello::SHORTEST;
 use super::names::visible_name;
 use super::refusals::{check_name, not_held, stopping, withdrawn};
-use super::{Sessions, Stage, allowed, same_client};
-use crate::principal::{Principal, Right};
+use super::{Sessions, Stage, same_client};
+use crate::principal::Principal;
 
 impl Sessions {
     /// Release the grant with this fence: of this session, or of one without a connection that the
@@ -201,10 +201,5 @@ impl Sessions {
             self.end_if_idle(number, out);
         }
         out.push(Output::Broken(broken));
-    }
-
-    /// Whether a client may break a lock.
-    pub(crate) fn may_break(principal: &Principal, lock: &Name) -> Result<(), Refusal> {
-        allowed(principal, Right::Break, lock)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Claim, Fence, Life, Mode, Moment, Name, Secret};
 
-use super::event::{AskId, Connection, ProcessId, is_detached};
+use super::event::{AskId, Connection, ProcessId};
 use super::leases::Key;
 use crate::ledger::{GrantRecord, Record, SessionRecord};
 use crate::principal::Principal;
@@ -73,7 +73,7 @@ pub(super) struct Grant {
 impl Session {
     /// Whether the session lives without a connection.
     pub(super) fn is_detached(&self) -> bool {
-        is_detached(self.life)
+        !matches!(self.life, Life::Connection { .. })
     }
 
     /// Whether the session lives as long as its processes, without a time to live.
