@@ -70,8 +70,11 @@ pub(crate) fn compatible(group: &Group, inside: u32, readers: u32) -> bool {
 /// The members of a group in the form that a driver wants: [`AnyMember`]s for worlds, a
 /// `Troupe` for the simulator.
 pub trait Members {
-    /// How a message is named.
+    /// How a message is named that arrives.
     type Message;
+
+    /// How a message is named that was just sent.
+    type Sent;
 
     /// Let one event happen to `node`. `out` then holds what the node did about it.
     fn step(
@@ -79,7 +82,7 @@ pub trait Members {
         group: &Group,
         node: NodeId,
         input: Input<Self::Message>,
-        out: &mut Effects<Self::Message>,
+        out: &mut Effects<Self::Sent>,
     ) -> Result<(), Breach>;
 
     /// How many permits the node holds.
@@ -91,6 +94,7 @@ pub trait Members {
 
 impl Members for Vec<AnyMember> {
     type Message = AnyMessage;
+    type Sent = AnyMessage;
 
     fn step(
         &mut self,
@@ -141,7 +145,7 @@ impl<M: Members> Nodes<M> {
         &mut self,
         node: NodeId,
         input: Input<M::Message>,
-        out: &mut Effects<M::Message>,
+        out: &mut Effects<M::Sent>,
     ) -> Result<(), Violation> {
         if matches!(input, Input::Release) {
             self.leave(node);

@@ -25,7 +25,7 @@ use crate::watch::{Watch, WatchedMember};
 pub use member::AnyMember;
 pub(crate) use member::{AnySnapshot, State};
 pub use message::AnyMessage;
-pub(crate) use troupe::{Slot, Troupe};
+pub(crate) use troupe::{Sent, Slot, Troupe};
 
 /// An algorithm known at run time: what it declares, and how its nodes begin.
 #[derive(Clone, Copy)]

@@ -9,15 +9,25 @@ use crate::nodes::Members;
 /// The number of a message under way. It is reused after the message has arrived.
 pub(crate) type Slot = u32;
 
+/// A message that was just sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) slot: Slot,
+    /// The size of the message in bytes on the wire.
+    pub(crate) bytes: u32,
+    /// The node whose request the message serves, if that is not the request that caused it.
+    pub(crate) serves: Option<NodeId>,
+}
+
 /// The nodes of a group of some algorithm. A message is known by its [`Slot`] from the step that
 /// sends it to the step that receives it.
-pub(crate) trait Troupe: Members<Message = Slot> + Debug + Send {
+pub(crate) trait Troupe: Members<Message = Slot, Sent = Sent> + Debug + Send {
     /// Begin the next node, whose number follows that of the node begun last.
     fn begin(
         &mut self,
         group: &Group,
         start: &Start,
-        out: &mut Effects<Slot>,
+        out: &mut Effects<Sent>,
     ) -> Result<(), Breach>;
 
     /// May a client of this node request the lock now?
@@ -25,10 +35,6 @@ pub(crate) trait Troupe: Members<Message = Slot> + Debug + Send {
 
     /// Whether the node is outside, waiting or inside.
     fn phase(&self, node: NodeId) -> Phase;
-
-    /// The size of a message in bytes on the wire, and the node whose request it serves if that is
-    /// not the request that caused it.
-    fn cost(&self, slot: Slot, from: NodeId, to: NodeId) -> (u32, Option<NodeId>);
 
     /// A message as text.
     fn text(&self, slot: Slot) -> String;
@@ -42,13 +48,14 @@ pub(crate) trait Troupe: Members<Message = Slot> + Debug + Send {
 
 impl Members for Box<dyn Troupe> {
     type Message = Slot;
+    type Sent = Sent;
 
     fn step(
         &mut self,
         group: &Group,
         node: NodeId,
         input: Input<Slot>,
-        out: &mut Effects<Slot>,
+        out: &mut Effects<Sent>,
     ) -> Result<(), Breach> {
         (**self).step(group, node, input, out)
     }
@@ -77,8 +84,8 @@ impl<A: Algorithm> TypedTroupe<A> {
         Self { nodes: Vec::with_capacity(size), messages, effects: Effects::default() }
     }
 
-    /// Report what the last step did. Its messages are put into slots.
-    fn hand_on(&mut self, out: &mut Effects<Slot>) {
+    /// Report what the last step of `node` did. Its messages are put into slots.
+    fn hand_on(&mut self, node: NodeId, out: &mut Effects<Sent>) {
         out.clear();
         if self.effects.entered() {
             out.enter();
@@ -87,24 +94,27 @@ impl<A: Algorithm> TypedTroupe<A> {
             out.reject(reason);
         }
         for (to, message) in self.effects.drain() {
-            out.send(to, self.messages.put(message));
+            let bytes = postcard::experimental::serialized_size(&message).unwrap_or(0) as u32;
+            let serves = A::serves(&message, node, to);
+            out.send(to, Sent { slot: self.messages.put(message), bytes, serves });
         }
     }
 }
 
 impl<A: Algorithm> Members for TypedTroupe<A> {
     type Message = Slot;
+    type Sent = Sent;
 
     fn step(
         &mut self,
         group: &Group,
         node: NodeId,
         input: Input<Slot>,
-        out: &mut Effects<Slot>,
+        out: &mut Effects<Sent>,
     ) -> Result<(), Breach> {
         let input = input.map(|slot| self.messages.take(slot));
         let stepped = self.nodes[node.index()].step(group, input, &mut self.effects);
-        self.hand_on(out);
+        self.hand_on(node, out);
         stepped
     }
 
@@ -122,11 +132,11 @@ impl<A: Algorithm> Troupe for TypedTroupe<A> {
         &mut self,
         group: &Group,
         start: &Start,
-        out: &mut Effects<Slot>,
+        out: &mut Effects<Sent>,
     ) -> Result<(), Breach> {
         let me = NodeId::at(self.nodes.len());
         self.nodes.push(Member::begin(me, group, start, &mut self.effects)?);
-        self.hand_on(out);
+        self.hand_on(me, out);
         Ok(())
     }
 
@@ -136,12 +146,6 @@ impl<A: Algorithm> Troupe for TypedTroupe<A> {
 
     fn phase(&self, node: NodeId) -> Phase {
         self.nodes[node.index()].phase()
-    }
-
-    fn cost(&self, slot: Slot, from: NodeId, to: NodeId) -> (u32, Option<NodeId>) {
-        let message = self.messages.get(slot);
-        let bytes = postcard::experimental::serialized_size(message).unwrap_or(0) as u32;
-        (bytes, A::serves(message, from, to))
     }
 
     fn text(&self, slot: Slot) -> String {

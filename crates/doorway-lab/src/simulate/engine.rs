@@ -9,7 +9,7 @@ use super::distribution::{Distribution, TICKS, ticks};
 use super::network::Letter;
 use super::{Arrival, Client, Ending, Event, Simulation, Workload};
 use crate::Violation;
-use crate::erased::Slot;
+use crate::erased::{Sent, Slot};
 use crate::trace::What;
 
 impl Simulation {
@@ -233,8 +233,8 @@ impl Simulation {
         }
         if !self.effects.sends().is_empty() {
             let mut effects = std::mem::take(&mut self.effects);
-            for (to, message) in effects.drain() {
-                self.send(node, to, message, cause);
+            for (to, sent) in effects.drain() {
+                self.send(node, to, sent, cause);
             }
             self.effects = effects;
         }
@@ -244,25 +244,25 @@ impl Simulation {
         }
     }
 
-    pub(super) fn send(&mut self, from: NodeId, to: NodeId, message: Slot, cause: RequestId) {
-        let (bytes, serves) = self.nodes.members().cost(message, from, to);
+    pub(super) fn send(&mut self, from: NodeId, to: NodeId, sent: Sent, cause: RequestId) {
+        let Sent { slot, bytes, serves } = sent;
         let cause = self.accounts.charge(cause, serves, bytes);
         let id = self.sent;
         self.sent += 1;
         if self.records() {
-            let message = self.nodes.members().text(message);
+            let message = self.nodes.members().text(slot);
             self.record(from, What::Send { id, to, message });
         }
         let lost = self.options.loss > 0.0 && self.dice.unit() < self.options.loss;
         if lost || self.separated(from, to) {
-            self.nodes.members_mut().discard(message);
+            self.nodes.members_mut().discard(slot);
             return self.record(to, What::Lose { id });
         }
         if self.options.duplicate > 0.0 && self.dice.unit() < self.options.duplicate {
-            let copy = self.nodes.members_mut().duplicate(message);
+            let copy = self.nodes.members_mut().duplicate(slot);
             self.dispatch(copy, Letter { from, to, cause, id });
         }
-        self.dispatch(message, Letter { from, to, cause, id });
+        self.dispatch(slot, Letter { from, to, cause, id });
     }
 
     fn dispatch(&mut self, slot: Slot, letter: Letter) {

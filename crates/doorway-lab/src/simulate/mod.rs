@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use doorway_core::{Effects, Mode, NodeId, NodeSet, Shape, Start};
 
-use crate::erased::{AnyAlgorithm, Slot, Troupe};
+use crate::erased::{AnyAlgorithm, Sent, Troupe};
 use crate::{Nodes, Trace, Violation};
 use accounts::{Accounts, NOBODY, RequestId};
 use distribution::{TICKS, ticks};
@@ -82,7 +82,7 @@ pub struct Simulation {
     crashes: u32,
     /// How many scripted clients, crashes and detections are in the queue.
     expected: u64,
-    effects: Effects<Slot>,
+    effects: Effects<Sent>,
     events: u64,
     violation: Option<Violation>,
     trace: Trace,
