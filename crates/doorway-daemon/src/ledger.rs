@@ -126,13 +126,13 @@ pub enum Record {
     /// The first record of a ledger of version 0.1.0.
     Marker(Marker),
     /// A session that holds something.
-    Session(SessionRecord),
+    Session(Box<SessionRecord>),
     /// A grant.
     Grant(GrantRecord),
     /// The first record of a ledger that has all grants.
     Start(Marker),
     /// A session whose processes hold a socket: see [`Secret::holder`].
-    Holder(SessionRecord),
+    Holder(Box<SessionRecord>),
 }
 
 /// A session.
@@ -306,7 +306,8 @@ impl<F: LedgerFile> Ledger<F> {
 
     /// Write a record at a place.
     pub fn write(&self, place: u32, record: &Record) -> io::Result<()> {
-        self.file.write_at(&encode(record), u64::from(place) * RECORD as u64)
+        let (bytes, length) = encode(record);
+        self.file.write_at(&bytes[..length], u64::from(place) * RECORD as u64)
     }
 
     /// Erase the record at a place.
@@ -336,8 +337,8 @@ impl<F: LedgerFile> Ledger<F> {
 }
 
 /// A record as it stands in the file: its length with the mark of the checksum, the checksum, and
-/// the value.
-fn encode(record: &Record) -> [u8; RECORD] {
+/// the value. Returned beside it is how many bytes that takes; those behind it have no meaning.
+fn encode(record: &Record) -> ([u8; RECORD], usize) {
     let mut bytes = [0; RECORD];
     let length = postcard::to_slice(record, &mut bytes[6..])
         .expect("limits on everything that goes into a record keep it short")
@@ -345,7 +346,7 @@ fn encode(record: &Record) -> [u8; RECORD] {
     let sum = crc32fast::hash(&bytes[6..6 + length]);
     bytes[..2].copy_from_slice(&(length as u16 | CRC).to_le_bytes());
     bytes[2..6].copy_from_slice(&sum.to_le_bytes());
-    bytes
+    (bytes, 6 + length)
 }
 
 /// The record in these bytes, if its checksum is right.
@@ -415,7 +416,7 @@ mod tests {
     #[test]
     fn damage_is_noticed_in_records_of_both_versions() {
         let record = decode(&OLD[RECORD..2 * RECORD]).unwrap();
-        for bytes in [OLD[RECORD..2 * RECORD].to_vec(), encode(&record).to_vec()] {
+        for bytes in [OLD[RECORD..2 * RECORD].to_vec(), encode(&record).0.to_vec()] {
             assert_eq!(decode(&bytes), Some(record.clone()));
             for byte in [0, 1, 3, 6, 20] {
                 let mut damaged = bytes.clone();

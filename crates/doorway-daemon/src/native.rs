@@ -56,6 +56,18 @@ struct Wire<S> {
     last_words: Option<Pin<Box<Sleep>>>,
 }
 
+/// What became of the frames that were read.
+struct Handled {
+    /// There may be more whole frames.
+    more: bool,
+    /// A request was passed on to the sessions.
+    by_sessions: bool,
+}
+
+impl Handled {
+    const MORE: Self = Self { more: true, by_sessions: false };
+}
+
 /// What happened next on a connection.
 #[derive(Debug)]
 enum Next {
@@ -213,19 +225,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         // The welcome is written before the first request is handled. If the node is killed then,
         // the client still reads it, and resumes the session that may have been granted a lock.
         let mut welcomed = false;
+        let mut read = false;
         loop {
-            let handled = if welcomed { self.handle(connected, &mut requests) } else { Ok(true) };
+            let handled =
+                if welcomed { self.handle(connected, &mut requests) } else { Ok(Handled::MORE) };
             welcomed = true;
-            let more = match handled {
-                Ok(more) => more,
+            let Handled { more, by_sessions } = match handled {
+                Ok(handled) => handled,
                 Err(error) => {
                     garbled(&error);
                     connected.closed = true;
                     break;
                 }
             };
+            // The sessions count a request as a sign of life by themselves.
+            if std::mem::take(&mut read) && !by_sessions {
+                service.heard(connected);
+            }
             match self.next(more).await {
-                Next::Read => service.heard(connected),
+                Next::Read => read = true,
                 Next::Written => tokio::task::yield_now().await,
                 Next::Gone => {
                     connected.closed = true;
@@ -240,24 +258,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Handle whole frames. True if there may be more of them.
+    /// Handle whole frames.
     fn handle(
         &mut self,
         connected: &Connected,
         requests: &mut Requests,
-    ) -> Result<bool, FrameError> {
+    ) -> Result<Handled, FrameError> {
         let mut left = TURN;
+        let mut by_sessions = false;
         while left > 0 {
-            let Some(request) = self.frames.take()? else { return Ok(false) };
+            let Some(request) = self.frames.take()? else {
+                return Ok(Handled { more: false, by_sessions });
+            };
             let quick =
                 matches!(request, Request::Acquire(..) | Request::Release(..) | Request::Alive(_));
             left = left.saturating_sub(if quick { 1 } else { REPORT });
-            requests.handle(connected, request);
+            by_sessions |= requests.handle(connected, request);
             if self.outbox.len() > ENOUGH {
                 break;
             }
         }
-        Ok(true)
+        Ok(Handled { more: true, by_sessions })
     }
 
     /// Write all replies; then read, unless there are more frames to handle.

@@ -60,7 +60,7 @@ pub(crate) async fn acquire(
         remote: caller.remote,
         secret: secret(),
     };
-    let mut calling = api.service.call(&caller.principal, Call::Acquire(lease));
+    let mut calling = api.service.call(&caller.principal, Call::Acquire(Box::new(lease)));
     let time = if patient { Duration::from_millis(body.wait_ms.into()) } else { ASKING };
     let answer = tokio::select! {
         biased;

@@ -38,8 +38,9 @@ impl Requests {
         }
     }
 
-    /// Carry out a request. Its reply goes to the outbox, at once or later.
-    pub(super) fn handle(&mut self, connected: &Connected, request: Request) {
+    /// Carry out a request. Its reply goes to the outbox, at once or later. True if the request was
+    /// passed on to the sessions.
+    pub(super) fn handle(&mut self, connected: &Connected, request: Request) -> bool {
         match request {
             Request::Status(number) => {
                 self.outbox.tell(&Reply::Status(number, Box::new(self.service.status())));
@@ -59,8 +60,12 @@ impl Requests {
             | Request::AwaitFree(..)
             | Request::Drain(..) => self.ask(request),
             // Everything that concerns a session.
-            other => self.service.request(connected, other),
+            other => {
+                self.service.request(connected, other);
+                return true;
+            }
         }
+        false
     }
 
     fn refuse(&self, number: u64, refusal: Refusal) {

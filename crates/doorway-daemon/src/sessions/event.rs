@@ -145,7 +145,7 @@ pub struct ProcessId {
 #[derive(Clone, Debug)]
 pub enum Call {
     /// Acquire a lock with a lease of its own.
-    Acquire(LeaseAsk),
+    Acquire(Box<LeaseAsk>),
     /// Renew the lease of a grant, with another time to live if one is given.
     Renew(Name, Fence, Option<Duration>),
     /// Release a grant.

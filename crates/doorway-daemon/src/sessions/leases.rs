@@ -65,7 +65,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let answer = match call {
-            Call::Acquire(ask) => match self.lease(now, connection, principal, ask, out) {
+            Call::Acquire(ask) => match self.lease(now, connection, principal, *ask, out) {
                 Ok(()) => return,
                 Err(answer) => answer,
             },

@@ -225,6 +225,7 @@ impl Sessions {
         request: Request,
         out: &mut Vec<Output>,
     ) {
+        self.heard(now, connection);
         let Some(conn) = self.connections.get(&connection) else { return };
         let session = match conn.session {
             Attached::Over => return,

@@ -95,7 +95,7 @@ impl Session {
 
     /// The session as the ledger keeps it.
     pub(super) fn record(&self) -> Record {
-        let record = SessionRecord {
+        let record = Box::new(SessionRecord {
             number: self.number,
             secret: self.secret,
             ttl_ms: ttl_ms(self.ttl),
@@ -106,7 +106,7 @@ impl Session {
             uid: self.principal.uid,
             principal: cut(&self.principal.name, PRINCIPAL).to_owned(),
             client: cut(&self.client, CLIENT).to_owned(),
-        };
+        });
         if self.holder { Record::Holder(record) } else { Record::Session(record) }
     }
 }

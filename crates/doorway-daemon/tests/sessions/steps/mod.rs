@@ -237,14 +237,14 @@ fn claim(lock: &str, fence: u64) -> Claim {
 
 /// A request for a lock with a lease.
 fn lease(lock: &str, key: Option<&str>, ttl_ms: u32) -> Call {
-    Call::Acquire(LeaseAsk {
+    Call::Acquire(Box::new(LeaseAsk {
         ask: ask(lock),
         key: key.map(str::to_owned),
         ttl_ms,
         label: String::new(),
         remote: true,
         secret: Secret([7; 16]),
-    })
+    }))
 }
 
 fn principal(from: From) -> Arc<Principal> {

@@ -80,14 +80,14 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
                 0 => Call::Renew(held, fence, Some(Duration::from_millis(choice.into()))),
                 1 => Call::Release(held, fence),
                 2 => Call::Withdraw(name(lock), format!("k{number}")),
-                _ => Call::Acquire(LeaseAsk {
+                _ => Call::Acquire(Box::new(LeaseAsk {
                     ask,
                     key,
                     ttl_ms: 900,
                     label: String::new(),
                     remote: true,
                     secret: Secret([7; 16]),
-                }),
+                })),
             };
             Input::Call(Connection(*connections), principal(From::Network(1)), call)
         }
