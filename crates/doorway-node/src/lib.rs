@@ -196,6 +196,7 @@ mod handle;
 pub mod link;
 mod lock_clients;
 pub mod locks;
+pub mod members;
 pub mod messages;
 mod mode;
 pub mod net;

@@ -9,6 +9,7 @@ mod link_check;
 mod locks_check;
 mod locks_random;
 mod locks_shard;
+mod members;
 mod nodes;
 mod payloads;
 mod views_check;

@@ -1,0 +1,477 @@
+//! How a node keeps its membership, and how the group gets rid of dead members.
+//!
+//! [`Keeper::step`] takes everything that matters for the membership of one process: records that
+//! the store has agreed on, answers to its own commands, links that come and go, and time. It says
+//! what to do in a list of [`Output`]s. It reads no clock and knows no network.
+//!
+//! # Clocks
+//!
+//! A node counts its lease from the moment when it *sent* the renewal, and gives up a tenth of it.
+//! The others count a full lease from the moment when they *saw* the renewal, and a little more. So
+//! the node gives up first, as long as all clocks run at nearly the right rate:
+//!
+//! - The clock that counts suspended time may run up to 8.5 % wrong, because a time service slews
+//!   it. The raw clock of the machine may run up to 0.1 % wrong, and stands still while the machine
+//!   is suspended.
+//! - The node counts 0.9 of its lease on the first clock: at most 0.9 / 0.915 = 0.984 of the lease
+//!   in real time, also if the machine was suspended.
+//! - Others count 1.002 leases and 250 ms on the slower of the two clocks: at least 1.001 leases in
+//!   real time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::record::{Answer, Command, Member, MemberId, Record, RecordError, SeatId};
+
+/// How often a membership is renewed, as a part of the lease.
+const BEATS: u32 = 10;
+
+/// After how many beats without one from a seated member it counts as absent: a waiting member
+/// does not have to be connected with it.
+const ABSENT: u32 = 3;
+
+/// After how many beats without a link to a member the node complains about it.
+const SILENCE: u32 = 3;
+
+/// For how many leases a waiting member tries to enter.
+const WAITING: u32 = 2;
+
+/// What a removal waits besides the lease.
+const MARGIN: Duration = Duration::from_millis(250);
+
+/// The time by the two clocks of a machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Now {
+    /// By the clock that counts suspended time (`CLOCK_BOOTTIME`).
+    pub boot: Duration,
+    /// By the clock that nobody adjusts (`CLOCK_MONOTONIC_RAW`).
+    pub raw: Duration,
+}
+
+impl Now {
+    /// How much time has surely passed since then: as much as the slower clock says.
+    fn since(self, then: Self) -> Duration {
+        self.boot.saturating_sub(then.boot).min(self.raw.saturating_sub(then.raw))
+    }
+}
+
+/// Something that matters for a membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The store has agreed on this record. An older one than before is ignored.
+    Record(Arc<Record>),
+    /// The answer to [`Output::Put`]; none if the store does not know whether the command was
+    /// applied.
+    Answer(PutId, Option<Answer>),
+    /// The connection with a member was made.
+    Up(MemberId),
+    /// The connection with a member has ended.
+    Down(MemberId),
+    /// Former holders have reclaimed their locks, or have had the time to do so.
+    Reclaimed,
+    /// This node should propose removals, or should not. A hint: several may.
+    Leads(bool),
+    /// Nothing is held here any more, and the process ends: give up the membership.
+    Leave,
+    /// Time has passed.
+    Tick,
+}
+
+/// The number of a command that was passed to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PutId(pub u64);
+
+/// What the host of a [`Keeper`] has to do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// Ask the store to agree on this command, and report [`Event::Answer`].
+    Put(PutId, Command),
+    /// This process is now this member.
+    Joined(MemberId),
+    /// Locks may be granted until this time, by the clock that counts suspended time.
+    Lease(Duration),
+    /// The membership is over, for this reason: all clients lose what they hold, and every view is
+    /// forgotten. The process joins again under another number.
+    Discard(RecordError),
+    /// The membership was given up, as [`Event::Leave`] asked.
+    Left,
+    /// The process cannot become a member, for this reason. It goes on trying.
+    Blocked(RecordError),
+    /// The process has waited for too long, and gives up: it has no connection with these members.
+    GiveUp(Vec<MemberId>),
+}
+
+/// Where the process stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Stage {
+    /// It has no number yet.
+    Joining,
+    /// It has this number. `since` is when it got it.
+    Member { id: MemberId, since: Duration },
+    /// It gives up its membership: for good if it `ends`, otherwise it joins again.
+    Leaving { id: MemberId, ends: bool },
+    /// It has left.
+    Gone,
+}
+
+/// When this node saw the last beat of a member.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Stamp {
+    beat: u64,
+    at: Now,
+}
+
+/// A complaint of one member about another: what their beats were when it was first seen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Complaint {
+    by: u64,
+    about: u64,
+}
+
+/// A command that has no answer yet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Pending {
+    kind: Kind,
+    sent: Duration,
+}
+
+/// What a command is for. At most one command of each kind is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Kind {
+    Join,
+    Renew(MemberId),
+    Enter,
+    Leave,
+    Remove(SeatId),
+    Forget(MemberId),
+    Evict,
+}
+
+/// The membership of one process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Keeper {
+    seat: SeatId,
+    rules: u64,
+    /// Drawn at random when the process started.
+    nonce: u128,
+    /// How many memberships of this process are over.
+    generation: u32,
+    stage: Stage,
+    record: Arc<Record>,
+    /// Have former holders had the time to reclaim their locks?
+    reclaimed: bool,
+    leads: bool,
+    /// The members with which there is a connection.
+    up: Vec<MemberId>,
+    /// Since when there is no connection with a member that is in the record.
+    down: BTreeMap<MemberId, Duration>,
+    stamps: BTreeMap<MemberId, Stamp>,
+    complaints: BTreeMap<(MemberId, MemberId), Complaint>,
+    pending: BTreeMap<PutId, Pending>,
+    last_put: u64,
+    /// When the last command of each kind was sent.
+    sent: BTreeMap<Kind, Duration>,
+    deadline: Option<Duration>,
+}
+
+impl Keeper {
+    /// The keeper of a process that has just started. `nonce` was drawn at random. If the process
+    /// has a predecessor whose clients may reclaim their locks, it enters only after
+    /// [`Event::Reclaimed`].
+    pub fn new(seat: SeatId, rules: u64, nonce: u128, record: Arc<Record>) -> Self {
+        Self {
+            seat,
+            rules,
+            nonce,
+            generation: 0,
+            stage: Stage::Joining,
+            record,
+            reclaimed: false,
+            leads: false,
+            up: Vec::new(),
+            down: BTreeMap::new(),
+            stamps: BTreeMap::new(),
+            complaints: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            last_put: 0,
+            sent: BTreeMap::new(),
+            deadline: None,
+        }
+    }
+
+    /// Take in an event. What follows from it is added to `out`.
+    pub fn step(&mut self, now: Now, event: Event, out: &mut Vec<Output>) {
+        match event {
+            Event::Record(record) => self.learn(now, record),
+            Event::Answer(put, answer) => self.answered(put, answer, now, out),
+            Event::Up(member) => {
+                if !self.up.contains(&member) {
+                    self.up.push(member);
+                    self.up.sort_unstable();
+                }
+                self.down.remove(&member);
+            }
+            Event::Down(member) => {
+                self.up.retain(|other| *other != member);
+                if self.record.member(member).is_ok() {
+                    self.down.entry(member).or_insert(now.boot);
+                }
+            }
+            Event::Reclaimed => self.reclaimed = true,
+            Event::Leads(leads) => self.leads = leads,
+            Event::Leave => self.leave(out),
+            Event::Tick => {}
+        }
+        self.advance(now, out);
+    }
+
+    /// The number of this process, if it is a member.
+    pub fn id(&self) -> Option<MemberId> {
+        match self.stage {
+            Stage::Member { id, .. } | Stage::Leaving { id, .. } => Some(id),
+            Stage::Joining | Stage::Gone => None,
+        }
+    }
+
+    /// Until when locks may be granted, by the clock that counts suspended time.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    /// The newest record that this node has seen.
+    pub fn record(&self) -> &Arc<Record> {
+        &self.record
+    }
+
+    fn lease(&self) -> Duration {
+        Duration::from_millis(self.record.lease_ms.into())
+    }
+
+    /// How often the membership is renewed.
+    fn interval(&self) -> Duration {
+        self.lease() / BEATS
+    }
+
+    /// Take a newer record, and note when the beats in it have changed.
+    fn learn(&mut self, now: Now, record: Arc<Record>) {
+        if record.revision < self.record.revision {
+            return;
+        }
+        self.record = record;
+        let Self { record, stamps, complaints, down, up, .. } = self;
+        stamps.retain(|id, _| record.member(*id).is_ok());
+        down.retain(|id, _| record.member(*id).is_ok());
+        for member in &record.members {
+            let stamp = Stamp { beat: member.beat, at: now };
+            let known = stamps.entry(member.id).or_insert_with(|| stamp.clone());
+            if known.beat != member.beat {
+                *known = stamp;
+            }
+            if !up.contains(&member.id) {
+                down.entry(member.id).or_insert(now.boot);
+            }
+        }
+        let seated = |id: &MemberId| record.member(*id).ok().filter(|it| it.since.is_some());
+        // A complaint that was withdrawn begins anew when it is made again.
+        complaints.retain(|(by, about), _| {
+            seated(by).is_some_and(|by| by.cut.contains(about)) && seated(about).is_some()
+        });
+        for by in record.seated() {
+            for about in by.cut.iter().filter_map(seated) {
+                let complaint = Complaint { by: by.beat, about: about.beat };
+                complaints.entry((by.id, about.id)).or_insert(complaint);
+            }
+        }
+    }
+
+    fn answered(&mut self, put: PutId, answer: Option<Answer>, now: Now, out: &mut Vec<Output>) {
+        let Some(Pending { kind, sent }) = self.pending.remove(&put) else { return };
+        match (kind, answer) {
+            (Kind::Join, Some(Answer::Joined(id))) if self.stage == Stage::Joining => {
+                self.stage = Stage::Member { id, since: now.boot };
+                out.push(Output::Joined(id));
+            }
+            (Kind::Join, Some(Answer::Refused(why))) => out.push(Output::Blocked(why)),
+            (Kind::Renew(id), Some(Answer::Renewed { lease_ms, .. })) if self.id() == Some(id) => {
+                // Counted from when it was sent: the answer may have been on its way for long.
+                let lease = Duration::from_millis(lease_ms.into());
+                let deadline = sent + lease * 9 / 10;
+                if self.deadline.is_none_or(|before| deadline > before) {
+                    self.deadline = Some(deadline);
+                    out.push(Output::Lease(deadline));
+                }
+            }
+            (Kind::Renew(id), Some(Answer::Refused(why))) if self.id() == Some(id) => {
+                self.lose_membership(id, why, out);
+            }
+            (Kind::Leave, Some(Answer::Done(_) | Answer::Refused(_))) => {
+                if let Stage::Leaving { ends, .. } = self.stage {
+                    self.stage = if ends { Stage::Gone } else { Stage::Joining };
+                    if ends {
+                        out.push(Output::Left);
+                    }
+                }
+            }
+            // A refused proposal is made again if its reason still holds. A command without an
+            // answer may be applied later, and that is safe.
+            _ => {}
+        }
+    }
+
+    /// The group does not count this process as a member any more.
+    fn lose_membership(&mut self, id: MemberId, why: RecordError, out: &mut Vec<Output>) {
+        let Stage::Member { .. } = self.stage else { return };
+        let evicted = matches!(why, RecordError::Evicted(_));
+        self.deadline = None;
+        out.push(Output::Discard(why));
+        // An evicted member is still in the view, and goes now: everything is discarded.
+        self.stage = if evicted { Stage::Leaving { id, ends: false } } else { Stage::Joining };
+        self.generation += 1;
+    }
+
+    fn leave(&mut self, out: &mut Vec<Output>) {
+        match self.stage {
+            Stage::Member { id, .. } | Stage::Leaving { id, .. } => {
+                self.stage = Stage::Leaving { id, ends: true };
+            }
+            Stage::Joining => {
+                self.stage = Stage::Gone;
+                out.push(Output::Left);
+            }
+            Stage::Gone => {}
+        }
+    }
+
+    /// Do what is due.
+    fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
+        match self.stage {
+            Stage::Joining => {
+                let (seat, nonce, rules) = (self.seat, self.nonce(), self.rules);
+                self.put(now, Kind::Join, Command::Join { seat, nonce, rules }, out);
+            }
+            Stage::Leaving { id, .. } => self.put(now, Kind::Leave, Command::Leave { id }, out),
+            Stage::Member { id, since } => {
+                let cut = self.cut(now);
+                self.put(now, Kind::Renew(id), Command::Renew { id, cut }, out);
+                self.enter(now, id, since, out);
+            }
+            Stage::Gone => {}
+        }
+        if self.leads {
+            self.remove(now, out);
+            self.evict(now, out);
+        }
+    }
+
+    /// Pass a command to the store, unless one of its kind was passed on a moment ago.
+    fn put(&mut self, now: Now, kind: Kind, command: Command, out: &mut Vec<Output>) {
+        let pending = self.pending.values().any(|pending| pending.kind == kind);
+        // An answer that does not come for half an interval will not come in time.
+        let pause = if pending { self.interval() / 2 } else { self.interval() };
+        if self.sent.get(&kind).is_some_and(|sent| now.boot.saturating_sub(*sent) < pause) {
+            return;
+        }
+        self.last_put += 1;
+        let put = PutId(self.last_put);
+        self.pending.retain(|_, pending| pending.kind != kind || kind.may_answer_late());
+        self.pending.insert(put, Pending { kind, sent: now.boot });
+        self.sent.retain(|other, _| !matches!((other, kind), (Kind::Renew(_), Kind::Renew(_))));
+        self.sent.insert(kind, now.boot);
+        out.push(Output::Put(put, command));
+    }
+
+    /// The seated members with which there was no link for too long.
+    fn cut(&self, now: Now) -> Vec<MemberId> {
+        let silence = self.interval() * SILENCE;
+        let others = self.record.seated().filter(|member| Some(member.id) != self.id());
+        let silent = |member: &&Member| {
+            self.down.get(&member.id).is_some_and(|since| now.boot.saturating_sub(*since) > silence)
+        };
+        others.filter(silent).map(|member| member.id).collect()
+    }
+
+    /// Take the seat, if this member waits, its clients have reclaimed their locks, and it has a
+    /// link with every member of the view that is alive.
+    fn enter(&mut self, now: Now, id: MemberId, since: Duration, out: &mut Vec<Output>) {
+        let waits = self.record.member(id).is_ok_and(|member| member.since.is_none());
+        if !waits || !self.reclaimed {
+            return;
+        }
+        let absent = self.interval() * ABSENT;
+        let others = self.record.seated().filter(|member| member.seat != self.seat);
+        let alive = |member: &&Member| {
+            let stamp = self.stamps.get(&member.id);
+            stamp.is_some_and(|stamp| now.since(stamp.at) <= absent)
+        };
+        let unlinked: Vec<MemberId> = others
+            .filter(alive)
+            .map(|member| member.id)
+            .filter(|member| !self.up.contains(member))
+            .collect();
+        if unlinked.is_empty() {
+            let (number, replaces) = (self.record.number, self.record.seen(self.seat, Some(id)));
+            self.put(now, Kind::Enter, Command::Enter { id, number, replaces }, out);
+        } else if now.boot.saturating_sub(since) > self.lease() * WAITING {
+            out.push(Output::GiveUp(unlinked));
+            self.stage = Stage::Leaving { id, ends: true };
+        }
+    }
+
+    /// Remove what was silent for longer than its lease: all members of a seat, or one that waits.
+    fn remove(&mut self, now: Now, out: &mut Vec<Output>) {
+        let record = Arc::clone(&self.record);
+        let dead = |member: &Member| {
+            let lease = Duration::from_millis(member.lease_ms.into());
+            let wait = lease + lease / 500 + MARGIN;
+            let stamp = self.stamps.get(&member.id);
+            stamp.is_some_and(|stamp| stamp.beat == member.beat && now.since(stamp.at) >= wait)
+        };
+        let mut seats: Vec<SeatId> = record.members.iter().map(|member| member.seat).collect();
+        seats.sort_unstable();
+        seats.dedup();
+        let waits = |member: &&Member| member.since.is_none();
+        let silent: Vec<Member> =
+            record.members.iter().filter(waits).filter(|it| dead(it)).cloned().collect();
+        seats.retain(|seat| record.members_of(*seat).all(dead));
+        for Member { id, beat, .. } in silent {
+            self.put(now, Kind::Forget(id), Command::Forget { id, beat }, out);
+        }
+        for seat in seats {
+            let (number, all) = (record.number, record.seen(seat, None));
+            self.put(now, Kind::Remove(seat), Command::Remove { number, seat, all }, out);
+        }
+    }
+
+    /// Evict a member of a pair that cannot reach each other, although both reach the store.
+    fn evict(&mut self, now: Now, out: &mut Vec<Output>) {
+        let record = Arc::clone(&self.record);
+        let stands = |(pair, complaint): (&(MemberId, MemberId), &Complaint)| {
+            let (by, about) = (record.member(pair.0).ok()?, record.member(pair.1).ok()?);
+            // Both have renewed twice since, so neither of them is dead.
+            let both = by.beat >= complaint.by + 2 && about.beat >= complaint.about + 2;
+            (both && !by.evicted && !about.evicted).then_some(*pair)
+        };
+        let pairs: Vec<(MemberId, MemberId)> = self.complaints.iter().filter_map(stands).collect();
+        let count =
+            |id: MemberId| pairs.iter().filter(|(by, about)| *by == id || *about == id).count();
+        let worst = pairs.iter().flat_map(|(by, about)| [*by, *about]);
+        if let Some(id) = worst.max_by_key(|id| (count(*id), *id)) {
+            let number = record.number;
+            self.put(now, Kind::Evict, Command::Evict { id, number }, out);
+        }
+    }
+
+    /// What makes a repeated [`Command::Join`] of one membership harmless. Each membership of a
+    /// process has another one.
+    fn nonce(&self) -> u128 {
+        self.nonce.wrapping_add(self.generation.into())
+    }
+}
+
+impl Kind {
+    /// Whether an answer still counts after the command was sent again.
+    fn may_answer_late(self) -> bool {
+        matches!(self, Self::Renew(_))
+    }
+}

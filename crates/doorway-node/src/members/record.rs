@@ -1,0 +1,510 @@
+//! The record on which a group agrees: who belongs to it, and who is in its newest view.
+//!
+//! Members do not agree on locks. They agree on this record alone, through a store that applies
+//! commands one after the other: a replicated log, or a key that is replaced by compare-and-set.
+//! [`Record::apply`] is what the store runs. It reads no clock, so all replicas compute the same
+//! record.
+//!
+//! - A *seat* is a machine that belongs to the group. Only an operator adds and removes seats.
+//! - A *member* is one process of a seat, from its start to its end. It has a number of its own,
+//!   which no other process ever gets. Members come and go by themselves.
+//! - The *view* is all members that are seated, in the order of their numbers. Locks are granted
+//!   in a view. Its number grows whenever a seated member comes or goes.
+//!
+//! # Leases
+//!
+//! A member renews its membership all the time: each [`Command::Renew`] adds one to its *beat*. To
+//! remove a silent member, a command names the beat that its sender saw last. If the member has
+//! renewed in the meantime, the beat has changed and the removal is refused. So it does not matter
+//! how late a command arrives, or how many nodes propose the same one.
+//!
+//! # Rules
+//!
+//! 1. The number of the view and the numbers of members only grow. A number never returns.
+//! 2. A beat changes by a renewal of its own member alone.
+//! 3. A seat has at most one seated member. Others of that seat wait: a process that was started
+//!    again waits while its clients reclaim their locks, and then enters in place of its
+//!    predecessor.
+//! 4. The predecessor of a waiting member never goes alone. What its clients held is kept only by
+//!    the waiting member, so either that one enters in its place, or all members of the seat go.
+
+use serde::{Deserialize, Serialize};
+
+use doorway_protocol::Fence;
+
+/// How many seats a group may have.
+pub const SEATS_LIMIT: usize = 31;
+
+/// How many members one seat may have: the seated one, and processes that were started since.
+pub const MEMBERS_OF_SEAT_LIMIT: usize = 4;
+
+/// The shortest lease, in milliseconds.
+pub const SHORTEST_LEASE_MS: u32 = 2_000;
+
+/// The longest lease, in milliseconds.
+pub const LONGEST_LEASE_MS: u32 = 300_000;
+
+/// The most bytes that the name or the address of a seat may have.
+pub const NAME_LIMIT: usize = 100;
+
+/// The number of a seat. It is drawn at random for each data directory, so a machine with a new
+/// disk has a new seat.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub struct SeatId(pub u64);
+
+/// The number of a member. A process gets one when it joins, and no other process ever gets it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub struct MemberId(pub u64);
+
+/// A machine that belongs to the group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Seat {
+    /// Its number.
+    pub id: SeatId,
+    /// The name of its node.
+    pub name: String,
+    /// The address at which its node can be reached.
+    pub address: String,
+    /// Whether it votes.
+    pub voter: bool,
+}
+
+/// A process of a seat.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Member {
+    /// Its number.
+    pub id: MemberId,
+    /// The seat to which it belongs.
+    pub seat: SeatId,
+    /// What the process drew as it started. It makes a repeated [`Command::Join`] harmless.
+    pub nonce: u128,
+    /// The view in which the member was seated; none while it waits.
+    pub since: Option<u64>,
+    /// How many times it has renewed its membership.
+    pub beat: u64,
+    /// The lease under which the last renewal was answered, in milliseconds.
+    pub lease_ms: u32,
+    /// The members with which it has no connection.
+    pub cut: Vec<MemberId>,
+    /// An evicted member cannot renew its membership any more.
+    pub evicted: bool,
+}
+
+/// What a group has agreed on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Record {
+    /// The number of the group, drawn at random when it was founded.
+    pub cluster: u128,
+    /// How many commands have changed the record. Of two records of a group, the one with the higher
+    /// revision is the newer one.
+    pub revision: u64,
+    /// The number of the newest view.
+    pub number: u64,
+    /// The highest number that a member ever had.
+    pub last: u64,
+    /// The lease of members, in milliseconds.
+    pub lease_ms: u32,
+    /// The fingerprint of the rules that say which algorithm serves which locks.
+    pub rules: u64,
+    /// The machines that belong to the group, in the order of their names.
+    pub seats: Vec<Seat>,
+    /// All members, in the order of their numbers.
+    pub members: Vec<Member>,
+}
+
+/// A member and the beat that the sender of a command saw last.
+pub type Seen = (MemberId, u64);
+
+/// A change of the record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Command {
+    /// A process wants to become a member of its seat. It waits until it enters.
+    Join {
+        /// The seat.
+        seat: SeatId,
+        /// What the process drew as it started.
+        nonce: u128,
+        /// The fingerprint of its rules.
+        rules: u64,
+    },
+    /// A member is alive.
+    Renew {
+        /// The member.
+        id: MemberId,
+        /// The members with which it has no connection.
+        cut: Vec<MemberId>,
+    },
+    /// A waiting member takes its seat, in place of all other members of that seat.
+    Enter {
+        /// The member.
+        id: MemberId,
+        /// The number of the view that it knows.
+        number: u64,
+        /// All other members of its seat.
+        replaces: Vec<Seen>,
+    },
+    /// The members of a seat were silent for longer than their lease: all of them go.
+    Remove {
+        /// The number of the view that the sender knows.
+        number: u64,
+        /// The seat.
+        seat: SeatId,
+        /// All members of that seat.
+        all: Vec<Seen>,
+    },
+    /// A waiting member was silent for longer than its lease: it goes alone. Its clients' locks are
+    /// bounded by its lease, and it is in no view. Without this command, a join that arrives late
+    /// would leave a member that nobody can remove while its seat is alive.
+    Forget {
+        /// The member.
+        id: MemberId,
+        /// Its beat that the sender saw last.
+        beat: u64,
+    },
+    /// A member goes. It holds nothing any more.
+    Leave {
+        /// The member.
+        id: MemberId,
+    },
+    /// A member cannot reach the others: it may not renew its membership any more.
+    Evict {
+        /// The member.
+        id: MemberId,
+        /// The number of the view that the sender knows.
+        number: u64,
+    },
+    /// Begin a new view with the same members.
+    Bump {
+        /// The number of the view that the sender knows.
+        number: u64,
+    },
+    /// An operator adds a machine.
+    AddSeat(Seat),
+    /// An operator removes a machine. Its members are evicted.
+    DropSeat(SeatId),
+    /// An operator, or the rule about their number, says which seats vote.
+    Voters(Vec<SeatId>),
+    /// An operator changes the lease, in milliseconds. Each member goes on with its old lease until
+    /// its next renewal.
+    Lease(u32),
+    /// An operator changes the rules. The new ones hold from the next view on.
+    Rules {
+        /// The number of the view that the sender knows.
+        number: u64,
+        /// The fingerprint of the new rules.
+        rules: u64,
+    },
+}
+
+/// The answer to a [`Command`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Answer {
+    /// The process is this member, and waits.
+    Joined(MemberId),
+    /// The membership was renewed.
+    Renewed {
+        /// The view in which the member was seated; none while it waits.
+        since: Option<u64>,
+        /// The number of the newest view.
+        number: u64,
+        /// The lease that the renewal gives, in milliseconds.
+        lease_ms: u32,
+    },
+    /// The record was changed. This is the number of its newest view.
+    Done(u64),
+    /// Nothing was changed.
+    Refused(RecordError),
+}
+
+/// Why a [`Command`] was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+pub enum RecordError {
+    /// The group has no such seat.
+    #[error("this machine does not belong to the group, or has another data directory than before")]
+    UnknownSeat,
+    /// There is no such member, or it was removed.
+    #[error("member {} does not exist any more", .0.0)]
+    NotAMember(MemberId),
+    /// The member was evicted.
+    #[error("member {} was evicted because it could not reach the others", .0.0)]
+    Evicted(MemberId),
+    /// The member has a seat already.
+    #[error("member {} is in the view already", .0.0)]
+    Seated(MemberId),
+    /// Too many processes of one seat have joined.
+    #[error("the machine has {MEMBERS_OF_SEAT_LIMIT} processes in the group already")]
+    TooManyOfSeat,
+    /// The rules differ from those of the group.
+    #[error("the rules for locks differ from those of the group")]
+    OtherRules,
+    /// The record has changed since the sender looked at it.
+    #[error("the group has changed in the meantime")]
+    Changed,
+    /// The number of views is exhausted.
+    #[error("the group has had {limit} views, and fences cannot tell more apart", limit = Fence::VIEW_LIMIT)]
+    NoMoreViews,
+    /// A seat cannot be added because the group is full.
+    #[error("a group has at most {SEATS_LIMIT} machines")]
+    TooManySeats,
+    /// A seat cannot be added because another one has its name, number or address.
+    #[error("`{0}` belongs to the group already")]
+    SeatExists(String),
+    /// The name or the address of a seat is empty or too long.
+    #[error("a name and an address have 1 to {NAME_LIMIT} bytes")]
+    BadSeat,
+    /// The group would have no voter.
+    #[error("at least one machine must vote")]
+    NoVoter,
+    /// The lease is too short or too long.
+    #[error("a lease takes {SHORTEST_LEASE_MS} to {LONGEST_LEASE_MS} ms, not {0} ms")]
+    BadLease(u32),
+}
+
+impl Record {
+    /// The record of a new group. Its seats have no members yet.
+    pub fn new(cluster: u128, lease_ms: u32, rules: u64, mut seats: Vec<Seat>) -> Self {
+        seats.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        let (revision, number, last) = (0, 0, 0);
+        Self { cluster, revision, number, last, lease_ms, rules, seats, members: Vec::new() }
+    }
+
+    /// Apply a command. If it is refused, nothing changes.
+    pub fn apply(&mut self, command: &Command) -> Answer {
+        match self.try_apply(command) {
+            Ok(answer) => {
+                self.revision += 1;
+                answer
+            }
+            Err(error) => Answer::Refused(error),
+        }
+    }
+
+    fn try_apply(&mut self, command: &Command) -> Result<Answer, RecordError> {
+        match command {
+            Command::Join { seat, nonce, rules } => {
+                return self.join(*seat, *nonce, *rules).map(Answer::Joined);
+            }
+            Command::Renew { id, cut } => return self.renew(*id, cut),
+            Command::Enter { id, number, replaces } => self.enter(*id, *number, replaces)?,
+            Command::Remove { number, seat, all } => {
+                self.check_number(*number)?;
+                self.check_all(*seat, None, all)?;
+                self.drop_members(|member| member.seat == *seat)?;
+            }
+            Command::Forget { id, beat } => {
+                let member = self.member(*id)?;
+                if member.since.is_some() {
+                    return Err(RecordError::Seated(*id));
+                }
+                if member.beat != *beat {
+                    return Err(RecordError::Changed);
+                }
+                self.drop_members(|member| member.id == *id)?;
+            }
+            Command::Leave { id } => {
+                self.member(*id)?;
+                self.drop_members(|member| member.id == *id)?;
+            }
+            Command::Evict { id, number } => {
+                self.check_number(*number)?;
+                self.member_mut(*id)?.evicted = true;
+            }
+            Command::Bump { number } => {
+                self.check_number(*number)?;
+                self.next_view()?;
+            }
+            Command::AddSeat(seat) => self.add_seat(seat)?,
+            Command::DropSeat(seat) => self.drop_seat(*seat)?,
+            Command::Voters(voters) => self.set_voters(voters)?,
+            Command::Lease(lease_ms) => {
+                check_lease(*lease_ms)?;
+                self.lease_ms = *lease_ms;
+            }
+            Command::Rules { number, rules } => {
+                self.check_number(*number)?;
+                self.next_view()?;
+                self.rules = *rules;
+            }
+        }
+        Ok(Answer::Done(self.number))
+    }
+
+    fn join(&mut self, seat: SeatId, nonce: u128, rules: u64) -> Result<MemberId, RecordError> {
+        self.seat(seat).ok_or(RecordError::UnknownSeat)?;
+        if rules != self.rules {
+            return Err(RecordError::OtherRules);
+        }
+        if let Some(member) = self.members_of(seat).find(|member| member.nonce == nonce) {
+            return Ok(member.id); // The command was sent again.
+        }
+        if self.members_of(seat).count() >= MEMBERS_OF_SEAT_LIMIT {
+            return Err(RecordError::TooManyOfSeat);
+        }
+        self.last += 1;
+        let id = MemberId(self.last);
+        self.members.push(Member {
+            id,
+            seat,
+            nonce,
+            since: None,
+            beat: 0,
+            lease_ms: self.lease_ms,
+            cut: Vec::new(),
+            evicted: false,
+        });
+        Ok(id)
+    }
+
+    fn renew(&mut self, id: MemberId, cut: &[MemberId]) -> Result<Answer, RecordError> {
+        let (lease_ms, number) = (self.lease_ms, self.number);
+        let member = self.member_mut(id)?;
+        if member.evicted {
+            return Err(RecordError::Evicted(id));
+        }
+        member.beat += 1;
+        member.lease_ms = lease_ms;
+        member.cut = cut.to_vec();
+        member.cut.truncate(SEATS_LIMIT * MEMBERS_OF_SEAT_LIMIT);
+        Ok(Answer::Renewed { since: member.since, number, lease_ms })
+    }
+
+    fn enter(&mut self, id: MemberId, number: u64, replaces: &[Seen]) -> Result<(), RecordError> {
+        self.check_number(number)?;
+        let member = self.member(id)?;
+        if member.evicted {
+            return Err(RecordError::Evicted(id));
+        }
+        if member.since.is_some() {
+            return Err(RecordError::Seated(id));
+        }
+        let seat = member.seat;
+        self.check_all(seat, Some(id), replaces)?;
+        self.next_view()?;
+        self.members.retain(|member| member.seat != seat || member.id == id);
+        let number = self.number;
+        self.member_mut(id)?.since = Some(number);
+        Ok(())
+    }
+
+    fn add_seat(&mut self, seat: &Seat) -> Result<(), RecordError> {
+        if self.seats.len() >= SEATS_LIMIT {
+            return Err(RecordError::TooManySeats);
+        }
+        let fits = |text: &str| (1..=NAME_LIMIT).contains(&text.len());
+        if !fits(&seat.name) || !fits(&seat.address) {
+            return Err(RecordError::BadSeat);
+        }
+        let same = |known: &&Seat| {
+            known.id == seat.id || known.name == seat.name || known.address == seat.address
+        };
+        if let Some(known) = self.seats.iter().find(same) {
+            return Err(RecordError::SeatExists(known.name.clone()));
+        }
+        self.seats.push(seat.clone());
+        self.seats.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(())
+    }
+
+    fn drop_seat(&mut self, seat: SeatId) -> Result<(), RecordError> {
+        self.seat(seat).ok_or(RecordError::UnknownSeat)?;
+        if !self.seats.iter().any(|other| other.voter && other.id != seat) {
+            return Err(RecordError::NoVoter);
+        }
+        self.seats.retain(|other| other.id != seat);
+        // Members without a seat go as all others do: they leave, or their lease ends.
+        for member in self.members.iter_mut().filter(|member| member.seat == seat) {
+            member.evicted = true;
+        }
+        Ok(())
+    }
+
+    fn set_voters(&mut self, voters: &[SeatId]) -> Result<(), RecordError> {
+        if voters.is_empty() {
+            return Err(RecordError::NoVoter);
+        }
+        if voters.iter().any(|voter| self.seat(*voter).is_none()) {
+            return Err(RecordError::UnknownSeat);
+        }
+        for seat in &mut self.seats {
+            seat.voter = voters.contains(&seat.id);
+        }
+        Ok(())
+    }
+
+    /// Remove members. If one of them was seated, a new view begins.
+    fn drop_members(&mut self, goes: impl Fn(&Member) -> bool) -> Result<(), RecordError> {
+        if self.seated().any(&goes) {
+            self.next_view()?;
+        }
+        self.members.retain(|member| !goes(member));
+        Ok(())
+    }
+
+    fn next_view(&mut self) -> Result<(), RecordError> {
+        if self.number + 1 >= Fence::VIEW_LIMIT {
+            return Err(RecordError::NoMoreViews);
+        }
+        self.number += 1;
+        Ok(())
+    }
+
+    fn check_number(&self, number: u64) -> Result<(), RecordError> {
+        if number == self.number { Ok(()) } else { Err(RecordError::Changed) }
+    }
+
+    /// Check that these are all members of the seat, except one that stays, with their beats.
+    fn check_all(
+        &self,
+        seat: SeatId,
+        stays: Option<MemberId>,
+        seen: &[Seen],
+    ) -> Result<(), RecordError> {
+        let now = self.seen(seat, stays);
+        if now == seen { Ok(()) } else { Err(RecordError::Changed) }
+    }
+
+    /// The seat with this number.
+    pub fn seat(&self, id: SeatId) -> Option<&Seat> {
+        self.seats.iter().find(|seat| seat.id == id)
+    }
+
+    /// The member with this number.
+    pub fn member(&self, id: MemberId) -> Result<&Member, RecordError> {
+        let found = self.members.iter().find(|member| member.id == id);
+        found.ok_or(RecordError::NotAMember(id))
+    }
+
+    fn member_mut(&mut self, id: MemberId) -> Result<&mut Member, RecordError> {
+        let found = self.members.iter_mut().find(|member| member.id == id);
+        found.ok_or(RecordError::NotAMember(id))
+    }
+
+    /// The members of a seat, in the order of their numbers.
+    pub fn members_of(&self, seat: SeatId) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(move |member| member.seat == seat)
+    }
+
+    /// The members of the newest view, in the order of their numbers. The place of a member here is
+    /// its number in the algorithms of that view.
+    pub fn seated(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.since.is_some())
+    }
+
+    /// What a command that removes or replaces members has to name: each with its beat.
+    pub fn seen(&self, seat: SeatId, except: Option<MemberId>) -> Vec<Seen> {
+        let others = self.members_of(seat).filter(|member| Some(member.id) != except);
+        others.map(|member| (member.id, member.beat)).collect()
+    }
+}
+
+fn check_lease(lease_ms: u32) -> Result<(), RecordError> {
+    if (SHORTEST_LEASE_MS..=LONGEST_LEASE_MS).contains(&lease_ms) {
+        Ok(())
+    } else {
+        Err(RecordError::BadLease(lease_ms))
+    }
+}
