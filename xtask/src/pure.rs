@@ -4,12 +4,13 @@
 use crate::files::File;
 
 /// Where the state machines are.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "crates/doorway-client/src/machine/",
     "crates/doorway-core/src/",
     "crates/doorway-daemon/src/sessions/",
     "crates/doorway-node/src/link/",
     "crates/doorway-node/src/locks/",
+    "crates/doorway-node/src/members/",
     "crates/doorway-node/src/views/",
 ];
 /// Files among them that are not part of a machine.
