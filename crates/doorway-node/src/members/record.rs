@@ -99,8 +99,8 @@ pub struct Member {
 pub struct Record {
     /// The number of the group, drawn at random when it was founded.
     pub cluster: u128,
-    /// How many commands have changed the record. Of two records of a group, the one with the higher
-    /// revision is the newer one.
+    /// How many commands have changed the record. Of two records of a group, the one with the
+    /// higher revision is the newer one.
     pub revision: u64,
     /// The number of the newest view.
     pub number: u64,
@@ -245,7 +245,7 @@ pub enum RecordError {
     #[error("the group has changed in the meantime")]
     Changed,
     /// The number of views is exhausted.
-    #[error("the group has had {limit} views, and fences cannot tell more apart", limit = Fence::VIEW_LIMIT)]
+    #[error("fences cannot tell more than {limit} views apart", limit = Fence::VIEW_LIMIT)]
     NoMoreViews,
     /// A seat cannot be added because the group is full.
     #[error("a group has at most {SEATS_LIMIT} machines")]
