@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::client::{Server, exchange, request};
+use super::client::{exchange, request};
+use crate::server::Server;
 
 #[test]
 fn a_lock_is_acquired_inspected_listed_and_released() {

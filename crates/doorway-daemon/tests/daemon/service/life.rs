@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use doorway_protocol::{Claim, Code, Life, Mode, Opening, Reply, Request, Wait};
 
-use super::client::{CONNECTION, Server, ask, name, settings};
+use super::client::{CONNECTION, ask, name};
 use super::process;
+use crate::common::settings::settings;
+use crate::server::Server;
 
 /// The shortest time to live of a session.
 const SHORT: u32 = 500;

@@ -20,7 +20,10 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned,
 };
 
-use super::client::{self, CONNECTION, PATIENCE, Place, ask, claim, name, resume, settings};
+use super::client::{CONNECTION, ask, claim, name, resume};
+use crate::common::settings::settings;
+use crate::common::{self, PATIENCE, Place};
+use crate::server;
 
 struct Server {
     service: Service,
@@ -63,7 +66,7 @@ fn start_with(settings: &Settings) -> Server {
     let (service, address) = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
-        let service = client::start(settings).await;
+        let service = server::start(settings).await;
         tokio::spawn(accept_tcp(service.clone(), listener, doors, Protocols::Native));
         (service, address)
     });
@@ -147,10 +150,7 @@ fn a_session_outlives_a_cut_connection_until_its_timeout_and_can_be_resumed() {
     let welcome = client.hello(token, opening).unwrap();
     assert_eq!((welcome.session, welcome.lost), (Some((session, secret)), Vec::new()));
     drop(client);
-    while server.service.held() > 0 {
-        assert!(cut.elapsed() < PATIENCE);
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until(&server, "it is lost", |service| service.held() == 0);
     assert!(cut.elapsed() > Duration::from_millis(2450), "too early");
     server.runtime.block_on(server.service.stop());
 }
@@ -160,7 +160,7 @@ fn a_session_outlives_a_cut_connection_until_its_timeout_and_can_be_resumed() {
 fn a_cut_connection_keeps_its_locks_over_a_graceful_stop() {
     let (place, token) = (Place::new(), Some("let-me-in"));
     let mut settings = settings();
-    settings.node.data = Some(place.0.clone());
+    settings.node.data = Some(place.path().to_owned());
     let server = start_with(&settings);
     let mut client = Remote::connect(&server);
     let opening = Opening::New { ttl_ms: 10_000, life: CONNECTION };
@@ -168,11 +168,7 @@ fn a_cut_connection_keeps_its_locks_over_a_graceful_stop() {
     let asked = client.ask(&Request::Acquire(1, ask("ci/a", Wait::No)));
     let Reply::Granted(1, fence) = asked else { panic!("not granted: {asked:?}") };
     drop(client);
-    let began = Instant::now();
-    while server.service.connections() > 0 {
-        assert!(began.elapsed() < PATIENCE, "its connection has not ended");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until(&server, "its connection has ended", |service| service.connections() == 0);
     server.runtime.block_on(server.service.stop());
     drop(server);
     let server = start_with(&settings);
@@ -237,11 +233,7 @@ fn limited(limits: Limits) -> Server {
 }
 
 fn until(server: &Server, what: &str, done: impl Fn(&Service) -> bool) {
-    let began = Instant::now();
-    while !done(&server.service) {
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    common::until(what, || done(&server.service));
 }
 
 #[test]

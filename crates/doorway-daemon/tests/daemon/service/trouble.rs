@@ -8,7 +8,10 @@ use doorway_protocol::{
     Claims, ClientInfo, Code, Hello, Life, MAGIC, Opening, Reply, Request, VERSIONS, Wait, put,
 };
 
-use super::client::{CONNECTION, Place, Server, claim, connect, resume, settings};
+use super::client::{CONNECTION, claim, resume};
+use crate::common::settings::settings;
+use crate::common::{PATIENCE, Place};
+use crate::server::{Server, connect};
 
 fn limited(limits: Limits) -> Settings {
     Settings { limits, ..settings() }
@@ -52,7 +55,7 @@ fn restored_sessions_keep_their_grants_and_count_against_the_limits() {
     let place = Place::new();
     let limited = |limits| {
         let mut settings = limited(limits);
-        settings.node.data = Some(place.0.clone());
+        settings.node.data = Some(place.path().to_owned());
         settings
     };
     let server = Server::start(&limited(Limits::default()));
@@ -272,7 +275,7 @@ fn silent_connections_count_and_do_not_harm_holders() {
     };
     let began = std::time::Instant::now();
     while crowd.iter_mut().filter_map(|stream| gone(stream).then_some(())).count() < 100 {
-        assert!(began.elapsed() < super::client::PATIENCE, "all of a crowd are kept");
+        assert!(began.elapsed() < PATIENCE, "all of a crowd are kept");
     }
     drop(crowd);
     let fence = client.acquire("a");
