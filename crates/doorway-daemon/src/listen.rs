@@ -7,6 +7,7 @@ mod bind;
 
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -179,6 +180,24 @@ impl fmt::Debug for BufferedStream {
     }
 }
 
+/// Takes the descriptor that a client has passed with its first bytes.
+trait TakePassed {
+    fn take_passed(&mut self) -> Option<OwnedFd>;
+}
+
+impl TakePassed for Socket {
+    fn take_passed(&mut self) -> Option<OwnedFd> {
+        self.passed.take()
+    }
+}
+
+/// No network passes descriptors.
+impl TakePassed for TlsStream<TcpStream> {
+    fn take_passed(&mut self) -> Option<OwnedFd> {
+        None
+    }
+}
+
 /// Accept clients on a Unix socket, forever.
 pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors) {
     let doors = Arc::new(doors);
@@ -252,7 +271,7 @@ async fn tls(stream: TcpStream, doors: &Doors) -> io::Result<(TlsStream<TcpStrea
     let identify = doors.identify.as_ref();
     let principal =
         shown.zip(identify).and_then(|(shown, identify)| identify(Proof::Certificate(shown)));
-    let peer = Peer { principal, process: None, remote: true };
+    let peer = Peer { principal, process: None, passed: None, remote: true };
     Ok((stream, peer))
 }
 
@@ -268,8 +287,8 @@ fn unix_peer(service: &Service, stream: &UnixStream) -> Peer {
         uid: Some(uid),
         rights: Rights::all(),
     });
-    let process = shown.pid().and_then(|pid| Process::open(pid.cast_unsigned()));
-    Peer { principal, process, remote: false }
+    let process = shown.pid().and_then(|pid| Process::peer(stream, pid));
+    Peer { principal, process, passed: None, remote: false }
 }
 
 /// Read the first bytes, and serve the protocol that they belong to. A connection that has sent
@@ -282,12 +301,16 @@ async fn begin<S>(
     speaks: Protocols,
 ) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + TakePassed + Unpin + Send + 'static,
 {
     let first = async {
-        let (mut stream, peer) = opening.await?;
+        let (mut stream, mut peer) = opening.await?;
         let mut bytes = Vec::with_capacity(1024);
         let read = timeout(native::HELLO, stream.read_buf(&mut bytes)).await;
+        peer.passed = stream.take_passed();
+        if peer.passed.is_some() {
+            peer.process = None; // So a connection has one descriptor of a process at most.
+        }
         io::Result::Ok(matches!(read, Ok(Ok(1..))).then_some((stream, peer, bytes)))
     };
     let outbox = entry.as_ref().ok().map(|connected| Arc::clone(&connected.outbox));

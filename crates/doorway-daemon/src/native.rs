@@ -143,7 +143,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         count_claims(service, next.held.len(), next.waiting.len(), &mut count)?;
         claims.push(next);
     }
-    service.greet(connected, &peer, &principal, hello, claims)?;
+    service.greet(connected, peer, &principal, hello, claims)?;
     Ok(principal)
 }
 

@@ -71,8 +71,8 @@ async fn serve(router: Router, mut stream: BufferedStream, peer: Peer) {
         None => return,
     };
     let outbox = Arc::clone(&connected.outbox);
-    let Peer { principal, remote, process } = peer;
-    drop(process); // It is not needed here, and holds a descriptor.
+    let Peer { principal, remote, process, passed } = peer;
+    drop((process, passed)); // They are not needed here, and hold descriptors.
     let end = Arc::new(Connection { principal, remote, connected });
     let answering = TowerToHyperService::new(router);
     let requests = service_fn(move |mut request: Request<Incoming>| {

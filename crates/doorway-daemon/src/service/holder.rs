@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use doorway_protocol::Secret;
+use nix::sys::socket::{getsockopt, sockopt};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use tokio::time::sleep;
 
@@ -61,7 +61,8 @@ fn find(secret: &Secret, user: Option<u32>) -> io::Result<Found> {
         // Another user can take the name when it is free, but that proves nothing.
         Ok(())
             if user.is_some_and(|user| {
-                socket_peercred(&fd).is_ok_and(|peer| peer.uid.as_raw() != user)
+                let peer = getsockopt(&fd, sockopt::PeerCredentials);
+                peer.is_ok_and(|peer| peer.uid() != user)
             }) =>
         {
             Ok(Found::Nobody)

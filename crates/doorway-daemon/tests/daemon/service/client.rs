@@ -10,6 +10,9 @@ use doorway_protocol::{
 
 use crate::server::{Server, connect};
 
+/// The TTL that asks for none.
+pub(crate) const NO_TTL: u32 = u32::MAX;
+
 pub(crate) const CONNECTION: Life = Life::Connection { inherited: false };
 
 impl Server {
