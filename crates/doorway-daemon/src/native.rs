@@ -88,10 +88,7 @@ pub(crate) async fn serve<S>(
     frames.feed(begun);
     let mut connected = match entry {
         Ok(connected) => connected,
-        Err(turned) => {
-            let mut wire = Wire::new(stream, frames, Arc::default());
-            return wire.refuse(turned.refusal.clone()).await;
-        }
+        Err(turned) => return refuse(stream, turned.refusal.clone()).await,
     };
     let outbox = Arc::clone(&connected.outbox);
     let mut wire = Wire::new(stream, frames, Arc::clone(&outbox));
@@ -106,6 +103,11 @@ pub(crate) async fn serve<S>(
         Ok(Err(None)) => {}
         Err(_) => GARBAGE.then(|| tracing::debug!("a client did not send its hello in time")),
     }
+}
+
+/// Refuse a client without reading its hello.
+pub(crate) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, refusal: Refusal) {
+    Wire::new(stream, Frames::default(), Arc::default()).refuse(refusal).await;
 }
 
 /// Read the hello of a client and answer it. An error without a refusal means that the client has

@@ -226,6 +226,25 @@ fn garbage_instead_of_a_handshake_does_not_affect_others() {
     client.hello(Some("let-me-in"), Opening::Visit).unwrap();
 }
 
+#[test]
+fn http_at_the_port_for_sessions_is_told_where_it_is() {
+    let server = start();
+    let request = b"GET /v1/status HTTP/1.1\r\nhost: node\r\n\r\n";
+    let mut text = String::new();
+    let mut secure = Remote::connect(&server).stream;
+    secure.write_all(request).unwrap();
+    let _ = secure.read_to_string(&mut text); // The node may close TCP without closing TLS.
+    assert!(text.starts_with("HTTP/1.1 421 "), "{text}");
+    assert!(text.contains("this is the port for sessions of the node"), "{text}");
+    assert!(text.contains("it has no port for HTTP (`listen` under [http])"), "{text}");
+    text.clear();
+    let mut plain = TcpStream::connect(server.address).unwrap();
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    plain.write_all(request).unwrap();
+    plain.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 400 ") && text.contains("use https://"), "{text}");
+}
+
 const NEW: Opening = Opening::New { ttl_ms: 60_000, life: CONNECTION };
 
 fn limited(limits: Limits) -> Server {
