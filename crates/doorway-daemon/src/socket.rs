@@ -140,7 +140,7 @@ mod tests {
     use std::time::Duration;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::time::{sleep, timeout};
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -155,7 +155,7 @@ mod tests {
             one.shutdown().await.unwrap();
             one
         });
-        sleep(Duration::from_millis(20)).await; // Now it is blocked.
+        tokio::task::yield_now().await; // Now it is blocked.
         let mut got = Vec::new();
         let read = timeout(Duration::from_secs(20), two.read_to_end(&mut got)).await;
         assert_eq!(read.unwrap().unwrap(), expected.len());
@@ -168,22 +168,23 @@ mod tests {
     async fn bytes_and_the_end_are_heard_of_while_waiting() {
         let (one, two) = tokio::net::UnixStream::pair().unwrap();
         let (mut one, mut two) = (Socket::new(one).unwrap(), Socket::new(two).unwrap());
-        let reader = tokio::spawn(async move {
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
             let mut bytes = [0; 8];
-            let mut counts = Vec::new();
             loop {
-                counts.push(two.read(&mut bytes).await.unwrap());
-                if counts.last() == Some(&0) {
-                    return counts;
+                let count = two.read(&mut bytes).await.unwrap();
+                tell.send(count).unwrap();
+                if count == 0 {
+                    return;
                 }
             }
         });
         for length in [3, 8, 5] {
             one.write_all(&vec![7; length]).await.unwrap();
-            sleep(Duration::from_millis(10)).await;
+            let count = timeout(Duration::from_secs(20), told.recv()).await.unwrap();
+            assert_eq!(count, Some(length));
         }
         drop(one);
-        let counts = timeout(Duration::from_secs(20), reader).await.unwrap().unwrap();
-        assert_eq!(counts, [3, 8, 5, 0]);
+        assert_eq!(timeout(Duration::from_secs(20), told.recv()).await.unwrap(), Some(0));
     }
 }

@@ -93,8 +93,9 @@ mod tests {
         assert!(is_held(&secret, Some(own)));
         assert!(!is_held(&secret, Some(own + 1)), "another user may not hold it for this one");
         let watch = tokio::spawn(async move { ended(&secret, Some(own)).await });
+        tokio::task::yield_now().await;
         drop(listener);
-        sleep(Duration::from_millis(50)).await;
+        tokio::task::yield_now().await;
         assert!(!watch.is_finished() && is_held(&secret, None));
         drop(inherited);
         watch.await.unwrap();

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use doorway_client::{Code, Error};
 
-pub(crate) use wait::{PATIENCE, until};
+pub(crate) use wait::{PATIENCE, until, until_async};
 
 /// A name that no other test uses.
 pub(crate) fn fresh() -> String {

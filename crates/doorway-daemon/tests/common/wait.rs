@@ -16,3 +16,12 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         std::thread::sleep(PAUSE);
     }
 }
+
+/// Wait in a task until a condition holds.
+pub(crate) async fn until_async(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so().await {
+        assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}

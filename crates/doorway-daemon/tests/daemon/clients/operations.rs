@@ -26,7 +26,7 @@ fn a_node_that_is_drained_ends_when_nothing_is_held() {
     assert!(!grant.is_lost(), "a node that drains takes no lock from its holder");
     std::thread::scope(|scope| {
         let drained = scope.spawn(|| visitor.drain(Some(PATIENCE)));
-        std::thread::sleep(Duration::from_millis(50));
+        until("it drains again", || daemon.log().matches("the node drains").count() == 2);
         grant.release().unwrap();
         drained.join().unwrap().unwrap();
     });

@@ -1,7 +1,6 @@
 //! Repeated requests.
 
 use std::io::Write as _;
-use std::time::Duration;
 
 use doorway_daemon::settings::Settings;
 use doorway_node::Config;
@@ -87,23 +86,6 @@ fn a_grant_to_a_disconnected_client_waits_for_it() {
     let fence = server.acquire("a", &body);
     assert_eq!(server.service.status().grants, 2);
     assert!(server.release("a", &fence));
-}
-
-#[test]
-fn a_client_that_waits_longer_than_its_lease_keeps_its_place() {
-    let server = &Server::new();
-    let held = server.acquire("a", &json!({ "ttl_ms": 20_000 }));
-    let session = || server.get("/v1/locks/a").expect(200)["waiters"][0]["session"].clone();
-    std::thread::scope(|scope| {
-        let body = json!({ "wait_ms": 20_000, "ttl_ms": 500 });
-        let waiter = scope.spawn(move || server.acquire("a", &body));
-        server.waiting(1);
-        let before = session();
-        std::thread::sleep(Duration::from_millis(900));
-        assert_eq!(session(), before);
-        server.release("a", &held);
-        waiter.join().unwrap();
-    });
 }
 
 #[test]

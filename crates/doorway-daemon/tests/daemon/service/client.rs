@@ -42,12 +42,17 @@ impl Client {
     }
 
     pub(crate) fn hello(&mut self, opening: Opening) -> Greeting {
+        self.say_hello(opening);
+        self.frame().expect("a greeting")
+    }
+
+    /// Send a hello without waiting for the greeting.
+    pub(crate) fn say_hello(&mut self, opening: Opening) {
         let who = ClientInfo { label: "test".into(), host: "here".into(), pid: std::process::id() };
         let hello = Hello { versions: VERSIONS, who, token: None, opening };
         let mut bytes = MAGIC.to_vec();
         put(&hello, &mut bytes);
         self.stream.write_all(&bytes).expect("the connection is there");
-        self.frame().expect("a greeting")
     }
 
     pub(crate) fn open(&mut self, ttl_ms: u32, life: Life) -> Welcome {

@@ -131,7 +131,7 @@ fn a_session_outlives_a_cut_connection_until_its_timeout_and_can_be_resumed() {
     let asked = client.ask(&Request::Acquire(1, ask("ci/a", Wait::No)));
     let Reply::Granted(1, fence) = asked else { panic!("not granted: {asked:?}") };
     drop(client);
-    std::thread::sleep(Duration::from_millis(300));
+    until(&server, "its connection has ended", |service| service.connections() == 0);
     assert_eq!(server.service.held(), 1, "the network may have cut it");
     let mut client = Remote::connect(&server);
     let (lock, mode, permits) = (name("ci/a"), Mode::Exclusive, None);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use doorway_client::Options;
 
-use crate::wait::until;
+use crate::wait::{until, until_async};
 
 /// A test that waits for longer than this counts as hanging.
 const LONG: Duration = Duration::from_secs(30);
