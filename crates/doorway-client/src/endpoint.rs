@@ -3,7 +3,8 @@
 use std::env;
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -13,7 +14,10 @@ use std::time::{Duration, Instant};
 use doorway_protocol::Backoff;
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, send, sendmsg, socket_with,
+};
 use rustix::process::geteuid;
 
 use crate::endpoints::Endpoints;
@@ -221,6 +225,18 @@ impl Endpoint {
 }
 
 impl Stream {
+    /// Send some of the bytes without waiting. On a Unix socket a descriptor may go with them.
+    pub(crate) fn send(&self, bytes: &[u8], pass: Option<BorrowedFd<'_>>) -> Result<usize, Errno> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let Some(pass) = pass else { return send(self.as_fd(), bytes, flags) };
+        let pass = [pass];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let fits = control.push(SendAncillaryMessage::ScmRights(&pass));
+        debug_assert!(fits, "there is space for one descriptor");
+        sendmsg(self.as_fd(), &[IoSlice::new(bytes)], &mut control, flags)
+    }
+
     /// Connect over the network to the first of these addresses that answers.
     ///
     /// All attempts together take at most `limit`. If there are several addresses, each gets an

@@ -4,9 +4,11 @@
 //! does not.
 
 mod bind;
+mod wrong_port;
 
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,6 +24,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
 use crate::certificate::node_name;
+use crate::http::{self, Problem};
 use crate::log_limit::LogLimit;
 use crate::native;
 use crate::principal::{Principal, Rights};
@@ -33,6 +36,9 @@ use crate::tls::{Certificates, ReloadError};
 
 pub use crate::settings::Proof;
 pub use bind::{Reserved, SocketFile, bind_unix, reserve};
+
+/// What the first byte of a TLS connection is.
+const TLS_HANDSHAKE: u8 = 22;
 
 /// The pause after a connection could not be accepted, mostly because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -86,6 +92,17 @@ pub struct Doors {
     pub settings: Option<Current>,
     /// Serves HTTP. Without it HTTP connections are closed.
     pub http: Option<HttpDoor>,
+    /// Where the service listens over TCP, for clients that come to the wrong port.
+    pub addresses: Addresses,
+}
+
+/// Where a service listens over TCP.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses {
+    /// The address for sessions.
+    pub sessions: Option<String>,
+    /// The address for HTTP.
+    pub http: Option<String>,
 }
 
 impl Doors {
@@ -102,8 +119,10 @@ impl Doors {
         let current = Arc::new(RwLock::new(settings.clone()));
         let known = Arc::clone(&current);
         let identify: Identify = Arc::new(move |proof| known.read().principal(proof));
+        let addresses =
+            Addresses { sessions: settings.sessions.clone(), http: settings.http.clone() };
         let (identify, settings) = (Some(identify), Some(current));
-        Ok(Self { tls, certificates, identify, settings, http: None })
+        Ok(Self { tls, certificates, identify, settings, http: None, addresses })
     }
 
     pub(crate) fn by_token(&self, token: &str) -> Option<Principal> {
@@ -179,6 +198,24 @@ impl fmt::Debug for BufferedStream {
     }
 }
 
+/// Takes the descriptor that a client has passed with its first bytes.
+trait TakePassed {
+    fn take_passed(&mut self) -> Option<OwnedFd>;
+}
+
+impl TakePassed for Socket {
+    fn take_passed(&mut self) -> Option<OwnedFd> {
+        self.passed.take()
+    }
+}
+
+/// No network passes descriptors.
+impl TakePassed for TlsStream<TcpStream> {
+    fn take_passed(&mut self) -> Option<OwnedFd> {
+        None
+    }
+}
+
 /// Accept clients on a Unix socket, forever.
 pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors) {
     let doors = Arc::new(doors);
@@ -222,7 +259,7 @@ pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, s
                 let Some(entry) = service.connect(true) else { continue };
                 let (service, doors) = (service.clone(), Arc::clone(&doors));
                 tokio::spawn(async move {
-                    let shaken = tls(stream, &doors);
+                    let shaken = tls(stream, &doors, speaks);
                     if let Err(error) = begin(&service, entry, shaken, &doors, speaks).await {
                         HANDSHAKE
                             .then(|| tracing::debug!(%from, "a TLS handshake failed: {error}"));
@@ -241,18 +278,27 @@ async fn not_accepted(error: &io::Error) {
 }
 
 /// Complete the TLS handshake, and identify the client by its certificate.
-async fn tls(stream: TcpStream, doors: &Doors) -> io::Result<(TlsStream<TcpStream>, Peer)> {
+async fn tls(
+    stream: TcpStream,
+    doors: &Doors,
+    speaks: Protocols,
+) -> io::Result<(TlsStream<TcpStream>, Peer)> {
     let config = doors.tls.as_ref().map(SharedTls::get);
     let config = config.ok_or_else(|| io::Error::other("there are no certificates"))?;
     stream.set_nodelay(true)?;
     // With keepalive a client whose machine is gone is noticed after some time.
     rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
+    let mut first = [0];
+    if timeout(native::HELLO, stream.peek(&mut first)).await?? > 0 && first[0] != TLS_HANDSHAKE {
+        wrong_port::refuse_plain(stream, speaks).await;
+        return Err(io::Error::other("the client does not use TLS"));
+    }
     let stream = timeout(native::HELLO, TlsAcceptor::from(config).accept(stream)).await??;
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let identify = doors.identify.as_ref();
     let principal =
         shown.zip(identify).and_then(|(shown, identify)| identify(Proof::Certificate(shown)));
-    let peer = Peer { principal, process: None, remote: true };
+    let peer = Peer { principal, process: None, passed: None, remote: true };
     Ok((stream, peer))
 }
 
@@ -268,8 +314,8 @@ fn unix_peer(service: &Service, stream: &UnixStream) -> Peer {
         uid: Some(uid),
         rights: Rights::all(),
     });
-    let process = shown.pid().and_then(|pid| Process::open(pid.cast_unsigned()));
-    Peer { principal, process, remote: false }
+    let process = shown.pid().and_then(|pid| Process::peer(stream, pid));
+    Peer { principal, process, passed: None, remote: false }
 }
 
 /// Read the first bytes, and serve the protocol that they belong to. A connection that has sent
@@ -282,12 +328,16 @@ async fn begin<S>(
     speaks: Protocols,
 ) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + TakePassed + Unpin + Send + 'static,
 {
     let first = async {
-        let (mut stream, peer) = opening.await?;
+        let (mut stream, mut peer) = opening.await?;
         let mut bytes = Vec::with_capacity(1024);
         let read = timeout(native::HELLO, stream.read_buf(&mut bytes)).await;
+        peer.passed = stream.take_passed();
+        if peer.passed.is_some() {
+            peer.process = None; // So a connection has one descriptor of a process at most.
+        }
         io::Result::Ok(matches!(read, Ok(Ok(1..))).then_some((stream, peer, bytes)))
     };
     let outbox = entry.as_ref().ok().map(|connected| Arc::clone(&connected.outbox));
@@ -303,15 +353,25 @@ where
     };
     let Some((stream, peer, bytes)) = first else { return Ok(()) };
     let framed = bytes[0] == MAGIC[0];
-    if framed && speaks != Protocols::Http {
-        native::serve(service, entry, stream, &bytes, peer, doors).await;
-    } else if !framed
-        && speaks != Protocols::Native
-        && let Some(http) = &doors.http
-    {
-        let begun =
-            BufferedStream { stream: Box::new(stream), bytes, taken: 0, entry: Some(entry) };
-        http(begun, peer).await;
+    match (&doors.http, speaks) {
+        (_, Protocols::Native | Protocols::Both) if framed => {
+            native::serve(service, entry, stream, &bytes, peer, doors).await;
+        }
+        (_, Protocols::Http) if framed => {
+            let node = service.node().name();
+            native::refuse(stream, wrong_port::is_http(node, &doors.addresses)).await;
+        }
+        (_, Protocols::Native) => {
+            let node = service.node().name();
+            let refusal = wrong_port::is_for_sessions(node, &doors.addresses);
+            http::refuse(stream, Problem::misdirected(refusal.text)).await;
+        }
+        (Some(http), _) => {
+            let begun =
+                BufferedStream { stream: Box::new(stream), bytes, taken: 0, entry: Some(entry) };
+            http(begun, peer).await;
+        }
+        (None, _) => {}
     }
     Ok(())
 }

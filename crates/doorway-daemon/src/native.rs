@@ -53,6 +53,8 @@ struct Wire<S> {
     /// How many of these bytes have been written.
     written: usize,
     unflushed: bool,
+    /// Nothing can be written any more. What the client has sent before is still read.
+    is_unwritable: bool,
     last_words: Option<Pin<Box<Sleep>>>,
 }
 
@@ -98,10 +100,7 @@ pub(crate) async fn serve<S>(
     frames.feed(begun);
     let mut connected = match entry {
         Ok(connected) => connected,
-        Err(turned) => {
-            let mut wire = Wire::new(stream, frames, Arc::default());
-            return wire.refuse(turned.refusal.clone()).await;
-        }
+        Err(turned) => return refuse(stream, turned.refusal.clone()).await,
     };
     let outbox = Arc::clone(&connected.outbox);
     let mut wire = Wire::new(stream, frames, Arc::clone(&outbox));
@@ -116,6 +115,11 @@ pub(crate) async fn serve<S>(
         Ok(Err(None)) => {}
         Err(_) => GARBAGE.then(|| tracing::debug!("a client did not send its hello in time")),
     }
+}
+
+/// Refuse a client without reading its hello.
+pub(crate) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, refusal: Refusal) {
+    Wire::new(stream, Frames::default(), Arc::default()).refuse(refusal).await;
 }
 
 /// Read the hello of a client and answer it. An error without a refusal means that the client has
@@ -155,7 +159,7 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
         count_claims(service, next.held.len(), next.waiting.len(), &mut count)?;
         claims.push(next);
     }
-    service.greet(connected, &peer, &principal, hello, claims)?;
+    service.greet(connected, peer, &principal, hello, claims)?;
     Ok(principal)
 }
 
@@ -187,7 +191,8 @@ fn garbled(error: &FrameError) -> Option<Refusal> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     fn new(stream: S, frames: Frames, outbox: Arc<Outbox>) -> Self {
         let (writing, last_words) = (Vec::new(), None);
-        Self { stream, frames, outbox, writing, written: 0, unflushed: false, last_words }
+        let (unflushed, is_unwritable) = (false, false);
+        Self { stream, frames, outbox, writing, written: 0, unflushed, is_unwritable, last_words }
     }
 
     /// Read some bytes; `None` if the connection has ended.
@@ -211,7 +216,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     async fn refuse(&mut self, refusal: Refusal) {
         self.outbox.greet(&Err(refusal), &[]);
         self.outbox.close();
-        while !matches!(self.next(true).await, Next::Done | Next::Gone | Next::Slow) {}
+        while !matches!(self.next(true).await, Next::Done | Next::Gone | Next::Slow) {
+            if self.is_unwritable {
+                break;
+            }
+        }
     }
 
     /// Handle requests until one side closes the connection.
@@ -273,6 +282,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             let quick =
                 matches!(request, Request::Acquire(..) | Request::Release(..) | Request::Alive(_));
             left = left.saturating_sub(if quick { 1 } else { REPORT });
+            if self.is_unwritable && matches!(request, Request::Acquire(..)) {
+                continue; // A grant that nobody learns of would only keep others out.
+            }
             by_sessions |= requests.handle(connected, request);
             if self.outbox.len() > ENOUGH {
                 break;
@@ -288,9 +300,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     fn poll_next(&mut self, more: bool, context: &mut Context<'_>) -> Poll<Next> {
         loop {
+            if self.is_unwritable {
+                return self.poll_rest(more, context);
+            }
             let busy = match self.poll_write(context) {
                 Poll::Ready(Ok(())) => false,
-                Poll::Ready(Err(_)) => return Poll::Ready(Next::Gone),
+                Poll::Ready(Err(_)) => {
+                    self.is_unwritable = true;
+                    continue;
+                }
                 Poll::Pending => true,
             };
             if !busy {
@@ -321,6 +339,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
+    /// Read what a client has sent that does not take replies any more: it may have said goodbye
+    /// before it closed the connection.
+    fn poll_rest(&mut self, more: bool, context: &mut Context<'_>) -> Poll<Next> {
+        if more {
+            return Poll::Ready(Next::Written);
+        }
+        if let Poll::Ready(next) = self.poll_read(context) {
+            return Poll::Ready(next);
+        }
+        let last = self.last_words.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
+        last.as_mut().poll(context).map(|()| Next::Gone)
+    }
+
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(rest) = self.writing.get(self.written..).filter(|rest| !rest.is_empty()) {
             let wrote = ready!(Pin::new(&mut self.stream).poll_write(context, rest))?;
@@ -341,5 +372,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         space.reserve(CHUNK);
         let read = pin!(self.stream.read_buf(space)).poll(context);
         read.map(|read| if matches!(read, Ok(1..)) { Next::Read } else { Next::Gone })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doorway_protocol::{Reply, put};
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::UnixStream;
+
+    use super::*;
+    use crate::socket::Socket;
+
+    /// The node finds out that its client is gone when it writes a reply.
+    #[tokio::test]
+    async fn a_goodbye_is_read_also_if_the_last_reply_cannot_be_written() {
+        let (node, mut client) = UnixStream::pair().unwrap();
+        let outbox = Arc::new(Outbox::default());
+        let mut wire = Wire::new(Socket::new(node).unwrap(), Frames::default(), outbox);
+        wire.outbox.greet(&Err(stopping()), &[]);
+        assert!(matches!(wire.next(true).await, Next::Written), "the greeting is written");
+        let mut bytes = Vec::new();
+        put(&Request::Bye, &mut bytes);
+        client.write_all(&bytes).await.unwrap();
+        drop(client);
+        wire.outbox.tell(&Reply::Alive(1));
+        assert!(matches!(wire.next(false).await, Next::Read));
+        assert_eq!(wire.frames.take(), Ok(Some(Request::Bye)));
+        assert!(matches!(wire.next(false).await, Next::Gone));
     }
 }

@@ -4,13 +4,17 @@
 //! it would wake its thread each time a client reads a reply, with nothing to do: one more wake-up
 //! for each request. So the socket is watched for writing only while a write is blocked, which is
 //! rare.
+//!
+//! With its first bytes a client may pass a descriptor, which is kept. All others are closed.
 
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsRawFd;
+use std::io::{self, IoSliceMut, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
@@ -20,14 +24,31 @@ pub(crate) struct Socket {
     stream: AsyncFd<UnixStream>,
     /// A second handle to the socket, while something could not be written.
     blocked: Option<AsyncFd<UnixStream>>,
+    /// Whether the first bytes have been read.
+    has_begun: bool,
+    /// The descriptor that came with them.
+    pub(crate) passed: Option<OwnedFd>,
 }
 
 impl Socket {
     /// Wrap a connection.
     pub(crate) fn new(stream: tokio::net::UnixStream) -> io::Result<Self> {
         let stream = watch(stream.into_std()?, Interest::READABLE)?;
-        Ok(Self { stream, blocked: None })
+        Ok(Self { stream, blocked: None, has_begun: false, passed: None })
     }
+}
+
+/// Read the first bytes of a connection, and the descriptor that came with them.
+fn read_first(stream: &UnixStream, into: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let count = recvmsg(stream, &mut [IoSliceMut::new(into)], &mut control, flags)?.bytes;
+    let passed = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut passed) => passed.next(),
+        _ => None,
+    });
+    Ok((count, passed))
 }
 
 /// Let the reactor watch a descriptor.
@@ -38,20 +59,31 @@ fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
 
 impl AsyncRead for Socket {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let Self { stream, has_begun, passed, .. } = &mut *self;
         loop {
-            let mut ready = ready!(self.stream.poll_read_ready(context))?;
+            let mut ready = ready!(stream.poll_read_ready(context))?;
             let space = into.initialize_unfilled();
             let most = space.len();
-            match self.stream.get_ref().read(space) {
+            let read = if *has_begun {
+                stream.get_ref().read(space)
+            } else {
+                read_first(stream.get_ref(), space).map(|(count, descriptor)| {
+                    *passed = descriptor;
+                    count
+                })
+            };
+            match read {
                 Ok(count) => {
-                    if (1..most).contains(&count) {
+                    // The system ends a read after bytes with a descriptor, so more may be there.
+                    if *has_begun && (1..most).contains(&count) {
                         // Nothing is left: the next bytes make it ready again.
                         ready.clear_ready();
                     }
+                    *has_begun = true;
                     into.advance(count);
                     return Poll::Ready(Ok(()));
                 }
@@ -108,7 +140,7 @@ mod tests {
     use std::time::Duration;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::time::{sleep, timeout};
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -123,7 +155,7 @@ mod tests {
             one.shutdown().await.unwrap();
             one
         });
-        sleep(Duration::from_millis(20)).await; // Now it is blocked.
+        tokio::task::yield_now().await; // Now it is blocked.
         let mut got = Vec::new();
         let read = timeout(Duration::from_secs(20), two.read_to_end(&mut got)).await;
         assert_eq!(read.unwrap().unwrap(), expected.len());
@@ -136,22 +168,23 @@ mod tests {
     async fn bytes_and_the_end_are_heard_of_while_waiting() {
         let (one, two) = tokio::net::UnixStream::pair().unwrap();
         let (mut one, mut two) = (Socket::new(one).unwrap(), Socket::new(two).unwrap());
-        let reader = tokio::spawn(async move {
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
             let mut bytes = [0; 8];
-            let mut counts = Vec::new();
             loop {
-                counts.push(two.read(&mut bytes).await.unwrap());
-                if counts.last() == Some(&0) {
-                    return counts;
+                let count = two.read(&mut bytes).await.unwrap();
+                tell.send(count).unwrap();
+                if count == 0 {
+                    return;
                 }
             }
         });
         for length in [3, 8, 5] {
             one.write_all(&vec![7; length]).await.unwrap();
-            sleep(Duration::from_millis(10)).await;
+            let count = timeout(Duration::from_secs(20), told.recv()).await.unwrap();
+            assert_eq!(count, Some(length));
         }
         drop(one);
-        let counts = timeout(Duration::from_secs(20), reader).await.unwrap().unwrap();
-        assert_eq!(counts, [3, 8, 5, 0]);
+        assert_eq!(timeout(Duration::from_secs(20), told.recv()).await.unwrap(), Some(0));
     }
 }

@@ -127,8 +127,13 @@ pub enum Life {
     },
     /// The end of a process on the node's machine. The session needs no connection and no
     /// heartbeats.
+    ///
+    /// The client passes a descriptor of the process (a pidfd, by `SCM_RIGHTS`) with the first
+    /// bytes of its connection, which is a Unix socket. So the node takes no other process for it
+    /// that got its number. Without a descriptor, the node believes the number only if the client
+    /// is in its own pid namespace.
     Process {
-        /// The process ID.
+        /// The process ID. It has to be the one by which the node knows the process.
         pid: u32,
     },
     /// Nothing but the TTL. The session needs no connection, and every request that names one of

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use doorway_protocol::{Life, Moment};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, recv};
 
 use super::Session;
 use crate::endpoint::Stream;
@@ -71,32 +71,7 @@ impl Session {
     /// Send as much as the connection takes now.
     pub(crate) fn flush(&mut self) {
         let Some(stream) = &self.stream else { return };
-        let outgoing = self.line.outgoing();
-        let mut sent = 0;
-        let mut failed = None;
-        while sent < outgoing.len() {
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match send(stream.as_fd(), &outgoing[sent..], flags) {
-                Ok(count) => sent += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::WOULDBLOCK) => {
-                    outgoing.drain(..sent);
-                    return self.kick();
-                }
-                // The node has closed the connection. What it sent before is still to be read, and
-                // then the end of the connection.
-                Err(Errno::PIPE | Errno::CONNRESET) => break,
-                Err(why) => {
-                    failed = Some(why);
-                    break;
-                }
-            }
-        }
-        outgoing.clear();
-        outgoing.shrink_to(1 << 16);
-        if let Some(why) = failed {
-            // Part of a frame may be missing, so the connection cannot be used any more.
-            self.line.break_connection(&format!("cannot send to the node: {why}"));
+        if self.line.flush(stream) || self.line.must_close() {
             self.kick();
         }
     }

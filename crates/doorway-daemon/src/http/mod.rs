@@ -25,7 +25,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use crate::listen::{BufferedStream, Doors, HttpDoor};
@@ -33,6 +33,8 @@ use crate::log_limit::LogLimit;
 use crate::principal::Principal;
 use crate::service::{Connected, Peer, Service};
 use crate::settings::Settings;
+
+pub(crate) use problem::Problem;
 
 /// How long a client may take to send the head of a request, or stay idle between two requests.
 const HEAD: Duration = Duration::from_secs(30);
@@ -71,8 +73,8 @@ async fn serve(router: Router, mut stream: BufferedStream, peer: Peer) {
         None => return,
     };
     let outbox = Arc::clone(&connected.outbox);
-    let Peer { principal, remote, process } = peer;
-    drop(process); // It is not needed here, and holds a descriptor.
+    let Peer { principal, remote, process, passed } = peer;
+    drop((process, passed)); // They are not needed here, and hold descriptors.
     let end = Arc::new(Connection { principal, remote, connected });
     let answering = TowerToHyperService::new(router);
     let requests = service_fn(move |mut request: Request<Incoming>| {
@@ -99,11 +101,12 @@ async fn serve(router: Router, mut stream: BufferedStream, peer: Peer) {
 }
 
 /// Refuse a whole connection.
-async fn refuse(mut stream: BufferedStream, problem: problem::Problem) {
+pub(crate) async fn refuse(mut stream: impl AsyncWrite + Unpin, problem: Problem) {
     let body = problem.body();
+    let again = if problem.is_passing() { "retry-after: 1\r\n" } else { "" };
     let head = format!(
         "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         retry-after: 1\r\nconnection: close\r\n\r\n",
+         {again}connection: close\r\n\r\n",
         problem.status(),
         body.len()
     );

@@ -68,6 +68,16 @@ impl Problem {
         Self::new(Kind::Invalid, text)
     }
 
+    /// The client has come to a port that does not serve HTTP.
+    pub(crate) fn misdirected(text: impl Into<String>) -> Self {
+        Self::invalid(text).with(StatusCode::MISDIRECTED_REQUEST)
+    }
+
+    /// Whether the client should try again.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self.code, Kind::Busy | Kind::Unavailable | Kind::Broken)
+    }
+
     /// This problem with another HTTP status.
     pub(crate) fn with(self, status: StatusCode) -> Self {
         Self { status, ..self }
@@ -103,14 +113,11 @@ impl IntoResponse for Problem {
         let mut response = (self.status, self.body()).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        match self.code {
-            Kind::Busy | Kind::Unavailable | Kind::Broken => {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            Kind::Unauthorized => {
-                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            _ => {}
+        if self.is_passing() {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.code == Kind::Unauthorized {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

@@ -1,5 +1,6 @@
 //! Connections: who is at the other end, and whether one more is admitted.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use doorway_protocol::Refusal;
@@ -21,6 +22,8 @@ pub struct Peer {
     pub principal: Option<Principal>,
     /// The process that connected, if it is one of this machine.
     pub process: Option<Process>,
+    /// The descriptor that it passed with its first bytes, if any.
+    pub passed: Option<OwnedFd>,
     /// Whether it may be on another machine, where a connection that ends may have been cut.
     pub remote: bool,
 }

@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use doorway_protocol::Secret;
+use nix::sys::socket::{getsockopt, sockopt};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use tokio::time::sleep;
 
@@ -61,7 +61,8 @@ fn find(secret: &Secret, user: Option<u32>) -> io::Result<Found> {
         // Another user can take the name when it is free, but that proves nothing.
         Ok(())
             if user.is_some_and(|user| {
-                socket_peercred(&fd).is_ok_and(|peer| peer.uid.as_raw() != user)
+                let peer = getsockopt(&fd, sockopt::PeerCredentials);
+                peer.is_ok_and(|peer| peer.uid() != user)
             }) =>
         {
             Ok(Found::Nobody)
@@ -92,8 +93,9 @@ mod tests {
         assert!(is_held(&secret, Some(own)));
         assert!(!is_held(&secret, Some(own + 1)), "another user may not hold it for this one");
         let watch = tokio::spawn(async move { ended(&secret, Some(own)).await });
+        tokio::task::yield_now().await;
         drop(listener);
-        sleep(Duration::from_millis(50)).await;
+        tokio::task::yield_now().await;
         assert!(!watch.is_finished() && is_held(&secret, None));
         drop(inherited);
         watch.await.unwrap();

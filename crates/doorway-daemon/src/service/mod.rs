@@ -98,6 +98,8 @@ struct Core {
     guards: HashMap<AskId, OwnedGuard, FxBuildHasher>,
     tasks: HashMap<AskId, AbortHandle, FxBuildHasher>,
     watchers: HashMap<u64, AbortHandle, FxBuildHasher>,
+    /// The process of the client whose hello is being answered.
+    proven: Option<Process>,
     last_connection: u64,
     /// Why the connection that was just made cannot be admitted.
     turned_away: Option<Refusal>,
@@ -238,21 +240,26 @@ impl Service {
     pub(crate) fn greet(
         &self,
         connected: &Connected,
-        peer: &Peer,
+        peer: Peer,
         principal: &Arc<Principal>,
         hello: Hello,
         claims: Vec<Claims>,
     ) -> Result<(), Refusal> {
-        let process = evidence(&hello, peer)?;
-        self.0.input(Input::Hello(Box::new(Opening {
+        let remote = peer.remote;
+        let (process, id) = evidence(&hello, peer)?.unzip();
+        let mut core = self.0.core.lock();
+        core.proven = process;
+        core.inputs.push_back(Input::Hello(Box::new(Opening {
             connection: connected.number,
             principal: Arc::clone(principal),
-            remote: peer.remote,
-            process,
+            remote,
+            process: id,
             hello,
             claims,
             secret: secret(),
         })));
+        self.0.run(&mut core);
+        core.proven = None;
         Ok(())
     }
 
@@ -443,6 +450,7 @@ impl Core {
             guards: HashMap::default(),
             tasks: HashMap::default(),
             watchers: HashMap::default(),
+            proven: None,
             last_connection: 0,
             turned_away: None,
             broken: 0,
@@ -475,21 +483,20 @@ async fn ticking(inner: Weak<Inner>) {
     }
 }
 
-/// The process that the session of a client lives with, or that connected.
-fn evidence(hello: &Hello, peer: &Peer) -> Result<Option<ProcessId>, Refusal> {
+/// The process that the session of a client lives with, or that connected, if the node can see it.
+fn evidence(hello: &Hello, peer: Peer) -> Result<Option<(Process, ProcessId)>, Refusal> {
     use doorway_protocol::Opening::{New, Resume, Visit};
-    let (life, ttl_ms) = match hello.opening {
+    let life = match hello.opening {
         Visit => return Ok(None),
-        New { life, ttl_ms } | Resume { life, ttl_ms, .. } => (life, ttl_ms),
+        New { life, .. } | Resume { life, .. } => life,
     };
     match life {
         Life::Lease => Ok(None),
-        Life::Process { pid } => process::to_live_with(pid, peer.remote).map(Some),
-        // When the process was started is needed only if the session lives with it.
-        Life::Connection { .. } => Ok(peer.process.as_ref().map(|process| ProcessId {
-            pid: process.pid(),
-            started: (ttl_ms == u32::MAX).then(|| process.started()).flatten(),
-        })),
+        Life::Process { pid } => process::to_live_with(pid, peer).map(Some),
+        Life::Connection { .. } => {
+            let process = peer.process;
+            Ok(process.and_then(|process| process.id().map(|id| (process, id))))
+        }
     }
 }
 

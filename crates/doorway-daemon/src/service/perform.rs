@@ -136,8 +136,9 @@ impl Inner {
     /// Let a task wait for the end of the processes of a session.
     fn watch(self: &Arc<Self>, core: &mut Core, session: u64, evidence: Evidence) {
         let inner = Arc::downgrade(self);
+        let proven = core.proven.take_if(|process| evidence.is_process(process.pid()));
         let task = self.runtime.spawn(async move {
-            process::wait(evidence).await;
+            process::wait(evidence, proven).await;
             if let Some(inner) = inner.upgrade() {
                 inner.input(Input::ProcessEnded(session));
             }

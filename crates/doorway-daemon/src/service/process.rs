@@ -1,15 +1,23 @@
 //! Processes of this machine, without mistaking another process for one that had its number.
+//!
+//! A process is known by a descriptor (pidfd) that the kernel gives for the other end of a
+//! connection, or that a client passes. A number alone proves little: the process may have ended,
+//! and another one may have the number, or the number may be of another pid namespace.
 
 use std::fs;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use doorway_protocol::{Code, Refusal};
+use nix::sys::socket::{getsockopt, sockopt};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::unix::AsyncFd;
 use tokio::time::sleep;
 
+use super::Peer;
 use super::holder;
 use crate::sessions::refusals::refusal;
 use crate::sessions::{Evidence, ProcessId};
@@ -20,11 +28,44 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A process, by a descriptor that refers to it alone.
 #[derive(Debug)]
 pub struct Process {
+    /// Its number, as this process sees it.
     pid: u32,
     fd: OwnedFd,
 }
 
 impl Process {
+    /// The process that opened the other end of a Unix socket. `pid` is its number in the
+    /// credentials of the socket, 0 if this process cannot see it.
+    pub fn peer(socket: &impl AsFd, pid: i32) -> Option<Self> {
+        let pid = u32::try_from(pid).ok().filter(|pid| *pid != 0)?;
+        match getsockopt(socket, sockopt::PeerPidfd) {
+            Ok(fd) => Some(Self { pid, fd }),
+            // Linux before 6.5. While the client is connected, its number is its own, unless it has
+            // ended and left the connection to a child.
+            Err(nix::errno::Errno::ENOPROTOOPT) => {
+                let process = Self::open(pid)?;
+                (!is_ready(socket, PollFlags::RDHUP)).then_some(process)
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// The process that a descriptor refers to, which a client passed.
+    fn passed(fd: OwnedFd) -> Result<Self, Passed> {
+        if !is_own_proc() {
+            return Err(Passed::Unseen);
+        }
+        let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()));
+        let about = about.unwrap_or_default();
+        let number = about.lines().find_map(|line| line.strip_prefix("Pid:"));
+        match number.and_then(|number| number.trim().parse::<i64>().ok()) {
+            None => Err(Passed::Other),
+            Some(..0) => Err(Passed::Ended),
+            Some(0) => Err(Passed::Unseen),
+            Some(pid) => Ok(Self { pid: u32::try_from(pid).map_err(|_| Passed::Other)?, fd }),
+        }
+    }
+
     /// The process with this number, if there is one that can be watched.
     pub fn open(pid: u32) -> Option<Self> {
         Self::look(pid).ok().flatten()
@@ -53,19 +94,85 @@ impl Process {
     }
 
     /// When it was started, in ticks since the machine was. With its number, that identifies it for
-    /// as long as the machine runs.
+    /// as long as the machine runs. None if it has ended.
     pub fn started(&self) -> Option<u64> {
         let line = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
         // The name of the command stands in parentheses and may contain any of them.
         let after = &line[line.rfind(')')? + 1..];
-        after.split_ascii_whitespace().nth(19)?.parse().ok()
+        let started = after.split_ascii_whitespace().nth(19)?.parse().ok()?;
+        // As long as it exists, no other process has its number.
+        (!self.has_ended()).then_some(started)
+    }
+
+    /// Its number and its start, if it exists and the node can see both. A number without a start
+    /// would prove nothing after a restart of the node.
+    pub fn id(&self) -> Option<ProcessId> {
+        let started = self.started().filter(|_| is_own_proc())?;
+        Some(ProcessId { pid: self.pid, started: Some(started) })
+    }
+
+    fn has_ended(&self) -> bool {
+        is_ready(&self.fd, PollFlags::IN)
+    }
+
+    /// Wait until it has ended. False if it cannot be watched.
+    async fn ends(self) -> bool {
+        #[allow(deprecated, reason = "its successor is unsafe, and this descriptor never changes")]
+        let watched = AsyncFd::new(self);
+        match watched {
+            Ok(process) => process.readable().await.is_ok(),
+            Err(_) => false,
+        }
     }
 }
 
-/// Wait until the processes of a session have ended.
-pub(crate) async fn wait(evidence: Evidence) {
+/// Why a descriptor that a client passed is of no use.
+enum Passed {
+    /// It does not refer to a process.
+    Other,
+    /// Its process has ended.
+    Ended,
+    /// Its process has no number in the pid namespace of this process.
+    Unseen,
+}
+
+/// Whether `/proc` shows processes by the numbers that they have for this process. It does not if
+/// this process was put into another pid namespace without a `/proc` of its own.
+fn is_own_proc() -> bool {
+    static OWN: LazyLock<bool> = LazyLock::new(|| {
+        let own = fs::read_link("/proc/self");
+        own.is_ok_and(|own| own.as_os_str() == &*std::process::id().to_string())
+    });
+    *OWN
+}
+
+/// Whether the system reports this for a descriptor now.
+fn is_ready(fd: &impl AsFd, what: PollFlags) -> bool {
+    let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(fd, what)], Some(&no_time)).is_ok_and(|count| count > 0)
+}
+
+/// Whether a process has no other number than the one by which this process knows it: then both are
+/// of the same pid namespace.
+fn shares_namespace(pid: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    // A kernel without namespaces does not list them.
+    numbers.is_none_or(|numbers| numbers.split_ascii_whitespace().count() == 1)
+}
+
+/// Wait until the processes of a session have ended. `process` is the process of the evidence, if
+/// its client has just proven it.
+pub(crate) async fn wait(evidence: Evidence, process: Option<Process>) {
     match evidence {
-        Evidence::Process(ProcessId { pid, started }) => ended(pid, started).await,
+        Evidence::Process(ProcessId { pid, started }) => {
+            if let Some(process) = process
+                && process.ends().await
+            {
+                return;
+            }
+            ended(pid, started).await;
+        }
         Evidence::Holder(secret, user) => holder::ended(&secret, user).await,
     }
 }
@@ -76,13 +183,7 @@ async fn ended(pid: u32, started: Option<u64>) {
     loop {
         match Process::look(pid) {
             Ok(Some(process)) if !process.is_other(started) => {
-                #[allow(
-                    deprecated,
-                    reason = "its successor is unsafe, and this descriptor never changes"
-                )]
-                if let Ok(process) = AsyncFd::new(process)
-                    && process.readable().await.is_ok()
-                {
+                if process.ends().await {
                     return;
                 }
             }
@@ -93,22 +194,64 @@ async fn ended(pid: u32, started: Option<u64>) {
     }
 }
 
-/// The process that a session is to live with.
-pub(crate) fn to_live_with(pid: u32, remote: bool) -> Result<ProcessId, Refusal> {
-    if remote {
+/// The process that a session is to live with: the one that the client passed a descriptor of. The
+/// number is for people, and has to be the one by which the node knows the process.
+pub(crate) fn to_live_with(pid: u32, mut peer: Peer) -> Result<(Process, ProcessId), Refusal> {
+    if peer.remote {
         let text = "a session cannot live with a process of another machine; give it a time";
         return Err(refusal(Code::Invalid, text));
     }
-    match Process::look(pid) {
-        Ok(Some(process)) => Ok(ProcessId { pid, started: process.started() }),
-        Ok(None) | Err(Errno::INVAL) => {
-            Err(refusal(Code::Invalid, format!("there is no process {pid}")))
+    let process = match peer.passed.take() {
+        Some(fd) => match Process::passed(fd) {
+            Ok(process) if process.pid == pid => process,
+            Ok(_) | Err(Passed::Unseen) => return Err(foreign(pid)),
+            Err(Passed::Ended) => return Err(no_process(pid)),
+            Err(Passed::Other) => {
+                let text = format!("the client passed a descriptor that is not process {pid}");
+                return Err(refusal(Code::Invalid, text));
+            }
+        },
+        None => by_number(pid, &peer)?,
+    };
+    match process.id() {
+        Some(id) => Ok((process, id)),
+        None if process.has_ended() => Err(no_process(pid)),
+        None => {
+            let text = format!(
+                "the node cannot read /proc/{pid}/stat, so it could mistake another process for \
+                 process {pid} later; give the lock a time to live instead (`--ttl SECS`)"
+            );
+            Err(refusal(Code::Invalid, text))
         }
+    }
+}
+
+/// The process that a client names without a descriptor, as clients of 0.1.0 do. Its number means
+/// something only in the pid namespace of the client.
+fn by_number(pid: u32, peer: &Peer) -> Result<Process, Refusal> {
+    if !peer.process.as_ref().is_some_and(|process| shares_namespace(process.pid)) {
+        return Err(foreign(pid));
+    }
+    match Process::look(pid) {
+        Ok(Some(process)) => Ok(process),
+        Ok(None) | Err(Errno::INVAL) => Err(no_process(pid)),
         Err(error) => {
             let text = format!("the process {pid} cannot be watched: {error}");
             Err(refusal(Code::Unavailable, text))
         }
     }
+}
+
+fn no_process(pid: u32) -> Refusal {
+    refusal(Code::Invalid, format!("there is no process {pid}"))
+}
+
+fn foreign(pid: u32) -> Refusal {
+    let text = format!(
+        "process {pid} of the client is not process {pid} of the node: they run in different pid \
+         namespaces, as in a container; give the lock a time to live instead (`--ttl SECS`)"
+    );
+    refusal(Code::Invalid, text)
 }
 
 impl AsFd for Process {
@@ -117,8 +260,8 @@ impl AsFd for Process {
     }
 }
 
-impl std::os::fd::AsRawFd for Process {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+impl AsRawFd for Process {
+    fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 }

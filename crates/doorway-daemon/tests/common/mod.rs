@@ -8,6 +8,7 @@ pub(crate) mod daemon;
 pub(crate) mod group;
 pub(crate) mod network;
 pub(crate) mod settings;
+pub(crate) mod wait;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,12 +16,10 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use doorway_client::{Code, Error};
 
-/// A timeout, far longer than anything takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) use wait::{PATIENCE, until, until_async};
 
 /// A name that no other test uses.
 pub(crate) fn fresh() -> String {
@@ -73,15 +72,6 @@ pub(crate) fn addresses(count: usize) -> Vec<String> {
         }
     }
     addresses
-}
-
-/// Wait until a condition holds.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "it never came about that {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// The code of a refusal.

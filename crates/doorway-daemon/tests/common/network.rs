@@ -4,17 +4,19 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
 
 #[derive(Default)]
 struct State {
     /// Nothing arrives in either direction until it continues.
-    held: AtomicBool,
+    held: Mutex<bool>,
+    goes_on: Condvar,
     /// New connections are closed.
     closed: AtomicBool,
+    /// How many were closed.
+    refused: AtomicUsize,
     open: Mutex<Vec<TcpStream>>,
 }
 
@@ -51,7 +53,13 @@ impl Network {
 
     /// Forward nothing while connections stay open; or continue.
     pub(crate) fn hold(&self, held: bool) {
-        self.state.held.store(held, Ordering::SeqCst);
+        *self.state.held.lock().unwrap() = held;
+        self.state.goes_on.notify_all();
+    }
+
+    /// How many connections were refused.
+    pub(crate) fn refused(&self) -> usize {
+        self.state.refused.load(Ordering::SeqCst)
     }
 
     /// Cut all connections and refuse new ones; or accept them again.
@@ -66,6 +74,7 @@ impl Network {
 impl State {
     fn carry(self: &Arc<Self>, near: TcpStream, far: TcpStream) -> std::io::Result<()> {
         if self.closed.load(Ordering::SeqCst) {
+            self.refused.fetch_add(1, Ordering::SeqCst);
             return Ok(());
         }
         near.set_nodelay(true)?;
@@ -84,9 +93,7 @@ impl State {
     fn copy(&self, mut from: TcpStream, mut to: TcpStream) {
         let mut bytes = [0; 16 << 10];
         while let Ok(count @ 1..) = from.read(&mut bytes) {
-            while self.held.load(Ordering::SeqCst) {
-                thread::sleep(Duration::from_millis(2));
-            }
+            drop(self.goes_on.wait_while(self.held.lock().unwrap(), |held| *held).unwrap());
             if to.write_all(&bytes[..count]).is_err() {
                 break;
             }

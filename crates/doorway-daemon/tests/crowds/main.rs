@@ -13,11 +13,11 @@ mod witness;
 use std::alloc::System;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::daemon::Daemon;
 use common::group::remote;
-use common::{PATIENCE, until};
+use common::{PATIENCE, until, until_async};
 use doorway_client::{Client, Fence, Options};
 use raw::{Raw, connections};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -38,22 +38,18 @@ fn live_bytes() -> u64 {
 
 /// Wait until the service has no more bytes than before, and some.
 fn comes_back(daemon: &Daemon, before: u64, what: &str, peak: u64) {
-    let began = Instant::now();
-    loop {
-        let now = daemon.memory();
-        if now <= before + LEFT {
-            let resident = daemon.resident() >> 10;
-            println!(
-                "{what}: {} KiB before, {} KiB at most, {} KiB after; {resident} KiB resident",
-                before >> 10,
-                peak >> 10,
-                now >> 10
-            );
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{what}: {now} bytes stay of {before}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut now = 0;
+    until(&format!("the memory of {what} is freed"), || {
+        now = daemon.memory();
+        now <= before + LEFT
+    });
+    let resident = daemon.resident() >> 10;
+    println!(
+        "{what}: {} KiB before, {} KiB at most, {} KiB after; {resident} KiB resident",
+        before >> 10,
+        peak >> 10,
+        now >> 10
+    );
 }
 
 fn sessions(daemon: &Daemon) -> u64 {
@@ -106,9 +102,7 @@ async fn thousand(daemon: &Daemon) -> u64 {
         crowd.spawn(enter(client, Arc::clone(&inside)));
     }
     let waiting = async || holder.status().await.expect("a status").waiting;
-    while waiting().await < 1000 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_async("all wait", async || waiting().await == 1000).await;
     let peak = daemon.memory();
     let fence = grant.fence();
     let began = Instant::now();

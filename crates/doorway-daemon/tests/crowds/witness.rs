@@ -33,6 +33,7 @@ impl Witness {
                 grant.release().expect("it was held");
                 longest = longest.max(began.elapsed());
                 count.fetch_add(1, Ordering::SeqCst);
+                // In real time, so that it does not become a crowd itself.
                 std::thread::sleep(Duration::from_micros(200));
             }
             longest

@@ -7,3 +7,12 @@ mod schedules;
 mod search;
 mod shell;
 mod steps;
+#[path = "../common/wait.rs"]
+mod wait;
+
+use proptest::test_runner::Config;
+
+/// How the random tests run.
+fn random() -> Config {
+    Config { cases: 1000, failure_persistence: None, ..Config::default() }
+}

@@ -324,11 +324,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 1000,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(crate::random())]
 
     #[test]
     fn no_client_believes_to_hold_a_lock_that_another_was_given(

@@ -152,7 +152,7 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         warn_of_ttl(asked, grants.ttl);
     }
     if args.verbose {
-        tell(&grants, link.endpoint(), inside.since(begin));
+        tell(&grants, link.endpoint(), args.ttl, inside.since(begin));
     }
     let terminal = Terminal::ours();
     let child = Child::spawn(Plan {
@@ -210,16 +210,21 @@ fn warn_of_ttl(asked: Duration, ttl: Duration) {
     ));
 }
 
-/// Report the locks, the node, and who shares its locks.
-fn tell(grants: &Grants, endpoint: &Endpoint, waited: Duration) {
+/// Report the locks, the node, who shares its locks, and what would lose them. `asked` is the TTL
+/// of the command line.
+fn tell(grants: &Grants, endpoint: &Endpoint, asked: Option<Duration>, waited: Duration) {
     let locks = grants.locks.iter().map(|(lock, fence)| format!("{lock} (fence {fence})"));
     let locks = locks.collect::<Vec<_>>().join(", ");
     let (node, seconds) = (&grants.node, waited.as_secs_f64());
     let scope = grants.scope.map_or("unknown", identity::scope);
-    let held = match grants.ttl {
-        UNLIMITED => "held as long as the command runs".to_owned(),
-        // Over TCP, or the node cannot see this process.
-        ttl => format!("lost if the node hears nothing for {} s", ttl.as_secs_f64()),
+    let silence = format!("lost if the node hears nothing for {} s", grants.ttl.as_secs_f64());
+    let held = match endpoint {
+        _ if grants.ttl == UNLIMITED => "held as long as the command runs".to_owned(),
+        Endpoint::Path(_) | Endpoint::Abstract(_) if asked.is_none() => format!(
+            "{silence}, because the node cannot see this process: do they run in different pid \
+             namespaces, as in a container?"
+        ),
+        _ => silence,
     };
     let text =
         format!("{locks} after {seconds:.3} s; node {node} at {endpoint}, scope: {scope}; {held}");

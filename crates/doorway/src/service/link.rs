@@ -9,7 +9,7 @@ use std::time::Duration;
 use doorway_client::{Endpoint, Endpoints, Event, Line, Moment, Route, Setup, Stream, TlsConfig};
 use doorway_protocol::Backoff;
 use rustix::event::PollFlags;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, recv};
 
 use super::dial::Dial;
 use super::exit::{self, Exit};
@@ -280,16 +280,8 @@ impl Link {
 
     /// Send as much as the socket takes without blocking.
     pub(crate) fn flush(&mut self) {
-        let Some(stream) = &self.stream else { return };
-        let outgoing = self.machine.outgoing();
-        while !outgoing.is_empty() {
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match send(stream, outgoing, flags) {
-                Ok(count) => drop(outgoing.drain(..count)),
-                Err(rustix::io::Errno::INTR) => {}
-                // A closed connection is noticed when it is read, after its last message.
-                Err(_) => break,
-            }
+        if let Some(stream) = &self.stream {
+            self.machine.flush(stream);
         }
     }
 

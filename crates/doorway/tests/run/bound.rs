@@ -90,3 +90,16 @@ fn a_lock_whose_processes_are_all_gone_is_free_after_a_restart_of_the_node() {
         assert_eq!(done.code(), Some(0), "{how}: nobody holds it any more");
     }
 }
+
+/// A node in a container does not see the processes of its machine.
+#[test]
+fn a_node_that_cannot_see_a_process_gives_its_lock_a_ttl_and_run_says_so() {
+    let Some(place) = Place::in_namespace() else { return };
+    let (code, told) = place.code("run --verbose x -- true");
+    assert_eq!(code, Some(0), "{told}");
+    let why = "lost if the node hears nothing for 60 s, because the node cannot see this process";
+    assert!(told.contains(why), "{told}");
+    let (code, told) = place.code(&format!("lock x --pid {}", std::process::id()));
+    assert_eq!(code, Some(64), "{told}");
+    assert!(told.contains("different pid namespaces") && told.contains("--ttl"), "{told}");
+}

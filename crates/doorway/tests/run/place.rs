@@ -42,9 +42,29 @@ impl Place {
         place
     }
 
+    /// A place with a node in a pid namespace of its own, which does not see this process. None if
+    /// this user cannot make one.
+    pub(crate) fn in_namespace() -> Option<Self> {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--pid", "--fork", "--kill-child"]);
+        let may = Command::new("unshare").args(unshare.get_args()).arg("true").status();
+        if !may.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: this user cannot make a pid namespace");
+            return None;
+        }
+        let mut place = Self::empty();
+        unshare.arg(DOORWAY);
+        place.start_as(unshare);
+        Some(place)
+    }
+
     /// Start the node, and wait until it listens.
     pub(crate) fn start(&mut self) {
-        let mut serve = Command::new(DOORWAY);
+        self.start_as(Command::new(DOORWAY));
+    }
+
+    /// Start the node with this command.
+    fn start_as(&mut self, mut serve: Command) {
         serve.args(["serve", "--local", "--socket", &self.socket(), "--data"]);
         serve.arg(self.directory.join("data")).stdin(Stdio::null()).stdout(Stdio::null());
         let log = fs::File::create(self.directory.join("stderr")).expect("a log");

@@ -129,8 +129,9 @@ fn something_else_at_the_port_is_named_and_not_flooded() {
     let place = format!("tcp://127.0.0.1:{}", network.http);
     let done = network.command_at(&place, "run -w 2 x -- true").output().unwrap();
     let text = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(!done.status.success() && text.contains(&place), "{text}");
-    assert!(text.contains("is this the HTTP port"), "{text}");
+    assert_eq!(done.status.code(), Some(69), "{text}");
+    assert!(text.contains("this is the HTTP port of the node"), "{text}");
+    assert!(text.contains(&format!("sessions are at 127.0.0.1:{}", network.port)), "{text}");
 }
 
 #[test]

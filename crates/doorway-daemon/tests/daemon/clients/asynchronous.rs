@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use doorway_client::{Client, Code, Error, Life, Options, State};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::common::daemon::Daemon;
-use crate::common::{PATIENCE, code};
+use crate::common::{PATIENCE, code, until_async};
 
 async fn connect(daemon: &Daemon) -> Client {
     let options = Options::default().label("an async client");
@@ -14,12 +14,8 @@ async fn connect(daemon: &Daemon) -> Client {
 }
 
 async fn waiting(client: &Client, number: u64) {
-    let waits = async {
-        while client.status().await.expect("a status").waiting != number {
-            sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(PATIENCE, waits).await.expect("so many wait");
+    let waiting = async || client.status().await.expect("a status").waiting;
+    until_async("this number of requests waits", async || waiting().await == number).await;
 }
 
 #[tokio::test]
@@ -38,7 +34,9 @@ async fn every_operation_of_the_client_works() {
         let other = other.clone();
         async move { other.await_free("a").await }
     });
-    sleep(Duration::from_millis(20)).await;
+    // The node answers in order, so it knows the question when it has answered the next one.
+    tokio::task::yield_now().await;
+    other.status().await.unwrap();
     assert!(!free.is_finished());
     grant.release().await.unwrap();
     free.await.unwrap().unwrap();

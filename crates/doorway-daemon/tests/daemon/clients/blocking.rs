@@ -116,17 +116,14 @@ fn a_broken_lock_is_lost_and_its_release_frees_nothing() {
 }
 
 #[test]
-fn a_lease_lasts_while_it_is_renewed_and_any_process_of_its_user_can_release_it() {
+fn any_process_of_its_user_can_renew_and_release_a_lease() {
     let daemon = Daemon::alone("");
     let options = Options::default().ttl(Duration::from_millis(700)).life(Life::Lease);
     let script = Client::connect(daemon.endpoint(), &options).unwrap();
     let fence = script.acquire("a").enter().unwrap().keep();
     drop(script);
     let client = daemon.client();
-    for _ in 0..5 {
-        std::thread::sleep(Duration::from_millis(200));
-        client.renew("a", fence).unwrap();
-    }
+    client.renew("a", fence).unwrap();
     assert_eq!(code(&client.acquire("a").try_now().enter().unwrap_err()), Code::NotFree);
     assert!(client.release("a", fence).unwrap());
     assert!(!client.release("a", fence).unwrap());

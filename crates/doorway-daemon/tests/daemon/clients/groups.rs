@@ -102,13 +102,13 @@ fn other_nodes_wait_for_a_holder_whose_node_is_killed() {
             let waits = scope.spawn(|| other.acquire(lock).enter().unwrap().fence());
             until("it waits", || other.status().unwrap().waiting == 1);
             group.nodes[0].kill();
-            std::thread::sleep(Duration::from_millis(300));
+            until("the other node misses it", || !other.status().unwrap().away.is_empty());
             assert!(!waits.is_finished(), "{lock}: two are inside");
             group.nodes[0].spawn();
             until("the group goes on", || {
                 client.status().is_ok_and(|status| status.held == 1 && status.view.is_some())
             });
-            std::thread::sleep(Duration::from_millis(200));
+            assert_eq!(other.inspect(lock).unwrap().waiters.len(), 1);
             assert!(!waits.is_finished(), "{lock}: two are inside");
             assert_eq!(grant.state(), State::Held);
             let fence = grant.fence();
@@ -134,13 +134,13 @@ fn other_nodes_wait_for_a_lease_whose_node_stops() {
             let waits = scope.spawn(|| other.acquire(lock).enter().unwrap().fence());
             until("it waits", || other.status().unwrap().waiting == 1);
             group.nodes[0].stop();
-            std::thread::sleep(Duration::from_millis(300));
+            until("the other node misses it", || !other.status().unwrap().away.is_empty());
             assert!(!waits.is_finished(), "{lock}: two are inside");
             group.nodes[0].spawn();
             group.nodes[0].ready();
             let visitor = group.nodes[0].client();
             until("the group goes on", || visitor.status().unwrap().view.is_some());
-            std::thread::sleep(Duration::from_millis(200));
+            assert_eq!(other.inspect(lock).unwrap().waiters.len(), 1);
             assert!(!waits.is_finished(), "{lock}: two are inside");
             visitor.renew(lock, fence).unwrap();
             assert!(visitor.release(lock, fence).unwrap());

@@ -3,10 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
-use doorway_client::{Code, Error};
+use doorway_client::blocking::Client;
+use doorway_client::{Code, Endpoints, Error};
 use rustix::process::Signal;
 
-use crate::common::daemon::Daemon;
+use crate::common::daemon::{Daemon, tcp};
+use crate::common::group::remote;
 use crate::common::{PATIENCE, until};
 
 #[test]
@@ -24,7 +26,7 @@ fn a_node_that_is_drained_ends_when_nothing_is_held() {
     assert!(!grant.is_lost(), "a node that drains takes no lock from its holder");
     std::thread::scope(|scope| {
         let drained = scope.spawn(|| visitor.drain(Some(PATIENCE)));
-        std::thread::sleep(Duration::from_millis(50));
+        until("it drains again", || daemon.log().matches("the node drains").count() == 2);
         grant.release().unwrap();
         drained.join().unwrap().unwrap();
     });
@@ -47,4 +49,17 @@ fn clients_of_the_file_change_with_a_signal() {
     daemon.signal(Signal::HUP);
     until("it is reported", || daemon.log().contains("the settings are not reloaded"));
     drop(client.acquire("b").within(PATIENCE).enter().unwrap());
+}
+
+#[test]
+fn a_client_at_the_http_port_is_told_where_sessions_are() {
+    let daemon = remote("");
+    let (sessions, http) = daemon.tcp.clone().unwrap();
+    let error = Client::connect(tcp(&http), &daemon.over_tcp()).unwrap_err().to_string();
+    let told = format!("this is the HTTP port of the node n1; sessions are at {sessions}");
+    assert_eq!(error, told);
+    // Another node of the list may serve the client.
+    let both = Endpoints::parse(&format!("tcp://{http},tcp://{sessions}")).unwrap();
+    let client = Client::connect(both, &daemon.over_tcp()).unwrap();
+    client.acquire("a").enter().unwrap().release().unwrap();
 }

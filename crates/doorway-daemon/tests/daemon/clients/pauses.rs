@@ -126,7 +126,8 @@ fn a_client_paused_for_a_moment_keeps_its_lock() {
     let daemon = Daemon::alone("");
     let mut holder = Holder::start(&daemon, 30_000);
     signal(&holder.process, Signal::STOP);
-    std::thread::sleep(Duration::from_millis(200));
+    let stat = format!("/proc/{}/stat", holder.process.id());
+    until("it is stopped", || std::fs::read_to_string(&stat).unwrap().contains(") T "));
     signal(&holder.process, Signal::CONT);
     holder.tell("now");
     assert_eq!(holder.line("now "), "Held passed Ok(true)");
@@ -173,7 +174,7 @@ fn a_session_is_kept_over_a_cut_connection() {
     }
     assert_eq!((client.node().unwrap().session, grant.state()), (session, State::Held));
     network.close(true);
-    std::thread::sleep(Duration::from_millis(100));
+    until("the client tries to reconnect", || network.refused() >= 2);
     network.close(false);
     grant.release().unwrap();
     other.acquire("a").within(crate::common::PATIENCE).enter().unwrap().release().unwrap();
@@ -190,6 +191,7 @@ fn a_release_over_a_cut_connection_is_done_once() {
         let grant = client.acquire("a").enter().unwrap();
         std::thread::scope(|scope| {
             let cut = scope.spawn(|| {
+                // In real time: each round cuts the connection a little later.
                 std::thread::sleep(Duration::from_micros(round * 40));
                 network.cut();
             });

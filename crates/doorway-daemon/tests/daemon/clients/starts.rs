@@ -19,8 +19,6 @@ const RECORD: usize = 512;
 fn an_unused_node_ends_and_the_next_continues_with_higher_fences() {
     let mut daemon = Daemon::alone("idle_stop = \"1s\"\n");
     let client = daemon.client();
-    // While there is a session, the service stays.
-    std::thread::sleep(Duration::from_millis(1500));
     let fence = client.acquire("a").enter().unwrap().fence();
     drop(client);
     assert!(daemon.ended().success());

@@ -1,68 +1,23 @@
-//! A service that serves HTTP, and a client that sends exactly what a test wants.
+//! A client over HTTP that sends exactly what a test wants.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write};
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixStream};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
-use doorway_daemon::ledger::Ledger;
-use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
-use doorway_daemon::service::Service;
-use doorway_daemon::settings::{Settings, Socket};
-use doorway_daemon::{http, listen};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
-pub(crate) use crate::common::settings::settings;
-
-/// A timeout, far longer than anything takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A service on a runtime of its own, on an abstract socket of its own.
-pub(crate) struct Server {
-    pub(crate) name: String,
-    pub(crate) service: Service,
-    pub(crate) runtime: Runtime,
-}
-
-/// A name that no other test uses.
-pub(crate) fn fresh() -> String {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    let number = LAST.fetch_add(1, Ordering::Relaxed);
-    format!("doorway-http-{}-{number}", std::process::id())
-}
-
-pub(crate) fn runtime() -> Runtime {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(2).enable_all().build().expect("a runtime can be made")
-}
+use crate::common::PATIENCE;
+use crate::common::settings::settings;
+use crate::server::{Server, connect};
 
 impl Server {
     pub(crate) fn new() -> Self {
         Self::start(&settings())
     }
 
-    pub(crate) fn start(settings: &Settings) -> Self {
-        let (runtime, name) = (runtime(), fresh());
-        let service = runtime.block_on(async {
-            let (listener, _) =
-                bind_unix(&Socket::Abstract(name.clone())).expect("a name that nobody uses");
-            let data = settings.node.data.as_deref();
-            let ledger =
-                data.map(|data| Ledger::open(data, false, settings.limits.ttl).expect("a ledger"));
-            let service = Service::start(settings, ledger).await;
-            let service = service.expect("nothing is wrong with the settings");
-            let doors = with_http(&service, settings, Doors::default());
-            tokio::spawn(accept_unix(service.clone(), listener, doors));
-            service
-        });
-        Self { name, service, runtime }
-    }
-
     pub(crate) fn connect(&self) -> UnixStream {
-        connect(&self.name)
+        connect(&self.name).expect("somebody listens")
     }
 
     /// Send a request, and wait for the response.
@@ -90,31 +45,9 @@ impl Server {
         answer["released"].as_bool().expect("yes or no")
     }
 
-    pub(crate) fn until(&self, what: &str, done: impl Fn(&Service) -> bool) {
-        let began = Instant::now();
-        while !done(&self.service) {
-            assert!(began.elapsed() < PATIENCE, "never: {what}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     pub(crate) fn waiting(&self, number: u64) {
-        self.until("so many wait", |service| service.status().waiting == number);
+        self.until("this number of requests waits", |service| service.status().waiting == number);
     }
-}
-
-/// The doors of a service, with HTTP.
-pub(crate) fn with_http(service: &Service, settings: &Settings, doors: Doors) -> Doors {
-    let http: listen::HttpDoor = http::door(service, settings, &doors);
-    Doors { http: Some(http), ..doors }
-}
-
-pub(crate) fn connect(name: &str) -> UnixStream {
-    let address = SocketAddr::from_abstract_name(name).expect("a short name");
-    let stream = UnixStream::connect_addr(&address).expect("somebody listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time can be set");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a time can be set");
-    stream
 }
 
 /// A response.

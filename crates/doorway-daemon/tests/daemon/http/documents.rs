@@ -9,8 +9,10 @@ use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
 use doorway_daemon::settings::Socket;
 use serde_json::{Value, json};
 
-use super::client::{Server, fresh, with_http};
 use super::remote::{Remote, TOKEN};
+use crate::common::fresh;
+use crate::common::settings::settings;
+use crate::server::{Server, with_http};
 
 #[test]
 fn the_document_describes_every_route() {
@@ -67,7 +69,7 @@ fn the_examples_of_the_page_work() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(fresh());
     let file = server.runtime.block_on(async {
         let (listener, file) = bind_unix(&Socket::File(path.clone(), 0o600)).unwrap();
-        let settings = super::client::settings();
+        let settings = settings();
         let doors = with_http(&server.service, &settings, Doors::default());
         tokio::spawn(accept_unix(server.service.clone(), listener, doors));
         file

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::client::{Listener, Server};
+use super::client::Listener;
+use crate::server::Server;
 
 #[test]
 fn events_report_grants_releases_and_losses() {

@@ -17,7 +17,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use super::client::{Answer, Listener, PATIENCE, ask, fresh, runtime, with_http};
+use super::client::{Answer, Listener, ask};
+use crate::common::{PATIENCE, fresh};
+use crate::server::{runtime, with_http};
 
 pub(crate) const TOKEN: &str = "a-token-of-the-client-called-all";
 

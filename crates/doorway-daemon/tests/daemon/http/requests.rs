@@ -1,15 +1,15 @@
 //! Repeated requests.
 
-use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use doorway_daemon::settings::Settings;
 use doorway_node::Config;
 use serde_json::json;
 
-use super::client::{Server, request, settings};
+use super::client::request;
+use crate::common::Place;
+use crate::common::settings::settings;
+use crate::server::Server;
 
 #[test]
 fn a_request_that_was_granted_gets_the_same_grant_again() {
@@ -89,23 +89,6 @@ fn a_grant_to_a_disconnected_client_waits_for_it() {
 }
 
 #[test]
-fn a_client_that_waits_longer_than_its_lease_keeps_its_place() {
-    let server = &Server::new();
-    let held = server.acquire("a", &json!({ "ttl_ms": 20_000 }));
-    let session = || server.get("/v1/locks/a").expect(200)["waiters"][0]["session"].clone();
-    std::thread::scope(|scope| {
-        let body = json!({ "wait_ms": 20_000, "ttl_ms": 500 });
-        let waiter = scope.spawn(move || server.acquire("a", &body));
-        server.waiting(1);
-        let before = session();
-        std::thread::sleep(Duration::from_millis(900));
-        assert_eq!(session(), before);
-        server.release("a", &held);
-        waiter.join().unwrap();
-    });
-}
-
-#[test]
 fn a_request_without_an_id_ends_with_its_connection() {
     let server = Server::new();
     server.acquire("a", &json!({ "ttl_ms": 60_000 }));
@@ -149,28 +132,15 @@ fn a_request_keeps_its_place_after_its_timeout_until_it_is_withdrawn() {
     assert_eq!(server.service.held(), 0, "what was granted is released");
 }
 
-/// A directory that is removed after the test.
-struct Place(PathBuf);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn leases_and_requests_outlive_a_crash_of_the_node() {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(super::client::fresh());
-    let _ = fs::remove_dir_all(&place);
-    let place = Place(place);
-    let node = Config { data: Some(place.0.clone()), ..settings().node };
+    let place = Place::new();
+    let node = Config { data: Some(place.path().to_owned()), ..settings().node };
     let settings = Settings { node, ..settings() };
     let body = json!({ "request_id": "r", "ttl_ms": 5000, "label": "a job" });
     let server = Server::start(&settings);
     let fence = server.acquire("a", &body);
-    let Server { service, runtime, .. } = server;
-    runtime.shutdown_timeout(Duration::from_secs(5));
-    drop(service);
+    server.crash();
     let server = Server::start(&settings);
     let holders = server.get("/v1/locks/a").expect(200)["holders"].clone();
     assert_eq!(holders[0]["client"], "a job");

@@ -6,7 +6,9 @@ use std::os::unix::net::UnixStream;
 use doorway_daemon::settings::{Limits, Settings};
 use serde_json::json;
 
-use super::client::{Server, exchange, settings};
+use super::client::exchange;
+use crate::common::settings::settings;
+use crate::server::Server;
 
 #[test]
 fn many_slow_connections_do_not_block_others() {

@@ -1,89 +1,21 @@
-//! A client that sends raw frames, and a service for it.
+//! A client that sends raw frames.
 
 use std::io::{Read, Write};
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixStream};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::os::unix::net::UnixStream;
 
-use doorway_daemon::ledger::Ledger;
-use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
-use doorway_daemon::service::Service;
-use doorway_daemon::settings::{Settings, Socket};
 use doorway_protocol::{
     Ask, Claim, ClientInfo, Fence, Frames, Greeting, Hello, Life, MAGIC, Mode, Name, Opening,
     Reply, Request, VERSIONS, Wait, Welcome, put,
 };
-use tokio::runtime::Runtime;
 
-pub(crate) use crate::common::settings::settings;
+use crate::server::{Server, connect};
 
-/// A timeout, far longer than anything takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// The TTL that asks for none.
+pub(crate) const NO_TTL: u32 = u32::MAX;
 
 pub(crate) const CONNECTION: Life = Life::Connection { inherited: false };
 
-/// A service on a runtime of its own, on an abstract socket of its own.
-pub(crate) struct Server {
-    pub(crate) name: String,
-    pub(crate) service: Service,
-    pub(crate) runtime: Runtime,
-}
-
-/// A name that no other test uses.
-pub(crate) fn fresh() -> String {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    let number = LAST.fetch_add(1, Ordering::Relaxed);
-    format!("doorway-test-{}-{number}", std::process::id())
-}
-
-/// A service with the ledger of its directory, if it has one.
-pub(crate) async fn start(settings: &Settings) -> Service {
-    let ttl = settings.limits.ttl;
-    let data = settings.node.data.as_deref();
-    let ledger = data.map(|data| Ledger::open(data, false, ttl).expect("the directory is free"));
-    Service::start(settings, ledger).await.expect("nothing is wrong with the settings")
-}
-
-/// A directory that is removed with this value.
-pub(crate) struct Place(pub(crate) PathBuf);
-
-impl Place {
-    pub(crate) fn new() -> Self {
-        Self(std::env::temp_dir().join(fresh()))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 impl Server {
-    /// End the service as a power cut would: no client is notified, and the ledger stays as it is.
-    pub(crate) fn crash(self) {
-        let Self { service, runtime, .. } = self;
-        runtime.shutdown_timeout(PATIENCE);
-        drop(service);
-    }
-
-    pub(crate) fn start(settings: &Settings) -> Self {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        let runtime =
-            runtime.worker_threads(2).enable_all().build().expect("a runtime can be made");
-        let name = fresh();
-        let service = runtime.block_on(async {
-            let (listener, _) =
-                bind_unix(&Socket::Abstract(name.clone())).expect("a name that nobody uses");
-            let service = start(settings).await;
-            tokio::spawn(accept_unix(service.clone(), listener, Doors::default()));
-            service
-        });
-        Self { name, service, runtime }
-    }
-
     pub(crate) fn client(&self) -> Client {
         Client::new(&self.name)
     }
@@ -94,14 +26,6 @@ impl Server {
         client.open(10_000, CONNECTION);
         client
     }
-
-    pub(crate) fn until(&self, what: &str, done: impl Fn(&Service) -> bool) {
-        let began = Instant::now();
-        while !done(&self.service) {
-            assert!(began.elapsed() < PATIENCE, "never: {what}");
-            std::thread::sleep(Duration::from_micros(200));
-        }
-    }
 }
 
 /// A connection that sends exactly what a test wants.
@@ -111,14 +35,6 @@ pub(crate) struct Client {
     last: u64,
 }
 
-pub(crate) fn connect(name: &str) -> std::io::Result<UnixStream> {
-    let address = SocketAddr::from_abstract_name(name)?;
-    let stream = UnixStream::connect_addr(&address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    Ok(stream)
-}
-
 impl Client {
     pub(crate) fn new(name: &str) -> Self {
         let stream = connect(name).expect("somebody listens");
@@ -126,12 +42,17 @@ impl Client {
     }
 
     pub(crate) fn hello(&mut self, opening: Opening) -> Greeting {
+        self.say_hello(opening);
+        self.frame().expect("a greeting")
+    }
+
+    /// Send a hello without waiting for the greeting.
+    pub(crate) fn say_hello(&mut self, opening: Opening) {
         let who = ClientInfo { label: "test".into(), host: "here".into(), pid: std::process::id() };
         let hello = Hello { versions: VERSIONS, who, token: None, opening };
         let mut bytes = MAGIC.to_vec();
         put(&hello, &mut bytes);
         self.stream.write_all(&bytes).expect("the connection is there");
-        self.frame().expect("a greeting")
     }
 
     pub(crate) fn open(&mut self, ttl_ms: u32, life: Life) -> Welcome {

@@ -10,8 +10,11 @@ use doorway_daemon::serve::{self, ServeError};
 use doorway_daemon::settings::{Settings, Socket};
 use doorway_protocol::{Ask, Claim, Code, Life, Opening, Reply, Request, Secret, SessionId, Wait};
 
-use super::client::{CONNECTION, Client, PATIENCE, ask, claim, connect, fresh, name, settings};
+use super::client::{CONNECTION, Client, ask, claim, name};
 use super::process;
+use crate::common::settings::settings;
+use crate::common::{PATIENCE, fresh, until};
+use crate::server::connect;
 
 /// The variable with the socket and the directory of a service in a process of its own.
 const DAEMON: &str = "DOORWAY_TEST_DAEMON";
@@ -78,11 +81,7 @@ impl Daemon {
 
     /// A client, as soon as the process listens.
     fn client(&self) -> Client {
-        let began = Instant::now();
-        while connect(&self.name).is_err() {
-            assert!(began.elapsed() < PATIENCE, "the service does not start");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        until("the service listens", || connect(&self.name).is_ok());
         Client::new(&self.name)
     }
 

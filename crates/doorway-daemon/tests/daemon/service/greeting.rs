@@ -7,7 +7,9 @@ use doorway_protocol::{
     ClientInfo, Code, Greeting, Hello, MAGIC, Opening, Reply, VERSIONS, Wait, put,
 };
 
-use super::client::{CONNECTION, Client, Server, settings};
+use super::client::{CONNECTION, Client};
+use crate::common::settings::settings;
+use crate::server::Server;
 
 /// A hello without the magic bytes that open every connection.
 fn hello(opening: Opening) -> Vec<u8> {

@@ -2,10 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use doorway_daemon::listen::Doors;
+use doorway_daemon::serve;
+use doorway_daemon::settings::{Settings, Socket};
 use doorway_protocol::{Claim, Code, Life, Mode, Opening, Reply, Request, Wait};
 
-use super::client::{CONNECTION, Server, ask, name, settings};
+use super::client::{CONNECTION, Client, NO_TTL, ask, name};
 use super::process;
+use crate::common::settings::settings;
+use crate::common::{fresh, until};
+use crate::server::{Server, connect};
 
 /// The shortest time to live of a session.
 const SHORT: u32 = 500;
@@ -56,6 +62,7 @@ fn heartbeats_keep_a_session() {
     while began.elapsed() < Duration::from_millis(u64::from(LONGER) + 600) {
         one.send(&Request::Alive(7));
         assert_eq!(one.reply(), Reply::Alive(7));
+        // In real time, because the service itself reads the clock when bytes arrive.
         std::thread::sleep(Duration::from_millis(100));
     }
     assert_eq!(server.service.held(), 1);
@@ -70,9 +77,9 @@ fn an_inherited_connection_holds_the_session_until_the_last_has_closed_it() {
     let server = Server::start(&settings());
     let mut holding = process::holding(&server.name, "a", SHORT, true);
     holding.kill();
-    std::thread::sleep(Duration::from_millis(2 * u64::from(SHORT)));
-    assert_eq!(server.service.held(), 1, "its child has the connection");
     let mut other = server.session();
+    let number = other.ask("a", Wait::No);
+    assert_eq!(other.refused(number).code, Code::NotFree, "its child has the connection");
     let number = other.ask("a", Wait::Forever);
     holding.kill_child();
     other.granted(number);
@@ -95,8 +102,8 @@ fn a_session_bound_to_a_process_ends_with_it() {
     script.open(SHORT, Life::Process { pid: sleeper.0.id() });
     let fence = script.acquire("a");
     drop(script);
-    std::thread::sleep(Duration::from_millis(u64::from(SHORT) + 200));
-    assert_eq!(server.service.held(), 1, "it needs no sign of life");
+    server.until("its connection has ended", |service| service.connections() == 0);
+    assert_eq!(server.service.held(), 1, "it needs no connection");
     sleeper.kill();
     server.until("it ended with the process", |service| service.held() == 0);
     let mut visitor = server.client();
@@ -107,22 +114,18 @@ fn a_session_bound_to_a_process_ends_with_it() {
 }
 
 #[test]
-fn a_lease_ends_at_its_expiry_unless_it_is_renewed_or_released() {
+fn a_lease_ends_at_its_expiry_unless_it_is_released() {
     let server = Server::start(&settings());
-    let lease = |lock: &str| {
+    let lease = |lock: &str, ttl_ms| {
         let mut script = server.client();
-        script.open(LONGER, Life::Lease);
+        script.open(ttl_ms, Life::Lease);
         script.acquire(lock)
     };
-    let (one, other) = (lease("a"), lease("b"));
+    let (one, other) = (lease("a", 10_000), lease("b", SHORT));
     let mut visitor = server.client();
     visitor.visit();
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(u64::from(LONGER) + 600) {
-        visitor.send(&Request::Renew(3, name("a"), one));
-        assert_eq!(visitor.reply(), Reply::Done(3));
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    visitor.send(&Request::Renew(3, name("a"), one));
+    assert_eq!(visitor.reply(), Reply::Done(3));
     server.until("the other one has ended", |service| service.held() == 1);
     visitor.send(&Request::Renew(4, name("b"), other));
     assert_eq!(visitor.refused(4).code, Code::Gone);
@@ -233,4 +236,29 @@ fn clients_are_told_of_locks_that_the_node_loses() {
     let kinds = std::iter::from_fn(|| events.try_recv().ok()).map(|event| event.kind);
     let lost = doorway_daemon::service::EventKind::Lost;
     assert_eq!(kinds.filter(|kind| *kind == lost).count(), 3);
+}
+
+/// The clock of the test jumps ahead whenever the service only waits.
+#[tokio::test(start_paused = true)]
+async fn a_service_ends_when_it_was_idle_but_not_while_it_has_a_session() {
+    let name = fresh();
+    let socket = Some(Socket::Abstract(name.clone()));
+    let settings = Settings { socket, idle_stop: Some(Duration::from_mins(1)), ..settings() };
+    let mut service = Box::pin(serve::run(settings, Doors::default(), std::future::pending()));
+    let open = tokio::task::spawn_blocking(move || {
+        until("the service listens", || connect(&name).is_ok());
+        let mut client = Client::new(&name);
+        client.open(NO_TTL, CONNECTION);
+        client
+    });
+    let client = tokio::select! {
+        client = open => client.unwrap(),
+        ended = &mut service => panic!("{ended:?}"),
+    };
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_hours(1)) => {}
+        ended = &mut service => panic!("{ended:?}"),
+    }
+    drop(client);
+    service.await.unwrap();
 }

@@ -5,7 +5,9 @@ use doorway_daemon::service::EventKind;
 use doorway_node::RuleConfig;
 use doorway_protocol::{Ask, Code, Mode, NamePattern, Reply, Request, Wait};
 
-use super::client::{Server, ask, name, settings};
+use super::client::{ask, name};
+use crate::common::settings::settings;
+use crate::server::Server;
 
 #[test]
 fn one_client_is_inside_and_the_next_enters_with_a_higher_fence() {

@@ -2,6 +2,7 @@
 
 mod client;
 mod crash;
+mod evidence;
 mod greeting;
 mod life;
 mod locks;

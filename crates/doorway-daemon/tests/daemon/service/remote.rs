@@ -20,7 +20,10 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned,
 };
 
-use super::client::{self, CONNECTION, PATIENCE, Place, ask, claim, name, resume, settings};
+use super::client::{CONNECTION, ask, claim, name, resume};
+use crate::common::settings::settings;
+use crate::common::{self, PATIENCE, Place};
+use crate::server;
 
 struct Server {
     service: Service,
@@ -63,7 +66,7 @@ fn start_with(settings: &Settings) -> Server {
     let (service, address) = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
-        let service = client::start(settings).await;
+        let service = server::start(settings).await;
         tokio::spawn(accept_tcp(service.clone(), listener, doors, Protocols::Native));
         (service, address)
     });
@@ -128,7 +131,7 @@ fn a_session_outlives_a_cut_connection_until_its_timeout_and_can_be_resumed() {
     let asked = client.ask(&Request::Acquire(1, ask("ci/a", Wait::No)));
     let Reply::Granted(1, fence) = asked else { panic!("not granted: {asked:?}") };
     drop(client);
-    std::thread::sleep(Duration::from_millis(300));
+    until(&server, "its connection has ended", |service| service.connections() == 0);
     assert_eq!(server.service.held(), 1, "the network may have cut it");
     let mut client = Remote::connect(&server);
     let (lock, mode, permits) = (name("ci/a"), Mode::Exclusive, None);
@@ -147,10 +150,7 @@ fn a_session_outlives_a_cut_connection_until_its_timeout_and_can_be_resumed() {
     let welcome = client.hello(token, opening).unwrap();
     assert_eq!((welcome.session, welcome.lost), (Some((session, secret)), Vec::new()));
     drop(client);
-    while server.service.held() > 0 {
-        assert!(cut.elapsed() < PATIENCE);
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until(&server, "it is lost", |service| service.held() == 0);
     assert!(cut.elapsed() > Duration::from_millis(2450), "too early");
     server.runtime.block_on(server.service.stop());
 }
@@ -160,7 +160,7 @@ fn a_session_outlives_a_cut_connection_until_its_timeout_and_can_be_resumed() {
 fn a_cut_connection_keeps_its_locks_over_a_graceful_stop() {
     let (place, token) = (Place::new(), Some("let-me-in"));
     let mut settings = settings();
-    settings.node.data = Some(place.0.clone());
+    settings.node.data = Some(place.path().to_owned());
     let server = start_with(&settings);
     let mut client = Remote::connect(&server);
     let opening = Opening::New { ttl_ms: 10_000, life: CONNECTION };
@@ -168,11 +168,7 @@ fn a_cut_connection_keeps_its_locks_over_a_graceful_stop() {
     let asked = client.ask(&Request::Acquire(1, ask("ci/a", Wait::No)));
     let Reply::Granted(1, fence) = asked else { panic!("not granted: {asked:?}") };
     drop(client);
-    let began = Instant::now();
-    while server.service.connections() > 0 {
-        assert!(began.elapsed() < PATIENCE, "its connection has not ended");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until(&server, "its connection has ended", |service| service.connections() == 0);
     server.runtime.block_on(server.service.stop());
     drop(server);
     let server = start_with(&settings);
@@ -230,6 +226,25 @@ fn garbage_instead_of_a_handshake_does_not_affect_others() {
     client.hello(Some("let-me-in"), Opening::Visit).unwrap();
 }
 
+#[test]
+fn http_at_the_port_for_sessions_is_told_where_it_is() {
+    let server = start();
+    let request = b"GET /v1/status HTTP/1.1\r\nhost: node\r\n\r\n";
+    let mut text = String::new();
+    let mut secure = Remote::connect(&server).stream;
+    secure.write_all(request).unwrap();
+    let _ = secure.read_to_string(&mut text); // The node may close TCP without closing TLS.
+    assert!(text.starts_with("HTTP/1.1 421 "), "{text}");
+    assert!(text.contains("this is the port for sessions of the node"), "{text}");
+    assert!(text.contains("it has no port for HTTP (`listen` under [http])"), "{text}");
+    text.clear();
+    let mut plain = TcpStream::connect(server.address).unwrap();
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    plain.write_all(request).unwrap();
+    plain.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 400 ") && text.contains("use https://"), "{text}");
+}
+
 const NEW: Opening = Opening::New { ttl_ms: 60_000, life: CONNECTION };
 
 fn limited(limits: Limits) -> Server {
@@ -237,11 +252,7 @@ fn limited(limits: Limits) -> Server {
 }
 
 fn until(server: &Server, what: &str, done: impl Fn(&Service) -> bool) {
-    let began = Instant::now();
-    while !done(&server.service) {
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    common::until(what, || done(&server.service));
 }
 
 #[test]

@@ -102,6 +102,7 @@ impl<'a> Nemesis<'a> {
         let end = Instant::now() + time;
         while Instant::now() < end {
             self.strike();
+            // In real time, because real processes are killed and stopped.
             let pause = 50 + self.roll(100) as u64;
             sleep(Duration::from_millis(pause));
             self.undo(Instant::now());
@@ -159,7 +160,7 @@ impl<'a> Nemesis<'a> {
             if let Some(inside) = inside.and_then(|text| text.parse().ok()) {
                 return inside;
             }
-            sleep(Duration::from_micros(500));
+            sleep(Duration::from_micros(500)); // Nothing tells when a client enters.
         }
         self.roll(self.clients.len())
     }

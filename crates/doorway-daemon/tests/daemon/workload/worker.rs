@@ -110,7 +110,7 @@ impl Worker {
             if let Ok(client) = Client::connect(&self.endpoint, &self.options) {
                 while self.turn(&client).is_ok() {}
             }
-            sleep(Duration::from_millis(20));
+            sleep(Duration::from_millis(20)); // So that it does not spin while its node is away.
         }
     }
 
@@ -173,7 +173,8 @@ impl Worker {
         }
     }
 
-    /// Wait for a random time up to this many milliseconds.
+    /// Wait for a random time up to this many milliseconds, in real time: this is the work of the
+    /// client, and it may lose its lock meanwhile.
     fn pause(&mut self, most: u64) {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

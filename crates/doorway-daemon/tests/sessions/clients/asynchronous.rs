@@ -7,7 +7,7 @@ use doorway_client::{Client, Endpoint, Endpoints, Error, Lost, State};
 use tokio::time::timeout;
 
 use super::host::Host;
-use super::{LONG, options, until};
+use super::{LONG, options, until, until_async};
 
 async fn client(host: &Host) -> Client {
     Client::connect(&host.endpoint, &options()).await.expect("the node listens")
@@ -21,7 +21,7 @@ async fn two_clients_take_turns() {
     assert_eq!(first.state(), State::Held);
     assert!(matches!(two.acquire("a").try_now().enter().await, Err(Error::NotFree(_))));
     let waits = tokio::spawn(async move { two.acquire("a").enter().await.unwrap().fence() });
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    until_async("the request waits", async || host.waiting() == 1).await;
     let fence = first.fence();
     first.release().await.unwrap();
     assert!(waits.await.unwrap() > fence);
@@ -46,7 +46,8 @@ async fn dropping_the_future_withdraws_the_request() {
     let mut lock = Box::pin(lock);
     assert!(poll_once(&mut lock).await.is_none());
     until("the grant", || host.count().0 == 1);
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    // The answer to the next request comes after the grant.
+    client.await_free("c").await.unwrap();
     drop(lock);
     until("its release", || host.count().0 == 0);
 }
@@ -57,18 +58,12 @@ async fn a_grant_that_was_lost_while_nobody_polled_is_an_error() {
     let client = client(&host).await;
     let mut enter = Box::pin(client.acquire("a").enter());
     assert!(poll_once(&mut enter).await.is_none());
-    let granted = async || {
-        while host.count().0 == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        // The driver receives the grant, but nobody polls the future before the grant is lost.
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        host.mute(true);
-        while client.state() != State::Lost {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    timeout(LONG, granted()).await.unwrap();
+    until_async("the grant", async || host.count().0 == 1).await;
+    // The driver receives the grant before the answer to the next request, but nobody polls the
+    // future before the grant is lost.
+    client.await_free("c").await.unwrap();
+    host.mute(true);
+    until_async("the loss", async || client.state() == State::Lost).await;
     let error = timeout(LONG, enter).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Lost(_)), "{error}");
 }
@@ -111,12 +106,7 @@ async fn a_grant_is_lost_when_the_node_is_silent() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<Lost>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = client.acquire("a").enter().await.unwrap();
-    let heartbeats = async || {
-        while host.heartbeats() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(LONG, heartbeats()).await.unwrap();
+    until_async("heartbeats", async || host.heartbeats() > 0).await;
     assert_ne!(grant.state(), State::Lost);
     host.mute(true);
     let lost = timeout(LONG, told.recv()).await.unwrap().unwrap();
@@ -139,7 +129,7 @@ fn requests_are_refused_after_the_runtime_has_ended() {
     let grant = first.block_on(client.acquire("a").enter()).unwrap();
     let waits = client.clone();
     let waits = std::thread::spawn(move || second.block_on(waits.acquire("a").enter()).map(drop));
-    std::thread::sleep(Duration::from_millis(20));
+    until("the request waits", || host.waiting() == 1);
     drop(first);
     let refused = waits.join().unwrap().unwrap_err();
     assert!(matches!(refused, Error::Refused(_)), "{refused}");
@@ -184,12 +174,7 @@ async fn a_client_uses_the_first_node_that_answers_and_goes_on_with_the_next() {
     let held = other.acquire("b").enter().await.unwrap();
     assert!(!waits.await.unwrap().unwrap(), "the nodes have nothing in common");
     drop(first);
-    let lost = async {
-        while !grant.is_lost() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(LONG, lost).await.expect("the lock is lost with its node");
+    until_async("the lock is lost with its node", async || grant.is_lost()).await;
     assert_eq!(second.count().0, 1, "the second node has granted nothing to this client");
     let again = timeout(LONG, client.acquire("a").enter()).await.unwrap().unwrap();
     assert!(!again.is_lost() && grant.is_lost());

@@ -1,4 +1,7 @@
 //! The sessions of a node in a shell of its own, with real sockets and the real clock.
+//!
+//! Its threads look for work again and again: an encrypted stream cannot be waited for together
+//! with the shell.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -123,6 +126,11 @@ impl Host {
     /// How many connections there have been.
     pub(crate) fn connections(&self) -> usize {
         self.world.connections.load(SeqCst)
+    }
+
+    /// How many requests wait for a lock.
+    pub(crate) fn waiting(&self) -> usize {
+        self.world.shell().locks.waiting()
     }
 
     /// How many locks are held, and how many sessions are open.

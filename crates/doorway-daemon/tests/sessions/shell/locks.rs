@@ -46,6 +46,11 @@ impl Locks {
         self.table.values().filter(|lock| lock.holder.is_some()).count()
     }
 
+    /// How many requests wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.table.values().map(|lock| lock.queue.len()).sum()
+    }
+
     /// Whether a lock is neither held nor waited for.
     pub(super) fn is_free(&self, name: &Name) -> bool {
         self.serving && !self.table.contains_key(name)

@@ -366,12 +366,10 @@ impl Shell {
 
     fn evidence(&self, connection: Connection, hello: &Hello) -> Option<ProcessId> {
         use doorway_protocol::Opening::{New, Resume};
-        let (New { life, ttl_ms } | Resume { life, ttl_ms, .. }) = hello.opening else {
-            return None;
-        };
+        let (New { life, .. } | Resume { life, .. }) = hello.opening else { return None };
         let pid = self.wires.get(&connection)?.pid;
         let seen = !self.remote && matches!(life, Life::Connection { .. });
-        seen.then(|| ProcessId { pid, started: (ttl_ms == u32::MAX).then_some(1) })
+        seen.then_some(ProcessId { pid, started: Some(1) })
     }
 }
 

@@ -108,11 +108,7 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 1000,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(crate::random())]
 
     #[test]
     fn nothing_is_left_of_clients_that_have_left(

@@ -110,3 +110,52 @@ fn a_request_that_is_granted_before_its_client_repeats_it_is_granted_once() {
     assert_eq!((asked(&repeated), told(&repeated)), (None, granted.to_vec()));
     assert_eq!(node.sessions.held(), 1);
 }
+
+#[test]
+fn a_session_that_lives_with_a_process_needs_no_connection_and_no_heartbeats() {
+    let mut node = TestNode::new();
+    let life = Life::Process { pid: PROCESS.pid };
+    let (connection, session) = node.open(0, From::Here, TTL, life);
+    let held = node.hold(0, connection, "a", 1);
+    assert!(released(&node.hang_up(1, connection)).is_empty());
+    node.pass(100_000_000);
+    assert_eq!(node.sessions.held(), 1, "a day without a connection");
+    let out = node.step(100_000_001, Input::ProcessEnded(session));
+    assert_eq!(released(&out), [held]);
+    assert!(node.sessions.is_clean() && node.ledger.is_empty());
+}
+
+/// A process that inherited the connection of a dead process sends no heartbeats.
+#[test]
+fn an_inherited_connection_keeps_its_session_when_the_process_has_ended() {
+    let mut node = TestNode::new();
+    let inherited = Life::Connection { inherited: true };
+    let (connection, session) = node.open(0, From::Here, TTL, inherited);
+    let held = node.hold(0, connection, "a", 1);
+    node.step(1, Input::ProcessEnded(session));
+    node.pass(60_000);
+    assert_eq!(node.sessions.held(), 1, "its child has the connection");
+    assert_eq!(released(&node.hang_up(60_001, connection)), [held]);
+    let (connection, _) = node.open(70_000, From::Here, TTL, inherited);
+    let held = node.hold(70_000, connection, "a", 2);
+    let out = node.pass(70_000 + u64::from(TTL));
+    assert_eq!(released(&out), [held], "a living process that sends no heartbeats hangs");
+}
+
+#[test]
+fn a_lease_is_renewed_over_other_connections_of_its_client() {
+    let mut node = TestNode::new();
+    let (connection, _) = node.open(0, From::Here, TTL, Life::Lease);
+    let held = node.hold(0, connection, "a", 1);
+    node.hang_up(1, connection);
+    let visitor = node.connect(1, From::Here);
+    node.hello(1, visitor, From::Here, doorway_protocol::Opening::Visit);
+    for number in 1..6 {
+        let now = number * 1900;
+        assert!(released(&node.pass(now)).is_empty());
+        let out = node.request(now, visitor, Request::Renew(number, name("a"), Fence::new(1, 1)));
+        assert_eq!(told(&out), [(visitor, Reply::Done(number))]);
+    }
+    assert!(released(&node.pass(5 * 1900 + 1999)).is_empty());
+    assert_eq!(released(&node.pass(5 * 1900 + 2000)), [held]);
+}

@@ -1,0 +1,51 @@
+//! Telling clients that come to the wrong port, or without TLS, what they have reached.
+
+use std::time::Duration;
+
+use doorway_protocol::{Code, MAGIC, Refusal};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::{Addresses, Protocols};
+use crate::http::{self, Problem};
+use crate::native;
+use crate::sessions::refusals::refusal;
+
+/// How long a client without TLS may take to send what it sends first.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The refusal of a session at the HTTP port. Another node may serve the client.
+pub(super) fn is_http(node: &str, addresses: &Addresses) -> Refusal {
+    let sessions = match &addresses.sessions {
+        Some(address) => format!("sessions are at {address}"),
+        None => "it has no port for sessions (`listen` under [sessions])".to_owned(),
+    };
+    refusal(Code::Unavailable, format!("this is the HTTP port of the node {node}; {sessions}"))
+}
+
+/// The refusal of HTTP at the port for sessions.
+pub(super) fn is_for_sessions(node: &str, addresses: &Addresses) -> Refusal {
+    let http = match &addresses.http {
+        Some(address) => format!("HTTP is at {address}"),
+        None => "it has no port for HTTP (`listen` under [http])".to_owned(),
+    };
+    refusal(Code::Invalid, format!("this is the port for sessions of the node {node}; {http}"))
+}
+
+/// Refuse a client that does not use TLS, in the protocol that it seems to speak.
+pub(super) async fn refuse_plain(mut stream: TcpStream, speaks: Protocols) {
+    // What is not read when a connection is closed may destroy what was written.
+    let mut bytes = [0; 4096];
+    let Ok(Ok(1..)) = timeout(PATIENCE, stream.read(&mut bytes)).await else { return };
+    let what = match speaks {
+        Protocols::Native => "sessions",
+        Protocols::Http | Protocols::Both => "HTTP",
+    };
+    let text = format!("this port is for {what} with TLS, and the client does not use TLS");
+    if bytes[0] == MAGIC[0] {
+        native::refuse(stream, refusal(Code::Unavailable, text)).await;
+    } else if bytes[0].is_ascii_uppercase() {
+        http::refuse(stream, Problem::invalid(format!("{text}: use https://"))).await;
+    }
+}
