@@ -14,7 +14,6 @@ mod client;
 mod clock;
 mod context;
 mod disk;
-mod faults;
 mod log;
 mod network;
 mod node;

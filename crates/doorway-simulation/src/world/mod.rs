@@ -1,5 +1,7 @@
 //! The world of a run: machines, nodes, clients and the network, and what happens to them.
 
+mod faults;
+
 use std::rc::Rc;
 
 use crate::book::Book;

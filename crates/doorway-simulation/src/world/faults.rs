@@ -3,7 +3,7 @@
 use crate::clock::{MS, SECOND};
 use crate::context::{Event, log};
 use crate::settings::Fault;
-use crate::world::World;
+use super::World;
 
 impl World {
     /// A fault begins, and the next of its kind is planned.
