@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::random::Random;
+use crate::story::Lane;
 
 /// The number of a connection.
 pub(crate) type Wire = u64;
@@ -17,14 +18,24 @@ pub(crate) enum End {
     Client { client: usize, start: u64 },
 }
 
+impl End {
+    /// The line of the process in a picture.
+    pub(crate) fn lane(self) -> Lane {
+        match self {
+            Self::Node { node, .. } => Lane::Node(node),
+            Self::Client { client, .. } => Lane::Client(client),
+        }
+    }
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) ends: [End; 2],
     /// The machines of the two ends.
     pub(crate) machines: [usize; 2],
-    /// What is on its way to each end.
-    pub(crate) under_way: [VecDeque<Vec<u8>>; 2],
+    /// What is on its way to each end, and when it was sent.
+    pub(crate) under_way: [VecDeque<(Vec<u8>, u64)>; 2],
     /// When the last of that arrives.
     last: [u64; 2],
     /// Whether each end has it open.
@@ -142,7 +153,7 @@ impl Network {
         let to = 1 - from;
         let at = (now + latency).max(pipe.last[to]);
         pipe.last[to] = at;
-        pipe.under_way[to].push_back(bytes);
+        pipe.under_way[to].push_back((bytes, now));
         self.plans.push((at, Traffic::Arrive(wire, to)));
     }
 
@@ -183,7 +194,7 @@ impl Network {
         pipe.silent = random.percent(25);
         for side in 0..2 {
             pipe.under_way[side].truncate(1);
-            if let Some(bytes) = pipe.under_way[side].front_mut() {
+            if let Some((bytes, _)) = pipe.under_way[side].front_mut() {
                 let kept = random.between(0, bytes.len() as u64) as usize;
                 bytes.truncate(kept);
             }

@@ -1,20 +1,24 @@
-//! A program that uses locks: the shipped session machine, its driver, and what the program does.
+//! Programs that use locks, each over a session or over HTTP.
 
-use std::collections::BTreeMap;
-use std::rc::Rc;
+mod http;
+mod program;
+mod session;
 
-use doorway_client::machine::{Event as SessionEvent, SessionMachine, Setup, State};
-use doorway_protocol::{Ask, Backoff, ClientInfo, Fence, Mode, Name, Wait};
+use doorway_protocol::{Fence, Name};
 
-use crate::clock::{Clock, MS};
+use crate::clock::Clock;
 use crate::context::{Context, log};
 use crate::network::{End, Wire};
-use crate::settings::{ClientSetting, Kind, LifeSetting};
+use crate::settings::{ClientSetting, LifeSetting};
+use http::Http;
+use session::Session;
+
+pub(crate) use http::LENGTH;
 
 /// Something that happens to the process of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ClientEvent {
-    /// Something is due for the machine.
+    /// Something is due: a heartbeat, or the end of a lease.
     Tick,
     /// An attempt to connect has come to its end.
     Dialled,
@@ -22,6 +26,10 @@ pub(crate) enum ClientEvent {
     Work,
     /// A lease is to be renewed.
     Renew,
+    /// A call over HTTP has had its time.
+    TimedOut(Wire),
+    /// The program writes to the store that its lock protects.
+    Write(Held),
 }
 
 /// A client.
@@ -44,36 +52,25 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
-    machine: SessionMachine,
-    pub(crate) wire: Option<Wire>,
-    dialling: bool,
-    backoff: Backoff,
-    /// When the next tick is planned.
-    tick: u64,
-    /// The requests that have no answer, by number.
-    asked: BTreeMap<u64, Asked>,
     /// What the program believes to hold.
     pub(crate) held: Vec<Held>,
+    /// What the program knows to have lost.
+    lost: Vec<Held>,
     /// A step of the program is planned.
     working: bool,
+    way: Way,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Asked {
-    /// A lock, by its number; made after the faults ended or not.
-    Acquire {
-        lock: usize,
-        healed: bool,
-    },
-    Release {
-        lock: usize,
-        fence: Fence,
-    },
-    Renew,
+/// How a program talks to its node.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are few clients")]
+enum Way {
+    Session(Session),
+    Http(Http),
 }
 
 /// A grant that the program has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) lock: usize,
     pub(crate) fence: Fence,
@@ -83,8 +80,14 @@ pub(crate) struct Held {
 /// What the rest of the world has to know about a step of a client.
 #[derive(Debug)]
 pub(crate) enum Report {
+    /// The program holds a lock from now on.
     Entered(Held),
+    /// The program does not hold a lock any more, and knows it.
     Left { lock: usize, fence: Fence },
+    /// The program writes, and believes or does not believe that it holds the lock.
+    Wrote { held: Held, believes: bool },
+    /// A node has welcomed the client, over a connection that was made at this time.
+    Welcomed { connected: u64 },
 }
 
 /// What the program is to do.
@@ -94,6 +97,8 @@ pub(crate) enum Plan {
     Compete,
     /// Faults have ended: go on, and wait for locks for as long as it takes.
     Healed,
+    /// Make no new request, and wait for the answers to all others.
+    Finish,
     /// Leave everything.
     Leave,
 }
@@ -120,42 +125,30 @@ impl Client {
         self.starts += 1;
         self.clock = clock;
         let pid = (self.id as u32 + 1) * 100_000 + self.starts as u32;
-        let now = clock.read(context.now);
-        let setting = &self.setting;
-        let setup = Setup {
-            who: ClientInfo { label: format!("c{}", self.id), host: String::new(), pid },
-            token: None,
-            session: Some((setting.ttl, setting.life.life(pid))),
-            patience: setting.patience,
-            network: !setting.local,
-            nodes: 1,
+        let way = if self.setting.life == LifeSetting::Http {
+            Way::Http(Http::default())
+        } else {
+            Way::Session(Session::new(context, &self.setting, self.id, pid, clock))
         };
-        let backoff = Backoff::with_seed(
-            std::time::Duration::from_millis(5),
-            std::time::Duration::from_millis(500),
-            context.random.next(),
-        );
-        self.process = Some(Process {
-            pid,
-            machine: SessionMachine::new(setup, now),
-            wire: None,
-            dialling: false,
-            backoff,
-            tick: u64::MAX,
-            asked: BTreeMap::new(),
-            held: Vec::new(),
-            working: false,
-        });
+        let (held, lost) = (Vec::new(), Vec::new());
+        self.process = Some(Process { pid, held, lost, working: false, way });
         log!(context, "c{} starts", self.id);
         self.work_after(context, self.setting.thinks);
         self.settle(context, &mut Vec::new());
     }
 
-    /// The process is gone. What it believed to hold.
-    pub(crate) fn kill(&mut self, context: &mut Context) -> Vec<Held> {
-        context.close_all(self.end());
+    /// The process is gone. Returns what it believed to hold.
+    pub(crate) fn kill(&mut self) -> Vec<Held> {
         self.paused = 0;
         self.process.take().map_or_else(Vec::new, |process| process.held)
+    }
+
+    /// The node to which the client connects next.
+    pub(crate) fn target(&self) -> usize {
+        match self.process.as_ref().map(|process| &process.way) {
+            Some(Way::Session(session)) => session.target(),
+            _ => self.setting.nodes[0],
+        }
     }
 
     fn later(&self, context: &mut Context, at: u64, what: ClientEvent) {
@@ -173,8 +166,30 @@ impl Client {
     /// Whether the program has reason to believe that it holds a lock.
     pub(crate) fn believes(&self, now: u64, lock: &Name, fence: Fence) -> bool {
         let now = self.clock.read(now);
-        let process = self.process.as_ref();
-        process.is_some_and(|it| it.machine.grant_state(lock, fence, now) != State::Lost)
+        self.process.as_ref().is_some_and(|process| match &process.way {
+            Way::Session(session) => session.believes(lock, fence, now),
+            Way::Http(http) => http.believes(fence, now),
+        })
+    }
+
+    /// Whether the program holds nothing, and has an answer to every request.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| {
+            process.held.is_empty()
+                && match &process.way {
+                    Way::Session(session) => session.unanswered().is_empty(),
+                    Way::Http(http) => http.is_idle(),
+                }
+        })
+    }
+
+    /// The requests that have no answer, in words.
+    pub(crate) fn unanswered(&self) -> String {
+        match self.process.as_ref().map(|process| &process.way) {
+            Some(Way::Session(session)) => format!("requests {:?}", session.unanswered()),
+            Some(Way::Http(http)) => format!("call {:?}", http.job()),
+            None => "not running".to_owned(),
+        }
     }
 
     pub(crate) fn happen(
@@ -184,19 +199,25 @@ impl Client {
         plan: Plan,
         reports: &mut Vec<Report>,
     ) {
-        let now = self.clock.read(context.now);
         let Some(process) = &mut self.process else { return };
+        let over_http = matches!(process.way, Way::Http(_));
         match what {
-            ClientEvent::Tick => {
-                process.tick = u64::MAX;
-                process.machine.tick(now);
-            }
-            ClientEvent::Dialled => process.dialling = false,
             ClientEvent::Work => {
                 process.working = false;
-                self.work(context, plan, reports);
+                if over_http {
+                    self.call_next(context, plan, reports);
+                } else {
+                    self.work(context, plan, reports);
+                }
             }
+            ClientEvent::Write(held) => self.write(context, held, reports),
+            ClientEvent::Renew if over_http => self.renew_by_call(context),
             ClientEvent::Renew => self.renew(context),
+            ClientEvent::Tick if over_http => self.expire(context, reports),
+            ClientEvent::Tick => self.tick(context),
+            ClientEvent::TimedOut(wire) => self.hang_up(context, wire, reports),
+            // The world knows whether a node can be reached, and handles that.
+            ClientEvent::Dialled => {}
         }
         self.settle(context, reports);
     }
@@ -208,12 +229,10 @@ impl Client {
         wire: Option<Wire>,
         reports: &mut Vec<Report>,
     ) {
-        let now = self.clock.read(context.now);
-        let Some(process) = &mut self.process else { return };
-        process.dialling = false;
-        if let Some(wire) = wire {
-            process.wire = Some(wire);
-            process.machine.connected(now);
+        match self.process.as_ref().map(|process| &process.way) {
+            Some(Way::Session(_)) => self.connected(context, wire),
+            Some(Way::Http(_)) => self.call(context, wire),
+            None => {}
         }
         self.settle(context, reports);
     }
@@ -225,238 +244,72 @@ impl Client {
         bytes: &[u8],
         reports: &mut Vec<Report>,
     ) {
-        let now = self.clock.read(context.now);
-        let Some(process) = &mut self.process else { return };
-        if process.wire == Some(wire) {
-            process.machine.receive(now, bytes);
-            self.settle(context, reports);
+        match self.process.as_ref().map(|process| &process.way) {
+            Some(Way::Session(_)) => self.hear(context, wire, bytes),
+            Some(Way::Http(_)) => self.answered(context, wire, bytes.len(), reports),
+            None => {}
         }
+        self.settle(context, reports);
     }
 
     /// The connection has ended.
     pub(crate) fn hang_up(&mut self, context: &mut Context, wire: Wire, reports: &mut Vec<Report>) {
-        let Some(process) = &mut self.process else { return };
-        if process.wire == Some(wire) {
-            self.disconnect(context);
-            self.settle(context, reports);
+        match self.process.as_ref().map(|process| &process.way) {
+            Some(Way::Session(session)) if session.wire == Some(wire) => self.disconnect(context),
+            Some(Way::Http(http)) if http.wire == Some(wire) => self.unanswered_call(context),
+            _ => {}
         }
+        self.settle(context, reports);
     }
 
-    fn disconnect(&mut self, context: &mut Context) {
-        let now = self.clock.read(context.now);
-        let Some(process) = &mut self.process else { return };
-        if let Some(wire) = process.wire.take() {
-            context.close(wire, 0);
-            process.machine.disconnected(now);
-        }
-    }
-
-    /// Send what is to be sent, handle events, and plan what is due.
     fn settle(&mut self, context: &mut Context, reports: &mut Vec<Report>) {
-        loop {
-            let Some(process) = &mut self.process else { return };
-            if let Some(wire) = process.wire {
-                let bytes = std::mem::take(process.machine.outgoing());
-                context.send(wire, 0, bytes);
-            }
-            let mut events = Vec::new();
-            while let Some(event) = process.machine.event() {
-                events.push(event);
-            }
-            let closes = process.wire.is_some() && process.machine.must_close();
-            if events.is_empty() && !closes {
-                break;
-            }
-            for event in events {
-                self.event(context, event, reports);
-            }
-            if closes {
-                self.disconnect(context);
-            }
-        }
-        let Some(process) = &mut self.process else { return };
-        if process.machine.is_talking() {
-            process.backoff.reset();
-        }
-        let due = self.clock.when(process.machine.next_due());
-        let (tick, dial) = (process.tick, process.machine.wants_connection() && !process.dialling);
-        if due < tick {
-            process.tick = due.max(context.now);
-        }
-        let pause = dial.then(|| {
-            process.dialling = true;
-            process.backoff.next_delay().as_nanos() as u64
-        });
-        if due < tick {
-            self.later(context, due, ClientEvent::Tick);
-        }
-        if let Some(pause) = pause {
-            self.later(context, context.now + pause, ClientEvent::Dialled);
+        if let Some(Process { way: Way::Session(_), .. }) = &self.process {
+            self.settle_session(context, reports);
         }
     }
 
-    fn event(&mut self, context: &mut Context, event: SessionEvent, reports: &mut Vec<Report>) {
-        log!(context, "c{} {event:?}", self.id);
-        let settings = Rc::clone(&context.settings);
-        let (holds, thinks) = (self.setting.holds, self.setting.thinks);
+    /// The program holds a lock from now on. It will write sooner or later.
+    fn enter(&mut self, context: &mut Context, held: Held, reports: &mut Vec<Report>) {
+        let mean = if context.random.percent(20) {
+            self.setting.ttl.as_nanos().min(10_000_000_000) as u64
+        } else {
+            self.setting.holds
+        };
         let Some(process) = &mut self.process else { return };
-        let (number, answered) = match &event {
-            SessionEvent::Granted { number, .. }
-            | SessionEvent::Refused { number, .. }
-            | SessionEvent::Unknown { number, .. }
-            | SessionEvent::Released { number, .. }
-            | SessionEvent::Answer { number, .. } => (*number, process.asked.remove(number)),
-            SessionEvent::Lost { lock, fence, .. } => {
-                let at = settings.locks.iter().position(|it| it.name == *lock).unwrap_or(0);
-                process.held.retain(|held| (held.lock, held.fence) != (at, *fence));
-                context.counts.lost += 1;
-                reports.push(Report::Left { lock: at, fence: *fence });
-                return self.work_after(context, thinks);
-            }
-            SessionEvent::Welcome { .. }
-            | SessionEvent::Closed(_)
-            | SessionEvent::Stopping { .. } => {
-                return;
-            }
-        };
-        let Some(asked) = answered else {
-            return context.violate(format!("c{}: an answer to no request: {event:?}", self.id));
-        };
-        match (asked, event) {
-            (Asked::Acquire { lock, healed }, SessionEvent::Granted { lock: name, fence, .. }) => {
-                if settings.locks[lock].name != name {
-                    context.violate(format!("c{}: request {number} got {name}", self.id));
-                }
-                let shared = process.machine.held().any(|claim| {
-                    claim.lock == name && claim.fence == fence && claim.mode == Mode::Shared
-                });
-                let held = Held { lock, fence, shared };
-                process.held.push(held);
-                self.entered |= healed;
-                context.counts.entries += 1;
-                reports.push(Report::Entered(held));
-                if self.setting.life == LifeSetting::Lease {
-                    self.later(context, context.now, ClientEvent::Renew);
-                }
-                self.work_after(context, holds);
-            }
-            (Asked::Acquire { .. }, SessionEvent::Refused { .. }) => {
-                context.counts.refused += 1;
-                self.work_after(context, thinks);
-            }
-            (
-                Asked::Release { .. } | Asked::Renew,
-                SessionEvent::Refused { .. } | SessionEvent::Unknown { .. },
-            )
-            | (Asked::Renew, SessionEvent::Answer { .. })
-            | (Asked::Release { .. }, SessionEvent::Released { .. }) => {}
-            (asked, event) => {
-                context.violate(format!("c{}: {event:?} answers {asked:?}", self.id));
-            }
-        }
+        process.held.push(held);
+        context.counts.entries += 1;
+        reports.push(Report::Entered(held));
+        let at = context.now + context.random.exponential(mean);
+        self.later(context, at, ClientEvent::Write(held));
     }
 
-    /// The next step of the program.
-    #[expect(clippy::too_many_lines, reason = "one arm for each case")]
-    fn work(&mut self, context: &mut Context, plan: Plan, reports: &mut Vec<Report>) {
-        let now = self.clock.read(context.now);
-        let settings = Rc::clone(&context.settings);
-        let (thinks, holds) = (self.setting.thinks, self.setting.holds);
+    /// The program learns that it has lost a lock.
+    fn lose(
+        &mut self,
+        context: &mut Context,
+        lock: usize,
+        fence: Fence,
+        reports: &mut Vec<Report>,
+    ) {
         let Some(process) = &mut self.process else { return };
-        let waiting: Vec<u64> = process
-            .asked
-            .iter()
-            .filter(|(_, asked)| matches!(asked, Asked::Acquire { .. }))
-            .map(|(number, _)| *number)
-            .collect();
-        if plan == Plan::Leave {
-            for held in std::mem::take(&mut process.held) {
-                reports.push(Report::Left { lock: held.lock, fence: held.fence });
-            }
-            log!(context, "c{} says bye", self.id);
-            process.asked.clear();
-            let held: Vec<_> = process.machine.held().collect();
-            for claim in held {
-                process.machine.release(now, &claim.lock, claim.fence);
-            }
-            process.machine.bye();
+        let Some(at) = process.held.iter().position(|it| (it.lock, it.fence) == (lock, fence))
+        else {
             return;
-        }
-        if let Some(number) = waiting.first()
-            && plan == Plan::Compete
-            && context.random.percent(15)
-        {
-            log!(context, "c{} withdraws {number}", self.id);
-            process.asked.remove(number);
-            process.machine.withdraw(*number);
-            return self.work_after(context, thinks);
-        }
-        let more = waiting.is_empty() && context.random.percent(20);
-        if !process.held.is_empty() && !more {
-            let held = process.held.remove(0);
-            let name = &settings.locks[held.lock].name;
-            reports.push(Report::Left { lock: held.lock, fence: held.fence });
-            let number = process.machine.release(now, name, held.fence);
-            log!(context, "c{} releases {name} {:?} as {number}", self.id, held.fence);
-            let asked = Asked::Release { lock: held.lock, fence: held.fence };
-            process.asked.insert(number, asked);
-            return self.work_after(context, if process_is_empty(self) { thinks } else { holds });
-        }
-        if !waiting.is_empty() {
-            // Look again later: the request may be withdrawn then.
-            return self.work_after(context, 20 * thinks + holds);
-        }
-        let lock = context.random.below(settings.locks.len() as u64) as usize;
-        let kind = settings.locks[lock].kind;
-        let alone = settings.nodes == 1;
-        let holding = !process.held.is_empty();
-        if process.held.iter().any(|held| held.lock == lock) {
-            return self.work_after(context, holds); // A program never waits for itself.
-        }
-        let wanted = match kind {
-            Kind::Shared if context.random.percent(60) => Mode::Shared,
-            _ => Mode::Exclusive,
         };
-        let permits = match kind {
-            Kind::Permits(permits) if alone => Some(permits),
-            _ => None,
-        };
-        // A program that holds something does not wait for ever: two such could wait for each
-        // other.
-        let wait = match context.random.below(10) {
-            0 if plan == Plan::Compete => Wait::No,
-            1..5 if plan == Plan::Compete => Wait::Ms(context.random.magnitude(1, 5000)),
-            _ if holding => Wait::Ms(context.random.magnitude(1, 1000)),
-            _ => Wait::Forever,
-        };
-        let name = settings.locks[lock].name.clone();
-        let ask = Ask { lock: name, mode: wanted, permits, wait };
-        let number = process.machine.acquire(now, ask.clone());
-        log!(context, "c{} asks {number}: {ask:?}", self.id);
-        let healed = plan == Plan::Healed;
-        process.asked.insert(number, Asked::Acquire { lock, healed });
-        self.work_after(context, if holding { holds } else { 20 * thinks + holds });
+        let held = process.held.remove(at);
+        process.lost.push(held);
+        context.counts.lost += 1;
+        reports.push(Report::Left { lock, fence });
     }
 
-    /// Renew the lease, as its owner does.
-    fn renew(&mut self, context: &mut Context) {
-        let now = self.clock.read(context.now);
-        let settings = Rc::clone(&context.settings);
+    /// The program writes to the store. A careless program does so although it was told that its
+    /// lock is lost, but none does after it has released the lock.
+    fn write(&mut self, context: &mut Context, held: Held, reports: &mut Vec<Report>) {
+        let name = &context.settings.locks[held.lock].name;
+        let believes = self.believes(context.now, name, held.fence);
         let Some(process) = &mut self.process else { return };
-        let Some(held) = process.held.first().copied() else { return };
-        let name = &settings.locks[held.lock].name;
-        let number = process.machine.renew(now, name, held.fence);
-        process.asked.insert(number, Asked::Renew);
-        let pause = self.setting.ttl.as_nanos() as u64 / 4;
-        self.later(context, context.now + pause.max(50 * MS), ClientEvent::Renew);
+        if process.held.contains(&held) || process.lost.contains(&held) {
+            reports.push(Report::Wrote { held, believes });
+        }
     }
-
-    /// Requests for locks that still have no answer.
-    pub(crate) fn unanswered(&self) -> Vec<u64> {
-        self.process.iter().flat_map(|process| process.asked.keys().copied()).collect()
-    }
-}
-
-fn process_is_empty(client: &Client) -> bool {
-    client.process.as_ref().is_none_or(|process| process.held.is_empty())
 }

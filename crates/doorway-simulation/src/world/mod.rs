@@ -1,25 +1,29 @@
 //! The world of a run: machines, nodes, clients and the network, and what happens to them.
 
 mod faults;
+mod phases;
+mod processes;
+mod traffic;
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use doorway_protocol::Fence;
+
 use crate::book::Book;
-use crate::client::{Client, ClientEvent, Plan, Report};
-use crate::clock::{Clock, SECOND};
+use crate::client::{Client, ClientEvent, Held, Plan, Report};
+use crate::clock::SECOND;
 use crate::context::{Context, Counts, Event, log};
 use crate::log::Log;
-use crate::network::{End, Network, Traffic, Wire};
+use crate::network::{End, Network, Traffic};
 use crate::node::{Node, NodeEvent};
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::settings::Settings;
+use crate::story::{Lane, State};
+use processes::Children;
 
-/// How long after the end of all faults every client must have entered.
-pub const LIVENESS: u64 = 120 * SECOND;
-
-/// How long after the last client has left nothing may be left of any.
-const CLEAN: u64 = 40 * SECOND;
+pub use phases::LIVENESS;
 
 /// More events than this at the same time mean that time stands still.
 const BUSY: u64 = 100_000;
@@ -27,10 +31,12 @@ const BUSY: u64 = 100_000;
 /// The world of a run.
 pub(crate) struct World {
     pub(crate) context: Context,
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) clients: Vec<Client>,
+    nodes: Vec<Node>,
+    clients: Vec<Client>,
+    /// Child processes of clients that were killed.
+    children: Vec<Children>,
     books: Vec<Book>,
-    pub(crate) plan: Plan,
+    plan: Plan,
     over: bool,
     /// How many events have happened at the same time.
     at_once: u64,
@@ -48,18 +54,24 @@ impl World {
             log: Log { text: logs.then(String::new) },
             settings: Rc::clone(&settings),
             counts: Counts::default(),
+            posts: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            broken: Vec::new(),
+            story: None,
             violation: None,
         };
         log!(context, "seed {seed}: {settings:?}");
         let node = |id| Node::new(id, settings.drifts[id]);
         let client = |(id, setting): (usize, &crate::settings::ClientSetting)| {
             let own = settings.nodes + id;
-            let machine = if setting.local { setting.node } else { own };
+            let machine = if setting.local { setting.nodes[0] } else { own };
             Client::new(id, setting.clone(), machine, settings.drifts[machine])
         };
         let mut world = Self {
             nodes: (0..settings.nodes).map(node).collect(),
             clients: settings.clients.iter().enumerate().map(client).collect(),
+            children: Vec::new(),
             books: settings.locks.iter().map(|lock| Book::new(lock.kind)).collect(),
             plan: Plan::Compete,
             over: false,
@@ -146,6 +158,17 @@ impl World {
                 if let NodeEvent::Dialled(peer) = what {
                     return self.link(node, peer);
                 }
+                let what = match what {
+                    NodeEvent::Look(session) => {
+                        let process = self.nodes[node].process.as_ref();
+                        let evidence = process.and_then(|process| process.watched.get(&session));
+                        if evidence.is_none_or(|evidence| self.exists(evidence)) {
+                            return;
+                        }
+                        NodeEvent::ProcessEnded(session)
+                    }
+                    what => what,
+                };
                 self.nodes[node].happen(&mut self.context, what);
                 self.after_node(node);
             }
@@ -165,12 +188,13 @@ impl World {
             Event::StartNode(node) => self.start_node(node),
             Event::StartClient(client) => self.start_client(client),
             Event::Retire(client) => self.kill_client(client),
+            Event::ChildrenEnd(client, start) => self.children_end(client, start),
             Event::MendDisk(node) => {
                 let mut disk = self.nodes[node].disk.borrow_mut();
                 (disk.full, disk.stall) = (false, 0);
             }
             Event::Heal => self.heal(),
-            Event::Deadline => self.deadline(),
+            Event::Deadline(until) => self.deadline(until),
             Event::End => self.end(),
         }
     }
@@ -186,9 +210,15 @@ impl World {
         for report in reports {
             match report {
                 Report::Entered(held) => {
+                    let state = self.holds(held.lock, held.fence);
+                    if let Some(story) = &mut self.context.story {
+                        story.begin(self.context.now, Lane::Client(client), state);
+                    }
                     self.books[held.lock].enter(&mut self.context, client, held);
                 }
-                Report::Left { lock, fence } => self.books[lock].leave(client, fence),
+                Report::Left { lock, fence } => self.leave(client, lock, fence),
+                Report::Wrote { held, believes } => self.write(client, held, believes),
+                Report::Welcomed { connected } => self.check_told(client, connected),
             }
         }
         let held = self.clients[client].process.iter().flat_map(|process| process.held.clone());
@@ -197,262 +227,46 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, wire: Wire, side: usize) {
-        let Some(pipe) = self.context.network.pipes.get_mut(&wire) else { return };
-        let Some(bytes) = pipe.under_way[side].pop_front() else { return };
-        let (end, other) = (pipe.ends[side], pipe.ends[1 - side]);
-        if !pipe.open[side] {
-            // The machine answers, if it runs, that it knows nothing of this connection.
-            let machine = pipe.machines[side];
-            if self.nodes.get(machine).is_none_or(|node| node.off <= self.context.now) {
-                let at = self.context.now + 1000;
-                self.context.queue.push(at, Event::Traffic(Traffic::Ended(wire, 1 - side)));
-            }
+    /// A client writes to the store that its lock protects. The store refuses a write whose fence
+    /// is too old, which must not happen to a client that holds the lock.
+    fn write(&mut self, client: usize, held: Held, believes: bool) {
+        let book = &mut self.books[held.lock];
+        if book.write(held) {
             return;
         }
-        if bytes.is_empty() {
-            return;
-        }
-        match (end, other) {
-            (End::Node { node, .. }, End::Node { node: peer, .. }) => {
-                self.nodes[node].link_bytes(&mut self.context, wire, peer, &bytes);
-                self.after_node(node);
-            }
-            (End::Node { node, .. }, End::Client { client, start }) => {
-                let it = &self.clients[client];
-                let pid = (client as u32 + 1) * 100_000 + start as u32;
-                let pid = it.setting.local.then_some(pid);
-                self.nodes[node].door_bytes(&mut self.context, wire, client, pid, &bytes);
-                self.after_node(node);
-            }
-            (End::Client { client, .. }, _) => {
-                self.with_client(client, |it, context, reports| {
-                    it.receive(context, wire, &bytes, reports);
-                });
-            }
+        self.context.counts.fenced += 1;
+        log!(self.context, "the store refuses a write of c{client} with {:?}", held.fence);
+        if believes && book.broken(held.fence).is_none() {
+            let name = self.context.settings.locks[held.lock].name.clone();
+            let what = format!("c{client} holds {name} {:?}, and its write is refused", held.fence);
+            self.context.violate_lock(&name, what);
         }
     }
 
-    fn ended(&mut self, wire: Wire, side: usize) {
-        let Some(pipe) = self.context.network.pipes.get(&wire) else { return };
-        if !pipe.open[side] {
-            return;
-        }
-        match (pipe.ends[side], pipe.ends[1 - side]) {
-            (End::Node { node, .. }, End::Node { node: peer, .. }) => {
-                self.nodes[node].link_ended(&mut self.context, wire, peer);
-                self.context.close(wire, side);
-                self.after_node(node);
-            }
-            (End::Node { node, .. }, End::Client { .. }) => {
-                self.nodes[node].hang_up(&mut self.context, wire);
-                self.after_node(node);
-            }
-            (End::Client { client, .. }, _) => {
-                self.with_client(client, |it, context, reports| {
-                    it.hang_up(context, wire, reports);
-                });
-                self.context.close(wire, side);
-            }
-        }
-    }
-
-    /// An attempt of a node to connect to a peer has come to its end.
-    fn link(&mut self, node: usize, peer: usize) {
-        let now = self.context.now;
-        let network = &self.context.network;
-        let blocked = network.blocked(now, node, peer).or(network.blocked(now, peer, node));
-        if blocked.is_some() || self.nodes[peer].process.is_none() {
-            return self.nodes[node].not_reached(&mut self.context, peer);
-        }
-        let end = self.nodes[peer].end();
-        self.nodes[node].reached(&mut self.context, peer, end);
-    }
-
-    /// A client tries to connect to its node.
-    fn dial(&mut self, client: usize) {
-        let now = self.context.now;
-        let it = &self.clients[client];
-        let (node, machine) = (it.setting.node, it.machine);
-        let network = &self.context.network;
-        let blocked = network.blocked(now, machine, node).or(network.blocked(now, node, machine));
-        let up = self.nodes[node].process.is_some() && blocked.is_none();
-        let wire = up.then(|| {
-            let ends = [it.end(), self.nodes[node].end()];
-            self.context.network.connect(ends, [machine, node])
-        });
-        self.with_client(client, |it, context, reports| it.dialled(context, wire, reports));
-    }
-
-    /// Something has happened at a node.
-    fn after_node(&mut self, node: usize) {
-        if self.nodes[node].has_ended() {
-            // The process ends with its node, and is started again.
-            log!(self.context, "n{node} has ended");
-            self.nodes[node].kill(&mut self.context);
-            self.context.queue.push(self.context.now + SECOND, Event::StartNode(node));
-        } else if self.nodes[node].process.is_none() {
-            self.context.queue.push(self.context.now + SECOND, Event::StartNode(node));
-        }
-    }
-
-    pub(crate) fn start_node(&mut self, node: usize) {
-        let now = self.context.now;
-        let off = self.nodes[node].off;
-        if self.nodes[node].process.is_some() {
-            return;
-        }
-        if off > now {
-            return self.context.queue.push(off, Event::StartNode(node));
-        }
-        let alive: Vec<u32> = self
-            .clients
-            .iter()
-            .filter(|client| client.machine == node)
-            .filter_map(|client| client.process.as_ref().map(|process| process.pid))
-            .collect();
-        let started = self.nodes[node].start(&mut self.context, &|pid| alive.contains(&pid));
-        if !started {
-            if self.nodes[node].disk.borrow().crash_in_sync {
-                self.crash(node);
-            }
-            self.context.queue.push(now + SECOND, Event::StartNode(node));
-        }
-    }
-
-    fn start_client(&mut self, client: usize) {
-        let machine = self.clients[client].machine;
-        if self.clients[client].process.is_some() || self.plan == Plan::Leave {
-            return;
-        }
-        let off = self.nodes.get(machine).map_or(0, |node| node.off);
-        if off > self.context.now {
-            return self.context.queue.push(off, Event::StartClient(client));
-        }
-        let clock = self.clock(machine, client);
-        self.clients[client].start(&mut self.context, clock);
-    }
-
-    fn clock(&self, machine: usize, client: usize) -> Clock {
-        self.nodes.get(machine).map_or(self.clients[client].clock, |node| node.clock)
-    }
-
-    /// The process of a client ends.
-    pub(crate) fn kill_client(&mut self, client: usize) {
-        let Some(pid) = self.clients[client].process.as_ref().map(|process| process.pid) else {
-            return;
+    /// A node has welcomed a client: it must have told which of its grants were broken before.
+    fn check_told(&mut self, client: usize, connected: u64) {
+        let held = self.clients[client].process.iter().flat_map(|process| &process.held);
+        let broken = |held: &&Held| {
+            self.books[held.lock].broken(held.fence).is_some_and(|broken| broken < connected)
         };
-        log!(self.context, "c{client} is killed");
-        for held in self.clients[client].kill(&mut self.context) {
-            self.books[held.lock].leave(client, held.fence);
-        }
-        // Nodes that watch the process see its end.
-        let node = self.clients[client].setting.node;
-        let Some(process) = &self.nodes[node].process else { return };
-        let start = process.start;
-        let watching = process.watched.iter().filter(|(_, evidence)| evidence.is_process(pid));
-        for session in watching.map(|(session, _)| *session).collect::<Vec<_>>() {
-            let after = self.context.random.between(0, 100_000);
-            self.context.node(after, node, start, NodeEvent::ProcessEnded(session));
+        if let Some(held) = held.clone().find(broken) {
+            let name = self.context.settings.locks[held.lock].name.clone();
+            let fence = held.fence;
+            let what = format!("c{client} was not told that its {name} {fence:?} was broken");
+            self.context.violate_lock(&name, what);
         }
     }
 
-    /// The machine of a node crashes, and is off for a while.
-    pub(crate) fn crash(&mut self, node: usize) {
-        log!(self.context, "the machine of n{node} crashes");
-        for client in 0..self.clients.len() {
-            if self.clients[client].machine == node && self.clients[client].process.is_some() {
-                for held in self.clients[client].kill(&mut self.context) {
-                    self.books[held.lock].leave(client, held.fence);
-                }
-                self.context.queue.push(self.context.now + 2 * SECOND, Event::StartClient(client));
-            }
-        }
-        self.check_ledger(node);
-        let off = self.context.now + self.context.random.magnitude(SECOND, 20 * SECOND);
-        self.nodes[node].crash(&mut self.context, off);
-        self.context.queue.push(off, Event::StartNode(node));
+    fn holds(&self, lock: usize, fence: Fence) -> State {
+        State::Holds(self.context.settings.locks[lock].name.clone(), fence)
     }
 
-    /// Check that the ledger has every promise of the sessions.
-    pub(crate) fn check_ledger(&mut self, node: usize) {
-        let it = &self.nodes[node];
-        let Some(process) = &it.process else { return };
-        let contents = it.ledger();
-        let written: std::collections::BTreeSet<_> = contents.grants().collect();
-        let missing = process.sessions.grants().find(|grant| !written.contains(grant));
-        if let Some((session, lock, fence)) = missing {
-            let what = format!("the ledger of n{node} lacks {lock} {fence:?} of session {session}");
-            self.context.violate(what);
+    /// A client does not hold a lock any more, and knows it, or does not exist any more.
+    fn leave(&mut self, client: usize, lock: usize, fence: Fence) {
+        let state = self.holds(lock, fence);
+        if let Some(story) = &mut self.context.story {
+            story.end(self.context.now, Lane::Client(client), &state);
         }
-    }
-
-    /// All faults end.
-    fn heal(&mut self) {
-        log!(self.context, "all faults end");
-        self.plan = Plan::Healed;
-        self.context.network.heal();
-        let now = self.context.now;
-        for node in 0..self.nodes.len() {
-            self.check_ledger(node);
-            let mut disk = self.nodes[node].disk.borrow_mut();
-            (disk.full, disk.stall, disk.crash_in_sync) = (false, 0, false);
-            drop(disk);
-            self.context.queue.push(now, Event::StartNode(node));
-        }
-        for client in 0..self.clients.len() {
-            self.context.queue.push(now, Event::StartClient(client));
-        }
-        // Connections that were cut without a word are noticed in the end.
-        let wires: Vec<_> = self.context.network.pipes.keys().copied().collect();
-        for wire in wires {
-            if self.context.network.pipes.get(&wire).is_some_and(|pipe| pipe.broken) {
-                for side in 0..2 {
-                    let event = Event::Traffic(Traffic::Ended(wire, side));
-                    self.context.queue.push(now + SECOND, event);
-                }
-            }
-        }
-        self.context.queue.push(now + 10 * SECOND, Event::Deadline);
-    }
-
-    /// Check whether every client has entered.
-    fn deadline(&mut self) {
-        let now = self.context.now;
-        if self.plan == Plan::Leave {
-            return;
-        }
-        let late: Vec<_> = self.clients.iter().filter(|client| !client.entered).collect();
-        if late.is_empty() {
-            log!(self.context, "every client has entered, and leaves");
-            self.plan = Plan::Leave;
-            for client in 0..self.clients.len() {
-                let start = self.clients[client].starts;
-                self.context.client(now, client, start, ClientEvent::Work);
-                self.context.queue.push(now + 5 * SECOND, Event::Retire(client));
-            }
-            return self.context.queue.push(now + CLEAN, Event::End);
-        }
-        if now < self.context.settings.heals + LIVENESS {
-            return self.context.queue.push(now + 2 * SECOND, Event::Deadline);
-        }
-        let late: Vec<_> = late
-            .iter()
-            .map(|client| format!("c{} (requests {:?})", client.id, client.unanswered()))
-            .collect();
-        let what = format!(
-            "{} s after the last fault these have not entered: {}",
-            LIVENESS / SECOND,
-            late.join(", ")
-        );
-        self.context.violate(what);
-    }
-
-    /// Check that nothing is left of any client.
-    fn end(&mut self) {
-        self.over = true;
-        if let Some(what) = self.nodes.iter().find_map(Node::remains) {
-            self.context.violate(format!("all clients have left, but not all is gone: {what}"));
-        }
+        self.books[lock].leave(client, fence);
     }
 }
