@@ -35,7 +35,9 @@ Usage: cargo xtask TASK
   soak [--for TIME] [--seed N] [--seeds N] [--threads N]
                   run the simulation of the whole product, seed after seed; 1 minute unless said
                   otherwise
-  soak --one SEED run one seed of the simulation and print everything that happens
+  soak --one SEED [--diagram FILE]
+                  run one seed of the simulation and print everything that happens, or draw its end
+                  to an SVG file
   soak --bugs [NAME]
                   check that the simulation finds planted bugs; takes up to an hour
   package         build a Debian package in target/package
