@@ -18,7 +18,7 @@ const DIRECTORY: &str = "target/bugs";
 const BUGS: &str = "crates/doorway-simulation/bugs";
 
 /// Within this many seeds every mistake must be found. The tree itself passes them.
-const SEEDS: u64 = 3000;
+pub(crate) const SEEDS: u64 = 3000;
 
 /// The page with the table of mistakes, and the marks around the table.
 const PAGE: &str = "docs/simulation.md";

@@ -193,29 +193,42 @@ impl<'a> Picture<'a> {
     }
 
     fn boxes(&self, out: &mut String) {
-        for span in self.bars() {
-            let end = span.end.unwrap_or(self.end).min(self.end);
-            if end < self.begin {
-                continue;
-            }
-            let (y, from, to) = (self.y(span.lane), self.x(span.begin), self.x(end));
-            let wide = (to - from).max(3.0);
-            let (fill, ink, high, label) = match &span.state {
-                State::Off => ("#ffffff", "#555", 8.0, "off".to_owned()),
-                State::Paused => ("#cccccc", "#555", 30.0, "suspended".to_owned()),
-                State::Holds(lock, fence) => {
-                    let colour = self.colour(lock);
-                    (colour, colour, 14.0, format!("{lock} {fence:?}"))
-                }
+        let drawn = |span: &&Span| span.end.is_none_or(|end| end >= self.begin);
+        let (holds, others): (Vec<_>, Vec<_>) =
+            self.bars().filter(drawn).partition(|span| matches!(span.state, State::Holds(..)));
+        for span in others {
+            let (high, fill, label) = match span.state {
+                State::Off => (8.0, "#ffffff", "off"),
+                _ => (34.0, "#dddddd", "suspended"),
             };
-            let _ = writeln!(
-                out,
-                "<rect x=\"{from:.1}\" y=\"{:.1}\" width=\"{wide:.1}\" height=\"{high}\" \
-                 fill=\"{fill}\" fill-opacity=\"0.8\"/>",
-                y - high / 2.0
-            );
-            text(out, from + 1.0, y - 10.0, ink, "start", &label, 9);
+            let y = self.y(span.lane);
+            self.bar(out, span, y - high / 2.0, high, fill);
+            text(out, self.x(span.begin) + 1.0, y + 15.0, "#777", "start", label, 9);
         }
+        // Bars of the same lane that overlap are drawn one above the other.
+        let mut rows: BTreeMap<(Lane, usize), u64> = BTreeMap::new();
+        for span in holds {
+            let State::Holds(lock, fence) = &span.state else { continue };
+            let free =
+                |row: &usize| rows.get(&(span.lane, *row)).is_none_or(|end| *end <= span.begin);
+            let row = (0..4).find(free).unwrap_or(4);
+            rows.insert((span.lane, row), span.end.unwrap_or(u64::MAX));
+            let (y, colour) = (self.y(span.lane) - 6.0 + 7.0 * row as f64, self.colour(lock));
+            self.bar(out, span, y, 6.0, colour);
+            let y = if row == 0 { y - 3.0 } else { y + 14.0 };
+            let label = format!("{lock} {fence:?}");
+            text(out, self.x(span.begin) + 1.0, y, colour, "start", &label, 9);
+        }
+    }
+
+    fn bar(&self, out: &mut String, span: &Span, y: f64, high: f64, fill: &str) {
+        let from = self.x(span.begin);
+        let wide = (self.x(span.end.unwrap_or(self.end).min(self.end)) - from).max(3.0);
+        let _ = writeln!(
+            out,
+            "<rect x=\"{from:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high}\" \
+             fill=\"{fill}\"/>"
+        );
     }
 
     fn arrows(&self, out: &mut String) {

@@ -258,7 +258,13 @@ impl Client {
         let job = std::mem::take(&mut http.job);
         log!(context, "c{id} is answered: {answer:?}");
         let label = || format!("{answer:?}").split('(').next().unwrap_or("").to_lowercase();
-        context.arrow(Lane::Client(id), label, None);
+        let lock = match &job {
+            Job::Acquire(request) | Job::Withdraw(request) => Some(request.lock),
+            Job::Release(held) => Some(held.lock),
+            Job::Renew | Job::Nothing => None,
+        };
+        let settings = Rc::clone(&context.settings);
+        context.arrow(Lane::Client(id), label, lock.map(|lock| &settings.locks[lock].name));
         self.close_call(context);
         match (job, answer) {
             (Job::Acquire(request), Answer::Leased(lease)) => {

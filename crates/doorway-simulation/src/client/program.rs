@@ -19,9 +19,25 @@ pub(super) enum Asked {
         lock: usize,
         healed: bool,
     },
-    Release,
-    Renew,
+    Release {
+        lock: usize,
+    },
+    Renew {
+        lock: usize,
+    },
     Break,
+}
+
+impl Asked {
+    /// The number of the lock, unless the program breaks one.
+    fn lock(self) -> Option<usize> {
+        match self {
+            Self::Acquire { lock, .. } | Self::Release { lock } | Self::Renew { lock } => {
+                Some(lock)
+            }
+            Self::Break => None,
+        }
+    }
 }
 
 /// How a program asks for a lock.
@@ -56,15 +72,22 @@ impl Client {
         reports: &mut Vec<Report>,
     ) {
         log!(context, "c{} {event:?}", self.id);
-        let label = || format!("{event:?}").split([' ', '(']).next().unwrap_or("").to_lowercase();
+        let settings = Rc::clone(&context.settings);
+        let (holds, thinks) = (self.setting.holds, self.setting.thinks);
+        let id = self.id;
+        let Some(session) = self.session() else { return };
+        let asked_lock = |number: &u64| session.asked.get(number).and_then(|it| it.lock());
         let about = match &event {
+            SessionEvent::Refused { number, .. } | SessionEvent::Released { number, .. } => {
+                asked_lock(number).map(|lock| &settings.locks[lock].name)
+            }
             SessionEvent::Granted { lock, .. } | SessionEvent::Lost { lock, .. } => Some(lock),
             _ => None,
         };
-        context.arrow(Lane::Client(self.id), label, about);
-        let settings = Rc::clone(&context.settings);
-        let (holds, thinks) = (self.setting.holds, self.setting.thinks);
-        let Some(session) = self.session() else { return };
+        let label = || format!("{event:?}").split([' ', '(']).next().unwrap_or("").to_lowercase();
+        if !matches!(event, SessionEvent::Answer { .. }) {
+            context.arrow(Lane::Client(id), label, about);
+        }
         let (number, answered) = match &event {
             SessionEvent::Granted { number, .. }
             | SessionEvent::Refused { number, .. }
@@ -104,11 +127,11 @@ impl Client {
                 self.work_after(context, thinks);
             }
             (
-                Asked::Release | Asked::Renew | Asked::Break,
+                Asked::Release { .. } | Asked::Renew { .. } | Asked::Break,
                 SessionEvent::Refused { .. } | SessionEvent::Unknown { .. },
             )
-            | (Asked::Renew | Asked::Break, SessionEvent::Answer { .. })
-            | (Asked::Release, SessionEvent::Released { .. }) => {}
+            | (Asked::Renew { .. } | Asked::Break, SessionEvent::Answer { .. })
+            | (Asked::Release { .. }, SessionEvent::Released { .. }) => {}
             (asked, event) => {
                 context.violate(format!("c{}: {event:?} answers {asked:?}", self.id));
             }
@@ -144,7 +167,7 @@ impl Client {
             reports.push(Report::Left { lock: given.lock, fence: given.fence });
             let number = session.machine.release(now, name, given.fence);
             log!(context, "c{} releases {name} {:?} as {number}", self.id, given.fence);
-            session.asked.insert(number, Asked::Release);
+            session.asked.insert(number, Asked::Release { lock: given.lock });
             let next = if held.is_empty() { thinks } else { holds };
             return self.work_after(context, next);
         }
@@ -212,7 +235,7 @@ impl Client {
         };
         let Some(held) = held.first() else { return };
         let number = session.machine.renew(now, &settings.locks[held.lock].name, held.fence);
-        session.asked.insert(number, Asked::Renew);
+        session.asked.insert(number, Asked::Renew { lock: held.lock });
         let pause = self.setting.ttl.as_nanos() as u64 / 4;
         self.later(context, context.now + pause.max(50 * MS), ClientEvent::Renew);
     }
