@@ -53,8 +53,8 @@ pub fn run(seed: u64, logs: bool) -> Outcome {
     }
 }
 
-/// Draw the run of a seed as an SVG: the locks that its violation concerns, or the end of the run if
-/// there is none.
+/// Draw the end of the run of a seed as an SVG, with the locks that its violation concerns, or with
+/// all locks.
 pub fn draw(seed: u64) -> String {
     let context = play(seed, false, true);
     let story = context.story.unwrap_or_default();

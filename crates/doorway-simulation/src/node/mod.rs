@@ -11,6 +11,7 @@ mod group;
 mod links;
 mod locks;
 mod perform;
+mod start;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,16 +20,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_core::NodeId;
-use doorway_daemon::ledger::{Ledger, LedgerContents, LedgerStart};
+use doorway_daemon::ledger::{Ledger, LedgerContents};
 use doorway_daemon::principal::Rights;
-use doorway_daemon::sessions::{Answer, AskId, Connection, Evidence, Input, Sessions, Setup};
-use doorway_daemon::settings::{ClientSettings, Limits};
+use doorway_daemon::sessions::{Answer, AskId, Connection, Evidence, Input, Sessions};
 use doorway_node::views::{EndReason, EpochFile, Event as ViewEvent, StoreError};
-use doorway_protocol::{Code, Fence, Moment, Name, NamePattern, Refusal, Scope};
+use doorway_protocol::{Code, Fence, Moment, Name, Refusal};
 
 use crate::clock::Clock;
-use crate::context::{Context, Event, log};
+use crate::context::{Context, Event};
 use crate::disk::{Disk, DiskDirectory, DiskFile};
 use crate::network::{End, Wire};
 use crate::story::Lane;
@@ -141,91 +140,6 @@ impl Node {
     /// What the ledger says now, to a process of this boot.
     pub(crate) fn ledger(&self) -> LedgerContents {
         LedgerContents::read(&self.disk.borrow().seen, &self.boot(), SECONDS)
-    }
-
-    /// Start a process. False if it cannot start now.
-    #[expect(clippy::too_many_lines, reason = "one value for each part of a process")]
-    pub(crate) fn start(&mut self, context: &mut Context) -> bool {
-        let settings = Rc::clone(&context.settings);
-        let now = self.clock.read(context.now);
-        let Ok(epoch) = self.raise_epoch(0) else { return false };
-        let contents = self.disk.borrow().seen.clone();
-        let seconds = SECONDS + context.now / crate::clock::SECOND;
-        let start = LedgerStart { boot: self.boot(), tcp: true, ttl: settings.ttl, seconds };
-        let file = DiskFile(Rc::clone(&self.disk));
-        let Ok((ledger, former)) = Ledger::begin(file, PathBuf::from("sessions"), &contents, start)
-        else {
-            return false;
-        };
-        self.starts += 1;
-        let alone = settings.nodes == 1;
-        let reclaims = former.lacking || !former.records.is_empty();
-        let client = |at: usize| ClientSettings {
-            name: format!("c{at}"),
-            token: None,
-            rights: Rights::all(),
-        };
-        let configured = settings.rules.iter().filter(|(begin, _, permits)| {
-            !begin.starts_with('%') && (*permits > 1 || !begin.is_empty())
-        });
-        let setup = Setup {
-            node: format!("n{}", self.id),
-            scope: Scope::Cluster,
-            limits: Limits {
-                sessions: 1000,
-                connections: 1000,
-                grants: 100,
-                waiting: 100,
-                queue: 1000,
-                ttl: settings.ttl,
-                files: 10_000,
-            },
-            outstanding: 1000,
-            rules: configured
-                .map(|(begin, _, permits)| (NamePattern::new(&format!("{begin}*")), *permits))
-                .collect(),
-            clients: (0..settings.clients.len()).map(client).collect(),
-            alone,
-            ledger: true,
-        };
-        log!(
-            context,
-            "n{} starts: epoch {epoch}, {} records, lacking {}, damaged {}",
-            self.id,
-            former.records.len(),
-            former.lacking,
-            former.damaged
-        );
-        let group = Group::new(&settings, NodeId::at(self.id), epoch, reclaims, context);
-        self.process = Some(Process {
-            start: self.starts,
-            began: now,
-            group,
-            sessions: Sessions::new(setup, now),
-            inputs: VecDeque::new(),
-            doors: BTreeMap::new(),
-            guards: BTreeMap::new(),
-            tasks: BTreeMap::new(),
-            watched: BTreeMap::new(),
-            ledger,
-            serving: !reclaims,
-            tick: u64::MAX,
-            stopping: false,
-            secrets: context.random.next(),
-            calls: BTreeMap::new(),
-            answers: Vec::new(),
-            leases: BTreeMap::new(),
-            broken: 0,
-        });
-        self.begin(context);
-        self.input(context, Input::Restored(Box::new(former)));
-        self.settle(context);
-        let (own, nodes) = (self.id, settings.nodes);
-        for peer in own + 1..nodes {
-            let wait = context.random.between(0, 1_000_000);
-            self.later(context, wait, NodeEvent::Dial(peer));
-        }
-        true
     }
 
     pub(crate) fn end(&self) -> End {
