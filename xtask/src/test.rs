@@ -121,7 +121,8 @@ fn tests() -> anyhow::Result<Outcome> {
     Ok(Noted("with cargo test, since cargo-nextest is not installed"))
 }
 
-/// The seeds that find every planted bug, with the profile of the tests, which have built it already.
+/// The seeds that find every planted bug, with the profile of the tests, which have built most of
+/// it already.
 fn simulation() -> anyhow::Result<Outcome> {
     let run = format!("run --quiet -p doorway-simulation --bin soak -- --seeds {}", soak::SEEDS);
     succeed(&mut cargo(&run)).map(passed)
