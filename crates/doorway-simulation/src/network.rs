@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::clock::MS;
 use crate::random::Random;
 use crate::story::Lane;
 
@@ -69,6 +70,8 @@ pub(crate) struct Network {
     /// Until when nothing gets from one machine to another.
     blocked: BTreeMap<(usize, usize), u64>,
     delay: (u64, u64),
+    /// How many of a thousand messages are lost, and sent again by the system some time later.
+    lossy: u64,
     /// By how much everything takes longer, and until when.
     pub(crate) slower: (u64, u64),
     /// What is to happen, for the queue of the run.
@@ -76,12 +79,13 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(delay: (u64, u64)) -> Self {
+    pub(crate) fn new(delay: (u64, u64), lossy: u64) -> Self {
         Self {
             pipes: BTreeMap::new(),
             last: 0,
             blocked: BTreeMap::new(),
             delay,
+            lossy,
             slower: (1, 0),
             plans: Vec::new(),
         }
@@ -96,7 +100,7 @@ impl Network {
     /// Let everything get through again.
     pub(crate) fn heal(&mut self) {
         self.blocked.clear();
-        self.slower = (1, 0);
+        (self.slower, self.lossy) = ((1, 0), 0);
     }
 
     /// Until when nothing gets from one machine to another, if something does not get there now.
@@ -139,7 +143,11 @@ impl Network {
         random: &mut Random,
     ) {
         let Some(pipe) = self.pipes.get(&wire) else { return };
-        let latency = self.latency(now, pipe.is_local(), random);
+        let local = pipe.is_local();
+        let mut latency = self.latency(now, local, random);
+        if !local && self.lossy > 0 && random.below(1000) < self.lossy {
+            latency += random.magnitude(200 * MS, 6000 * MS);
+        }
         let Some(pipe) = self.pipes.get_mut(&wire) else { return };
         if bytes.is_empty() || !pipe.open[from] {
             return;

@@ -140,6 +140,8 @@ pub(crate) struct Settings {
     pub(crate) drifts: Vec<i64>,
     /// How long a message takes, at least and at most.
     pub(crate) delay: (u64, u64),
+    /// How many of a thousand messages are lost, and sent again by the system some time later.
+    pub(crate) lossy: u64,
     /// The faults in play, each with the mean time between two of them.
     pub(crate) faults: Vec<(Fault, u64)>,
     /// When the faults end.
@@ -202,6 +204,7 @@ impl Settings {
             ttl,
             drifts,
             delay,
+            lossy: *random.pick(&[0, 0, 2, 20]),
             faults,
             heals: length,
         }

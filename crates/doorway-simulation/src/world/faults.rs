@@ -79,11 +79,12 @@ impl World {
             }
             Fault::CutPair | Fault::CutOneWay => {
                 let machine = self.context.random.below(machines) as usize;
-                self.context.network.block(node, machine, now + time);
-                if fault == Fault::CutPair {
-                    self.context.network.block(machine, node, now + time);
-                } else if self.context.random.percent(50) {
-                    self.context.network.heal();
+                let both = fault == Fault::CutPair;
+                let there = both || self.context.random.percent(50);
+                if there {
+                    self.context.network.block(node, machine, now + time);
+                }
+                if both || !there {
                     self.context.network.block(machine, node, now + time);
                 }
             }

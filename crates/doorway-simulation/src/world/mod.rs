@@ -50,7 +50,7 @@ impl World {
             now: 0,
             random,
             queue: Queue::new(),
-            network: Network::new(settings.delay),
+            network: Network::new(settings.delay, settings.lossy),
             log: Log { text: logs.then(String::new) },
             settings: Rc::clone(&settings),
             counts: Counts::default(),
