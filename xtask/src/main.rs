@@ -35,9 +35,12 @@ Usage: cargo xtask TASK
   soak [--for TIME] [--seed N] [--seeds N] [--threads N]
                   run the simulation of the whole product, seed after seed; 1 minute unless said
                   otherwise
-  soak --one SEED run one seed of the simulation and print everything that happens
-  soak --bugs [NAME]
-                  check that the simulation finds planted bugs; takes up to an hour
+  soak --one SEED [--diagram FILE]
+                  run one seed of the simulation and print everything that happens, or draw its end
+                  to an SVG file
+  soak --bugs [NAME...]
+                  check that the simulation finds planted bugs, or only those with a NAME in their
+                  names; takes half an hour
   package         build a Debian package in target/package
   publish --dry-run
                   check that the library crates can be published to crates.io
@@ -63,8 +66,7 @@ fn main() -> ExitCode {
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
-        ["soak", "--bugs"] => soak::bugs(""),
-        ["soak", "--bugs", only] => soak::bugs(only),
+        ["soak", "--bugs", ref only @ ..] => soak::bugs(only),
         ["soak", ref options @ ..] => soak::run(options),
         ["package"] => package::build(),
         ["publish", "--dry-run"] => publish::dry_run(),

@@ -18,7 +18,7 @@ const DIRECTORY: &str = "target/bugs";
 const BUGS: &str = "crates/doorway-simulation/bugs";
 
 /// Within this many seeds every mistake must be found. The tree itself passes them.
-const SEEDS: u64 = 3000;
+pub(crate) const SEEDS: u64 = 3000;
 
 /// The page with the table of mistakes, and the marks around the table.
 const PAGE: &str = "docs/simulation.md";
@@ -71,8 +71,9 @@ pub(crate) fn run(options: &[&str]) -> anyhow::Result<()> {
     succeed(soak.args(options))
 }
 
-/// Make every mistake whose name contains `only`, and look how soon the simulation finds it.
-pub(crate) fn bugs(only: &str) -> anyhow::Result<()> {
+/// Make every mistake, or those whose names contain one of `only`, and look how soon the simulation
+/// finds it. Each result is written into the page at once.
+pub(crate) fn bugs(only: &[&str]) -> anyhow::Result<()> {
     let tree = Path::new(DIRECTORY).join("tree");
     copy(&tree)?;
     let program = build(&tree)?;
@@ -81,32 +82,37 @@ pub(crate) fn bugs(only: &str) -> anyhow::Result<()> {
         bail!("the tree without any mistake fails: seed {seed}: {violation}");
     }
     println!("no mistake: {SEEDS} seeds pass in {:.0} s", begin.elapsed().as_secs_f64());
-    let mut rows = Vec::new();
+    let all = patches()?;
+    let is_wanted =
+        |path: &&PathBuf| only.is_empty() || only.iter().any(|only| stem(path).contains(only));
+    let wanted: Vec<_> = all.iter().filter(is_wanted).collect();
     let mut missed = Vec::new();
-    for path in patches()? {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if !name.contains(only) {
-            continue;
-        }
-        let text = fs::read_to_string(&path)?;
-        let what = text.lines().next().unwrap_or_default().to_owned();
-        patch(&tree, &path, false)?;
+    for (number, path) in wanted.iter().enumerate() {
+        let name = stem(path);
+        let text = fs::read_to_string(path)?;
+        let what = text.lines().next().unwrap_or_default();
+        patch(&tree, path, false)?;
         let found = build(&tree).and_then(|program| trial(&program));
-        patch(&tree, &path, true)?;
-        if let Some((seed, violation)) = found.with_context(|| name.clone())? {
-            println!("{name}: found by seed {seed}: {violation}");
-            rows.push(row(&name, &what, &(seed + 1).to_string(), &violation));
-        } else {
-            println!("{name}: NOT FOUND in {SEEDS} seeds");
-            rows.push(row(&name, &what, "none", "not found"));
-            missed.push(name);
+        patch(&tree, path, true)?;
+        let (seeds, violation) = match found {
+            Ok(Some((seed, violation))) => ((seed + 1).to_string(), violation),
+            Ok(None) => ("none".to_owned(), "NOT FOUND".to_owned()),
+            Err(error) => ("none".to_owned(), format!("CANNOT BE TRIED: {error}")),
+        };
+        if seeds == "none" {
+            missed.push(name.clone());
         }
-    }
-    if only.is_empty() {
-        write(&rows)?;
+        let (number, count, minutes) = (number + 1, wanted.len(), begin.elapsed().as_secs() / 60);
+        println!("{number} of {count}, {minutes} min: {name}: {seeds} seeds: {violation}");
+        write(&all, &name, &row(&name, what, &seeds, &violation))?;
     }
     ensure!(missed.is_empty(), "{SEEDS} seeds do not find {}", missed.join(", "));
     Ok(())
+}
+
+/// The name of a mistake: its area and what it is.
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn patches() -> anyhow::Result<Vec<PathBuf>> {
@@ -181,7 +187,7 @@ fn build(tree: &Path) -> anyhow::Result<PathBuf> {
 /// Run the seeds. Returns the first one that fails, and why.
 fn trial(program: &Path) -> anyhow::Result<Option<(u64, String)>> {
     let mut soak = Command::new(program);
-    let done = soak.args(["--threads", "1", "--seeds"]).arg(SEEDS.to_string()).output()?;
+    let done = soak.arg("--seeds").arg(SEEDS.to_string()).output()?;
     let said = String::from_utf8_lossy(&done.stdout);
     let failed = said.lines().find_map(|line| line.strip_prefix("FAILED: seed "));
     if let Some((seed, violation)) = failed.and_then(|line| line.split_once(": ")) {
@@ -192,20 +198,91 @@ fn trial(program: &Path) -> anyhow::Result<Option<(u64, String)>> {
     Ok(None)
 }
 
+/// The line of a mistake in the table.
 fn row(name: &str, what: &str, seeds: &str, violation: &str) -> String {
-    let (area, name) = name.split_once('-').unwrap_or((name, ""));
-    let short: String = violation.chars().take(100).collect();
-    format!("| {area} | `{name}` | {what} | {seeds} | {} |\n", short.replace('|', "/"))
+    format!("{} {what} | {seeds} | {} |", row_begin(name), shorten(violation).replace('|', "/"))
 }
 
-/// Write the table into the page.
-fn write(rows: &[String]) -> anyhow::Result<()> {
+fn row_begin(name: &str) -> String {
+    let (area, name) = name.split_once('-').unwrap_or((name, ""));
+    format!("| {area} | `{name}` |")
+}
+
+/// As many whole words of a text as fit into a table.
+fn shorten(text: &str) -> String {
+    const MOST: usize = 120;
+    let mut short = String::new();
+    for word in text.split(' ') {
+        if short.len() + word.len() > MOST {
+            return short.trim_end_matches([' ', ',']).to_owned() + " ...";
+        }
+        short = if short.is_empty() { word.to_owned() } else { format!("{short} {word}") };
+    }
+    short
+}
+
+/// Write the line of a mistake into the page. Lines of patches that do not exist any more go.
+fn write(all: &[PathBuf], name: &str, row: &str) -> anyhow::Result<()> {
     let page = fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
     let (before, rest) = page.split_once(TABLE_BEGIN).context("the page has no place for bugs")?;
-    let (_, after) = rest.split_once(TABLE_END).context("the place for bugs has no end")?;
-    let head = "| area | bug | what is wrong | seeds | what is found |\n|---|---|---|--:|---|\n";
-    let table = rows.concat();
+    let (table, after) = rest.split_once(TABLE_END).context("the place for bugs has no end")?;
+    let mut rows = Vec::new();
+    for path in all {
+        let begin = row_begin(&stem(path));
+        if stem(path) == name {
+            rows.push(row);
+        } else {
+            rows.extend(table.lines().find(|line| line.starts_with(&begin)));
+        }
+    }
+    let found = rows.iter().filter(|row| !row.contains("| none |")).count();
+    let head = format!(
+        "{found} of {} bugs are found within {SEEDS} seeds. The tree without a patch passes these \
+         {SEEDS} seeds.\n\n\
+         | area | bug | what is wrong | seeds | what is found |\n|---|---|---|--:|---|\n",
+        all.len()
+    );
+    let table = rows.join("\n") + "\n";
     fs::write(PAGE, format!("{before}{TABLE_BEGIN}{head}{table}{TABLE_END}{after}"))?;
-    println!("wrote {PAGE}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn every_bug_can_be_planted_and_every_area_has_some() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut areas: BTreeMap<String, usize> = BTreeMap::new();
+        for entry in fs::read_dir(root.join(BUGS)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            for line in text.lines().filter_map(|line| line.strip_prefix("+++ b/")) {
+                assert!(!line.contains("simulation"), "{path:?} changes what is not shipped");
+                assert!(line.contains("/src/"), "{path:?} changes what is not shipped");
+            }
+            let mut apply = Command::new("git");
+            apply.args(["apply", "--check"]).arg(&path).current_dir(&root);
+            let done = apply.output().unwrap();
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{} does not fit the tree: {said}", path.display());
+            let area = stem(&path).split('-').next().unwrap_or_default().to_owned();
+            *areas.entry(area).or_default() += 1;
+        }
+        for area in ["client", "ledger", "links", "sessions", "views"] {
+            assert!(areas.get(area).is_some_and(|count| *count >= 5), "{area}: {areas:?}");
+        }
+        assert!(areas.values().sum::<usize>() >= 30, "{areas:?}");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_words() {
+        let text = "word, ".repeat(40);
+        let short = shorten(&text);
+        assert!(short.len() < 130 && short.ends_with("word ..."), "{short}");
+        assert_eq!(shorten("two words"), "two words");
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::ensure;
 
 use crate::run::{cargo, ci, command, output, quietly, succeed};
-use crate::{dependencies, docs, files, package, publish, tidy};
+use crate::{dependencies, docs, files, package, publish, soak, tidy};
 
 /// How a stage ended, if it did not fail.
 enum Outcome {
@@ -24,13 +24,14 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The stages in their order. The quick ones come first.
-const STAGES: [Stage; 18] = [
+const STAGES: [Stage; 19] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
     ("manifests, as for crates.io", || publish::check().map(passed)),
     ("lints", lints),
     ("tests", tests),
+    ("simulation of the whole product", simulation),
     ("tests with Spin", spin),
     ("tests with SQLite and PostgreSQL", databases),
     ("tests with curl", curl),
@@ -118,6 +119,13 @@ fn tests() -> anyhow::Result<Outcome> {
     // These are the same tests, but one test program runs after the other.
     succeed(&mut cargo("test --workspace --all-targets --all-features"))?;
     Ok(Noted("with cargo test, since cargo-nextest is not installed"))
+}
+
+/// The seeds that find every planted bug, with the profile of the tests, which have built most of
+/// it already.
+fn simulation() -> anyhow::Result<Outcome> {
+    let run = format!("run --quiet -p doorway-simulation --bin soak -- --seeds {}", soak::SEEDS);
+    succeed(&mut cargo(&run)).map(passed)
 }
 
 /// Run tests that are ignored elsewhere because they need a tool. They are part of the build of

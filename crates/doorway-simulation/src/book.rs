@@ -1,6 +1,6 @@
 //! What must always be true of every lock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use doorway_protocol::Fence;
 
@@ -19,11 +19,24 @@ pub(crate) struct Book {
     shared: Option<Fence>,
     /// The fences of a lock with permits.
     fences: BTreeSet<Fence>,
+    /// The fence of the last write to the store that the lock protects. The store refuses writes
+    /// with a lower one.
+    written: Option<Fence>,
+    /// The grants that were broken, and when.
+    broken: BTreeMap<Fence, u64>,
 }
 
 impl Book {
     pub(crate) fn new(kind: Kind) -> Self {
-        Self { kind, inside: Vec::new(), exclusive: None, shared: None, fences: BTreeSet::new() }
+        Self {
+            kind,
+            inside: Vec::new(),
+            exclusive: None,
+            shared: None,
+            fences: BTreeSet::new(),
+            written: None,
+            broken: BTreeMap::new(),
+        }
     }
 
     /// A client is told that it holds the lock.
@@ -35,10 +48,11 @@ impl Book {
             _ => self.exclusive.max(self.shared).is_none_or(|last| fence > last),
         };
         if !grows {
-            context.violate(format!(
-                "a fence does not grow: c{client} got {fence:?} of lock {}, after {:?} and {:?}",
-                held.lock, self.exclusive, self.shared
-            ));
+            let name = context.settings.locks[held.lock].name.clone();
+            let last = self.exclusive.max(self.shared).or(self.fences.last().copied());
+            let last = last.map_or_else(String::new, |last| format!(", after {last:?}"));
+            let what = format!("a fence does not grow: c{client} got {fence:?} of {name}{last}");
+            context.violate_lock(&name, what);
         }
         if held.shared {
             self.shared = self.shared.max(Some(fence));
@@ -46,6 +60,39 @@ impl Book {
             self.exclusive = self.exclusive.max(Some(fence));
         }
         self.inside.push((client, held));
+        // A holder writes as soon as it has entered, so that those before it cannot any more.
+        self.write(held);
+    }
+
+    /// A client writes to the store that the lock protects. False if the store refuses that. Locks
+    /// with permits protect no store, and shared holders only read.
+    pub(crate) fn write(&mut self, held: Held) -> bool {
+        if matches!(self.kind, Kind::Permits(_)) || held.shared {
+            return true;
+        }
+        let accepted = self.written <= Some(held.fence);
+        self.written = self.written.max(Some(held.fence));
+        accepted
+    }
+
+    /// A grant is taken from its holder, which will learn of it.
+    pub(crate) fn break_grant(&mut self, now: u64, fence: Fence) {
+        self.broken.insert(fence, now);
+    }
+
+    /// The ledger of the node may have lost what happened: a broken grant may be held again.
+    pub(crate) fn forget_breaks(&mut self) {
+        self.broken.values_mut().for_each(|broken| *broken = u64::MAX);
+    }
+
+    /// When a grant was broken.
+    pub(crate) fn broken(&self, fence: Fence) -> Option<u64> {
+        self.broken.get(&fence).copied()
+    }
+
+    /// The clients that believe to be inside.
+    pub(crate) fn inside(&self) -> &[(usize, Held)] {
+        &self.inside
     }
 
     /// A client does not hold the lock any more, and knows it.
@@ -59,10 +106,13 @@ impl Book {
             return;
         }
         let name = context.settings.locks[lock].name.clone();
-        // A client that runs has noticed by itself what its clock says. Others will.
+        // A client that runs has noticed by itself what its clock says. Others will. One whose
+        // grant was broken will be told.
         let believes = |(client, held): &&(usize, Held)| {
             let client = &clients[*client];
-            client.paused < context.now || client.believes(context.now, &name, held.fence)
+            let noticed =
+                client.paused < context.now || client.believes(context.now, &name, held.fence);
+            noticed && !self.broken.contains_key(&held.fence)
         };
         let inside: Vec<_> = self.inside.iter().filter(believes).collect();
         let fine = match self.kind {
@@ -73,7 +123,8 @@ impl Book {
         if !fine {
             let inside: Vec<_> =
                 inside.iter().map(|(client, held)| format!("c{client} {:?}", held.fence)).collect();
-            context.violate(format!("too many are inside {name}: {}", inside.join(", ")));
+            let what = format!("too many are inside {name}: {}", inside.join(", "));
+            context.violate_lock(&name, what);
         }
     }
 }

@@ -1,6 +1,10 @@
 //! What every part of a run can use: the time, chance, the network, the log, and what is found.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
+
+use doorway_daemon::sessions::{Answer, Call};
+use doorway_protocol::{Fence, Name};
 
 use crate::client::ClientEvent;
 use crate::log::Log;
@@ -9,6 +13,7 @@ use crate::node::NodeEvent;
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::settings::{Fault, Settings};
+use crate::story::{Lane, Story};
 
 /// Something that happens in a run.
 #[derive(Debug)]
@@ -32,12 +37,14 @@ pub(crate) enum Event {
     StartClient(usize),
     /// The process of a client that has said goodbye ends.
     Retire(usize),
+    /// The child processes of this start of a client end.
+    ChildrenEnd(usize, u64),
     /// The disk of a node works again.
     MendDisk(usize),
     /// All faults end.
     Heal,
-    /// Every client must have entered by now.
-    Deadline,
+    /// Look whether the phase has reached its goal, which it must by this time.
+    Deadline(u64),
     /// Nothing may be left of any client by now.
     End,
 }
@@ -57,6 +64,10 @@ pub struct Counts {
     pub lost: u64,
     /// How many requests were refused.
     pub refused: u64,
+    /// How many grants were broken.
+    pub broken: u64,
+    /// How many writes the store refused because of their fence.
+    pub fenced: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -67,7 +78,17 @@ impl std::ops::AddAssign for Counts {
         self.time += more.time;
         self.lost += more.lost;
         self.refused += more.refused;
+        self.broken += more.broken;
+        self.fenced += more.fenced;
     }
+}
+
+/// A call over HTTP on its way.
+#[derive(Debug)]
+pub(crate) struct Post {
+    pub(crate) call: Call,
+    /// How long it waits for its lock, in nanoseconds.
+    pub(crate) wait: u64,
 }
 
 /// What all parts of a run share.
@@ -80,6 +101,16 @@ pub(crate) struct Context {
     pub(crate) log: Log,
     pub(crate) settings: Rc<Settings>,
     pub(crate) counts: Counts,
+    /// What the bytes of calls and of answers mean, by connection: HTTP itself is not simulated.
+    pub(crate) posts: BTreeMap<Wire, Post>,
+    pub(crate) answers: BTreeMap<Wire, Answer>,
+    /// The sockets that show that the processes of a session exist, and whose they are: of this
+    /// client, and of this start of it.
+    pub(crate) holders: BTreeMap<String, (usize, u64)>,
+    /// The grants that a node has just taken away.
+    pub(crate) broken: Vec<(Name, Fence)>,
+    /// What has happened, if it is to be drawn.
+    pub(crate) story: Option<Story>,
     /// The first thing that must never happen, if it has.
     pub(crate) violation: Option<String>,
 }
@@ -106,6 +137,21 @@ impl Context {
         for (wire, side) in self.network.of(end) {
             self.close(wire, side);
         }
+    }
+
+    /// Note for the picture what the message means that arrives in this moment.
+    pub(crate) fn arrow(&mut self, to: Lane, label: impl FnOnce() -> String, lock: Option<&Name>) {
+        if let Some(story) = &mut self.story {
+            story.arrow(self.now, to, label(), lock.cloned());
+        }
+    }
+
+    /// Note something that must never happen to a lock.
+    pub(crate) fn violate_lock(&mut self, lock: &Name, what: String) {
+        if let Some(story) = self.story.as_mut().filter(|_| self.violation.is_none()) {
+            story.concerned = Some(lock.clone());
+        }
+        self.violate(what);
     }
 
     /// Note something that must never happen.

@@ -1,19 +1,20 @@
-//! The disk of a machine: what was written and not synced may be lost or torn when the machine
-//! crashes, but not when a process does.
+//! The disk of a machine, with the ledger and the epoch of its node. What was written and not synced
+//! may be lost or torn when the machine crashes, but not when a process does.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
 
 use doorway_daemon::ledger::LedgerFile;
+use doorway_node::views::EpochDirectory;
 
 use crate::random::Random;
 
 /// The unit that a disk writes at once.
 const SECTOR: usize = 512;
 
-/// The disk of a machine, with the file of the ledger and the epoch of the node.
+/// The disk of a machine.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     /// The file as processes see it.
@@ -22,8 +23,8 @@ pub(crate) struct Disk {
     durable: Vec<u8>,
     /// The sectors in which the two may differ.
     dirty: BTreeSet<usize>,
-    /// The durable epoch of the node.
-    pub(crate) epoch: u64,
+    /// The directory with the epoch of the node.
+    files: Files,
     /// Files cannot grow.
     pub(crate) full: bool,
     /// Writing takes this long until further notice.
@@ -57,7 +58,25 @@ impl Disk {
             }
         }
         self.seen = self.durable.clone();
+        self.files.crash(random);
         (self.waited, self.crash_in_sync) = (0, false);
+    }
+}
+
+impl Disk {
+    /// Change a bit of a record that has been written.
+    pub(crate) fn damage(&mut self, random: &mut Random) {
+        let records = self.seen.chunks(SECTOR).enumerate().skip(1);
+        let written: Vec<_> = records.filter(|(_, it)| it[..2] != [0, 0]).map(|it| it.0).collect();
+        if written.is_empty() {
+            return;
+        }
+        let record = *random.pick(&written) * SECTOR;
+        let length = usize::from(u16::from_le_bytes([self.seen[record], self.seen[record + 1]]));
+        let length = (length & 0x7fff).clamp(1, SECTOR - 6) as u64;
+        let at = record + 6 + random.below(length) as usize;
+        self.seen[at] ^= 1 << random.below(8);
+        self.dirty.insert(record / SECTOR);
     }
 }
 
@@ -99,6 +118,80 @@ impl LedgerFile for DiskFile {
         let Disk { seen, durable, .. } = &mut *disk;
         durable.clone_from(seen);
         disk.dirty.clear();
+        Ok(())
+    }
+}
+
+/// The files of a directory. A name leads to contents, and both are on disk only after a sync.
+#[derive(Debug, Default)]
+struct Files {
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    contents: Vec<Contents>,
+}
+
+#[derive(Debug, Default)]
+struct Contents {
+    seen: Vec<u8>,
+    durable: Vec<u8>,
+}
+
+impl Files {
+    /// Lose what was not synced, or keep it.
+    fn crash(&mut self, random: &mut Random) {
+        for contents in &mut self.contents {
+            if contents.seen != contents.durable && random.percent(50) {
+                contents.seen.clone_from(&contents.durable);
+            }
+            contents.durable.clone_from(&contents.seen);
+        }
+        if self.names != self.durable_names && random.percent(50) {
+            self.names.clone_from(&self.durable_names);
+        }
+        self.durable_names.clone_from(&self.names);
+    }
+}
+
+/// The directory of a node on a simulated disk.
+#[derive(Clone, Debug)]
+pub(crate) struct DiskDirectory(pub(crate) Rc<RefCell<Disk>>);
+
+impl EpochDirectory for DiskDirectory {
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let files = &self.0.borrow().files;
+        let at = files.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(files.contents[*at].seen.clone())
+    }
+
+    fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+        let mut disk = self.0.borrow_mut();
+        if disk.full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let Files { names, contents: all, .. } = &mut disk.files;
+        names.insert(name.to_owned(), all.len());
+        all.push(Contents { seen: contents.to_vec(), durable: Vec::new() });
+        Ok(())
+    }
+
+    fn sync(&self, name: &str) -> io::Result<()> {
+        let Files { names, contents, .. } = &mut self.0.borrow_mut().files;
+        let at = names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let Contents { seen, durable } = &mut contents[*at];
+        durable.clone_from(seen);
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let names = &mut self.0.borrow_mut().files.names;
+        let at = names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        names.insert(to.to_owned(), at);
+        Ok(())
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        let Files { names, durable_names, .. } = &mut self.0.borrow_mut().files;
+        durable_names.clone_from(names);
         Ok(())
     }
 }

@@ -13,16 +13,19 @@ mod book;
 mod client;
 mod clock;
 mod context;
+mod diagram;
 mod disk;
-mod faults;
 mod log;
 mod network;
 mod node;
 mod queue;
 mod random;
 mod settings;
+mod story;
 mod world;
 
+use context::Context;
+use story::Story;
 use world::World;
 
 pub use context::Counts;
@@ -42,12 +45,26 @@ pub struct Outcome {
 
 /// Make the run of a seed. With `logs`, everything that happens is written down.
 pub fn run(seed: u64, logs: bool) -> Outcome {
-    let mut world = World::new(seed, logs);
-    while world.step() {}
-    let context = world.context;
+    let context = play(seed, logs, false);
     Outcome {
         counts: context.counts,
         violation: context.violation,
         log: context.log.text.unwrap_or_default(),
     }
+}
+
+/// Draw the end of the run of a seed as an SVG, with the locks that its violation concerns, or with
+/// all locks.
+pub fn draw(seed: u64) -> String {
+    let context = play(seed, false, true);
+    let story = context.story.unwrap_or_default();
+    let violation = context.violation.as_deref();
+    diagram::draw(&story, &context.settings, seed, context.now, violation)
+}
+
+fn play(seed: u64, logs: bool, draws: bool) -> Context {
+    let mut world = World::new(seed, logs);
+    world.context.story = draws.then(Story::default);
+    while world.step() {}
+    world.context
 }

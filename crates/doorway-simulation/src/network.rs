@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::clock::MS;
 use crate::random::Random;
+use crate::story::Lane;
 
 /// The number of a connection.
 pub(crate) type Wire = u64;
@@ -17,14 +19,24 @@ pub(crate) enum End {
     Client { client: usize, start: u64 },
 }
 
+impl End {
+    /// The line of the process in a picture.
+    pub(crate) fn lane(self) -> Lane {
+        match self {
+            Self::Node { node, .. } => Lane::Node(node),
+            Self::Client { client, .. } => Lane::Client(client),
+        }
+    }
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) ends: [End; 2],
     /// The machines of the two ends.
     pub(crate) machines: [usize; 2],
-    /// What is on its way to each end.
-    pub(crate) under_way: [VecDeque<Vec<u8>>; 2],
+    /// What is on its way to each end, and when it was sent.
+    pub(crate) under_way: [VecDeque<(Vec<u8>, u64)>; 2],
     /// When the last of that arrives.
     last: [u64; 2],
     /// Whether each end has it open.
@@ -58,6 +70,8 @@ pub(crate) struct Network {
     /// Until when nothing gets from one machine to another.
     blocked: BTreeMap<(usize, usize), u64>,
     delay: (u64, u64),
+    /// How many of a thousand messages are lost, and sent again by the system some time later.
+    lossy: u64,
     /// By how much everything takes longer, and until when.
     pub(crate) slower: (u64, u64),
     /// What is to happen, for the queue of the run.
@@ -65,12 +79,13 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(delay: (u64, u64)) -> Self {
+    pub(crate) fn new(delay: (u64, u64), lossy: u64) -> Self {
         Self {
             pipes: BTreeMap::new(),
             last: 0,
             blocked: BTreeMap::new(),
             delay,
+            lossy,
             slower: (1, 0),
             plans: Vec::new(),
         }
@@ -85,7 +100,7 @@ impl Network {
     /// Let everything get through again.
     pub(crate) fn heal(&mut self) {
         self.blocked.clear();
-        self.slower = (1, 0);
+        (self.slower, self.lossy) = ((1, 0), 0);
     }
 
     /// Until when nothing gets from one machine to another, if something does not get there now.
@@ -128,7 +143,11 @@ impl Network {
         random: &mut Random,
     ) {
         let Some(pipe) = self.pipes.get(&wire) else { return };
-        let latency = self.latency(now, pipe.is_local(), random);
+        let local = pipe.is_local();
+        let mut latency = self.latency(now, local, random);
+        if !local && self.lossy > 0 && random.below(1000) < self.lossy {
+            latency += random.magnitude(200 * MS, 6000 * MS);
+        }
         let Some(pipe) = self.pipes.get_mut(&wire) else { return };
         if bytes.is_empty() || !pipe.open[from] {
             return;
@@ -142,7 +161,7 @@ impl Network {
         let to = 1 - from;
         let at = (now + latency).max(pipe.last[to]);
         pipe.last[to] = at;
-        pipe.under_way[to].push_back(bytes);
+        pipe.under_way[to].push_back((bytes, now));
         self.plans.push((at, Traffic::Arrive(wire, to)));
     }
 
@@ -183,7 +202,7 @@ impl Network {
         pipe.silent = random.percent(25);
         for side in 0..2 {
             pipe.under_way[side].truncate(1);
-            if let Some(bytes) = pipe.under_way[side].front_mut() {
+            if let Some((bytes, _)) = pipe.under_way[side].front_mut() {
                 let kept = random.between(0, bytes.len() as u64) as usize;
                 bytes.truncate(kept);
             }

@@ -41,11 +41,15 @@ pub enum Fault {
     FullDisk,
     /// Writing takes long.
     StalledDisk,
+    /// The process of a node is killed, and a record of its ledger is read wrongly after that.
+    DamageDisk,
+    /// An operator or another client takes a lock from its holder.
+    BreakLock,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::KillNode,
         Self::StopNode,
         Self::DrainNode,
@@ -61,6 +65,8 @@ impl Fault {
         Self::Break,
         Self::FullDisk,
         Self::StalledDisk,
+        Self::DamageDisk,
+        Self::BreakLock,
     ];
 }
 
@@ -82,7 +88,8 @@ pub(crate) struct LockSetting {
 /// A client and how it holds its locks.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSetting {
-    pub(crate) node: usize,
+    /// The nodes that it may use, in the order in which it tries them.
+    pub(crate) nodes: Vec<usize>,
     /// Whether it runs on the machine of its node.
     pub(crate) local: bool,
     pub(crate) life: LifeSetting,
@@ -96,16 +103,21 @@ pub(crate) struct ClientSetting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LifeSetting {
     Connection,
+    /// With a connection that child processes inherit.
+    Inherited,
     Process,
     Lease,
+    /// Without a session: calls over HTTP.
+    Http,
 }
 
 impl LifeSetting {
     pub(crate) fn life(self, pid: u32) -> Life {
         match self {
             Self::Connection => Life::Connection { inherited: false },
+            Self::Inherited => Life::Connection { inherited: true },
             Self::Process => Life::Process { pid },
-            Self::Lease => Life::Lease,
+            Self::Lease | Self::Http => Life::Lease,
         }
     }
 }
@@ -128,6 +140,8 @@ pub(crate) struct Settings {
     pub(crate) drifts: Vec<i64>,
     /// How long a message takes, at least and at most.
     pub(crate) delay: (u64, u64),
+    /// How many of a thousand messages are lost, and sent again by the system some time later.
+    pub(crate) lossy: u64,
     /// The faults in play, each with the mean time between two of them.
     pub(crate) faults: Vec<(Fault, u64)>,
     /// When the faults end.
@@ -162,7 +176,7 @@ impl Settings {
         }
         let ttl = Duration::from_millis(*random.pick(&[1000, 2000, 5000, 10_000]));
         let count = random.between(2, 4) as usize * nodes.min(2);
-        let clients: Vec<_> = (0..count).map(|at| client(random, at % nodes, ttl)).collect();
+        let clients: Vec<_> = (0..count).map(|at| client(random, at % nodes, nodes, ttl)).collect();
         let machines = nodes + clients.len();
         let most: u64 = *random.pick(&[0, 100, 20_000]);
         let drifts = (0..machines)
@@ -190,26 +204,35 @@ impl Settings {
             ttl,
             drifts,
             delay,
+            lossy: *random.pick(&[0, 0, 2, 20]),
             faults,
             heals: length,
         }
     }
 }
 
-fn client(random: &mut Random, node: usize, ttl: Duration) -> ClientSetting {
+fn client(random: &mut Random, node: usize, group: usize, ttl: Duration) -> ClientSetting {
     let local = random.percent(50);
     let life = match (local, random.below(10)) {
         (true, 0..3) => LifeSetting::Process,
-        (false, 0..2) => LifeSetting::Lease,
+        (true, 3..5) => LifeSetting::Inherited,
+        (true, 5) | (false, 0..2) => LifeSetting::Http,
+        (false, 2..4) => LifeSetting::Lease,
         _ => LifeSetting::Connection,
     };
     let most = ttl.as_millis() as u64;
     let own = Duration::from_millis(random.magnitude(1000, most));
     // The time to live of a process without a limit.
     let unlimited = Duration::from_millis(u32::MAX.into());
-    let bound = local && life == LifeSetting::Connection && random.percent(40);
+    let bound = match life {
+        LifeSetting::Connection => local && random.percent(40),
+        LifeSetting::Inherited => random.percent(60),
+        _ => false,
+    };
+    let movable = !local && life == LifeSetting::Connection && random.percent(40);
+    let several = if movable { random.between(1, group as u64) as usize } else { 1 };
     ClientSetting {
-        node,
+        nodes: (0..several).map(|more| (node + more) % group).collect(),
         local,
         life,
         ttl: if bound { unlimited } else { own },

@@ -1,11 +1,9 @@
-//! A fixed set of seeds, and proof that a seed decides everything.
+//! A few seeds, and proof that a seed decides everything. `cargo xtask test` runs many more.
 
-use std::thread;
+use doorway_simulation::{Counts, draw, run};
 
-use doorway_simulation::{Counts, run};
-
-/// How many seeds are run. They take less than a minute on two cores.
-const SEEDS: u64 = 1500;
+/// How many seeds are run here. They take a few seconds.
+const SEEDS: u64 = 100;
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
@@ -13,29 +11,30 @@ fn the_same_seed_gives_the_same_run() {
         let (one, other) = (run(seed, true), run(seed, true));
         assert!(one.log.lines().count() > 100, "a log of what happens");
         assert_eq!(one, other);
+        assert_eq!(draw(seed), draw(seed));
     }
     assert_ne!(run(1, true).log, run(2, true).log);
 }
 
 #[test]
-fn nothing_forbidden_happens_in_a_fixed_set_of_seeds() {
-    let runs = |first: u64| {
-        move || {
-            let mut counts = Counts::default();
-            for seed in (first..SEEDS).step_by(2) {
-                let outcome = run(seed, false);
-                let again = format!("`cargo xtask soak --one {seed}` repeats it");
-                assert_eq!(outcome.violation, None, "seed {seed}; {again}");
-                counts += outcome.counts;
-            }
-            counts
-        }
-    };
-    let threads = [0, 1].map(|first| thread::spawn(runs(first)));
+fn nothing_forbidden_happens() {
     let mut counts = Counts::default();
-    for thread in threads {
-        counts += thread.join().expect("no violation");
+    for seed in 0..SEEDS {
+        let outcome = run(seed, false);
+        let again = format!("`cargo xtask soak --one {seed}` repeats it");
+        assert_eq!(outcome.violation, None, "seed {seed}; {again}");
+        counts += outcome.counts;
     }
     println!("{counts:?}");
-    assert!(counts.entries > 100 * SEEDS && counts.faults > SEEDS, "{counts:?}");
+    assert!(counts.entries > 100 * SEEDS && counts.faults > 5 * SEEDS, "{counts:?}");
+    assert!(counts.broken > 0 && counts.fenced > 0 && counts.lost > 0, "{counts:?}");
+}
+
+#[test]
+fn a_picture_shows_every_node_and_client_and_who_holds_what() {
+    let picture = draw(1);
+    assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
+    for shown in [">n0<", ">c0<", ">c1<", ">acquire<", "<rect"] {
+        assert!(picture.contains(shown), "{shown} is missing in {picture}");
+    }
 }

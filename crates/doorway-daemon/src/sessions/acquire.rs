@@ -180,7 +180,12 @@ impl Sessions {
             }
             _ => (true, None),
         };
+        let number = asking.session;
         self.leave_queue_of(ask);
+        // The lease of a call that waited begins now: its client is told so with the answer.
+        if let Some(session) = self.open.get_mut(&number).filter(|it| !it.callers.is_empty()) {
+            session.heard = now;
+        }
         if !self.setup.ledger || written.is_some() {
             return self.hold(ask, fence, written, tell, out);
         }

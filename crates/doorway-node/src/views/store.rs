@@ -1,7 +1,7 @@
 //! The store of a node: the list of members, and the epoch of the node.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use doorway_protocol::Fence;
@@ -54,11 +54,101 @@ pub enum StoreError {
     },
 }
 
+/// A directory with the epoch of a node: one of this machine, or one of a simulation.
+pub trait EpochDirectory {
+    /// Read a file.
+    fn read(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// Make a file with these contents, which need not be on disk yet.
+    fn write(&self, name: &str, contents: &[u8]) -> io::Result<()>;
+
+    /// Wait until the contents of a file are on disk.
+    fn sync(&self, name: &str) -> io::Result<()>;
+
+    /// Give a file another name, which replaces the file of that name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Wait until the names of the files are on disk.
+    fn sync_names(&self) -> io::Result<()>;
+}
+
+/// The durable epoch of a node, in a file of its directory.
+#[derive(Debug)]
+pub struct EpochFile<D> {
+    directory: D,
+    /// The name of the directory in messages.
+    path: PathBuf,
+}
+
+impl<D: EpochDirectory> EpochFile<D> {
+    /// The epoch in this directory, which has this name in messages.
+    pub fn new(directory: D, path: PathBuf) -> Self {
+        Self { directory, path }
+    }
+
+    /// Raise the epoch above its last one and above the given one. When this returns, the new epoch
+    /// is durable.
+    pub fn raise(&self, above: u64) -> Result<u64, StoreError> {
+        // Read the file each time: an earlier attempt that failed late may have left its epoch
+        // behind.
+        let epoch = next(self.read()?.max(above))?;
+        self.write(epoch)?;
+        Ok(epoch)
+    }
+
+    /// The epoch on disk; 0 if this node has never started.
+    fn read(&self) -> Result<u64, StoreError> {
+        let path = self.path.join("epoch");
+        match self.directory.read("epoch") {
+            Ok(bytes) => parse(&bytes).ok_or(StoreError::Damaged(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(failed("read", &path)(error)),
+        }
+    }
+
+    /// Write the epoch atomically: after a crash at any time the file holds either the old epoch or
+    /// the new one.
+    fn write(&self, epoch: u64) -> Result<(), StoreError> {
+        let (path, new) = (self.path.join("epoch"), self.path.join("epoch.new"));
+        let text = format!("epoch {epoch}\n");
+        let written = self.directory.write("epoch.new", text.as_bytes());
+        written.and_then(|()| self.directory.sync("epoch.new")).map_err(failed("write", &new))?;
+        self.directory.rename("epoch.new", "epoch").map_err(failed("replace", &path))?;
+        self.directory.sync_names().map_err(failed("sync", &self.path))
+    }
+}
+
+/// A directory of this machine.
+#[derive(Debug)]
+struct RealDirectory(PathBuf);
+
+impl EpochDirectory for RealDirectory {
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.0.join(name))
+    }
+
+    fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+        fs::write(self.0.join(name), contents)
+    }
+
+    fn sync(&self, name: &str) -> io::Result<()> {
+        File::options().write(true).open(self.0.join(name))?.sync_all()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.0.join(from), self.0.join(to))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        sync_names(&self.0)
+    }
+}
+
 /// A fixed list of members, and an epoch in a directory of this node alone.
 #[derive(Debug)]
 pub struct Fixed {
     members: Vec<String>,
-    directory: PathBuf,
+    epoch: EpochFile<RealDirectory>,
     /// The lock file, open and locked while this store lives. The mutex lets one thread raise the
     /// epoch at a time.
     lock: Mutex<File>,
@@ -77,36 +167,19 @@ impl Fixed {
         // Make the directory itself durable: if its entry were lost in a power failure, the epoch
         // would be lost with it. This is done at every start, because the process that created the
         // directory may have been killed before it.
-        sync_directory(&directory.join(".."))?;
+        let parent = directory.join("..");
+        sync_names(&parent).map_err(failed("sync", &parent))?;
         let path = directory.join("lock");
         let lock = File::options().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(failed("open", &path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { members, directory, lock: Mutex::new(lock) }),
+            Ok(()) => {
+                let epoch = EpochFile::new(RealDirectory(directory.clone()), directory);
+                Ok(Self { members, epoch, lock: Mutex::new(lock) })
+            }
             Err(TryLockError::WouldBlock) => Err(StoreError::InUse(directory)),
             Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
         }
-    }
-
-    /// The epoch on disk; 0 if this node has never started.
-    fn read(&self) -> Result<u64, StoreError> {
-        let path = self.directory.join("epoch");
-        match fs::read(&path) {
-            Ok(bytes) => parse(&bytes).ok_or(StoreError::Damaged(path)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(failed("read", &path)(error)),
-        }
-    }
-
-    /// Write the epoch atomically: after a crash at any time the file holds either the old epoch or
-    /// the new one.
-    fn write(&self, epoch: u64) -> Result<(), StoreError> {
-        let (path, new) = (self.directory.join("epoch"), self.directory.join("epoch.new"));
-        let mut file = File::create(&new).map_err(failed("create", &new))?;
-        let written = file.write_all(format!("epoch {epoch}\n").as_bytes());
-        written.and_then(|()| file.sync_all()).map_err(failed("write", &new))?;
-        fs::rename(&new, &path).map_err(failed("replace", &path))?;
-        sync_directory(&self.directory)
     }
 }
 
@@ -117,11 +190,7 @@ impl EpochStore for Fixed {
 
     fn raise(&self, above: u64) -> Result<u64, StoreError> {
         let _alone = self.lock.lock();
-        // Read the file each time: an earlier attempt that failed late may have left its epoch
-        // behind.
-        let epoch = next(self.read()?.max(above))?;
-        self.write(epoch)?;
-        Ok(epoch)
+        self.epoch.raise(above)
     }
 }
 
@@ -166,13 +235,9 @@ fn parse(bytes: &[u8]) -> Option<u64> {
     canonical.then_some(epoch)
 }
 
-/// Make the entries of a directory durable, on systems that have a call for it.
-fn sync_directory(path: &Path) -> Result<(), StoreError> {
-    if cfg!(unix) {
-        let synced = File::open(path).and_then(|directory| directory.sync_all());
-        synced.map_err(failed("sync", path))?;
-    }
-    Ok(())
+/// Make the names of the files of a directory durable, on systems that have a call for it.
+fn sync_names(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {

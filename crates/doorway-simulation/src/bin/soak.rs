@@ -12,13 +12,15 @@ use doorway_simulation::{Counts, Outcome};
 
 const HELP: &str = "\
 Usage: soak [--for TIME] [--seed N] [--seeds N] [--threads N]
-       soak --one SEED
+       soak --one SEED [--diagram FILE]
 
   --for TIME    run for this long, such as 90s, 10m or 1h; 1 minute unless said otherwise
   --seed N      begin with this seed instead of 0
   --seeds N     run this many seeds, however long that takes
   --threads N   use this many threads instead of one for each core
   --one SEED    run one seed and print everything that happens in it
+  --diagram FILE
+                draw the end of that run to this SVG file: who held what, and which messages came
 ";
 
 /// How many lines of a failing run are shown.
@@ -62,11 +64,32 @@ fn main() -> ExitCode {
         print!("{}", outcome.log);
         return ExitCode::from(u8::from(outcome.violation.is_some()));
     }
+    if let [one, seed, diagram, path] = &args[..]
+        && (one.as_str(), diagram.as_str()) == ("--one", "--diagram")
+        && let Ok(seed) = seed.parse()
+    {
+        return draw(seed, path);
+    }
     let Some(job) = parse(&args) else {
         eprint!("{HELP}");
         return ExitCode::from(2);
     };
     soak(&job)
+}
+
+/// Draw the run of a seed.
+fn draw(seed: u64, path: &str) -> ExitCode {
+    let Ok(picture) = std::panic::catch_unwind(|| doorway_simulation::draw(seed)) else {
+        eprintln!("soak: seed {seed} panics, so there is no picture; see `--one {seed}`");
+        return ExitCode::FAILURE;
+    };
+    match std::fs::write(path, picture) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("soak: cannot write {path}: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn parse(args: &[String]) -> Option<Job> {
@@ -136,6 +159,7 @@ fn soak(job: &Job) -> ExitCode {
     }
     println!("\nFAILED: seed {seed}: {violation}");
     println!("To repeat it with its whole log: cargo xtask soak --one {seed}");
+    println!("To draw its end: cargo xtask soak --one {seed} --diagram {seed}.svg");
     ExitCode::FAILURE
 }
 
@@ -159,13 +183,16 @@ impl Progress {
     fn line(&self, time: Duration) -> String {
         let counts = self.counts.lock().map(|counts| *counts).unwrap_or_default();
         format!(
-            "{:>7.1} s: {} seeds, {:.2} simulated hours, {} entries, {} faults, {} losses, {} events",
+            "{:>7.1} s: {} seeds, {:.2} simulated hours, {} entries, {} faults, {} losses, \
+             {} broken, {} fenced off, {} events",
             time.as_secs_f64(),
             self.done.load(Ordering::Relaxed),
             counts.time as f64 / 3.6e12,
             counts.entries,
             counts.faults,
             counts.lost,
+            counts.broken,
+            counts.fenced,
             counts.events,
         )
     }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use doorway_daemon::principal::Principal;
 use doorway_daemon::service::outbox::{Found, Outbox};
 use doorway_daemon::sessions::{Connection, Input, Opening, ProcessId};
-use doorway_protocol::{Claims, FrameError, Frames, Greeting, Hello, Life, Reply, Request};
+use doorway_protocol::{Claims, Code, FrameError, Frames, Greeting, Hello, Life, Reply, Request};
 
 use doorway_protocol::Opening::{New, Resume, Visit};
 
-use super::{Node, principal, secret};
+use super::{Node, principal, refusal, secret};
 use crate::context::{Context, log};
 use crate::network::Wire;
+use crate::story::Lane;
 
 /// A connection of a client.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Door {
     principal: Arc<Principal>,
     remote: bool,
     pid: Option<u32>,
+    /// The name of the socket that the processes of the session hold.
+    holder: Option<String>,
     dirty: bool,
 }
 
@@ -44,6 +47,8 @@ impl Door {
 
     pub(super) fn greet(&mut self, greeting: &Greeting, then: &[Reply]) {
         self.outbox.greet(greeting, then);
+        let welcome = greeting.as_ref().ok().and_then(|welcome| welcome.session);
+        self.holder = welcome.map(|(_, secret)| secret.holder());
         self.stage = Stage::Talking;
         self.dirty = true;
     }
@@ -75,6 +80,7 @@ impl Node {
                 principal: principal(client, !remote),
                 remote,
                 pid,
+                holder: None,
                 dirty: false,
             };
             place.insert(door);
@@ -128,10 +134,54 @@ impl Node {
                 Stage::Talking => {
                     let Some(request) = door.frames.take::<Request>()? else { return Ok(()) };
                     log!(context, "n{} hears {}: {request:?}", self.id, connection.0);
-                    self.input(context, Input::Request(connection, request));
+                    self.show(context, &request);
+                    self.request(context, connection, request);
                 }
                 Stage::Closing => return Ok(()),
             }
+        }
+    }
+
+    /// Note for the picture that a request has come. Heartbeats are left out.
+    fn show(&self, context: &mut Context, request: &Request) {
+        let (word, lock) = match request {
+            Request::Acquire(_, ask) => ("acquire", Some(&ask.lock)),
+            Request::Release(_, lock, _) => ("release", Some(lock)),
+            Request::Renew(_, lock, _) => ("renew", Some(lock)),
+            Request::Break(_, lock, _) => ("break", Some(lock)),
+            Request::Withdraw(_) => ("withdraw", None),
+            Request::Bye => ("bye", None),
+            _ => return,
+        };
+        context.arrow(Lane::Node(self.id), || word.to_owned(), lock);
+    }
+
+    /// Carry out a request, as `native/requests.rs` does.
+    fn request(&mut self, context: &mut Context, connection: Connection, request: Request) {
+        let reply = match request {
+            Request::Evidence(number) => {
+                let Some(door) = self.door(connection) else { return };
+                let name = door.holder.as_ref();
+                if name.is_some_and(|name| context.holders.contains_key(name)) {
+                    self.input(context, Input::HolderSeen(connection));
+                    Reply::Done(number)
+                } else {
+                    Reply::Refused(number, refusal(Code::Gone, "no process holds the socket"))
+                }
+            }
+            Request::Break(number, lock, fence) => {
+                let Some(door) = self.door(connection) else { return };
+                let principal = Arc::clone(&door.principal);
+                if self.break_lock(context, &principal, &lock, fence) {
+                    Reply::Done(number)
+                } else {
+                    Reply::Refused(number, refusal(Code::Gone, "no client holds it here"))
+                }
+            }
+            other => return self.input(context, Input::Request(connection, other)),
+        };
+        if let Some(door) = self.door(connection) {
+            door.tell(&reply);
         }
     }
 
@@ -144,6 +194,9 @@ impl Node {
         let stage = std::mem::replace(&mut door.stage, Stage::Closing);
         let Stage::Claims(hello, claims) = stage else { return };
         log!(context, "n{} hears {}: {hello:?}", self.id, connection.0);
+        let resumes = matches!(hello.opening, Resume { .. });
+        let word = if resumes { "hello again" } else { "hello" };
+        context.arrow(Lane::Node(self.id), || word.to_owned(), None);
         let process = match hello.opening {
             Visit | New { life: Life::Lease, .. } | Resume { life: Life::Lease, .. } => None,
             New { life: Life::Process { pid }, .. }
@@ -177,12 +230,14 @@ impl Node {
             log!(context, "n{} connection {wire} has ended", self.id);
             self.input(context, Input::HangUp { connection, closed: true });
         }
+        self.call_ended(context, wire);
         self.settle(context);
     }
 
     /// Write what connections and links have to write.
     pub(super) fn flush(&mut self, context: &mut Context) {
         self.write_links(context);
+        self.write_answers(context);
         let mut over = Vec::new();
         let Some(process) = &mut self.process else { return };
         for (connection, door) in process.doors.iter_mut().filter(|(_, door)| door.dirty) {

@@ -206,15 +206,7 @@ impl Node {
     pub(super) fn raised(&mut self, context: &mut Context, above: u64) {
         let Some(process) = &mut self.process else { return };
         process.group.raising = false;
-        let event = {
-            let mut disk = self.disk.borrow_mut();
-            if disk.full {
-                ViewEvent::RaiseFailed
-            } else {
-                disk.epoch = disk.epoch.max(above) + 1;
-                ViewEvent::EpochRaised(disk.epoch)
-            }
-        };
+        let event = self.raise_epoch(above).map_or(ViewEvent::RaiseFailed, ViewEvent::EpochRaised);
         log!(context, "n{} {event:?}", self.id);
         self.views(context, event);
     }

@@ -5,10 +5,13 @@
 //! [`ViewChange`](doorway_node::views::ViewChange), [`Shard`](doorway_node::locks::Shard), `Inbox`,
 //! `Outbox` and [`Ledger`].
 
+mod calls;
 mod door;
 mod group;
 mod links;
 mod locks;
+mod perform;
+mod start;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,18 +20,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_core::NodeId;
-use doorway_daemon::ledger::{Ledger, LedgerContents, LedgerStart};
+use doorway_daemon::ledger::{Ledger, LedgerContents};
 use doorway_daemon::principal::Rights;
-use doorway_daemon::sessions::{AskId, Connection, Evidence, Input, Output, Sessions, Setup};
-use doorway_daemon::settings::{ClientSettings, Limits};
-use doorway_node::views::{EndReason, Event as ViewEvent};
-use doorway_protocol::{Code, Fence, Moment, Name, NamePattern, Refusal, Scope};
+use doorway_daemon::sessions::{Answer, AskId, Connection, Evidence, Input, Sessions};
+use doorway_node::views::{EndReason, EpochFile, Event as ViewEvent, StoreError};
+use doorway_protocol::{Code, Fence, Moment, Name, Refusal};
 
 use crate::clock::Clock;
-use crate::context::{Context, Event, log};
-use crate::disk::{Disk, DiskFile};
+use crate::context::{Context, Event};
+use crate::disk::{Disk, DiskDirectory, DiskFile};
 use crate::network::{End, Wire};
+use crate::story::Lane;
+use calls::LeaseWatch;
 use door::Door;
 use group::Group;
 use locks::{Guard, WaitingTask};
@@ -63,6 +66,10 @@ pub(crate) enum NodeEvent {
     Raised(u64),
     /// The time to leave is over.
     Stop,
+    /// A call over HTTP has waited for as long as its client wanted.
+    Tired(Wire),
+    /// Look whether the processes of a session exist.
+    Look(u64),
 }
 
 /// A machine with a node.
@@ -102,6 +109,14 @@ pub(crate) struct Process {
     /// The node does not serve any more.
     stopping: bool,
     secrets: u64,
+    /// The calls over HTTP that have no answer, with the number of bytes that have come of each.
+    calls: BTreeMap<Wire, usize>,
+    /// The answers that are to be written.
+    answers: Vec<(Wire, Answer)>,
+    /// The leases of requests that may be repeated, by key.
+    leases: BTreeMap<String, LeaseWatch>,
+    /// How many grants were just broken.
+    broken: usize,
 }
 
 impl Node {
@@ -127,102 +142,6 @@ impl Node {
         LedgerContents::read(&self.disk.borrow().seen, &self.boot(), SECONDS)
     }
 
-    /// Start a process. False if it cannot start now.
-    #[expect(clippy::too_many_lines, reason = "one value for each part of a process")]
-    pub(crate) fn start(&mut self, context: &mut Context, alive: &dyn Fn(u32) -> bool) -> bool {
-        let settings = Rc::clone(&context.settings);
-        let now = self.clock.read(context.now);
-        let epoch = {
-            let mut disk = self.disk.borrow_mut();
-            if disk.full {
-                return false; // The epoch cannot be written.
-            }
-            disk.epoch += 1;
-            disk.epoch
-        };
-        let contents = self.disk.borrow().seen.clone();
-        let seconds = SECONDS + context.now / crate::clock::SECOND;
-        let start = LedgerStart { boot: self.boot(), tcp: true, ttl: settings.ttl, seconds };
-        let file = DiskFile(Rc::clone(&self.disk));
-        let Ok((ledger, former)) = Ledger::begin(file, PathBuf::from("sessions"), &contents, start)
-        else {
-            return false;
-        };
-        self.starts += 1;
-        let alone = settings.nodes == 1;
-        let reclaims = former.lacking || !former.records.is_empty();
-        let client = |at: usize| ClientSettings {
-            name: format!("c{at}"),
-            token: None,
-            rights: Rights::all(),
-        };
-        let configured = settings.rules.iter().filter(|(begin, _, permits)| {
-            !begin.starts_with('%') && (*permits > 1 || !begin.is_empty())
-        });
-        let setup = Setup {
-            node: format!("n{}", self.id),
-            scope: Scope::Cluster,
-            limits: Limits {
-                sessions: 1000,
-                connections: 1000,
-                grants: 100,
-                waiting: 100,
-                queue: 1000,
-                ttl: settings.ttl,
-                files: 10_000,
-            },
-            outstanding: 1000,
-            rules: configured
-                .map(|(begin, _, permits)| (NamePattern::new(&format!("{begin}*")), *permits))
-                .collect(),
-            clients: (0..settings.clients.len()).map(client).collect(),
-            alone,
-            ledger: true,
-        };
-        log!(
-            context,
-            "n{} starts: epoch {epoch}, {} records, lacking {}, damaged {}",
-            self.id,
-            former.records.len(),
-            former.lacking,
-            former.damaged
-        );
-        let group = Group::new(&settings, NodeId::at(self.id), epoch, reclaims, context);
-        self.process = Some(Process {
-            start: self.starts,
-            began: now,
-            group,
-            sessions: Sessions::new(setup, now),
-            inputs: VecDeque::new(),
-            doors: BTreeMap::new(),
-            guards: BTreeMap::new(),
-            tasks: BTreeMap::new(),
-            watched: BTreeMap::new(),
-            ledger,
-            serving: !reclaims,
-            tick: u64::MAX,
-            stopping: false,
-            secrets: context.random.next(),
-        });
-        self.begin(context);
-        self.input(context, Input::Restored(Box::new(former)));
-        self.settle(context);
-        let watched: Vec<_> = self.process.iter().flat_map(|it| it.watched.clone()).collect();
-        for (session, evidence) in watched {
-            // The clients of the simulation hold no sockets, so their processes are the evidence.
-            let gone = matches!(evidence, Evidence::Process(process) if !alive(process.pid));
-            if gone {
-                self.later(context, 0, NodeEvent::ProcessEnded(session));
-            }
-        }
-        let (own, nodes) = (self.id, settings.nodes);
-        for peer in own + 1..nodes {
-            let wait = context.random.between(0, 1_000_000);
-            self.later(context, wait, NodeEvent::Dial(peer));
-        }
-        true
-    }
-
     pub(crate) fn end(&self) -> End {
         End::Node { node: self.id, start: self.starts }
     }
@@ -231,15 +150,33 @@ impl Node {
         context.node(after, self.id, self.starts, what);
     }
 
+    /// Raise the epoch of the node above this one, on disk.
+    fn raise_epoch(&self, above: u64) -> Result<u64, StoreError> {
+        let directory = DiskDirectory(Rc::clone(&self.disk));
+        EpochFile::new(directory, PathBuf::from("node")).raise(above)
+    }
+
+    /// An epoch that was being written when the process ended may have been written or not.
+    fn interrupt_raise(&self, process: &Process, context: &mut Context) {
+        if process.group.raising && context.random.percent(50) {
+            let _ = self.raise_epoch(0);
+        }
+    }
+
     /// The process is killed.
     pub(crate) fn kill(&mut self, context: &mut Context) {
         let Some(process) = self.process.take() else { return };
-        // An epoch that was being written may be on disk or not.
-        if process.group.raising && context.random.percent(50) {
-            self.disk.borrow_mut().epoch += 1;
-        }
+        self.interrupt_raise(&process, context);
         context.close_all(self.end());
         self.paused = 0;
+        self.stopped(context);
+    }
+
+    /// Note for the picture that the process has ended.
+    fn stopped(&self, context: &mut Context) {
+        if let Some(story) = &mut context.story {
+            story.stop(context.now, Lane::Node(self.id));
+        }
     }
 
     /// The machine crashes, and stays off until then.
@@ -247,16 +184,14 @@ impl Node {
         for (wire, side) in context.network.of(self.end()) {
             context.network.vanish(wire, side);
         }
-        if let Some(process) = self.process.take()
-            && process.group.raising
-            && context.random.percent(50)
-        {
-            self.disk.borrow_mut().epoch += 1;
+        if let Some(process) = self.process.take() {
+            self.interrupt_raise(&process, context);
         }
         self.disk.borrow_mut().crash(&mut context.random);
         self.boots += 1;
         self.clock.restart(context.now);
         (self.paused, self.off) = (0, off);
+        self.stopped(context);
     }
 
     /// The process is told to end.
@@ -294,8 +229,10 @@ impl Node {
                 self.input(context, Input::Lost { session, name, fence });
             }
             NodeEvent::ProcessEnded(session) => self.input(context, Input::ProcessEnded(session)),
-            // The world knows whether a peer can be reached, and handles that.
-            NodeEvent::Flush | NodeEvent::Dialled(_) => {}
+            NodeEvent::Tired(wire) => self.tired(context, wire),
+            // The world knows whether a peer can be reached and which processes exist, and handles
+            // that.
+            NodeEvent::Flush | NodeEvent::Dialled(_) | NodeEvent::Look(_) => {}
             NodeEvent::Dial(peer) => self.dial(context, peer),
             NodeEvent::Late(wire) => self.late(context, wire),
             NodeEvent::Beat(peer, number) => self.beat(context, peer, number),
@@ -324,98 +261,6 @@ impl Node {
         }
     }
 
-    /// Pass on to the sessions what happened, and do what they say.
-    pub(super) fn input(&mut self, context: &mut Context, input: Input) {
-        let now = self.clock.read(context.now);
-        let Some(process) = &mut self.process else { return };
-        process.inputs.push_back(input);
-        let mut outputs = Vec::new();
-        while let Some(process) = &mut self.process
-            && let Some(input) = process.inputs.pop_front()
-        {
-            process.sessions.step(now, input, &mut outputs);
-            for output in outputs.drain(..) {
-                self.perform(context, output);
-            }
-        }
-    }
-
-    #[expect(clippy::too_many_lines, reason = "one arm for each case")]
-    fn perform(&mut self, context: &mut Context, output: Output) {
-        let id = self.id;
-        let Some(process) = &mut self.process else { return };
-        match output {
-            Output::Tell(connection, reply) => {
-                log!(context, "n{id} tells {}: {reply:?}", connection.0);
-                if let Some(door) = process.doors.get_mut(&connection) {
-                    door.tell(&reply);
-                }
-            }
-            Output::Greet(connection, greeting, then) => {
-                log!(context, "n{id} greets {}: {greeting:?} {then:?}", connection.0);
-                if let Some(door) = process.doors.get_mut(&connection) {
-                    door.greet(&greeting, &then);
-                }
-            }
-            Output::Close(connection) => {
-                if let Some(door) = process.doors.get_mut(&connection) {
-                    door.close();
-                }
-            }
-            Output::TurnAway(connection, refusal) => {
-                if let Some(door) = process.doors.get_mut(&connection) {
-                    door.greet(&Err(refusal), &[]);
-                    door.close();
-                }
-            }
-            Output::Acquire { ask, session, name, mode, wait } => {
-                self.acquire(context, ask, session, &name, core_mode(mode), wait);
-            }
-            Output::Reclaim { ask, session, name, mode, fence } => {
-                self.reclaim(context, ask, session, &name, core_mode(mode), fence);
-            }
-            Output::Abandon(ask) => self.abandon(context, ask),
-            Output::Release(ask) => self.release(context, ask),
-            Output::Write(ask, records) => {
-                let ledger = &process.ledger;
-                let written = records.iter().map(|(place, record)| ledger.write(*place, record));
-                let written = written.collect::<Result<(), _>>().map_err(|error| error.to_string());
-                log!(context, "n{id} writes {:?}: {written:?}", ask);
-                process.inputs.push_back(Input::Written(ask, written));
-            }
-            Output::Rewrite(place, record) => {
-                let _ = process.ledger.write(place, &record);
-            }
-            Output::Erase(place) => process.ledger.erase(place),
-            Output::Settled => process.ledger.settled(),
-            Output::Watch(session, evidence) => {
-                process.watched.insert(session, evidence);
-            }
-            Output::Unwatch(session) => drop(process.watched.remove(&session)),
-            Output::Serve => {
-                if !std::mem::replace(&mut process.serving, true) {
-                    log!(context, "n{id} serves");
-                    self.views(context, ViewEvent::Serve);
-                }
-            }
-            Output::Announce(news) => {
-                log!(
-                    context,
-                    "n{id} {:?} {} {:?} session {}",
-                    news.kind,
-                    news.lock,
-                    news.fence,
-                    news.session
-                );
-            }
-            Output::Answer(..)
-            | Output::Opened(..)
-            | Output::Ended(..)
-            | Output::Broken(_)
-            | Output::Drained => {}
-        }
-    }
-
     /// The time since the process began, as the node counts it.
     fn uptime(&self, context: &Context) -> Duration {
         let began = self.process.as_ref().map_or(Moment(0), |process| process.began);
@@ -430,16 +275,18 @@ impl Node {
         let clean = process.sessions.is_clean()
             && process.guards.is_empty()
             && process.tasks.is_empty()
-            && process.watched.is_empty();
+            && process.watched.is_empty()
+            && process.calls.is_empty();
         (!clean || records > 0 || busy > 0).then(|| {
             format!(
-                "n{}: {} sessions, {} grants, {} guards, {} tasks, {records} records in the \
-                 ledger, {busy} busy locks",
+                "n{}: {} sessions, {} grants, {} guards, {} tasks, {} calls, {records} records \
+                 in the ledger, {busy} busy locks",
                 self.id,
                 process.sessions.len(),
                 process.sessions.held(),
                 process.guards.len(),
                 process.tasks.len(),
+                process.calls.len(),
             )
         })
     }

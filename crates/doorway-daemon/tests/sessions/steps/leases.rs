@@ -73,6 +73,22 @@ fn a_lease_whose_client_waits_does_not_expire() {
 }
 
 #[test]
+fn the_lease_of_a_call_that_waited_begins_with_its_grant() {
+    let mut node = TestNode::new();
+    let (caller, out) = node.call(0, lease("a", None, 1000));
+    let ask = asked(&out).unwrap();
+    node.step(0, Input::Queued(ask));
+    node.pass(60_000);
+    let out = node.grant(60_000, ask, 1);
+    assert_eq!(leased(&out), [(caller, Fence::new(1, 1))]);
+    node.hang_up(60_000, caller);
+    node.pass(60_999);
+    assert_eq!(node.sessions.held(), 1, "the client was told that it has a whole TTL");
+    node.pass(61_000);
+    assert!(node.sessions.is_clean());
+}
+
+#[test]
 fn a_request_without_a_key_ends_with_its_call() {
     let mut node = TestNode::new();
     for end in [Input::Tired as fn(Connection) -> Input, |connection| Input::HangUp {

@@ -1,9 +1,11 @@
 //! How each fault happens.
 
+use super::World;
+use crate::book::Book;
 use crate::clock::{MS, SECOND};
 use crate::context::{Event, log};
 use crate::settings::Fault;
-use crate::world::World;
+use crate::story::Lane;
 
 impl World {
     /// A fault begins, and the next of its kind is planned.
@@ -25,6 +27,9 @@ impl World {
         // From much shorter than every deadline to longer than all of them.
         let time = random.magnitude(10 * MS, 30 * SECOND).min(self.context.settings.heals - now);
         log!(self.context, "fault {fault:?}: n{node}, c{client}, {:.3} s", time as f64 / 1e9);
+        if let Some(story) = &mut self.context.story {
+            story.mark(now, None, format!("{fault:?}"));
+        }
         let machines = nodes + clients;
         match fault {
             Fault::KillNode => {
@@ -59,30 +64,27 @@ impl World {
                 self.kill_client(client);
                 self.context.queue.push(now + time, Event::StartClient(client));
             }
-            Fault::PauseNode => {
-                let node = &mut self.nodes[node];
-                node.paused = node.paused.max(now + time);
-            }
-            Fault::PauseClient => {
-                let client = &mut self.clients[client];
-                client.paused = client.paused.max(now + time);
-            }
+            Fault::PauseNode => self.pause(Lane::Node(node), now + time),
+            Fault::PauseClient => self.pause(Lane::Client(client), now + time),
             Fault::Sleep => {
                 let machine = self.context.random.below(machines) as usize;
-                if let Some(node) = self.nodes.get_mut(machine) {
-                    node.paused = node.paused.max(now + time);
+                if machine < self.nodes.len() {
+                    self.pause(Lane::Node(machine), now + time);
                 }
-                for client in self.clients.iter_mut().filter(|it| it.machine == machine) {
-                    client.paused = client.paused.max(now + time);
+                for client in 0..self.clients.len() {
+                    if self.clients[client].machine == machine {
+                        self.pause(Lane::Client(client), now + time);
+                    }
                 }
             }
             Fault::CutPair | Fault::CutOneWay => {
                 let machine = self.context.random.below(machines) as usize;
-                self.context.network.block(node, machine, now + time);
-                if fault == Fault::CutPair {
-                    self.context.network.block(machine, node, now + time);
-                } else if self.context.random.percent(50) {
-                    self.context.network.heal();
+                let both = fault == Fault::CutPair;
+                let there = both || self.context.random.percent(50);
+                if there {
+                    self.context.network.block(node, machine, now + time);
+                }
+                if both || !there {
                     self.context.network.block(machine, node, now + time);
                 }
             }
@@ -114,11 +116,63 @@ impl World {
                 self.nodes[node].disk.borrow_mut().full = true;
                 self.context.queue.push(now + time, Event::MendDisk(node));
             }
+            Fault::DamageDisk => self.damage(node, time),
+            Fault::BreakLock => self.break_lock(),
             Fault::StalledDisk => {
                 let stall = self.context.random.magnitude(MS, 500 * MS);
                 self.nodes[node].disk.borrow_mut().stall = stall;
                 self.context.queue.push(now + time, Event::MendDisk(node));
             }
+        }
+    }
+
+    /// A process is suspended until then.
+    fn pause(&mut self, lane: Lane, until: u64) {
+        let paused = match lane {
+            Lane::Node(node) => &mut self.nodes[node].paused,
+            Lane::Client(client) => &mut self.clients[client].paused,
+        };
+        *paused = until.max(*paused);
+        if let Some(story) = &mut self.context.story {
+            story.pause(self.context.now, lane, until);
+        }
+    }
+
+    /// The process of a node is killed, and a bit of a record in its ledger changes. Only grants of
+    /// clients of other machines survive that: those claim what they held. So nothing happens in a
+    /// run with other clients.
+    fn damage(&mut self, node: usize, time: u64) {
+        if self.clients.iter().any(|client| client.setting.local) {
+            return;
+        }
+        self.check_ledger(node);
+        self.nodes[node].kill(&mut self.context);
+        self.nodes[node].disk.borrow_mut().damage(&mut self.context.random);
+        self.books.iter_mut().for_each(Book::forget_breaks);
+        self.context.queue.push(self.context.now + time, Event::StartNode(node));
+    }
+
+    /// An operator at a node, or another of its clients, takes a lock from its holder.
+    fn break_lock(&mut self) {
+        let inside: Vec<_> = self.books.iter().flat_map(|book| book.inside().to_vec()).collect();
+        if inside.is_empty() {
+            return;
+        }
+        let (holder, held) = *self.context.random.pick(&inside);
+        let lock = self.context.settings.locks[held.lock].name.clone();
+        let node = self.clients[holder].target();
+        let others: Vec<usize> = (0..self.clients.len())
+            .filter(|other| *other != holder && self.clients[*other].target() == node)
+            .collect();
+        if self.context.random.percent(50) && !others.is_empty() {
+            let client = *self.context.random.pick(&others);
+            return self.with_client(client, |it, context, reports| {
+                it.break_lock(context, &lock, held.fence, reports);
+            });
+        }
+        if self.nodes[node].paused <= self.context.now {
+            self.nodes[node].break_by_operator(&mut self.context, &lock, held.fence);
+            self.after_node(node);
         }
     }
 }

@@ -1,0 +1,188 @@
+//! How a connection of a link begins.
+
+use doorway_core::NodeId;
+use doorway_node::link::{Decoder, Frame, Hello, ReceivedCount, Versions};
+use doorway_node::views::Event as ViewEvent;
+
+use super::{BEAT, Stage, Talk};
+use crate::clock::MS;
+use crate::context::{Context, log};
+use crate::network::{End, Side, Wire};
+use crate::node::{Node, NodeEvent};
+
+/// How long a handshake may take.
+const HANDSHAKE: u64 = 5000 * MS;
+
+impl Node {
+    pub(super) fn hello(&self) -> Hello {
+        let process = self.process.as_ref();
+        Hello {
+            versions: Versions::SPOKEN,
+            group: "simulated".to_owned(),
+            node: format!("n{}", self.id),
+            config: 1,
+            incarnation: process.map_or_else(Default::default, |it| it.group.incarnation),
+            epochs: process.map_or_else(Vec::new, |it| it.group.change.announced()),
+            received: ReceivedCount::default(),
+        }
+    }
+
+    /// Try to connect to a peer.
+    pub(in crate::node) fn dial(&mut self, context: &mut Context, peer: usize) {
+        let (id, now) = (self.id, context.now);
+        let Some(link) = self.link(peer) else { return };
+        if link.current.is_some() || std::mem::replace(&mut link.dialling, true) {
+            return;
+        }
+        let blocked =
+            context.network.blocked(now, id, peer).max(context.network.blocked(now, peer, id));
+        let time = match blocked {
+            Some(until) => (until - now).min(HANDSHAKE),
+            None => 2 * context.network.latency(now, false, &mut context.random),
+        };
+        self.later(context, time, NodeEvent::Dialled(peer));
+    }
+
+    /// Dial again after a pause.
+    pub(super) fn redial(&mut self, context: &mut Context, peer: usize) {
+        if peer < self.id {
+            return;
+        }
+        let Some(link) = self.link(peer) else { return };
+        link.failed = (link.failed + 1).min(6);
+        let bound = ((50 * MS) << (link.failed - 1)).min(2000 * MS);
+        let pause = context.random.between(bound / 2, bound);
+        self.later(context, pause, NodeEvent::Dial(peer));
+    }
+
+    /// Say hello over a connection, which replaces the one before it.
+    fn say_hello(
+        &mut self,
+        context: &mut Context,
+        peer: usize,
+        (wire, side): (Wire, Side),
+        decoder: Decoder,
+        stage: Stage,
+    ) {
+        let Some((number, received)) = self.greet(context, peer) else { return };
+        let hello = Hello { received, ..self.hello() };
+        if let Some(link) = self.link(peer) {
+            let (heard, silent) = (false, 0);
+            link.current = Some(Talk { wire, side, number, decoder, stage, heard, silent });
+        }
+        let mut bytes = Vec::new();
+        Frame::Hello(hello).encode(&mut bytes);
+        context.send(wire, side, bytes);
+        self.later(context, HANDSHAKE, NodeEvent::Late(wire));
+    }
+
+    /// The peer could not be reached.
+    pub(crate) fn not_reached(&mut self, context: &mut Context, peer: usize) {
+        if let Some(link) = self.link(peer) {
+            link.dialling = false;
+        }
+        self.redial(context, peer);
+    }
+
+    /// The peer can be reached.
+    pub(crate) fn reached(&mut self, context: &mut Context, peer: usize, other: End) {
+        if let Some(link) = self.link(peer) {
+            link.dialling = false;
+        }
+        let wire = context.network.connect([self.end(), other], [self.id, peer]);
+        self.say_hello(context, peer, (wire, 0), Decoder::default(), Stage::Dialled);
+        self.write_links(context);
+    }
+
+    /// Begin a handshake, which retires the connection before it.
+    fn greet(&mut self, context: &mut Context, peer: usize) -> Option<(u64, ReceivedCount)> {
+        let link = self.link(peer)?;
+        let open = link.inbox.is_open();
+        let greeting = link.inbox.greet();
+        if let Some(old) = link.current.take() {
+            context.close(old.wire, old.side);
+        }
+        if open {
+            self.views(context, ViewEvent::Down(NodeId::at(peer)));
+        }
+        Some(greeting)
+    }
+
+    /// A caller has sent something before we have answered.
+    pub(super) fn called(&mut self, context: &mut Context, wire: Wire, peer: usize) {
+        let ours = self.hello();
+        let Some(process) = &mut self.process else { return };
+        let Some(mut decoder) = process.group.callers.remove(&wire) else { return };
+        let theirs = match decoder.frame() {
+            Ok(Some(Frame::Hello(hello))) => hello,
+            Ok(None) => {
+                process.group.callers.insert(wire, decoder);
+                return;
+            }
+            _ => return context.close(wire, 1),
+        };
+        if !self.admit(context, peer, &ours, &theirs) {
+            return context.close(wire, 1);
+        }
+        self.say_hello(context, peer, (wire, 1), decoder, Stage::Answered(theirs));
+        self.settle(context);
+    }
+
+    pub(super) fn admit(
+        &mut self,
+        context: &mut Context,
+        peer: usize,
+        ours: &Hello,
+        theirs: &Hello,
+    ) -> bool {
+        let Some(process) = &self.process else { return false };
+        if ours.meet(theirs).is_err() || process.group.change.admits(&theirs.epochs).is_err() {
+            context.violate(format!("n{} refuses n{peer}", self.id));
+            return false;
+        }
+        let (peer, incarnation) = (NodeId::at(peer), theirs.incarnation);
+        let epochs = theirs.epochs.clone();
+        self.views(context, ViewEvent::Hello { peer, incarnation, epochs });
+        true
+    }
+
+    /// The handshake is complete.
+    pub(super) fn resume(&mut self, context: &mut Context, peer: usize, theirs: &Hello) -> bool {
+        let Some(process) = &mut self.process else { return false };
+        let me = process.group.incarnation;
+        let Some(link) = process.group.links[peer].as_mut() else { return false };
+        let Some(talk) = &mut link.current else { return false };
+        let number = talk.number;
+        if !link.inbox.resume(number, theirs.incarnation) {
+            return false;
+        }
+        if let Err(error) = link.outbox.resume(number, me, theirs.incarnation, theirs.received) {
+            link.inbox.close(number);
+            context.violate(format!("n{} and n{peer}: {error}", self.id));
+            return false;
+        }
+        talk.stage = Stage::Up;
+        link.failed = 0;
+        let (wire, side) = (talk.wire, talk.side);
+        let mut bytes = Vec::new();
+        link.outbox.heartbeat(number, &mut bytes);
+        log!(context, "n{} link to n{peer} up", self.id);
+        context.send(wire, side, bytes);
+        self.later(context, BEAT, NodeEvent::Beat(peer, number));
+        let (incarnation, epochs) = (theirs.incarnation, theirs.epochs.clone());
+        self.views(context, ViewEvent::Up { peer: NodeId::at(peer), incarnation, epochs });
+        true
+    }
+
+    /// A handshake has had its time.
+    pub(in crate::node) fn late(&mut self, context: &mut Context, wire: Wire) {
+        let Some(process) = &self.process else { return };
+        let peer = process.group.links.iter().position(|link| {
+            let talk = link.as_ref().and_then(|link| link.current.as_ref());
+            talk.is_some_and(|talk| talk.wire == wire && talk.stage != Stage::Up)
+        });
+        if let Some(peer) = peer {
+            self.link_ended(context, wire, peer);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What the sessions of a node want done.
+
+use std::sync::Arc;
+
+use doorway_daemon::principal::{Principal, Rights};
+use doorway_daemon::sessions::{EventKind, Input, Output};
+use doorway_node::views::Event as ViewEvent;
+use doorway_protocol::{Fence, Name};
+
+use super::{Node, NodeEvent, core_mode};
+use crate::context::{Context, log};
+use crate::story::{Lane, State};
+
+impl Node {
+    /// Pass on to the sessions what happened, and do what they say.
+    pub(super) fn input(&mut self, context: &mut Context, input: Input) {
+        let now = self.clock.read(context.now);
+        let Some(process) = &mut self.process else { return };
+        process.inputs.push_back(input);
+        let mut outputs = Vec::new();
+        while let Some(process) = &mut self.process
+            && let Some(input) = process.inputs.pop_front()
+        {
+            process.sessions.step(now, input, &mut outputs);
+            for output in outputs.drain(..) {
+                self.perform(context, output);
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_lines, reason = "one arm for each case")]
+    fn perform(&mut self, context: &mut Context, output: Output) {
+        let id = self.id;
+        let Some(process) = &mut self.process else { return };
+        match output {
+            Output::Tell(connection, reply) => {
+                log!(context, "n{id} tells {}: {reply:?}", connection.0);
+                if let Some(door) = process.doors.get_mut(&connection) {
+                    door.tell(&reply);
+                }
+            }
+            Output::Greet(connection, greeting, then) => {
+                log!(context, "n{id} greets {}: {greeting:?} {then:?}", connection.0);
+                if let Some(door) = process.doors.get_mut(&connection) {
+                    door.greet(&greeting, &then);
+                }
+            }
+            Output::Close(connection) => {
+                if let Some(door) = process.doors.get_mut(&connection) {
+                    door.close();
+                }
+            }
+            Output::TurnAway(connection, refusal) => {
+                if let Some(door) = process.doors.get_mut(&connection) {
+                    door.greet(&Err(refusal), &[]);
+                    door.close();
+                }
+            }
+            Output::Acquire { ask, session, name, mode, wait } => {
+                self.acquire(context, ask, session, &name, core_mode(mode), wait);
+            }
+            Output::Reclaim { ask, session, name, mode, fence } => {
+                self.reclaim(context, ask, session, &name, core_mode(mode), fence);
+            }
+            Output::Abandon(ask) => self.abandon(context, ask),
+            Output::Release(ask) => self.release(context, ask),
+            Output::Write(ask, records) => {
+                let ledger = &process.ledger;
+                let written = records.iter().map(|(place, record)| ledger.write(*place, record));
+                let written = written.collect::<Result<(), _>>().map_err(|error| error.to_string());
+                log!(context, "n{id} writes {:?}: {written:?}", ask);
+                process.inputs.push_back(Input::Written(ask, written));
+            }
+            Output::Rewrite(place, record) => {
+                let _ = process.ledger.write(place, &record);
+            }
+            Output::Erase(place) => process.ledger.erase(place),
+            Output::Settled => process.ledger.settled(),
+            Output::Watch(session, evidence) => {
+                process.watched.insert(session, evidence);
+                let after = context.random.between(0, 100_000);
+                self.later(context, after, NodeEvent::Look(session));
+            }
+            Output::Unwatch(session) => drop(process.watched.remove(&session)),
+            Output::Serve => {
+                if !std::mem::replace(&mut process.serving, true) {
+                    log!(context, "n{id} serves");
+                    self.views(context, ViewEvent::Serve);
+                }
+            }
+            Output::Announce(news) => {
+                self.watch_leases(context, &news);
+                if let Some(story) = &mut context.story {
+                    let state = State::Holds(news.lock.clone(), news.fence);
+                    match news.kind {
+                        EventKind::Granted => story.begin(context.now, Lane::Node(id), state),
+                        _ => story.end(context.now, Lane::Node(id), &state),
+                    }
+                }
+                log!(
+                    context,
+                    "n{id} {:?} {} {:?} session {}",
+                    news.kind,
+                    news.lock,
+                    news.fence,
+                    news.session
+                );
+            }
+            Output::Answer(connection, answer) => {
+                log!(context, "n{id} answers {}: {answer:?}", connection.0);
+                self.answer_call(context, connection, answer);
+            }
+            Output::Broken(count) => process.broken = count,
+            Output::Opened(..) | Output::Ended(..) | Output::Drained => {}
+        }
+    }
+
+    /// Take a lock from its holder. False if no session of this node holds it with this fence.
+    pub(crate) fn break_lock(
+        &mut self,
+        context: &mut Context,
+        principal: &Arc<Principal>,
+        lock: &Name,
+        fence: Fence,
+    ) -> bool {
+        let Some(process) = &mut self.process else { return false };
+        process.broken = 0;
+        let (principal, name) = (Arc::clone(principal), lock.clone());
+        self.input(context, Input::Break { principal, lock: name, fence });
+        let broken = self.process.as_ref().is_some_and(|process| process.broken > 0);
+        if broken {
+            context.counts.broken += 1;
+            context.broken.push((lock.clone(), fence));
+        }
+        broken
+    }
+
+    /// An operator at this node takes a lock from its holder.
+    pub(crate) fn break_by_operator(&mut self, context: &mut Context, lock: &Name, fence: Fence) {
+        let rights = Rights::all();
+        let operator = Principal { name: "uid 0".to_owned(), uid: Some(0), rights };
+        self.break_lock(context, &Arc::new(operator), lock, fence);
+        self.settle(context);
+    }
+}

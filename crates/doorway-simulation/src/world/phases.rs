@@ -1,0 +1,114 @@
+//! The phases of a run, and what must be true at the end of each.
+
+use std::collections::BTreeSet;
+
+use super::World;
+use crate::client::{Client, ClientEvent, Plan};
+use crate::clock::SECOND;
+use crate::context::{Event, log};
+use crate::network::Traffic;
+use crate::node::Node;
+
+/// How long after the end of all faults every client must have entered, and how long after that
+/// every request must have its answer.
+pub const LIVENESS: u64 = 120 * SECOND;
+
+/// How long after the last client has left nothing may be left of any.
+const CLEAN: u64 = 40 * SECOND;
+
+impl World {
+    /// Check that the ledger has every promise of the sessions.
+    pub(super) fn check_ledger(&mut self, node: usize) {
+        let it = &self.nodes[node];
+        let Some(process) = &it.process else { return };
+        let contents = it.ledger();
+        let written: BTreeSet<_> = contents.grants().collect();
+        let missing = process.sessions.grants().find(|grant| !written.contains(grant));
+        if let Some((session, lock, fence)) = missing {
+            let what = format!("the ledger of n{node} lacks {lock} {fence:?} of session {session}");
+            let lock = lock.clone();
+            self.context.violate_lock(&lock, what);
+        }
+    }
+
+    /// All faults end.
+    pub(super) fn heal(&mut self) {
+        log!(self.context, "all faults end");
+        self.plan = Plan::Healed;
+        self.context.network.heal();
+        let now = self.context.now;
+        for node in 0..self.nodes.len() {
+            self.check_ledger(node);
+            let mut disk = self.nodes[node].disk.borrow_mut();
+            (disk.full, disk.stall, disk.crash_in_sync) = (false, 0, false);
+            drop(disk);
+            self.context.queue.push(now, Event::StartNode(node));
+        }
+        for client in 0..self.clients.len() {
+            self.context.queue.push(now, Event::StartClient(client));
+        }
+        // Connections that were cut without a word are noticed in the end.
+        let wires: Vec<_> = self.context.network.pipes.keys().copied().collect();
+        for wire in wires {
+            if self.context.network.pipes.get(&wire).is_some_and(|pipe| pipe.broken) {
+                for side in 0..2 {
+                    let event = Event::Traffic(Traffic::Ended(wire, side));
+                    self.context.queue.push(now + SECOND, event);
+                }
+            }
+        }
+        self.context.queue.push(now + 10 * SECOND, Event::Deadline(now + LIVENESS));
+    }
+
+    /// Check whether the phase has reached its goal, which it must by this time.
+    pub(super) fn deadline(&mut self, until: u64) {
+        let done = match self.plan {
+            Plan::Healed => |client: &Client| client.entered,
+            Plan::Finish => Client::is_idle,
+            Plan::Compete | Plan::Leave => return,
+        };
+        let now = self.context.now;
+        let late: Vec<_> = self.clients.iter().filter(|client| !done(client)).collect();
+        if late.is_empty() {
+            return self.next_phase();
+        }
+        if now < until {
+            return self.context.queue.push(now + 2 * SECOND, Event::Deadline(until));
+        }
+        let late = late.iter().map(|client| format!("c{} ({})", client.id, client.unanswered()));
+        let late = late.collect::<Vec<_>>().join(", ");
+        let seconds = LIVENESS / SECOND;
+        self.context.violate(match self.plan {
+            Plan::Finish => {
+                format!("{seconds} s after the last request these have no answer: {late}")
+            }
+            _ => format!("{seconds} s after the last fault these have not entered: {late}"),
+        });
+    }
+
+    fn next_phase(&mut self) {
+        let now = self.context.now;
+        self.plan = if self.plan == Plan::Healed { Plan::Finish } else { Plan::Leave };
+        for client in 0..self.clients.len() {
+            let start = self.clients[client].starts;
+            self.context.client(now, client, start, ClientEvent::Work);
+        }
+        if self.plan == Plan::Finish {
+            log!(self.context, "every client has entered, and makes no new requests");
+            return self.context.queue.push(now + 2 * SECOND, Event::Deadline(now + LIVENESS));
+        }
+        log!(self.context, "every request has its answer, and all clients leave");
+        for client in 0..self.clients.len() {
+            self.context.queue.push(now + 5 * SECOND, Event::Retire(client));
+        }
+        self.context.queue.push(now + CLEAN, Event::End);
+    }
+
+    /// Check that nothing is left of any client.
+    pub(super) fn end(&mut self) {
+        self.over = true;
+        if let Some(what) = self.nodes.iter().find_map(Node::remains) {
+            self.context.violate(format!("all clients have left, but not all is gone: {what}"));
+        }
+    }
+}
