@@ -1,5 +1,5 @@
-//! The disk of a machine, with the ledger and the epoch of its node. What was written and not synced
-//! may be lost or torn when the machine crashes, but not when a process does.
+//! The disk of a machine, with the ledger and the epoch of its node. What was written and not
+//! synced may be lost or torn when the machine crashes, but not when a process does.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

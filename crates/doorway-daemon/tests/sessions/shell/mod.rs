@@ -66,7 +66,7 @@ pub(crate) enum Mistake {
     RepeatsFences,
     /// The numbers of sessions begin anew after a crash.
     RepeatsNumbers,
-    /// A heartbeat counts for nothing.
+    /// A heartbeat is answered, and counts for nothing.
     HearsNothing,
     /// Grants that are given back stay where they are.
     ReleasesNothing,
@@ -205,7 +205,8 @@ impl Shell {
     pub(crate) fn receive(&mut self, connection: Connection, bytes: &[u8]) {
         let Some(wire) = self.wires.get_mut(&connection) else { return };
         wire.feed(bytes);
-        if wire.greeted && self.mistake != Some(Mistake::HearsNothing) {
+        let hears = self.mistake != Some(Mistake::HearsNothing);
+        if wire.greeted && hears {
             self.run(Input::Heard(connection));
         }
         while let Some(said) = self.wires.get_mut(&connection).and_then(Wire::next) {
@@ -223,6 +224,9 @@ impl Shell {
                         claims,
                         secret: Secret([connection.0 as u8; 16]),
                     })));
+                }
+                Said::Request(Request::Alive(number)) if !hears => {
+                    self.tell(connection, &Reply::Alive(number));
                 }
                 Said::Request(request) => self.request(connection, request),
             }
