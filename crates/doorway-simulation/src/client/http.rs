@@ -196,7 +196,7 @@ impl Client {
                     remote,
                     secret: Secret([0; 16]),
                 };
-                (Call::Acquire(lease), request.wait)
+                (Call::Acquire(Box::new(lease)), request.wait)
             }
             Job::Renew => {
                 let Some(lease) = &http.lease else { return context.close(wire, 0) };
