@@ -99,6 +99,7 @@ pub enum Output {
     /// The process cannot become a member, for this reason. It goes on trying.
     Blocked(RecordError),
     /// The process has waited for too long, and gives up: it has no connection with these members.
+    /// Clients lose what they have reclaimed.
     GiveUp(Vec<MemberId>),
 }
 
@@ -109,8 +110,9 @@ enum Stage {
     Joining,
     /// It has this number. `since` is when it got it.
     Member { id: MemberId, since: Duration },
-    /// It gives up its membership: for good if it `ends`, otherwise it joins again.
-    Leaving { id: MemberId, ends: bool },
+    /// It gives up its membership at this time, when no client can count on it any more: for good
+    /// if it `ends`, otherwise it joins again.
+    Leaving { id: MemberId, at: Duration, ends: bool },
     /// It has left.
     Gone,
 }
@@ -220,7 +222,7 @@ impl Keeper {
             }
             Event::Reclaimed => self.reclaimed = true,
             Event::Leads(leads) => self.leads = leads,
-            Event::Leave => self.leave(out),
+            Event::Leave => self.leave(now, out),
             Event::Tick => {}
         }
         self.advance(now, out);
@@ -293,7 +295,7 @@ impl Keeper {
                 out.push(Output::Joined(id));
             }
             (Kind::Join, Some(Answer::Refused(why))) => out.push(Output::Blocked(why)),
-            (Kind::Renew(id), Some(Answer::Renewed { lease_ms, .. })) if self.id() == Some(id) => {
+            (Kind::Renew(id), Some(Answer::Renewed { lease_ms, .. })) if self.is_member(id) => {
                 // Counted from when it was sent: the answer may have been on its way for long.
                 let lease = Duration::from_millis(lease_ms.into());
                 let deadline = sent + lease * 9 / 10;
@@ -302,8 +304,8 @@ impl Keeper {
                     out.push(Output::Lease(deadline));
                 }
             }
-            (Kind::Renew(id), Some(Answer::Refused(why))) if self.id() == Some(id) => {
-                self.lose_membership(id, why, out);
+            (Kind::Renew(id), Some(Answer::Refused(why))) if self.is_member(id) => {
+                self.lose_membership(now, id, why, out);
             }
             (Kind::Leave, Some(Answer::Done(_) | Answer::Refused(_))) => {
                 if let Stage::Leaving { ends, .. } = self.stage {
@@ -320,21 +322,28 @@ impl Keeper {
     }
 
     /// The group does not count this process as a member any more.
-    fn lose_membership(&mut self, id: MemberId, why: RecordError, out: &mut Vec<Output>) {
-        let Stage::Member { .. } = self.stage else { return };
+    fn lose_membership(&mut self, now: Now, id: MemberId, why: RecordError, out: &mut Vec<Output>) {
         let evicted = matches!(why, RecordError::Evicted(_));
-        self.deadline = None;
-        out.push(Output::Discard(why));
-        // An evicted member is still in the view, and goes now: everything is discarded.
-        self.stage = if evicted { Stage::Leaving { id, ends: false } } else { Stage::Joining };
+        // An evicted member is still in the view. Clients that cannot be told that it is over count
+        // on it until its lease ends, so it leaves only then.
+        let at = self.deadline.take().unwrap_or(now.boot);
+        self.stage = if evicted { Stage::Leaving { id, at, ends: false } } else { Stage::Joining };
         self.generation += 1;
+        out.push(Output::Discard(why));
     }
 
-    fn leave(&mut self, out: &mut Vec<Output>) {
+    /// Whether the process is this member, and does not leave.
+    fn is_member(&self, id: MemberId) -> bool {
+        matches!(self.stage, Stage::Member { id: own, .. } if own == id)
+    }
+
+    fn leave(&mut self, now: Now, out: &mut Vec<Output>) {
         match self.stage {
-            Stage::Member { id, .. } | Stage::Leaving { id, .. } => {
-                self.stage = Stage::Leaving { id, ends: true };
+            Stage::Member { id, .. } => {
+                self.deadline = None;
+                self.stage = Stage::Leaving { id, at: now.boot, ends: true };
             }
+            Stage::Leaving { id, at, .. } => self.stage = Stage::Leaving { id, at, ends: true },
             Stage::Joining => {
                 self.stage = Stage::Gone;
                 out.push(Output::Left);
@@ -350,7 +359,11 @@ impl Keeper {
                 let (seat, nonce, rules) = (self.seat, self.nonce(), self.rules);
                 self.put(now, Kind::Join, Command::Join { seat, nonce, rules }, out);
             }
-            Stage::Leaving { id, .. } => self.put(now, Kind::Leave, Command::Leave { id }, out),
+            Stage::Leaving { id, at, .. } => {
+                if now.boot >= at {
+                    self.put(now, Kind::Leave, Command::Leave { id }, out);
+                }
+            }
             Stage::Member { id, since } => {
                 let cut = self.cut(now);
                 self.put(now, Kind::Renew(id), Command::Renew { id, cut }, out);
@@ -374,7 +387,12 @@ impl Keeper {
         }
         self.last_put += 1;
         let put = PutId(self.last_put);
-        self.pending.retain(|_, pending| pending.kind != kind || kind.may_answer_late());
+        let lease = self.lease();
+        self.pending.retain(|_, pending| {
+            // A renewal counts also if its answer comes late, until the lease would be over anyway.
+            let late = now.boot.saturating_sub(pending.sent) >= lease;
+            pending.kind != kind || matches!(kind, Kind::Renew(_)) && !late
+        });
         self.pending.insert(put, Pending { kind, sent: now.boot });
         self.sent.retain(|other, _| !matches!((other, kind), (Kind::Renew(_), Kind::Renew(_))));
         self.sent.insert(kind, now.boot);
@@ -414,7 +432,8 @@ impl Keeper {
             self.put(now, Kind::Enter, Command::Enter { id, number, replaces }, out);
         } else if now.boot.saturating_sub(since) > self.lease() * WAITING {
             out.push(Output::GiveUp(unlinked));
-            self.stage = Stage::Leaving { id, ends: true };
+            let at = self.deadline.take().unwrap_or(now.boot);
+            self.stage = Stage::Leaving { id, at, ends: true };
         }
     }
 
@@ -466,12 +485,5 @@ impl Keeper {
     /// process has another one.
     fn nonce(&self) -> u128 {
         self.nonce.wrapping_add(self.generation.into())
-    }
-}
-
-impl Kind {
-    /// Whether an answer still counts after the command was sent again.
-    fn may_answer_late(self) -> bool {
-        matches!(self, Self::Renew(_))
     }
 }

@@ -188,11 +188,8 @@ impl Group {
                 );
                 self.processes[process].leases.insert(id, until);
             }
-            Output::Discard(_) => {
-                // All clients were told, so nobody holds anything any more.
-                self.processes[process].leases.clear();
-                self.lapses += 1;
-            }
+            // Clients that could not be told count on the lease until it ends.
+            Output::Discard(_) => self.lapses += 1,
             Output::Left | Output::Blocked(_) => {}
             Output::GiveUp(_) => self.processes[process].alive = false,
         }
@@ -259,7 +256,12 @@ impl Group {
     fn judge(&mut self, before: &Record, after: &Record, command: &Command) {
         self.successions +=
             u32::from(matches!(command, Command::Enter { replaces, .. } if !replaces.is_empty()));
-        let (Command::Remove { .. } | Command::Forget { .. }) = command else { return };
+        if !matches!(
+            command,
+            Command::Remove { .. } | Command::Forget { .. } | Command::Leave { .. }
+        ) {
+            return;
+        }
         self.removals += 1;
         for gone in before.members.iter().filter(|it| after.member(it.id).is_err()) {
             for process in &self.processes {
