@@ -71,7 +71,13 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) -> Result<(u16, Option<u64>), Refusal> {
         let version = version(opening.hello.versions)?;
-        if matches!(self.stage, Stage::Draining | Stage::Stopped) {
+        // While the node drains, sessions go on until they hold nothing, and questions are answered.
+        let goes_on = match opening.hello.opening {
+            doorway_protocol::Opening::Visit => true,
+            doorway_protocol::Opening::New { .. } => false,
+            doorway_protocol::Opening::Resume { session, .. } => self.open.contains_key(&session.0),
+        };
+        if self.stage == Stage::Stopped || self.stage == Stage::Draining && !goes_on {
             return Err(stopping());
         }
         let connection = opening.connection;

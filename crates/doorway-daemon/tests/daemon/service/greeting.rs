@@ -37,7 +37,7 @@ fn a_client_that_connects_while_the_node_stops_is_told_so_first() {
     assert_eq!(holder.reply(), Reply::Stopping(30_000));
     // Some clients send their hello while the holder finishes, and some never do.
     for client in &mut late[..10] {
-        client.stream.write_all(&hello(Opening::Visit)).unwrap();
+        client.stream.write_all(&hello(Opening::New { ttl_ms: 10_000, life: CONNECTION })).unwrap();
         let greeting = client.frame::<Greeting>().expect("an answer");
         assert_eq!(greeting.unwrap_err().code, Code::Unavailable);
         assert_eq!(client.frame::<Reply>(), None);

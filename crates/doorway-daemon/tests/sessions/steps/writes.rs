@@ -107,6 +107,22 @@ fn a_drain_takes_no_lock_from_a_holder() {
 }
 
 #[test]
+fn while_a_node_drains_its_holders_come_back_and_questions_are_answered() {
+    let mut node = TestNode::new();
+    let (holder, session) = node.open(0, From::Network(1), TTL, CONNECTION);
+    node.hold(0, holder, "a", 1);
+    node.step(1, Input::Drain(Duration::from_mins(1)));
+    node.hang_up(2, holder);
+    let visitor = node.connect(2, From::Here);
+    let out = node.hello(2, visitor, From::Here, doorway_protocol::Opening::Visit);
+    assert_eq!(refused(&out), None, "an operator can still ask");
+    let out = node.resume(3, From::Network(1), session, vec![claim("a", 1)]);
+    assert_eq!(welcome(&out).lost, []);
+    let out = node.resume(3, From::Network(2), 77, Vec::new());
+    assert_eq!(refused(&out).map(|refusal| refusal.code), Some(Code::Unavailable));
+}
+
+#[test]
 fn a_drain_of_a_node_where_nothing_is_held_is_over_at_once() {
     let mut node = TestNode::new();
     let out = node.step(0, Input::Drain(Duration::from_mins(1)));
