@@ -170,9 +170,9 @@ fn count_claims(
     waiting: usize,
     count: &mut usize,
 ) -> Result<(), Refusal> {
-    let (limits, fits) = (service.limits(), Claims::MAX);
+    let fits = Claims::MAX;
     // In addition to what a session may hold, requests may have been on their way.
-    let most = limits.grants.saturating_add(limits.waiting).saturating_add(fits);
+    let most = service.claims_limit().saturating_add(fits);
     // A frame without claims counts as one, or a client could send such frames forever.
     *count += (held + waiting).max(1);
     if held <= fits && waiting <= fits && *count <= most {

@@ -61,6 +61,8 @@ impl Gate {
         })?;
         let principal = Arc::new(principal);
         end.connected.belongs(&principal)?;
+        // The settings may have been reloaded since the connection was made.
+        let principal = end.connected.principal().unwrap_or(principal);
         Ok(Caller { principal, remote: true })
     }
 

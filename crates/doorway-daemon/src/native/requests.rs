@@ -41,6 +41,11 @@ impl Requests {
     /// Carry out a request. Its reply goes to the outbox, at once or later. True if the request was
     /// passed on to the sessions.
     pub(super) fn handle(&mut self, connected: &Connected, request: Request) -> bool {
+        if is_question(&request)
+            && let Some(principal) = connected.principal()
+        {
+            self.principal = principal; // Its rights may have changed.
+        }
         match request {
             Request::Status(number) => {
                 self.outbox.tell(&Reply::Status(number, Box::new(self.service.status())));
@@ -132,4 +137,16 @@ impl Requests {
         self.refuse(number, refusal(Code::Gone, "the question was withdrawn"));
         true
     }
+}
+
+/// Whether a request is answered without the sessions, so that rights are checked here.
+fn is_question(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::List { .. }
+            | Request::Inspect(..)
+            | Request::Break(..)
+            | Request::AwaitFree(..)
+            | Request::Drain(..)
+    )
 }

@@ -58,6 +58,11 @@ impl Drop for Connected {
 }
 
 impl Connected {
+    /// The client of the connection, with the rights that it has now.
+    pub(crate) fn principal(&self) -> Option<Arc<Principal>> {
+        self.inner.core.lock().sessions.principal_of(self.number)
+    }
+
     /// The client has said who it is: the connection counts as one of its own.
     pub(crate) fn belongs(&self, principal: &Arc<Principal>) -> Result<(), Refusal> {
         let mut core = self.inner.core.lock();

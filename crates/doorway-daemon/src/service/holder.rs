@@ -43,8 +43,9 @@ pub(super) async fn ended(secret: &Secret, user: Option<u32>) {
                 let stream = tokio::net::UnixStream::from_std(fd.into());
                 if let Ok(stream) = stream
                     && stream.readable().await.is_ok()
+                    && matches!(find(secret, user), Ok(Found::Nobody))
                 {
-                    continue;
+                    return;
                 }
             }
             Ok(Found::Crowded) | Err(_) => {}

@@ -60,7 +60,6 @@ pub struct Service(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) node: Node,
     scope: Scope,
-    limits: Limits,
     drain: Duration,
     began: Moment,
     core: Mutex<Core>,
@@ -149,7 +148,6 @@ impl Service {
         let service = Self(Arc::new(Inner {
             node,
             scope: settings.scope,
-            limits: settings.limits.clone(),
             drain: settings.drain,
             began: now,
             core: Mutex::new(Core::new(Sessions::new(setup, now))),
@@ -180,9 +178,9 @@ impl Service {
         &self.0.node
     }
 
-    /// The limits of clients.
-    pub fn limits(&self) -> &Limits {
-        &self.0.limits
+    /// How many claims and waiting requests a client may send as it resumes its session.
+    pub(crate) fn claims_limit(&self) -> usize {
+        self.0.core.lock().sessions.claims_limit()
     }
 
     /// Receive news of grants, releases and losses from now on. A receiver that is too slow misses

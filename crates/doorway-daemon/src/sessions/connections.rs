@@ -60,8 +60,10 @@ impl Sessions {
                 None => self.own_connection(principal)?,
                 Some(before) => {
                     self.count_connection(true)?;
-                    self.own_connection(principal)?;
-                    self.forget_connection(Some(&before));
+                    let owned = self.own_connection(principal);
+                    let counted_twice = if owned.is_ok() { Some(&*before) } else { None };
+                    self.forget_connection(counted_twice);
+                    owned?;
                 }
             }
         }

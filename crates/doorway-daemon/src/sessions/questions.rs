@@ -1,9 +1,13 @@
 //! Questions about the sessions, for reports, tests and simulations.
 
+use std::sync::Arc;
+
 use doorway_protocol::{Fence, Moment, Name};
 
 use super::counters::Counters;
+use super::event::Connection;
 use super::{Sessions, Stage};
+use crate::principal::Principal;
 
 impl Sessions {
     /// How many sessions are open.
@@ -24,6 +28,19 @@ impl Sessions {
     /// How many grants are held.
     pub fn held(&self) -> u64 {
         self.counters.held
+    }
+
+    /// How many claims and waiting requests a client may send as it resumes its session: as many as
+    /// the limits allow, or as the node has in all, if the limits were lowered since.
+    pub(crate) fn claims_limit(&self) -> usize {
+        let limits = &self.setup.limits;
+        let here = self.counters.held as usize + self.asks.len();
+        limits.grants.saturating_add(limits.waiting).max(here)
+    }
+
+    /// The client of a connection, with the rights that it has now.
+    pub(crate) fn principal_of(&self, connection: Connection) -> Option<Arc<Principal>> {
+        self.connections.get(&connection)?.principal.clone()
     }
 
     pub(crate) fn counters(&self) -> &Counters {

@@ -46,6 +46,7 @@ impl Sessions {
         }
         let mut grants: BTreeMap<u64, Vec<(u32, GrantRecord)>> = BTreeMap::new();
         let mut sessions = Vec::new();
+        let (mut restored, mut again) = (Vec::new(), Vec::new());
         for (place, record) in contents.records {
             match record {
                 Record::Marker(_) | Record::Start(_) => self.erase(place, out),
@@ -73,9 +74,25 @@ impl Sessions {
             }
             if claims {
                 self.former.waits_for.insert(record.number);
-                longest = longest.max(Duration::from_millis(record.ttl_ms.into()));
+                // The processes of a session without a TTL are watched.
+                if record.ttl_ms != u32::MAX {
+                    longest = longest.max(Duration::from_millis(record.ttl_ms.into()));
+                }
             }
-            self.restore_session(now, place, &record, holder, &held, out);
+            self.restore_session(now, place, &record, holder, out);
+            restored.push(record.number);
+            again.extend(held);
+        }
+        // A release may be missing in the ledger because it could not be erased. Then another
+        // client may have got the lock since, with a higher fence.
+        again.sort_by_key(|(_, grant)| std::cmp::Reverse(grant.fence));
+        for (place, grant) in again {
+            if self.hold_again(grant.session, &grant.claim(), Some(place), out).is_none() {
+                self.erase(place, out);
+            }
+        }
+        for number in restored {
+            self.end_if_idle(number, out);
         }
         // A grant without a session belongs to a session that ended.
         for (place, _) in grants.into_values().flatten() {
@@ -94,7 +111,6 @@ impl Sessions {
         place: u32,
         record: &SessionRecord,
         holder: bool,
-        held: &[(u32, GrantRecord)],
         out: &mut Vec<Output>,
     ) {
         let number = record.number;
@@ -118,12 +134,6 @@ impl Sessions {
         self.count_former(&session.principal);
         self.insert(session, out);
         self.look_after(number, out);
-        for (place, grant) in held {
-            if self.hold_again(number, &grant.claim(), Some(*place), out).is_none() {
-                self.erase(*place, out);
-            }
-        }
-        self.end_if_idle(number, out);
     }
 
     /// Ask the node to hold a lock again.

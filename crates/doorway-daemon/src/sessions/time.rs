@@ -39,7 +39,8 @@ impl Sessions {
             // the session, and keep it by keeping the connection open.
             .filter(|session| {
                 let inherited = session.life == Life::Connection { inherited: true };
-                !(inherited && !session.remote && session.orphan && session.connection.is_some())
+                let seen = !session.remote && session.process.is_some();
+                !(inherited && seen && session.orphan && session.connection.is_some())
             })
             .map(|session| session.number)
             .collect();

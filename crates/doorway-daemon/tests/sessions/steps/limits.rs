@@ -48,6 +48,27 @@ fn a_connection_too_many_is_turned_away() {
 }
 
 #[test]
+fn a_connection_that_cannot_change_its_client_is_counted_once() {
+    let mut setup = setup();
+    setup.limits.connections = 4;
+    let mut node = TestNode::with(setup);
+    let identify = |connection, from| Input::Identify { connection, principal: principal(from) };
+    let [one, two, three] = [1, 1, 2].map(|client| {
+        let connection = node.connect(0, From::Network(client));
+        node.step(0, identify(connection, From::Network(client)));
+        connection
+    });
+    for _ in 0..9 {
+        let out = node.step(0, identify(three, From::Network(1)));
+        assert!(refused(&out).is_some(), "that client has half of all");
+    }
+    for connection in [one, two, three] {
+        node.hang_up(0, connection);
+    }
+    assert!(node.sessions.is_clean());
+}
+
+#[test]
 fn requests_beyond_a_limit_are_refused_and_withdrawn() {
     let mut setup = setup();
     (setup.limits.grants, setup.limits.waiting, setup.limits.queue) = (4, 2, 4);

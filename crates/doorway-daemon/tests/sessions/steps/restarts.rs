@@ -80,6 +80,37 @@ fn clients_of_a_ledger_of_version_0_1_0_claim_what_they_held() {
 }
 
 #[test]
+fn a_process_without_a_ttl_does_not_delay_a_node_whose_ledger_is_damaged() {
+    let mut node = TestNode::new();
+    let (connection, _) = node.open(0, From::Here, u32::MAX, CONNECTION);
+    node.hold(0, connection, "a", 1);
+    let (node, _) = node.restart(100, |former| former.lacking = true);
+    assert_eq!(node.sessions.reclaiming(), Some(at(100 + u64::from(TTL))));
+}
+
+#[test]
+fn of_two_grants_of_a_lock_in_the_ledger_the_later_one_counts() {
+    let mut node = TestNode::new();
+    let (one, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let (two, _) = node.open(0, From::Network(2), TTL, CONNECTION);
+    node.hold(0, one, "a", 1);
+    let grant = node.ledger.values().find(|record| matches!(record, Record::Grant(_)));
+    let stale = grant.cloned().expect("the grant");
+    node.hold(0, one, "b", 3);
+    node.request(0, one, Request::Release(9, name("a"), Fence::new(1, 1)));
+    node.ledger.insert(50, stale); // It could not be erased.
+    let ask = node.acquire(0, two, 5, "a");
+    node.grant(0, ask, 2);
+    let (_, out) = node.restart(100, |_| {});
+    let reclaimed = out.iter().filter_map(|it| match it {
+        Output::Reclaim { fence, .. } => Some(*fence),
+        _ => None,
+    });
+    let fences = [3, 2, 1].map(|fence| Fence::new(1, fence));
+    assert_eq!(reclaimed.collect::<Vec<_>>(), fences, "the node refuses the last one");
+}
+
+#[test]
 fn a_damaged_ledger_grants_nothing_before_the_longest_ttl_is_over() {
     let damaged = |former: &mut LedgerContents| {
         former.damaged = true;
