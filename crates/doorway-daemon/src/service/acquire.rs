@@ -156,7 +156,7 @@ impl Inner {
         }
         let away = why.away.iter();
         let away: Vec<_> = away
-            .map(|(node, time)| format!("{node} cannot be reached since {} s", time.as_secs()))
+            .map(|(node, time)| format!("{node} has been unreachable for {} s", time.as_secs()))
             .collect();
         let lock = visible_name(handle.name());
         let text = format!(
