@@ -172,8 +172,8 @@ impl IntoResponses for Problems {
             ("429", "A limit of the node is reached."),
             (
                 "503",
-                "The node does not serve at the moment, or the group cannot know whether the lock is \
-                 free.",
+                "The node does not serve at the moment, or the group cannot know whether the lock \
+                 is free.",
             ),
         ];
         let response = |text| {
