@@ -37,7 +37,7 @@ use crate::tls::{Certificates, ReloadError};
 pub use crate::settings::Proof;
 pub use bind::{Reserved, SocketFile, bind_unix, reserve};
 
-/// What the first byte of a TLS connection is.
+/// The first byte of a TLS connection.
 const TLS_HANDSHAKE: u8 = 22;
 
 /// The pause after a connection could not be accepted, mostly because too many files are open.
@@ -84,7 +84,7 @@ pub type HttpDoor =
 pub struct Doors {
     /// The TLS configuration for TCP. Without one nobody connects over TCP.
     pub tls: Option<SharedTls>,
-    /// The files of those certificates, which are read again when they change.
+    /// The certificate files of `tls`, which are read again when they change.
     pub certificates: Option<Arc<Certificates>>,
     /// Identifies clients over TCP.
     pub identify: Option<Identify>,
@@ -92,7 +92,7 @@ pub struct Doors {
     pub settings: Option<Current>,
     /// Serves HTTP. Without it HTTP connections are closed.
     pub http: Option<HttpDoor>,
-    /// Where the service listens over TCP, for clients that come to the wrong port.
+    /// Where the service listens over TCP, to tell clients that come to the wrong port.
     pub addresses: Addresses,
 }
 
@@ -106,7 +106,7 @@ pub struct Addresses {
 }
 
 impl Doors {
-    /// Make this from the settings, without HTTP, which the caller adds.
+    /// The doors that the settings describe, without HTTP, which the caller adds.
     pub fn of(settings: &Settings) -> Result<Self, ReloadError> {
         let certificates = match &settings.tls {
             None => None,
@@ -145,7 +145,7 @@ pub struct BufferedStream {
     stream: Box<dyn Stream>,
     bytes: Vec<u8>,
     taken: usize,
-    /// Whether the connection is admitted, until that was asked for.
+    /// Whether the connection is admitted, until [`BufferedStream::entry`] takes it.
     entry: Option<Entry>,
 }
 
@@ -209,7 +209,7 @@ impl TakePassed for Socket {
     }
 }
 
-/// No network passes descriptors.
+/// A client over the network cannot pass descriptors.
 impl TakePassed for TlsStream<TcpStream> {
     fn take_passed(&mut self) -> Option<OwnedFd> {
         None

@@ -85,7 +85,7 @@ pub enum Opening {
         ttl_ms: u32,
         /// What ends the session, as when it was opened.
         life: Life,
-        /// The grants that the client believes to hold. The node releases all others of the
+        /// The grants that the client believes it holds. The node releases all others of the
         /// session.
         held: Vec<Claim>,
         /// The numbers of the requests for locks that the client still waits for. If one of them
@@ -101,7 +101,7 @@ pub enum Opening {
 /// More of what a client claims when it resumes a session, if one frame cannot hold it all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claims {
-    /// The grants that the client believes to hold.
+    /// The grants that the client believes it holds.
     pub held: Vec<Claim>,
     /// The numbers of the requests for locks that the client still waits for.
     pub waiting: Vec<u64>,
@@ -141,7 +141,7 @@ pub enum Life {
     Lease,
 }
 
-/// A grant that a client believes to hold.
+/// A grant that a client believes it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
     /// The name of the lock.

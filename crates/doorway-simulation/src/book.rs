@@ -8,11 +8,12 @@ use crate::client::{Client, Held};
 use crate::context::Context;
 use crate::settings::Kind;
 
-/// The grants of one lock, as its clients know them.
+/// The grants of one lock, as the clients of the lock know them.
 #[derive(Debug)]
 pub(crate) struct Book {
     kind: Kind,
-    /// Who believes to be inside, unless its clock says otherwise.
+    /// The clients that entered and have not left. Each believes that it is inside, unless its
+    /// clock says otherwise.
     inside: Vec<(usize, Held)>,
     /// The highest fences of exclusive and of shared grants.
     exclusive: Option<Fence>,
@@ -60,7 +61,7 @@ impl Book {
             self.exclusive = self.exclusive.max(Some(fence));
         }
         self.inside.push((client, held));
-        // A holder writes as soon as it has entered, so that those before it cannot any more.
+        // A holder writes as soon as it has entered, so that earlier holders cannot write any more.
         self.write(held);
     }
 
@@ -90,7 +91,7 @@ impl Book {
         self.broken.get(&fence).copied()
     }
 
-    /// The clients that believe to be inside.
+    /// The clients that believe that they are inside.
     pub(crate) fn inside(&self) -> &[(usize, Held)] {
         &self.inside
     }
@@ -100,14 +101,14 @@ impl Book {
         self.inside.retain(|(other, held)| (*other, held.fence) != (client, fence));
     }
 
-    /// Check that all that believe to be inside may be inside together.
+    /// Check that all clients that believe that they are inside may be inside together.
     pub(crate) fn check(&self, context: &mut Context, clients: &[Client], lock: usize) {
         if self.inside.len() < 2 {
             return;
         }
         let name = context.settings.locks[lock].name.clone();
-        // A client that runs has noticed by itself what its clock says. Others will. One whose
-        // grant was broken will be told.
+        // A client that runs has noticed what its clock says. A suspended one will notice it when
+        // it runs again, so its clock is read here. A client whose grant was broken will be told.
         let believes = |(client, held): &&(usize, Held)| {
             let client = &clients[*client];
             let noticed =

@@ -2,7 +2,7 @@
 
 use doorway_protocol::Moment;
 
-/// Nanoseconds.
+/// A millisecond and a second, in nanoseconds.
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1000 * MS;
 
@@ -16,7 +16,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A machine starts always a second after its clock: a moment is never 0.
+    /// What the clock shows when its machine is started, so that no moment is 0.
     const BOOT: u64 = SECOND;
 
     pub(crate) fn new(drift: i64) -> Self {
@@ -34,7 +34,7 @@ impl Clock {
         Moment(Self::BOOT + shown as u64)
     }
 
-    /// The time at which the clock shows this moment at last.
+    /// The first time at which the clock shows this moment or a later one.
     pub(crate) fn when(self, moment: Moment) -> u64 {
         if moment == Moment::NEVER {
             return u64::MAX;

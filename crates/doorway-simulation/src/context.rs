@@ -1,4 +1,4 @@
-//! What every part of a run can use: the time, chance, the network, the log, and what is found.
+//! What every part of a run can use: time, random numbers, the network, the log, and violations.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -43,9 +43,9 @@ pub(crate) enum Event {
     MendDisk(usize),
     /// All faults end.
     Heal,
-    /// Look whether the phase has reached its goal, which it must by this time.
+    /// Look whether the phase has reached its goal. It must have reached it at this time.
     Deadline(u64),
-    /// Nothing may be left of any client by now.
+    /// The run ends. Nothing may be left of any client.
     End,
 }
 
@@ -104,8 +104,8 @@ pub(crate) struct Context {
     /// What the bytes of calls and of answers mean, by connection: HTTP itself is not simulated.
     pub(crate) posts: BTreeMap<Wire, Post>,
     pub(crate) answers: BTreeMap<Wire, Answer>,
-    /// The sockets that show that the processes of a session exist, and whose they are: of this
-    /// client, and of this start of it.
+    /// The sockets that show that the processes of a session exist, by name, each with the client
+    /// and the start of the client that has it.
     pub(crate) holders: BTreeMap<String, (usize, u64)>,
     /// The grants that a node has just taken away.
     pub(crate) broken: Vec<(Name, Fence)>,

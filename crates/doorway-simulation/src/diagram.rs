@@ -12,7 +12,7 @@ use doorway_protocol::Name;
 use crate::settings::Settings;
 use crate::story::{Lane, Span, State, Story};
 
-/// How many moments are drawn: at least, and at most if a holder entered long before.
+/// How many moments are drawn at least, and how many at most if a holder entered long before.
 const FEWEST: usize = 40;
 const MOST: usize = 140;
 
@@ -85,7 +85,7 @@ impl<'a> Picture<'a> {
         }
         moments.extend(self.story.marks.iter().map(|mark| mark.at));
         let moments: Vec<u64> = moments.into_iter().filter(|at| *at <= self.end).collect();
-        // Those who hold something at the end are shown from before they entered.
+        // Clients that hold something at the end are shown from before they entered.
         let open = self.bars().filter(|span| {
             matches!(span.state, State::Holds(..)) && span.end.is_none_or(|end| end >= self.end)
         });

@@ -17,11 +17,11 @@ const SECTOR: usize = 512;
 /// The disk of a machine.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
-    /// The file as processes see it.
+    /// The file of the ledger as processes see it.
     pub(crate) seen: Vec<u8>,
     /// The file as it would be found after a crash of the machine.
     durable: Vec<u8>,
-    /// The sectors in which the two may differ.
+    /// The sectors in which `seen` and `durable` may differ.
     dirty: BTreeSet<usize>,
     /// The directory with the epoch of the node.
     files: Files,
@@ -61,9 +61,7 @@ impl Disk {
         self.files.crash(random);
         (self.waited, self.crash_in_sync) = (0, false);
     }
-}
 
-impl Disk {
     /// Change a bit of a record that has been written.
     pub(crate) fn damage(&mut self, random: &mut Random) {
         let records = self.seen.chunks(SECTOR).enumerate().skip(1);

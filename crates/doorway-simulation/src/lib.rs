@@ -5,9 +5,10 @@
 //! settings, what clients do, which faults are in play, and when they happen. The same seed gives
 //! the same run.
 //!
-//! A run has three parts. First clients compete while faults happen, and it is checked at every
-//! step that nothing happens that must not. Then all faults end, and every client must enter within
-//! a stated time. At last all clients leave, and nothing may be left of them.
+//! A run has four phases. First clients compete while faults happen, and every step is checked.
+//! Then all faults end, and every client must enter within a stated time. Then clients make no new
+//! requests, and every request must be answered. At last all clients leave, and nothing may be left
+//! of them. `docs/simulation.md` describes faults and checks.
 
 mod book;
 mod client;
@@ -43,7 +44,7 @@ pub struct Outcome {
     pub log: String,
 }
 
-/// Make the run of a seed. With `logs`, everything that happens is written down.
+/// Make the run of a seed. With `logs`, everything that happens is written into its log.
 pub fn run(seed: u64, logs: bool) -> Outcome {
     let context = play(seed, logs, false);
     Outcome {

@@ -37,13 +37,13 @@ pub(crate) struct Pipe {
     pub(crate) machines: [usize; 2],
     /// What is on its way to each end, and when it was sent.
     pub(crate) under_way: [VecDeque<(Vec<u8>, u64)>; 2],
-    /// When the last of that arrives.
+    /// When the last bytes on their way to each end arrive.
     last: [u64; 2],
     /// Whether each end has it open.
     pub(crate) open: [bool; 2],
-    /// Nothing arrives any more.
+    /// Nothing that is sent from now on arrives.
     pub(crate) broken: bool,
-    /// And no end is told.
+    /// The connection is broken, and no end is told.
     silent: bool,
 }
 
@@ -91,7 +91,7 @@ impl Network {
         }
     }
 
-    /// Let nothing get from one machine to another until then.
+    /// Let nothing get from one machine to another until this time.
     pub(crate) fn block(&mut self, from: usize, to: usize, until: u64) {
         let known = self.blocked.entry((from, to)).or_default();
         *known = until.max(*known);
@@ -103,7 +103,7 @@ impl Network {
         (self.slower, self.lossy) = ((1, 0), 0);
     }
 
-    /// Until when nothing gets from one machine to another, if something does not get there now.
+    /// Until when nothing gets from one machine to another; none if messages get there now.
     pub(crate) fn blocked(&self, now: u64, from: usize, to: usize) -> Option<u64> {
         self.blocked.get(&(from, to)).copied().filter(|until| *until > now)
     }

@@ -1,4 +1,4 @@
-//! The one source of chance in a run.
+//! The one source of random numbers in a run.
 
 /// A generator of random numbers (`SplitMix64`). The same seed gives the same numbers for ever,
 /// whatever libraries this program is built with.

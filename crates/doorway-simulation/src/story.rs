@@ -53,7 +53,7 @@ pub(crate) struct Arrow {
 /// Something that happens at a moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
-    /// Where; none if it concerns several.
+    /// The line on which it happens; none if it concerns several.
     pub(crate) lane: Option<Lane>,
     pub(crate) at: u64,
     pub(crate) label: String,
@@ -94,13 +94,13 @@ impl Story {
         self.begin(at, lane, State::Off);
     }
 
-    /// A process is suspended until then.
+    /// A process is suspended until this time.
     pub(crate) fn pause(&mut self, at: u64, lane: Lane, until: u64) {
         self.spans.push(Span { lane, state: State::Paused, begin: at, end: Some(until) });
     }
 
-    /// The message that arrives in this moment means this. Without such a message, the process has
-    /// noticed it by itself.
+    /// Note what the message means that arrives in this moment. If no message arrives, the process
+    /// has noticed something by itself, and that is marked on its line.
     pub(crate) fn arrow(&mut self, now: u64, to: Lane, label: String, lock: Option<Name>) {
         let Some((from, sent)) = self.arriving else { return self.mark(now, Some(to), label) };
         self.arrows.push(Arrow { from, to, sent, arrived: now, label, lock });

@@ -361,7 +361,7 @@ impl SessionMachine {
         self.grants.iter().map(|((fence, lock), grant)| grant.claim(lock, *fence))
     }
 
-    /// Write the greeting. It claims everything that we believe to hold and to wait for.
+    /// Write the greeting. It claims what the client believes it holds, and names its requests.
     fn say_hello(&mut self) {
         let mut pages = VecDeque::new();
         let opening = match (&self.session, self.setup.session) {

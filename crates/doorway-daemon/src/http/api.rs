@@ -170,7 +170,11 @@ impl IntoResponses for Problems {
                  used for a different request.",
             ),
             ("429", "A limit of the node is reached."),
-            ("503", "The node does not serve at the moment."),
+            (
+                "503",
+                "The node does not serve at the moment, or the group cannot know whether the lock \
+                 is free.",
+            ),
         ];
         let response = |text| {
             let content = Content::new(Some(Ref::from_schema_name("Problem")));

@@ -30,7 +30,8 @@ pub(crate) enum Kind {
     Gone,
     /// A limit of the node is reached.
     Busy,
-    /// The node is stopping, or does not serve yet.
+    /// The node is stopping, or does not serve yet, or the group cannot know whether the lock is
+    /// free because members are away.
     Unavailable,
     /// The lock is unusable until the next view.
     Broken,

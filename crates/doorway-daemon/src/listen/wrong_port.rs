@@ -12,10 +12,10 @@ use crate::http::{self, Problem};
 use crate::native;
 use crate::sessions::refusals::refusal;
 
-/// How long a client without TLS may take to send what it sends first.
+/// How long a client without TLS may take to send its first bytes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The refusal of a session at the HTTP port. Another node may serve the client.
+/// The refusal of a session at the HTTP port. Its code lets the client try another node.
 pub(super) fn is_http(node: &str, addresses: &Addresses) -> Refusal {
     let sessions = match &addresses.sessions {
         Some(address) => format!("sessions are at {address}"),
@@ -35,7 +35,7 @@ pub(super) fn is_for_sessions(node: &str, addresses: &Addresses) -> Refusal {
 
 /// Refuse a client that does not use TLS, in the protocol that it seems to speak.
 pub(super) async fn refuse_plain(mut stream: TcpStream, speaks: Protocols) {
-    // What is not read when a connection is closed may destroy what was written.
+    // If a connection is closed while bytes are unread, the system may drop what was written.
     let mut bytes = [0; 4096];
     let Ok(Ok(1..)) = timeout(PATIENCE, stream.read(&mut bytes)).await else { return };
     let what = match speaks {

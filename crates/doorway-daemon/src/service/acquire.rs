@@ -1,4 +1,4 @@
-//! Asking the node for a lock: at once where that is possible, otherwise a task waits.
+//! Asking the node for a lock. If the lock is not granted at once, a task waits for it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::sessions::names::visible_name;
 use crate::sessions::refusals::refusal;
 use crate::sessions::{AskId, Input};
 
-/// How long a request that does not wait lets other nodes answer.
+/// How long other nodes may take to answer, for a request that does not wait for its lock.
 const ASKING: Duration = Duration::from_secs(2);
 
 /// How long a grant may be on its way from the members that answer, if others are away.
 const GRANT: Duration = Duration::from_millis(100);
 
 impl Inner {
-    /// Make a request at the node. Where nobody has to be waited for this is a function call.
+    /// Make a request at the node. If the node grants it at once, no task is started.
     pub(super) fn acquire(
         self: &Arc<Self>,
         core: &mut Core,
@@ -49,7 +49,7 @@ impl Inner {
                     core.inputs.push_back(input);
                     inner.run(&mut core);
                 });
-                // The task cannot have ended yet: it needs the lock that the caller has.
+                // The task cannot have ended yet: it needs the mutex that the caller has locked.
                 core.tasks.insert(ask, task.abort_handle());
                 Input::Queued(ask)
             }
@@ -85,8 +85,9 @@ impl Inner {
                     Wait::Ms(time) => make().within(Duration::from_millis(time)),
                     _ => make(),
                 };
-                // Whatever the task of the connection has done in this turn: a request that is not
-                // made now would count as made, and nobody would see it.
+                // Tokio may let a task that has done much in its turn see `Pending` without polling
+                // anything. The request would then not be made, although it counts as queued. So
+                // this poll is not constrained.
                 let mut context = Context::from_waker(Waker::noop());
                 match pin!(unconstrained(&mut acquire)).poll(&mut context) {
                     Poll::Ready(Ok(guard)) => Ok((Poll::Ready(guard), acquire)),
@@ -155,7 +156,7 @@ impl Inner {
         }
         let away = why.away.iter();
         let away: Vec<_> = away
-            .map(|(node, time)| format!("{node} cannot be reached since {} s", time.as_secs()))
+            .map(|(node, time)| format!("{node} has been unreachable for {} s", time.as_secs()))
             .collect();
         let lock = visible_name(handle.name());
         let text = format!(

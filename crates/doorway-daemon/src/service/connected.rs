@@ -12,7 +12,7 @@ use super::{Inner, Service};
 use crate::principal::Principal;
 use crate::sessions::{Connection, Input};
 
-/// How many connections that are turned away are told so at a time: that takes a connection too.
+/// How many connections that are turned away may be open at a time, to be told why.
 pub(crate) const TURNED: usize = 64;
 
 /// The client at the other end of a connection.
@@ -43,7 +43,7 @@ pub(crate) struct Turned {
     _turn: OwnedSemaphorePermit,
 }
 
-/// What becomes of a connection.
+/// Whether a connection is admitted.
 pub(crate) type Entry = Result<Connected, Turned>;
 
 impl Drop for Connected {
@@ -63,7 +63,7 @@ impl Connected {
         self.inner.core.lock().sessions.principal_of(self.number)
     }
 
-    /// The client has said who it is: the connection counts as one of its own.
+    /// Note who the client is. The connection counts against the limits of that client from now on.
     pub(crate) fn belongs(&self, principal: &Arc<Principal>) -> Result<(), Refusal> {
         let mut core = self.inner.core.lock();
         let (connection, principal) = (self.number, Arc::clone(principal));
@@ -72,7 +72,7 @@ impl Connected {
         core.inputs.push_back(Input::Identify { connection, principal });
         self.inner.run(&mut core);
         match core.turned_away.take() {
-            // The connection itself goes on, to say why.
+            // The connection itself goes on, so that the client can be told why.
             Some(refusal) => {
                 core.outboxes.extend(outbox.map(|outbox| (connection, outbox)));
                 Err(refusal)
@@ -83,8 +83,8 @@ impl Connected {
 }
 
 impl Service {
-    /// Count a connection before anything is done for it. One too many is told why it is turned
-    /// away; none if too many are told already.
+    /// Count a connection before anything is done for it. If the limits do not allow it, it is
+    /// turned away and told why. None if too many are being told why already.
     pub(crate) fn connect(&self, remote: bool) -> Option<Entry> {
         let outbox: Arc<Outbox> = Arc::default();
         let mut core = self.0.core.lock();

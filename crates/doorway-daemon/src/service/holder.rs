@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use tokio::time::sleep;
 
-/// How often a socket is looked for again that cannot be watched.
+/// How often the node looks again for a socket that it cannot watch.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A connection to a socket that somebody holds.
+/// What an attempt to connect to the socket has found.
 enum Found {
     /// The connection, which ends with the socket.
     Connected(OwnedFd),
@@ -33,7 +33,7 @@ pub(super) fn is_held(secret: &Secret, user: Option<u32>) -> bool {
 }
 
 /// Wait until no process of this user holds the socket any more. While that cannot be found out,
-/// nothing is concluded.
+/// this goes on waiting.
 pub(super) async fn ended(secret: &Secret, user: Option<u32>) {
     loop {
         match find(secret, user) {

@@ -1,6 +1,6 @@
-//! The service: a node with sessions, for the doors that clients come in by.
+//! The service: a node with sessions, which clients reach through doors.
 //!
-//! Everything that is decided about sessions is decided by [`Sessions`], a value without IO. This
+//! All decisions about sessions are made by [`Sessions`], a state machine without IO. The service
 //! is its shell: it owns the node, the guards of held locks, the tasks that wait, the ledger and
 //! the clock, and does what the sessions say.
 //!
@@ -76,17 +76,17 @@ pub(crate) struct Inner {
     serving: watch::Sender<bool>,
     /// How many connections that are turned away may be told so at a time.
     turned: Arc<Semaphore>,
-    /// A session was opened or has ended, or a connection.
+    /// Notified when a session or a connection was opened or has ended.
     changed: Notify,
-    /// Nothing is held any more after the request to leave.
+    /// Notified when nothing is held any more after [`Input::Drain`].
     drained: Notify,
-    /// The service was drained, and is to end.
+    /// Notified when the service was drained on behalf of a client, and is to end.
     leaving: Notify,
 }
 
 type Descriptions = Mutex<HashMap<u64, Arc<str>, FxBuildHasher>>;
 
-/// What belongs to the sessions.
+/// The sessions, and what the shell keeps for them.
 struct Core {
     sessions: Sessions,
     /// What happened and has not been passed on yet.
@@ -107,8 +107,8 @@ struct Core {
 }
 
 impl Service {
-    /// Start a node and the service around it, on the runtime of the caller, who opens the doors.
-    /// `ledger` is what the former process left in the directory.
+    /// Start a node and the service around it, on the runtime of the caller. The caller opens the
+    /// doors. `ledger` is what the former process left in the directory.
     pub async fn start(
         settings: &Settings,
         ledger: Option<(Ledger, LedgerContents)>,
@@ -118,7 +118,7 @@ impl Service {
         config.describe = Some(describe(Arc::downgrade(&clients)));
         let (send, losses) = unbounded_channel();
         config.on_lost = Some(OnLost::new(move |session, lock: &Name, fence| {
-            let _ = send.send((session, lock.clone(), fence)); // Nobody hears it at the end.
+            let _ = send.send((session, lock.clone(), fence)); // It fails only at the end.
         }));
         if config.members.len() == 1 {
             // What idle locks have learnt saves messages, and a node alone sends none.
@@ -164,9 +164,9 @@ impl Service {
             leaving: Notify::new(),
         }));
         if let Some(former) = former {
-            let sessions = former.records.len();
+            let records = former.records.len();
             service.0.input(Input::Restored(Box::new(former)));
-            service.0.log_restored(sessions);
+            service.0.log_restored(records);
         }
         tokio::spawn(losing(Arc::downgrade(&service.0), losses));
         tokio::spawn(ticking(Arc::downgrade(&service.0)));
@@ -219,7 +219,7 @@ impl Service {
         self.0.node.ended().await;
     }
 
-    /// Take over limits and clients of settings that were reloaded.
+    /// Apply the limits and clients of settings that were reloaded.
     pub(crate) fn configure(&self, limits: Limits, clients: Vec<ClientSettings>) {
         self.0.input(Input::Configure(Box::new(limits), clients));
     }
@@ -234,7 +234,7 @@ impl Service {
         self.0.core.lock().sessions.is_stopping()
     }
 
-    /// Answer the hello of a client. `claims` came after it, if it said so.
+    /// Answer the hello of a client. `claims` are those that followed the hello.
     pub(crate) fn greet(
         &self,
         connected: &Connected,
@@ -266,7 +266,7 @@ impl Service {
         self.0.input(Input::Request(connected.number, request));
     }
 
-    /// Look for the socket that the processes of a session hold.
+    /// Look for the socket that the processes of a session hold, and note that it was seen.
     pub(crate) fn look_for_holder(&self, connected: &Connected) -> Result<(), Refusal> {
         let session = self.0.core.lock().sessions.secret_of(connected.number);
         let seen = session.is_some_and(|(secret, uid)| holder::is_held(&secret, uid));
@@ -431,7 +431,7 @@ impl Inner {
         }
     }
 
-    /// A node without peers needs to ask nobody.
+    /// Whether the node has no peers.
     fn is_alone(&self) -> bool {
         self.node.members().len() == 1
     }
@@ -461,7 +461,8 @@ impl Core {
     }
 }
 
-/// Pass on what the node loses. It says so while it is busy, so a task does it.
+/// Tell the sessions which grants the node has lost. The node must not be called while it reports a
+/// loss, so this task passes the report on.
 async fn losing(inner: Weak<Inner>, mut losses: UnboundedReceiver<(u64, Name, Fence)>) {
     while let Some((session, name, fence)) = losses.recv().await {
         let Some(inner) = inner.upgrade() else { return };
@@ -507,7 +508,7 @@ fn describe(clients: Weak<Descriptions>) -> Describe {
     })
 }
 
-/// The configuration with which the service starts its node, to check it without starting.
+/// The configuration with which the service starts its node. It can be checked without a start.
 pub fn node_config(config: &Config) -> Config {
     let mut config = config.clone();
     names::prepare(&mut config);

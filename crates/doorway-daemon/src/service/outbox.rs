@@ -108,9 +108,7 @@ impl Outbox {
         }
         None
     }
-}
 
-impl Outbox {
     /// Wait until the connection is to end.
     pub async fn closed(&self) {
         poll_fn(|context| match self.watch(context.waker(), true) {
@@ -122,8 +120,8 @@ impl Outbox {
 }
 
 impl Pending {
-    /// Limits keep answers short. Should one be too long for a frame all the same, its client hears
-    /// so.
+    /// Append a reply. If it is too long for a frame, which limits should prevent, the client gets
+    /// a refusal instead.
     fn say(&mut self, reply: &Reply) {
         let before = self.bytes.len();
         if let (false, Some(number)) = (put(reply, &mut self.bytes), reply.number()) {
@@ -135,7 +133,7 @@ impl Pending {
         }
     }
 
-    /// Something was written: is it more than may wait?
+    /// Drop everything if more bytes wait than may wait.
     fn written(&mut self) {
         if self.bytes.len() - self.losses > BACKLOG {
             self.overflown = true;
@@ -145,7 +143,7 @@ impl Pending {
         }
     }
 
-    /// Let the connection look.
+    /// Wake the connection, so that it looks into its outbox.
     fn wake(mut pending: MutexGuard<'_, Self>) {
         let waker = pending.waker.take();
         drop(pending);

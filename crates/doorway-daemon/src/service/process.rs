@@ -1,8 +1,9 @@
-//! Processes of this machine, without mistaking another process for one that had its number.
+//! Processes of this machine, and how the node knows that they exist.
 //!
 //! A process is known by a descriptor (pidfd) that the kernel gives for the other end of a
-//! connection, or that a client passes. A number alone proves little: the process may have ended,
-//! and another one may have the number, or the number may be of another pid namespace.
+//! connection, or that a client passes. The number of a process (its ID) alone proves little: the
+//! process may have ended, and another one may have the number, or the number may be of another pid
+//! namespace.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -22,13 +23,13 @@ use super::holder;
 use crate::sessions::refusals::refusal;
 use crate::sessions::{Evidence, ProcessId};
 
-/// How often a process is looked for that cannot be watched.
+/// How often the node looks again for a process that it cannot watch.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A process, by a descriptor that refers to it alone.
 #[derive(Debug)]
 pub struct Process {
-    /// Its number, as this process sees it.
+    /// Its number in the pid namespace of this process.
     pid: u32,
     fd: OwnedFd,
 }
@@ -88,16 +89,16 @@ impl Process {
         self.pid
     }
 
-    /// Whether this is known to be another process than the one that was started then.
+    /// Whether this is known to be another process than the one that was started at this time.
     pub fn is_other(&self, started: Option<u64>) -> bool {
         self.started().zip(started).is_some_and(|(now, then)| now != then)
     }
 
-    /// When it was started, in ticks since the machine was. With its number, that identifies it for
-    /// as long as the machine runs. None if it has ended.
+    /// When it was started, in ticks since the machine was started. Together with its number, that
+    /// identifies it for as long as the machine runs. None if it has ended.
     pub fn started(&self) -> Option<u64> {
         let line = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
-        // The name of the command stands in parentheses and may contain any of them.
+        // The name of the command stands in parentheses, and may contain parentheses itself.
         let after = &line[line.rfind(')')? + 1..];
         let started = after.split_ascii_whitespace().nth(19)?.parse().ok()?;
         // As long as it exists, no other process has its number.
@@ -177,8 +178,8 @@ pub(crate) async fn wait(evidence: Evidence, process: Option<Process>) {
     }
 }
 
-/// Wait until a process has ended that was started then. While it cannot be watched, nothing is
-/// known about it, so it is looked for again and again.
+/// Wait until the process with this number and this start has ended. If it cannot be watched, it is
+/// looked for again and again.
 async fn ended(pid: u32, started: Option<u64>) {
     loop {
         match Process::look(pid) {

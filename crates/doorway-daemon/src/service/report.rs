@@ -23,7 +23,7 @@ const INSIDE: usize = 256;
 const WAITING: usize = 128;
 const PAGE: usize = 200;
 
-/// How many fences are named to a client that had another one.
+/// How many fences a refusal names if the lock is held with other fences.
 const NAMED: usize = 8;
 
 impl Service {
@@ -90,11 +90,12 @@ impl Service {
         self.0.core.lock().sessions.counters().clone()
     }
 
-    /// Wait until no client holds a lock or waits for it any more, at any node that answers.
+    /// Wait until no client holds a lock or waits for it any more. While a member does not answer,
+    /// that is not known, and this goes on waiting.
     pub async fn await_free(&self, principal: &Principal, lock: &Name) -> Result<(), Refusal> {
         allowed(principal, Right::Inspect, lock)?;
         let inner = &*self.0;
-        // From before the first look, so that nothing happens unseen in between.
+        // Listen before the first look, so that nothing happens unseen in between.
         let mut listener = self.listen(principal)?;
         loop {
             let (name, _) = inner.core.lock().sessions.behind(lock);
@@ -159,7 +160,8 @@ impl Service {
 }
 
 impl Inner {
-    /// The clients of this node by the names that they know, of locks that may be seen.
+    /// The next locks with their clients at this node, by the names that clients use. Locks that
+    /// `may` refuses are left out.
     fn page(
         &self,
         prefix: &str,

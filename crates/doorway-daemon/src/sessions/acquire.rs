@@ -39,12 +39,14 @@ impl Asking {
 pub(super) enum Progress {
     /// The node has been asked.
     Asked,
-    /// It waits at the node since this moment.
+    /// The request waits at the node since this moment.
     Queued(Moment),
-    /// The node was asked to grant it again, with this fence. The place is that of its record.
+    /// The node was asked to hold the lock again, with this fence. The place is that of the grant
+    /// in the ledger, if the ledger has it.
     Reclaiming(Fence, Option<u32>),
-    /// It is granted, and is being written into the ledger at these places: that of the session, if
-    /// it was not there before, and that of the grant. The client is told only if it asked.
+    /// The request is granted, and is being written into the ledger. `session` is the place of the
+    /// session, if the ledger does not have it yet, and `grant` that of the grant. The client is
+    /// told if `tell` is true; it knows of a grant that it has claimed.
     Writing { fence: Fence, session: Option<u32>, grant: u32, tell: bool },
 }
 
@@ -169,7 +171,7 @@ impl Sessions {
     /// The node has granted a request.
     pub(super) fn granted(&mut self, now: Moment, ask: AskId, fence: Fence, out: &mut Vec<Output>) {
         let Some(asking) = self.asks.get(&ask) else {
-            // It was withdrawn in the same moment.
+            // The request was withdrawn in the meantime.
             return out.push(Output::Release(ask));
         };
         let (tell, written) = match asking.state {
@@ -296,7 +298,7 @@ impl Sessions {
         self.end_if_idle(number, out);
     }
 
-    /// Remove a request that was not granted. Its session and its number.
+    /// Remove a request that was not granted. Returns its session, and its number in the session.
     pub(super) fn forget_ask(&mut self, ask: AskId) -> Option<(u64, u64)> {
         self.leave_queue_of(ask);
         let asking = self.asks.remove(&ask)?;

@@ -14,7 +14,7 @@ use crate::principal::Principal;
 #[derive(Clone, Debug, Hash)]
 pub(super) struct ConnectionState {
     pub(super) remote: bool,
-    /// The name of the client, once it is known.
+    /// The client, once it is known.
     pub(super) principal: Option<Arc<Principal>>,
     pub(super) session: Attached,
 }
@@ -44,7 +44,8 @@ impl Sessions {
         }
     }
 
-    /// The client of a connection is known: the connection counts as one of its own.
+    /// Note who the client of a connection is. The connection counts against the limits of that
+    /// client from now on.
     pub(super) fn identify(
         &mut self,
         connection: Connection,
@@ -119,7 +120,7 @@ impl Sessions {
             if !session.is_detached() {
                 return self.end(number, End::Left, out);
             }
-            // Its client is gone, and a grant that nobody learns of would only keep others out.
+            // The client is gone, so a grant that it has not learnt of would only keep others out.
             let waiting: Vec<_> = session.waiting.values().copied().collect();
             for ask in waiting {
                 self.abandon(ask, out);

@@ -18,14 +18,14 @@ pub(crate) struct Counters {
     pub(crate) grants: u64,
     pub(crate) released: u64,
     pub(crate) lost: u64,
-    /// Grants that had to wait, by how long; the last for those that took longest.
+    /// How many grants had to wait, by the bounds in [`WAITS`]; the last count is for longer waits.
     pub(crate) waited: [u64; WAITS.len() + 1],
     /// All those waits together, in microseconds.
     pub(crate) waited_us: u64,
 }
 
 impl Counters {
-    /// A grant has ended.
+    /// Count the end of a grant.
     pub(super) fn ended(&mut self, kind: EventKind) {
         self.held -= 1;
         match kind {
@@ -35,7 +35,7 @@ impl Counters {
         }
     }
 
-    /// A grant was made after this time.
+    /// Count a grant that was made after this wait.
     pub(super) fn waited(&mut self, time: Duration) {
         let seconds = time.as_secs_f64();
         let bucket = WAITS.iter().position(|end| seconds <= *end).unwrap_or(WAITS.len());

@@ -16,7 +16,7 @@ use crate::settings::{ClientSettings, Limits};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Connection(pub u64);
 
-/// The number of a request at the node. The grant that it brings keeps the number.
+/// The number of a request at the node. A grant has the number of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AskId(pub u64);
 
@@ -39,9 +39,10 @@ pub enum Input {
     },
     /// A client has sent its hello. Answered by [`Output::Greet`].
     Hello(Box<Opening>),
-    /// Bytes have come from a client: a heartbeat.
+    /// Bytes have come from a client, which show that it is alive.
     Heard(Connection),
-    /// A client asks for something. Questions that only report are not for the sessions.
+    /// A client has sent a request. Those that the shell carries out itself, such as `Inspect` and
+    /// `Break`, are ignored.
     Request(Connection, Request),
     /// A client without a session asks for something, over HTTP. Answered by [`Output::Answer`].
     Call(Connection, Arc<Principal>, Call),
@@ -61,7 +62,7 @@ pub enum Input {
     Refused(AskId, Refusal),
     /// A request of [`Output::Acquire`] waits at the node.
     Queued(AskId),
-    /// [`Output::Write`] was done, or failed for this reason.
+    /// The records of [`Output::Write`] were written, or could not be, for this reason.
     Written(AskId, Result<(), String>),
     /// The node has lost a grant.
     Lost {
@@ -132,12 +133,13 @@ impl Evidence {
     }
 }
 
-/// A process of this machine, without mistaking another process for it that got its number.
+/// A process of this machine: its process ID, and when it was started, because another process may
+/// get the same ID later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProcessId {
     /// The process ID.
     pub pid: u32,
-    /// When the process was started, in ticks since the machine was.
+    /// When the process was started, in ticks since the machine was started; none if unknown.
     pub started: Option<u64>,
 }
 
@@ -176,9 +178,9 @@ pub struct LeaseAsk {
 pub enum Answer {
     /// The lock is held.
     Leased(LeaseAnswer),
-    /// True if the grant was held until now.
+    /// The grant is not held any more. True if it was held until now.
     Released(bool),
-    /// True if the request was waiting or held the lock until now.
+    /// The request has ended. True if it was waiting or held the lock until now.
     Withdrawn(bool),
     /// The call was refused.
     Refused(Refusal),
@@ -197,12 +199,12 @@ pub struct LeaseAnswer {
     pub ttl: Duration,
 }
 
-/// Something that the shell has to do, in this order.
+/// Something that the shell has to do. It does the outputs of a step in their order.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Refuse a connection that has just been made.
     TurnAway(Connection, Refusal),
-    /// Answer a hello, then tell these replies.
+    /// Answer a hello, and send these replies after the greeting.
     Greet(Connection, Box<Greeting>, Vec<Reply>),
     /// Tell a client something.
     Tell(Connection, Reply),
@@ -248,13 +250,13 @@ pub enum Output {
     Rewrite(u32, Record),
     /// Erase a record of the ledger.
     Erase(u32),
-    /// All that hold anything are in the ledger from now on.
+    /// Mark the ledger as complete: it has every session that holds something.
     Settled,
-    /// Say when the processes of a session have ended: [`Input::ProcessEnded`].
+    /// Watch the processes of a session, and report their end as [`Input::ProcessEnded`].
     Watch(u64, Evidence),
     /// Do not watch the processes of a session any more.
     Unwatch(u64),
-    /// The node may grant locks now: all former holders are back, or their time is over.
+    /// Let the node grant locks: all former holders are back, or their time is over.
     Serve,
     /// A session was opened, by this client.
     Opened(u64, Arc<str>),

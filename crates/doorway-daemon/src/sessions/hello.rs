@@ -51,7 +51,7 @@ impl Sessions {
                     session: session.map(|session| (SessionId(session.number), session.secret)),
                     lost,
                 };
-                // Before anything that the session was told meanwhile.
+                // The outbox puts this before everything that the client was told meanwhile.
                 let greet = Output::Greet(connection, Box::new(Ok(welcome)), then);
                 out.push(greet);
             }
@@ -126,7 +126,8 @@ impl Sessions {
                     return Err(refusal(Code::Unavailable, text));
                 }
                 if known.is_none() {
-                    // The former process may have had it, without anything to write down.
+                    // The former process may have had it: a session that holds nothing is not in
+                    // the ledger.
                     if id.0 > self.former.last {
                         return Err(gone());
                     }
@@ -147,8 +148,9 @@ impl Sessions {
         Ok((version, Some(number)))
     }
 
-    /// Go on with a session: what it claims and does not hold is lost; `then` says again what it
-    /// waited for and got.
+    /// Go on with a session. What its client claims and the session does not hold is added to
+    /// `lost`. Requests that the client still waits for, and that were granted, are answered again
+    /// in `then`.
     fn resume(
         &mut self,
         now: Moment,
@@ -163,7 +165,7 @@ impl Sessions {
         session.heard = now;
         let claimed: BTreeSet<_> =
             resumed.held.iter().map(|claim| (&claim.lock, claim.fence)).collect();
-        // What the client does not speak of it has given up: its release was not heard.
+        // The client has released what it does not claim, but the release has not arrived.
         let given_up: Vec<_> = session
             .grants
             .iter()
@@ -179,7 +181,7 @@ impl Sessions {
             .map(|((lock, fence, _), grant)| (grant.request, (lock.clone(), *fence)))
             .collect();
         then.extend(answered.iter().map(|(request, (_, fence))| Reply::Granted(*request, *fence)));
-        // Those requests may be on their way once more.
+        // The client may have sent these requests again already.
         session.answered.get_or_insert_default().extend(answered);
         let unwanted: Vec<_> = session
             .waiting

@@ -40,7 +40,7 @@ pub(super) struct Leases {
 #[derive(Clone, Debug, Hash)]
 struct Known {
     session: u64,
-    /// What was asked for, whatever the wait.
+    /// What was asked for. A repeated request may wait for another time.
     ask: Ask,
     withdrawn: bool,
     ended: Ended,
@@ -50,7 +50,7 @@ struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Ended {
     No,
-    /// The moment is known from the next tick on.
+    /// The next tick notes the moment.
     JustNow,
     Since(Moment),
 }
@@ -171,8 +171,8 @@ impl Sessions {
         Ok(Some(session))
     }
 
-    /// The lease that holds a lock in answer to this request of this client, which the former
-    /// process made.
+    /// The lease that this request of this client got from the former process: its session and its
+    /// fence.
     fn former_lease(
         &self,
         principal: &Principal,
@@ -296,12 +296,12 @@ impl Sessions {
         let Some(number) = session else { return false };
         let waits = self.open.get(&number).is_some_and(|it| it.waiting.contains_key(&request));
         let held = self.withdraw(number, request, out).is_ok();
-        self.end_if_called_only(number, out);
+        self.end_withdrawn(number, out);
         waits || held
     }
 
     /// Answer the calls of a request that was withdrawn, and end its session.
-    fn end_if_called_only(&mut self, number: u64, out: &mut Vec<Output>) {
+    fn end_withdrawn(&mut self, number: u64, out: &mut Vec<Output>) {
         if let Some(session) = self.open.get_mut(&number) {
             for caller in std::mem::take(&mut session.callers) {
                 self.leases.calls.remove(&caller);

@@ -12,7 +12,7 @@ use super::refusals::{limit, no_files, refusal};
 use super::tally::Tally;
 use crate::principal::Principal;
 
-/// What each client of another machine has of what all share.
+/// How much of what all clients share is in use, for each client of another machine.
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Shares {
     connections: Tally<Arc<str>>,
@@ -61,7 +61,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// A connection of another machine has ended, whose client may be known.
+    /// A connection of another machine has ended. `principal` is its client, if it is known.
     pub(super) fn forget_connection(&mut self, principal: Option<&Principal>) {
         let key = principal.map_or_else(|| Some(UNKNOWN.into()), key);
         if let Some(key) = key {
@@ -154,8 +154,8 @@ fn key(principal: &Principal) -> Option<Arc<str>> {
     principal.uid.is_none().then(|| principal.name.as_str().into())
 }
 
-/// Count one more for a client of another machine, which may have half of all. `name` is the limit
-/// of all, and `things` is what they are called.
+/// Count one more for a client of another machine, which may have half of `all`. `name` is the
+/// setting with the limit of all clients, and `things` says what is counted.
 fn take_half<K: Ord>(
     tally: &mut Tally<K>,
     key: Option<K>,

@@ -1,10 +1,11 @@
 //! The sessions of a service, as a value: the server's half of the protocol.
 //!
-//! [`Sessions`] has one door, [`Sessions::step`]: it is told what happened and what time it is, and
-//! says what is to be done. It reads no clock, opens no file and starts no task. The shell, in
-//! `service`, does what it says, and answers [`Output::Acquire`], [`Output::Reclaim`] and
-//! [`Output::Write`] before it passes on anything else that happened. So a simulation can take the
-//! place of the shell, and every order of events can be tried.
+//! [`Sessions`] is a state machine with one entry point, [`Sessions::step`]. The caller says what
+//! happened and what time it is, and gets a list of what is to be done. `Sessions` reads no clock,
+//! opens no file and starts no task. The shell, in `service`, does what the list says, and answers
+//! [`Output::Acquire`], [`Output::Reclaim`] and [`Output::Write`] before it passes on anything else
+//! that happened. So a simulation can take the place of the shell, and every order of events can be
+//! tried.
 //!
 //! - `connections`: connections, and the sessions that they belong to.
 //! - `hello`: the first message of a client, and how a session goes on.
@@ -14,7 +15,9 @@
 //! - `release`: how grants and requests end.
 //! - `leases`: clients over HTTP, which have no connection that lasts.
 //! - `restore`: what the former process left.
-//! - `time`: what happens as time passes, and at the end.
+//! - `time`: what happens as time passes, and when the service drains or stops.
+//! - `limits`: how much of everything one client may have.
+//! - `names`: which names are in use, and with how many permits.
 
 mod acquire;
 mod connections;
@@ -87,8 +90,8 @@ pub struct Sessions {
     connections: BTreeMap<Connection, ConnectionState>,
     /// The requests for locks that have no answer yet.
     asks: BTreeMap<AskId, Asking>,
-    /// What sessions without a connection hold: other sessions of the same client may release or
-    /// renew it.
+    /// The grants of sessions that can live without a connection, with the numbers of these
+    /// sessions. Other sessions of the same client may release and renew these grants.
     detached: BTreeMap<(Name, Fence), BTreeSet<u64>>,
     names: Names,
     shares: Shares,
@@ -103,7 +106,7 @@ pub struct Sessions {
     counters: Counters,
 }
 
-/// What the sessions do as a whole.
+/// Whether locks are granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     /// Former holders that the ledger lacks may claim what they held until this moment. Nothing is
@@ -133,8 +136,9 @@ impl Places {
     }
 }
 
-/// Sessions with the same settings and the same hash have the same future, so a search can compare
-/// them. Counters report only.
+/// Hashes everything that decides what happens next, so that a search can compare states. Within
+/// a search the settings do not change. The counters are for reports, except the number of held
+/// grants, which follows from the grants of the sessions.
 impl Hash for Sessions {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self {
@@ -183,7 +187,8 @@ impl Sessions {
         }
     }
 
-    /// Take in what happened, and say in `out` what is to be done, in this order.
+    /// Process what happened, and add to `out` what is to be done, in the order in which it must be
+    /// done.
     pub fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
         match input {
             Input::Request(connection, request) => self.request(now, connection, request, out),
@@ -265,7 +270,7 @@ impl Sessions {
                 }
                 return out.push(Output::Close(connection));
             }
-            // Questions that only report are answered by the shell.
+            // The shell carries these out: they need the node, or a task that waits.
             Request::Inspect(..)
             | Request::List { .. }
             | Request::Status(_)
@@ -277,7 +282,8 @@ impl Sessions {
         out.push(Output::Tell(connection, reply));
     }
 
-    /// Take over limits and clients. Clients that are connected get the rights that they have now.
+    /// Apply new limits and clients. Open sessions and connections get the new rights of their
+    /// clients at once.
     fn configure(&mut self, limits: Limits, clients: Vec<ClientSettings>) {
         let setup = Arc::make_mut(&mut self.setup);
         (setup.limits, setup.clients) = (limits, clients);

@@ -1,9 +1,9 @@
-//! The names in use, and locks of several permits at a node without peers, where nothing has to be
-//! configured.
+//! The names in use at a node without peers, and its locks with permits, which nobody has to
+//! configure.
 //!
-//! A client that asks for one of `k` permits of `NAME` gets one of the lock `%k/K/NAME`, which the
-//! node serves with `k` permits. All clients that use a name at the same time must agree on the
-//! number, so the uses of every name are counted here.
+//! A client that asks for one of 3 permits of `NAME` gets a permit of the lock `%k/3/NAME`, which
+//! the node serves with 3 permits. All clients that use a name at the same time must agree on the
+//! number of permits, so the uses of every name are counted here.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -24,7 +24,7 @@ const BEGINNING: &str = "%k/";
 /// How many permits can be asked for without any configuration.
 const MAX: u32 = 64;
 
-/// Let a node without peers serve every number of permits, whatever its settings say.
+/// Let a node without peers serve every number of permits up to [`MAX`], whatever its settings say.
 pub(crate) fn prepare(config: &mut Config) {
     if config.members.len() > 1 {
         return;
@@ -57,9 +57,9 @@ pub(crate) fn visible_name(name: &Name) -> Name {
 /// The names in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// The uses without permits. The order of this table never matters: nobody walks through it.
+    /// The uses of each name without permits. The order of this table never matters.
     plain: HashMap<Name, u32, RandomState>,
-    /// The number of permits of each name that is used with permits, and its uses.
+    /// The number of permits and the uses of each name that is used with permits.
     permits: BTreeMap<Name, (u32, u32)>,
 }
 

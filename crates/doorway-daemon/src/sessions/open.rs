@@ -16,7 +16,7 @@ use crate::principal::Principal;
 /// Why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Its client said so, or is gone.
+    /// Its client said goodbye or is gone, or the session is not needed any more.
     Left,
     /// Its client was not heard for its time to live.
     Silent,

@@ -50,7 +50,7 @@ impl Sessions {
         }
     }
 
-    /// The secret of the session of a connection.
+    /// The secret of the session of a connection, and the user of its client.
     pub(crate) fn secret_of(&self, connection: Connection) -> Option<(Secret, Option<u32>)> {
         let Attached::Open(number) = self.connections.get(&connection)?.session else {
             return None;

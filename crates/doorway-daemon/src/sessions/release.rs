@@ -14,8 +14,8 @@ use super::{Sessions, Stage, same_client};
 use crate::principal::Principal;
 
 impl Sessions {
-    /// Release the grant with this fence: of this session, or of one without a connection that the
-    /// same client opened. True if it was held until now.
+    /// Release the grant with this fence. It may be held by this session, or by another session of
+    /// the same client that can live without a connection. True if it was held until now.
     pub(super) fn release(
         &mut self,
         principal: &Principal,
@@ -50,7 +50,7 @@ impl Sessions {
         .is_some()
     }
 
-    /// The session without a connection that holds this and that the same client opened.
+    /// The session of this client that holds this grant and can live without a connection.
     pub(super) fn detached_holder(
         &self,
         principal: &Principal,
@@ -65,8 +65,8 @@ impl Sessions {
         numbers.iter().find(own).copied()
     }
 
-    /// A heartbeat for the session without a connection that holds this grant. A lease may get
-    /// another time to live. The number of the session.
+    /// Extend the life of the session that holds this grant and can live without a connection. A
+    /// lease may get another time to live. Returns the number of the session.
     pub(super) fn renew(
         &mut self,
         now: Moment,
@@ -115,7 +115,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Withdraw a request at the node. Nobody is told.
+    /// Withdraw a request at the node. The client gets no answer.
     pub(super) fn abandon(&mut self, ask: AskId, out: &mut Vec<Output>) {
         let Some(asking) = self.asks.get(&ask) else { return };
         out.push(match asking.state {
@@ -125,7 +125,7 @@ impl Sessions {
         self.forget_ask(ask);
     }
 
-    /// A grant ends.
+    /// End a grant: erase it from the ledger, report its end, and give it back to the node.
     pub(super) fn let_go(
         &mut self,
         number: u64,

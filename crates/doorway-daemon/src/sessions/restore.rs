@@ -125,7 +125,8 @@ impl Sessions {
             process: record.pid.map(|pid| ProcessId { pid, started: record.started }),
         };
         let mut session = Session::new(begin, now);
-        // Only what was granted can have the time of a process, and then the process was known.
+        // A session without a limit lives as long as its process. If the record names no process,
+        // the session gets a limit, because otherwise it would never end.
         if session.ttl == UNLIMITED && session.process.is_none() {
             session.ttl = self.setup.limits.ttl;
         }
@@ -136,7 +137,8 @@ impl Sessions {
         self.look_after(number, out);
     }
 
-    /// Ask the node to hold a lock again.
+    /// Ask the node to hold a lock again. None if the name cannot be used with this number of
+    /// permits.
     fn hold_again(
         &mut self,
         number: u64,
@@ -208,7 +210,7 @@ impl Sessions {
     }
 }
 
-/// The rights of a client of another machine, none if the settings do not list it any more.
+/// The rights of a client of another machine; none if the settings do not list the client any more.
 pub(super) fn rights_of(clients: &[ClientSettings], principal: &str) -> Rights {
     let name = principal.strip_prefix("client ").unwrap_or(principal);
     let known = clients.iter().find(|known| known.name == name);

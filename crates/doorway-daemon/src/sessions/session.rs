@@ -1,4 +1,4 @@
-//! A session: on whose behalf locks are held and waited for, and until when.
+//! A session: the client for which locks are held and waited for, and how long the session lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::leases::Key;
 use crate::ledger::{GrantRecord, Record, SessionRecord};
 use crate::principal::Principal;
 
-/// How many bytes of the names of principals the ledger keeps: all of them, for those of clients
-/// have 63 at most, and the prefix before them is short.
+/// How many bytes of the name of a principal the ledger keeps. Every name fits: the name of a
+/// client has at most 63 bytes, and the prefix before it is short.
 const PRINCIPAL: usize = 80;
 
 /// How many bytes of a client's description the ledger keeps.
@@ -71,7 +71,7 @@ pub(super) struct Grant {
 }
 
 impl Session {
-    /// Whether the session lives without a connection.
+    /// Whether the session can live without a connection.
     pub(super) fn is_detached(&self) -> bool {
         !matches!(self.life, Life::Connection { .. })
     }

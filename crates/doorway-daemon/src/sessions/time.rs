@@ -1,4 +1,4 @@
-//! What happens as time passes, and at the end.
+//! What happens as time passes, and when the service drains or stops.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use super::open::End;
 use super::refusals::stopping;
 use super::{Sessions, Stage};
 
-/// No session ends sooner than this after it was heard, so nobody has to look more often.
+/// The longest time between two ticks. No time to live is shorter, so a session that is heard after
+/// a tick cannot end before the next one.
 pub(super) const OFTEN: Duration = Duration::from_millis(500);
 
 /// If a tick comes this much too late, the process itself was stopped for a while.
@@ -21,7 +22,7 @@ impl Sessions {
         self.due
     }
 
-    /// Time has passed: sessions whose client is silent for too long end.
+    /// End the sessions whose clients were silent for too long, and plan the next tick.
     pub(super) fn tick(&mut self, now: Moment, out: &mut Vec<Output>) {
         if self.stage == Stage::Stopped {
             return self.due = now.after(OFTEN);

@@ -1,5 +1,5 @@
-//! Clients that are disconnected and suspended, and a node that is killed: no client believes to
-//! hold a lock that another was given, and every request is answered exactly once.
+//! Clients that are disconnected and suspended, and a node that is killed: no client believes
+//! that it holds a lock that another was given, and every request is answered exactly once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -265,7 +265,7 @@ impl World {
         self.shells.iter_mut().for_each(|shell| shell.pass(now));
     }
 
-    /// Check that no client believes to hold a lock that another was given.
+    /// Check that no client believes it holds a lock that another was given.
     fn check(&self) {
         for who in 0..self.clients.len() {
             let now = self.moment(who);

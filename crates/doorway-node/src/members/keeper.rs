@@ -1,8 +1,8 @@
 //! How a node keeps its membership, and how the group gets rid of dead members.
 //!
 //! [`Keeper::step`] takes everything that matters for the membership of one process: records that
-//! the store has agreed on, answers to its own commands, links that come and go, and time. It says
-//! what to do in a list of [`Output`]s. It reads no clock and knows no network.
+//! the store has agreed on, answers to its own commands, links that come and go, and time. It adds
+//! what is to be done to a list of [`Output`]s. It reads no clock and knows no network.
 //!
 //! # Clocks
 //!
@@ -24,20 +24,20 @@ use std::time::Duration;
 
 use super::record::{Answer, Command, Member, MemberId, Record, RecordError, SeatId};
 
-/// How often a membership is renewed, as a part of the lease.
+/// How many times a membership is renewed during one lease.
 const BEATS: u32 = 10;
 
-/// After how many beats without one from a seated member it counts as absent: a waiting member
-/// does not have to be connected with it.
+/// A seated member whose beat has not changed for this many intervals counts as absent: a waiting
+/// member may enter without a connection with it.
 const ABSENT: u32 = 3;
 
-/// After how many beats without a link to a member the node complains about it.
+/// After this many intervals without a link to a member, the node complains about that member.
 const SILENCE: u32 = 3;
 
-/// For how many leases a waiting member tries to enter.
+/// For how many leases a waiting member tries to enter before it gives up.
 const WAITING: u32 = 2;
 
-/// What a removal waits besides the lease.
+/// How much longer than the lease a removal waits, besides a part of the lease.
 const MARGIN: Duration = Duration::from_millis(250);
 
 /// The time by the two clocks of a machine.
@@ -70,7 +70,7 @@ pub enum Event {
     Down(MemberId),
     /// Former holders have reclaimed their locks, or have had the time to do so.
     Reclaimed,
-    /// This node should propose removals, or should not. A hint: several may.
+    /// Whether this node should propose removals. This is only a hint: several nodes may do so.
     Leads(bool),
     /// Nothing is held here any more, and the process ends: give up the membership.
     Leave,
@@ -108,7 +108,7 @@ pub enum Output {
 enum Stage {
     /// It has no number yet.
     Joining,
-    /// It has this number. `since` is when it got it.
+    /// It has this number. `since` is when it got the number.
     Member { id: MemberId, since: Duration },
     /// It gives up its membership at this time, when no client can count on it any more: for good
     /// if it `ends`, otherwise it joins again.
@@ -124,7 +124,8 @@ struct Stamp {
     at: Now,
 }
 
-/// A complaint of one member about another: what their beats were when it was first seen.
+/// A complaint of one member that it cannot reach another: the beats of both when the complaint was
+/// first seen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Complaint {
     by: u64,
@@ -161,7 +162,7 @@ pub struct Keeper {
     generation: u32,
     stage: Stage,
     record: Arc<Record>,
-    /// Have former holders had the time to reclaim their locks?
+    /// Whether former holders have had the time to reclaim their locks.
     reclaimed: bool,
     leads: bool,
     /// The members with which there is a connection.
@@ -202,7 +203,7 @@ impl Keeper {
         }
     }
 
-    /// Take in an event. What follows from it is added to `out`.
+    /// Process an event, and add to `out` what is to be done.
     pub fn step(&mut self, now: Now, event: Event, out: &mut Vec<Output>) {
         match event {
             Event::Record(record) => self.learn(now, record),
@@ -437,7 +438,8 @@ impl Keeper {
         }
     }
 
-    /// Remove what was silent for longer than its lease: all members of a seat, or one that waits.
+    /// Propose to remove members that were silent for longer than their lease: all members of a
+    /// seat, or one that waits.
     fn remove(&mut self, now: Now, out: &mut Vec<Output>) {
         let record = Arc::clone(&self.record);
         let dead = |member: &Member| {
@@ -462,7 +464,8 @@ impl Keeper {
         }
     }
 
-    /// Evict a member of a pair that cannot reach each other, although both reach the store.
+    /// Propose to evict one of two members that cannot reach each other, although both reach the
+    /// store.
     fn evict(&mut self, now: Now, out: &mut Vec<Output>) {
         let record = Arc::clone(&self.record);
         let stands = |(pair, complaint): (&(MemberId, MemberId), &Complaint)| {
@@ -481,8 +484,8 @@ impl Keeper {
         }
     }
 
-    /// What makes a repeated [`Command::Join`] of one membership harmless. Each membership of a
-    /// process has another one.
+    /// The number that makes a repeated [`Command::Join`] of one membership harmless. Each
+    /// membership of a process has another nonce.
     fn nonce(&self) -> u128 {
         self.nonce.wrapping_add(self.generation.into())
     }

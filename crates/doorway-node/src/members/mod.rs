@@ -3,7 +3,8 @@
 //! - `record.rs`: what the members agree on, and the commands that change it.
 //! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members.
 //!
-//! Both are plain values without clock, network and disk.
+//! Both are plain values without clock, network and disk. No node uses them yet: the members of a
+//! group are fixed in its settings.
 
 mod keeper;
 mod record;

@@ -21,12 +21,13 @@
 //! # Rules
 //!
 //! 1. The number of the view and the numbers of members only grow. A number never returns.
-//! 2. A beat changes by a renewal of its own member alone.
+//! 2. Only a renewal by the member itself changes its beat.
 //! 3. A seat has at most one seated member. Others of that seat wait: a process that was started
 //!    again waits while its clients reclaim their locks, and then enters in place of its
 //!    predecessor.
-//! 4. The predecessor of a waiting member never goes alone. What its clients held is kept only by
-//!    the waiting member, so either that one enters in its place, or all members of the seat go.
+//! 4. The predecessor of a waiting member is never removed alone. Only the waiting member knows
+//!    what the predecessor's clients held. So either the waiting member enters in its place, or all
+//!    members of the seat are removed.
 
 use serde::{Deserialize, Serialize};
 
@@ -147,7 +148,7 @@ pub enum Command {
         /// All other members of its seat.
         replaces: Vec<Seen>,
     },
-    /// The members of a seat were silent for longer than their lease: all of them go.
+    /// The members of a seat were silent for longer than their lease: all of them are removed.
     Remove {
         /// The number of the view that the sender knows.
         number: u64,
@@ -156,16 +157,16 @@ pub enum Command {
         /// All members of that seat.
         all: Vec<Seen>,
     },
-    /// A waiting member was silent for longer than its lease: it goes alone. Its clients' locks are
-    /// bounded by its lease, and it is in no view. Without this command, a join that arrives late
-    /// would leave a member that nobody can remove while its seat is alive.
+    /// A waiting member was silent for longer than its lease: it is removed alone. The locks of its
+    /// clients end with its lease, and it is in no view. Without this command, a join that arrives
+    /// late would leave a member that nobody can remove while its seat is alive.
     Forget {
         /// The member.
         id: MemberId,
         /// Its beat that the sender saw last.
         beat: u64,
     },
-    /// A member goes. It holds nothing any more.
+    /// A member leaves. It holds nothing any more.
     Leave {
         /// The member.
         id: MemberId,
@@ -186,7 +187,7 @@ pub enum Command {
     AddSeat(Seat),
     /// An operator removes a machine. Its members are evicted.
     DropSeat(SeatId),
-    /// An operator, or the rule about their number, says which seats vote.
+    /// These seats vote, and no others.
     Voters(Vec<SeatId>),
     /// An operator changes the lease, in milliseconds. Each member goes on with its old lease until
     /// its next renewal.
@@ -415,7 +416,7 @@ impl Record {
             return Err(RecordError::NoVoter);
         }
         self.seats.retain(|other| other.id != seat);
-        // Members without a seat go as all others do: they leave, or their lease ends.
+        // Members without a seat are removed like all others: they leave, or their lease ends.
         for member in self.members.iter_mut().filter(|member| member.seat == seat) {
             member.evicted = true;
         }

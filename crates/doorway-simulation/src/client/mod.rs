@@ -26,7 +26,7 @@ pub(crate) enum ClientEvent {
     Work,
     /// A lease is to be renewed.
     Renew,
-    /// A call over HTTP has had its time.
+    /// The time for a call over HTTP is over.
     TimedOut(Wire),
     /// The program writes to the store that its lock protects.
     Write(Held),
@@ -52,9 +52,9 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
-    /// What the program believes to hold.
+    /// What the program believes that it holds.
     pub(crate) held: Vec<Held>,
-    /// What the program knows to have lost.
+    /// What the program knows that it has lost.
     lost: Vec<Held>,
     /// A step of the program is planned.
     working: bool,
@@ -93,7 +93,7 @@ pub(crate) enum Report {
 /// What the program is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// Go on for ever.
+    /// Ask for locks, hold them and release them, while faults happen.
     Compete,
     /// Faults have ended: go on, and wait for locks for as long as it takes.
     Healed,
@@ -137,7 +137,7 @@ impl Client {
         self.settle(context, &mut Vec::new());
     }
 
-    /// The process is gone. Returns what it believed to hold.
+    /// The process is gone. Returns what it believed that it held.
     pub(crate) fn kill(&mut self) -> Vec<Held> {
         self.paused = 0;
         self.process.take().map_or_else(Vec::new, |process| process.held)

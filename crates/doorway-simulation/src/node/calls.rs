@@ -1,7 +1,5 @@
 //! Calls over HTTP: each has a connection of its own, and one answer.
 
-use std::sync::Arc;
-
 use doorway_daemon::sessions::{Answer, Call, Connection, EventKind, Input, News};
 use doorway_protocol::{Fence, Moment};
 
@@ -61,7 +59,7 @@ impl Node {
             Call::Withdraw(lock, _) => ("withdraw", lock),
         };
         context.arrow(Lane::Node(self.id), || word.to_owned(), Some(lock));
-        let principal = Arc::clone(&principal(client, !remote));
+        let principal = principal(client, !remote);
         self.input(context, Input::Call(Connection(wire), principal, call));
         if let Some(limit) = limit {
             self.later(context, limit, NodeEvent::Tired(wire));

@@ -28,7 +28,8 @@ pub(crate) struct Guard {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingTask {
     guard: Guard,
-    /// The client does not want to wait, and waits only for the answers of other nodes.
+    /// The client does not want to wait for the lock, so the request waits only for the answers of
+    /// other nodes.
     hurries: bool,
 }
 
@@ -271,7 +272,7 @@ impl Node {
     }
 }
 
-/// The refusal of the node. Without a reason, the lock is held by another client.
+/// The refusal of a request, by how it ended. None means that another client holds the lock.
 fn of(end: Option<ClientEnd>) -> doorway_protocol::Refusal {
     match end {
         None => refusal(Code::NotFree, "not free"),

@@ -1,4 +1,4 @@
-//! A node with its service: the shell around the machines that decide.
+//! A node with its service: the simulated shell around shipped state machines.
 //!
 //! This takes the place of `doorway-daemon/src/service`, of `native.rs`, and of the shell of
 //! `doorway-node`. Everything that is decided is decided by the shipped [`Sessions`],
@@ -58,13 +58,13 @@ pub(crate) enum NodeEvent {
     Dial(usize),
     /// The connection to a peer is made, or cannot be made.
     Dialled(usize),
-    /// A handshake on this connection has had its time.
+    /// The time for a handshake on this connection is over.
     Late(Wire),
     /// A heartbeat of a link is due.
     Beat(usize, u64),
     /// The epoch is on disk.
     Raised(u64),
-    /// The time to leave is over.
+    /// The time that clients had to leave is over: the process stops.
     Stop,
     /// A call over HTTP has waited for as long as its client wanted.
     Tired(Wire),
@@ -179,7 +179,7 @@ impl Node {
         }
     }
 
-    /// The machine crashes, and stays off until then.
+    /// The machine crashes, and is off until this time.
     pub(crate) fn crash(&mut self, context: &mut Context, off: u64) {
         for (wire, side) in context.network.of(self.end()) {
             context.network.vanish(wire, side);
@@ -267,7 +267,7 @@ impl Node {
         self.clock.read(context.now).since(began)
     }
 
-    /// Whether anything is left of any client.
+    /// What is left of clients at this node, in words; none if nothing is left.
     pub(crate) fn remains(&self) -> Option<String> {
         let process = self.process.as_ref()?;
         let records = self.ledger().records.len();

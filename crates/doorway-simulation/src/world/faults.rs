@@ -24,7 +24,7 @@ impl World {
         let (nodes, clients) = (self.nodes.len() as u64, self.clients.len() as u64);
         let random = &mut self.context.random;
         let (node, client) = (random.below(nodes) as usize, random.below(clients) as usize);
-        // From much shorter than every deadline to longer than all of them.
+        // Some times are much shorter than every deadline, and some are longer than all of them.
         let time = random.magnitude(10 * MS, 30 * SECOND).min(self.context.settings.heals - now);
         log!(self.context, "fault {fault:?}: n{node}, c{client}, {:.3} s", time as f64 / 1e9);
         if let Some(story) = &mut self.context.story {
@@ -51,7 +51,7 @@ impl World {
             }
             Fault::CrashMachine => {
                 if self.context.random.percent(20) {
-                    // In the moment when the next process marks its beginning.
+                    // The machine crashes when the next process writes its first record.
                     self.check_ledger(node);
                     self.nodes[node].kill(&mut self.context);
                     self.nodes[node].disk.borrow_mut().crash_in_sync = true;
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// A process is suspended until then.
+    /// Suspend a process until this time.
     fn pause(&mut self, lane: Lane, until: u64) {
         let paused = match lane {
             Lane::Node(node) => &mut self.nodes[node].paused,
@@ -138,9 +138,9 @@ impl World {
         }
     }
 
-    /// The process of a node is killed, and a bit of a record in its ledger changes. Only grants of
-    /// clients of other machines survive that: those claim what they held. So nothing happens in a
-    /// run with other clients.
+    /// Kill the process of a node, and change a bit of a record in its ledger. Only clients of
+    /// other machines may claim what such a ledger has lost. So nothing happens in a run with local
+    /// clients.
     fn damage(&mut self, node: usize, time: u64) {
         if self.clients.iter().any(|client| client.setting.local) {
             return;

@@ -25,7 +25,7 @@ use processes::Children;
 
 pub use phases::LIVENESS;
 
-/// More events than this at the same time mean that time stands still.
+/// If more events than this happen at the same time, time stands still, which is a violation.
 const BUSY: u64 = 100_000;
 
 /// The world of a run.

@@ -13,11 +13,11 @@ use crate::node::Node;
 /// every request must have its answer.
 pub const LIVENESS: u64 = 120 * SECOND;
 
-/// How long after the last client has left nothing may be left of any.
+/// How long after clients began to leave nothing may be left of them.
 const CLEAN: u64 = 40 * SECOND;
 
 impl World {
-    /// Check that the ledger has every promise of the sessions.
+    /// Check that the ledger of a node has every grant of its sessions.
     pub(super) fn check_ledger(&mut self, node: usize) {
         let it = &self.nodes[node];
         let Some(process) = &it.process else { return };
@@ -47,7 +47,7 @@ impl World {
         for client in 0..self.clients.len() {
             self.context.queue.push(now, Event::StartClient(client));
         }
-        // Connections that were cut without a word are noticed in the end.
+        // Both ends notice now that a connection is broken, even if nobody told them before.
         let wires: Vec<_> = self.context.network.pipes.keys().copied().collect();
         for wire in wires {
             if self.context.network.pipes.get(&wire).is_some_and(|pipe| pipe.broken) {
@@ -60,7 +60,7 @@ impl World {
         self.context.queue.push(now + 10 * SECOND, Event::Deadline(now + LIVENESS));
     }
 
-    /// Check whether the phase has reached its goal, which it must by this time.
+    /// Check whether the phase has reached its goal. It must have reached it at this time.
     pub(super) fn deadline(&mut self, until: u64) {
         let done = match self.plan {
             Plan::Healed => |client: &Client| client.entered,

@@ -24,7 +24,7 @@ pub(super) struct Children {
 }
 
 impl World {
-    /// Something has happened at a node.
+    /// Something has happened at a node: note broken locks, and plan a new start if it has ended.
     pub(super) fn after_node(&mut self, node: usize) {
         let now = self.context.now;
         for (lock, fence) in std::mem::take(&mut self.context.broken) {
@@ -122,7 +122,7 @@ impl World {
         self.look_around(machine);
     }
 
-    /// Everything ends that belongs to the present process of a client.
+    /// End the present process of a client, with its connections and its socket.
     fn end_client(&mut self, client: usize) {
         let end = self.clients[client].end();
         for held in self.clients[client].kill() {
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// Whether the processes exist that a node watches.
+    /// Whether a process exists for this evidence.
     pub(super) fn exists(&self, evidence: &Evidence) -> bool {
         match evidence {
             Evidence::Process(process) => self
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    /// A process of this machine has ended: its node sees that, if it watches it.
+    /// A process of this machine has ended: tell the node of the machine, if it watches it.
     fn look_around(&mut self, machine: usize) {
         let Some(process) = self.nodes.get(machine).and_then(|node| node.process.as_ref()) else {
             return;

@@ -107,7 +107,7 @@ fn a_damaged_ledger_is_reported_and_no_client_enters_too_early() {
             daemon.client()
         };
         let next = other.acquire("a").enter().unwrap();
-        assert_eq!(grant.state(), State::Lost, "{what}: two believe to be inside");
+        assert_eq!(grant.state(), State::Lost, "{what}: two clients believe they are inside");
         assert!(next.fence() > grant.fence(), "{what}");
         assert!(daemon.log().contains("damaged"), "{what}: {}", daemon.log());
     }

@@ -174,7 +174,7 @@ impl Node {
         true
     }
 
-    /// A handshake has had its time.
+    /// The time for a handshake is over.
     pub(in crate::node) fn late(&mut self, context: &mut Context, wire: Wire) {
         let Some(process) = &self.process else { return };
         let peer = process.group.links.iter().position(|link| {
