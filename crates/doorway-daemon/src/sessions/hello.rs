@@ -71,15 +71,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) -> Result<(u16, Option<u64>), Refusal> {
         let version = version(opening.hello.versions)?;
-        // While the node drains, sessions go on until they hold nothing, and questions are answered.
-        let goes_on = match opening.hello.opening {
-            doorway_protocol::Opening::Visit => true,
-            doorway_protocol::Opening::New { .. } => false,
-            doorway_protocol::Opening::Resume { session, .. } => self.open.contains_key(&session.0),
-        };
-        if self.stage == Stage::Stopped || self.stage == Stage::Draining && !goes_on {
-            return Err(stopping());
-        }
+        self.check_stage(&opening.hello.opening)?;
         let connection = opening.connection;
         self.identify(connection, &opening.principal)?;
         let Opening { principal, remote, process, hello, claims, secret, .. } = opening;
@@ -202,6 +194,21 @@ impl Sessions {
         }
         for ask in unwanted {
             self.abandon(ask, out);
+        }
+    }
+
+    /// Refuse what the node does not do any more. While it drains, sessions go on until they hold
+    /// nothing, and questions are answered.
+    fn check_stage(&self, opening: &doorway_protocol::Opening) -> Result<(), Refusal> {
+        let goes_on = match opening {
+            doorway_protocol::Opening::Visit => true,
+            doorway_protocol::Opening::New { .. } => false,
+            doorway_protocol::Opening::Resume { session, .. } => self.open.contains_key(&session.0),
+        };
+        match self.stage {
+            Stage::Stopped => Err(stopping()),
+            Stage::Draining if !goes_on => Err(stopping()),
+            _ => Ok(()),
         }
     }
 
