@@ -8,9 +8,11 @@
 //! may be locked, but not the other way round.
 
 mod acquire;
+mod calling;
 mod connected;
 mod events;
 mod holder;
+mod leaving;
 pub mod outbox;
 mod perform;
 mod process;
@@ -38,8 +40,7 @@ use crate::ledger::{Ledger, LedgerContents};
 use crate::principal::{Principal, Right};
 use crate::sessions::refusals::refusal;
 use crate::sessions::{
-    Answer, AskId, Call, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, allowed,
-    names,
+    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, allowed, names,
 };
 use crate::settings::{ClientSettings, Limits, Settings};
 use outbox::Outbox;
@@ -49,9 +50,6 @@ pub(crate) use connected::{Connected, Entry, TURNED};
 pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
 pub use process::Process;
-
-/// How long connections may take to write their last replies when the service stops.
-const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A node with sessions for its clients. Clones are the same service.
 #[derive(Clone)]
@@ -284,18 +282,6 @@ impl Service {
         self.0.input(Input::Heard(connected.number));
     }
 
-    /// Begin a call over HTTP. The answer comes later, unless the call is dropped.
-    pub(crate) fn call(&self, principal: &Arc<Principal>, call: Call) -> Calling {
-        let (tell, answer) = oneshot::channel();
-        let mut core = self.0.core.lock();
-        let connection = core.next_connection();
-        core.calls.insert(connection, tell);
-        core.inputs.push_back(Input::Call(connection, Arc::clone(principal), call));
-        self.0.run(&mut core);
-        drop(core);
-        Calling { service: self.clone(), connection, answer }
-    }
-
     /// Take a lock from the session that holds it with this fence at this node.
     pub async fn break_lock(
         &self,
@@ -313,102 +299,6 @@ impl Service {
             core.broken
         };
         if broken > 0 { Ok(()) } else { Err(self.not_broken(lock, fence).await) }
-    }
-
-    /// End the service: close all connections and stop the node. Sessions and their locks are left
-    /// to the next process, so that a restart is as gentle as a crash: nobody else gets a lock
-    /// before its holder has released it, or before the time of its session is over.
-    pub async fn stop(&self) {
-        let inner = &self.0;
-        inner.input(Input::Stop);
-        let written = async {
-            while self.connections() > 0 {
-                let changed = inner.changed.notified();
-                if self.connections() == 0 {
-                    return;
-                }
-                changed.await;
-            }
-        };
-        let _ = tokio::time::timeout(LAST_WORDS, written).await;
-        // The guards are kept until the node has stopped: a guard that is dropped is released.
-        inner.node.stop().await;
-        if let Some(ledger) = &inner.ledger {
-            ledger.close(*inner.serving.borrow());
-        }
-        let held = self.held();
-        if held > 0 {
-            tracing::info!(held, "locks are left to the next process, with their holders");
-        }
-    }
-
-    /// Drain the service on behalf of a client, and end it if nothing is held any more.
-    pub(crate) async fn leave(
-        &self,
-        principal: &Principal,
-        within: Option<Duration>,
-    ) -> Result<(), Refusal> {
-        let own = rustix::process::geteuid().as_raw();
-        if !principal.uid.is_some_and(|uid| uid == own || uid == 0) {
-            let text = "only root and the user of the node can drain it, at its Unix socket";
-            return Err(refusal(Code::Forbidden, text));
-        }
-        tracing::info!(by = principal.name, "the node drains: nothing is granted any more");
-        if self.drain(within.unwrap_or(self.0.drain)).await {
-            self.0.leaving.notify_one();
-            return Ok(());
-        }
-        let text = format!(
-            "{} locks are still held; the node grants nothing any more, and ends when you drain it \
-             again and nothing is held",
-            self.held()
-        );
-        Err(refusal(Code::NotFree, text))
-    }
-
-    /// Wait until the service was drained on behalf of a client, and is to end.
-    pub async fn left(&self) {
-        self.0.leaving.notified().await;
-    }
-
-    /// Tell all clients to leave, grant nothing more, and wait until nothing is held. False if that
-    /// takes longer than `time`.
-    pub async fn drain(&self, time: Duration) -> bool {
-        let drained = self.0.drained.notified();
-        self.0.input(Input::Drain(time));
-        if self.held() == 0 {
-            return true;
-        }
-        tokio::time::timeout(time, drained).await.is_ok()
-    }
-}
-
-/// A call over HTTP that waits for its answer.
-pub(crate) struct Calling {
-    service: Service,
-    connection: Connection,
-    answer: oneshot::Receiver<Answer>,
-}
-
-impl Calling {
-    /// The answer to the call.
-    pub(crate) async fn answer(&mut self) -> Answer {
-        let stopped = || Answer::Refused(crate::sessions::refusals::stopping());
-        (&mut self.answer).await.unwrap_or_else(|_| stopped())
-    }
-
-    /// The client does not want to wait any longer: the answer comes now.
-    pub(crate) fn tired(&self) {
-        self.service.0.input(Input::Tired(self.connection));
-    }
-}
-
-impl Drop for Calling {
-    fn drop(&mut self) {
-        let mut core = self.service.0.core.lock();
-        core.calls.remove(&self.connection);
-        core.inputs.push_back(Input::HangUp { connection: self.connection, closed: true });
-        self.service.0.run(&mut core);
     }
 }
 

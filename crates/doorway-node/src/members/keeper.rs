@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::record::{Answer, Command, Member, MemberId, Record, RecordError, SeatId};
+use super::command::{Answer, Command, RecordError};
+use super::record::{Member, MemberId, Record, SeatId};
 
 /// How many times a membership is renewed during one lease.
 const BEATS: u32 = 10;
@@ -139,7 +140,7 @@ struct Pending {
     sent: Duration,
 }
 
-/// What a command is for. At most one command of each kind is under way.
+/// What a command is for. Commands of one kind are not sent more often than necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Kind {
     Join,
@@ -173,7 +174,7 @@ pub struct Keeper {
     complaints: BTreeMap<(MemberId, MemberId), Complaint>,
     pending: BTreeMap<PutId, Pending>,
     last_put: u64,
-    /// When the last command of each kind was sent.
+    /// When the last command of each kind was sent, if that was less than an interval ago.
     sent: BTreeMap<Kind, Duration>,
     deadline: Option<Duration>,
 }
@@ -395,7 +396,8 @@ impl Keeper {
             pending.kind != kind || matches!(kind, Kind::Renew(_)) && !late
         });
         self.pending.insert(put, Pending { kind, sent: now.boot });
-        self.sent.retain(|other, _| !matches!((other, kind), (Kind::Renew(_), Kind::Renew(_))));
+        let interval = self.interval();
+        self.sent.retain(|_, sent| now.boot.saturating_sub(*sent) < interval);
         self.sent.insert(kind, now.boot);
         out.push(Output::Put(put, command));
     }

@@ -1,0 +1,82 @@
+//! How a service ends: it stops and leaves everything to the next process, or it is drained first.
+
+use std::time::Duration;
+
+use doorway_protocol::{Code, Refusal};
+
+use super::Service;
+use crate::principal::Principal;
+use crate::sessions::Input;
+use crate::sessions::refusals::refusal;
+
+/// How long connections may take to write their last replies when the service stops.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+impl Service {
+    /// End the service: close all connections and stop the node. Sessions and their locks are left
+    /// to the next process, so that a restart is as gentle as a crash: nobody else gets a lock
+    /// before its holder has released it, or before the time of its session is over.
+    pub async fn stop(&self) {
+        let inner = &self.0;
+        inner.input(Input::Stop);
+        let written = async {
+            while self.connections() > 0 {
+                let changed = inner.changed.notified();
+                if self.connections() == 0 {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, written).await;
+        // The guards are kept until the node has stopped: a guard that is dropped is released.
+        inner.node.stop().await;
+        if let Some(ledger) = &inner.ledger {
+            ledger.close(*inner.serving.borrow());
+        }
+        let held = self.held();
+        if held > 0 {
+            tracing::info!(held, "locks are left to the next process, with their holders");
+        }
+    }
+
+    /// Drain the service on behalf of a client, and end it if nothing is held any more.
+    pub(crate) async fn leave(
+        &self,
+        principal: &Principal,
+        within: Option<Duration>,
+    ) -> Result<(), Refusal> {
+        let own = rustix::process::geteuid().as_raw();
+        if !principal.uid.is_some_and(|uid| uid == own || uid == 0) {
+            let text = "only root and the user of the node can drain it, at its Unix socket";
+            return Err(refusal(Code::Forbidden, text));
+        }
+        tracing::info!(by = principal.name, "the node drains: nothing is granted any more");
+        if self.drain(within.unwrap_or(self.0.drain)).await {
+            self.0.leaving.notify_one();
+            return Ok(());
+        }
+        let text = format!(
+            "{} locks are still held; the node grants nothing any more, and ends when you drain it \
+             again and nothing is held",
+            self.held()
+        );
+        Err(refusal(Code::NotFree, text))
+    }
+
+    /// Wait until the service was drained on behalf of a client, and is to end.
+    pub async fn left(&self) {
+        self.0.leaving.notified().await;
+    }
+
+    /// Tell all clients to leave, grant nothing more, and wait until nothing is held. False if that
+    /// takes longer than `time`.
+    pub async fn drain(&self, time: Duration) -> bool {
+        let drained = self.0.drained.notified();
+        self.0.input(Input::Drain(time));
+        if self.held() == 0 {
+            return true;
+        }
+        tokio::time::timeout(time, drained).await.is_ok()
+    }
+}

@@ -1,0 +1,157 @@
+//! The commands that change the record of a group, and their answers.
+
+use doorway_protocol::Fence;
+use serde::{Deserialize, Serialize};
+
+use super::record::{
+    LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, MemberId, NAME_LIMIT, SEATS_LIMIT, SHORTEST_LEASE_MS,
+    Seat, SeatId,
+};
+
+/// A member and the beat that the sender of a command saw last.
+pub type Seen = (MemberId, u64);
+
+/// A change of the record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Command {
+    /// A process wants to become a member of its seat. It waits until it enters.
+    Join {
+        /// The seat.
+        seat: SeatId,
+        /// What the process drew as it started.
+        nonce: u128,
+        /// The fingerprint of its rules.
+        rules: u64,
+    },
+    /// A member is alive.
+    Renew {
+        /// The member.
+        id: MemberId,
+        /// The members with which it has no connection.
+        cut: Vec<MemberId>,
+    },
+    /// A waiting member takes its seat, in place of all other members of that seat.
+    Enter {
+        /// The member.
+        id: MemberId,
+        /// The number of the view that it knows.
+        number: u64,
+        /// All other members of its seat.
+        replaces: Vec<Seen>,
+    },
+    /// The members of a seat were silent for longer than their lease: all of them are removed.
+    Remove {
+        /// The number of the view that the sender knows.
+        number: u64,
+        /// The seat.
+        seat: SeatId,
+        /// All members of that seat.
+        all: Vec<Seen>,
+    },
+    /// A waiting member was silent for longer than its lease: it is removed alone. The locks of its
+    /// clients end with its lease, and it is in no view. Without this command, a join that arrives
+    /// late would leave a member that nobody can remove while its seat is alive.
+    Forget {
+        /// The member.
+        id: MemberId,
+        /// Its beat that the sender saw last.
+        beat: u64,
+    },
+    /// A member leaves. It holds nothing any more.
+    Leave {
+        /// The member.
+        id: MemberId,
+    },
+    /// A member cannot reach the others: it may not renew its membership any more.
+    Evict {
+        /// The member.
+        id: MemberId,
+        /// The number of the view that the sender knows.
+        number: u64,
+    },
+    /// Begin a new view with the same members.
+    Bump {
+        /// The number of the view that the sender knows.
+        number: u64,
+    },
+    /// An operator adds a machine.
+    AddSeat(Seat),
+    /// An operator removes a machine. Its members are evicted.
+    DropSeat(SeatId),
+    /// These seats vote, and no others.
+    Voters(Vec<SeatId>),
+    /// An operator changes the lease, in milliseconds. Each member goes on with its old lease until
+    /// its next renewal.
+    Lease(u32),
+    /// An operator changes the rules. The new ones hold from the next view on.
+    Rules {
+        /// The number of the view that the sender knows.
+        number: u64,
+        /// The fingerprint of the new rules.
+        rules: u64,
+    },
+}
+
+/// The answer to a [`Command`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Answer {
+    /// The process is this member, and waits.
+    Joined(MemberId),
+    /// The membership was renewed.
+    Renewed {
+        /// The view in which the member was seated; none while it waits.
+        since: Option<u64>,
+        /// The number of the newest view.
+        number: u64,
+        /// The lease that the renewal gives, in milliseconds.
+        lease_ms: u32,
+    },
+    /// The record was changed. This is the number of its newest view.
+    Done(u64),
+    /// Nothing was changed.
+    Refused(RecordError),
+}
+
+/// Why a [`Command`] was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+pub enum RecordError {
+    /// The group has no such seat.
+    #[error("this machine does not belong to the group, or has another data directory than before")]
+    UnknownSeat,
+    /// There is no such member, or it was removed.
+    #[error("member {} does not exist any more", .0.0)]
+    NotAMember(MemberId),
+    /// The member was evicted.
+    #[error("member {} was evicted because it could not reach the others", .0.0)]
+    Evicted(MemberId),
+    /// The member has a seat already.
+    #[error("member {} is in the view already", .0.0)]
+    Seated(MemberId),
+    /// Too many processes of one seat have joined.
+    #[error("the machine has {MEMBERS_OF_SEAT_LIMIT} processes in the group already")]
+    TooManyOfSeat,
+    /// The rules differ from those of the group.
+    #[error("the rules for locks differ from those of the group")]
+    OtherRules,
+    /// The record has changed since the sender looked at it.
+    #[error("the group has changed in the meantime")]
+    Changed,
+    /// The number of views is exhausted.
+    #[error("fences cannot tell more than {limit} views apart", limit = Fence::VIEW_LIMIT)]
+    NoMoreViews,
+    /// A seat cannot be added because the group is full.
+    #[error("a group has at most {SEATS_LIMIT} machines")]
+    TooManySeats,
+    /// A seat cannot be added because another one has its name, number or address.
+    #[error("`{0}` belongs to the group already")]
+    SeatExists(String),
+    /// The name or the address of a seat is empty or too long.
+    #[error("a name and an address have 1 to {NAME_LIMIT} bytes")]
+    BadSeat,
+    /// The group would have no voter.
+    #[error("at least one machine must vote")]
+    NoVoter,
+    /// The lease is too short or too long.
+    #[error("a lease takes {SHORTEST_LEASE_MS} to {LONGEST_LEASE_MS} ms, not {0} ms")]
+    BadLease(u32),
+}
