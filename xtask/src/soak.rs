@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: the simulation of the whole product, seed after seed; with `--bugs`, the
-//! proof that it finds mistakes.
+//! proof that it finds bugs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use anyhow::{Context as _, bail, ensure};
 use crate::files;
 use crate::run::{cargo, command, output, succeed};
 
-/// The directory of the copies in which mistakes are made, and of what is built from them.
+/// The directory of the copies in which bugs are planted, and of what is built from them.
 const DIRECTORY: &str = "target/bugs";
 
-/// The mistakes, each a patch to a shipped file. The first line says what is wrong.
+/// The bugs, each a patch to a shipped file. The first line says what is wrong.
 const BUGS: &str = "crates/doorway-simulation/bugs";
 
-/// Within this many seeds every mistake must be found. The tree itself passes them.
+/// Within this many seeds every bug must be found. The tree itself passes them.
 pub(crate) const SEEDS: u64 = 3000;
 
-/// The page with the table of mistakes, and the marks around the table.
+/// The page with the table of bugs, and the marks around the table.
 const PAGE: &str = "docs/simulation.md";
 const TABLE_BEGIN: &str = "<!-- bugs: written by `cargo xtask soak --bugs` -->\n";
 const TABLE_END: &str = "<!-- end of bugs -->\n";
@@ -71,7 +71,7 @@ pub(crate) fn run(options: &[&str]) -> anyhow::Result<()> {
     succeed(soak.args(options))
 }
 
-/// Make every mistake, or those whose names contain one of `only`, and look how soon the simulation
+/// Plant every bug, or those whose names contain one of `only`, and look how soon the simulation
 /// finds it. Each result is written into the page at once.
 pub(crate) fn bugs(only: &[&str]) -> anyhow::Result<()> {
     let tree = Path::new(DIRECTORY).join("tree");
@@ -79,9 +79,9 @@ pub(crate) fn bugs(only: &[&str]) -> anyhow::Result<()> {
     let program = build(&tree)?;
     let begin = Instant::now();
     if let Some((seed, violation)) = trial(&program)? {
-        bail!("the tree without any mistake fails: seed {seed}: {violation}");
+        bail!("the tree without any bug fails: seed {seed}: {violation}");
     }
-    println!("no mistake: {SEEDS} seeds pass in {:.0} s", begin.elapsed().as_secs_f64());
+    println!("no bug: {SEEDS} seeds pass in {:.0} s", begin.elapsed().as_secs_f64());
     let all = patches()?;
     let is_wanted =
         |path: &&PathBuf| only.is_empty() || only.iter().any(|only| stem(path).contains(only));
@@ -110,7 +110,7 @@ pub(crate) fn bugs(only: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The name of a mistake: its area and what it is.
+/// The name of a bug: its area and what it is.
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -198,7 +198,7 @@ fn trial(program: &Path) -> anyhow::Result<Option<(u64, String)>> {
     Ok(None)
 }
 
-/// The line of a mistake in the table.
+/// The line of a bug in the table.
 fn row(name: &str, what: &str, seeds: &str, violation: &str) -> String {
     format!("{} {what} | {seeds} | {} |", row_begin(name), shorten(violation).replace('|', "/"))
 }
@@ -221,7 +221,7 @@ fn shorten(text: &str) -> String {
     short
 }
 
-/// Write the line of a mistake into the page. Lines of patches that do not exist any more go.
+/// Write the line of a bug into the page. Lines of patches that do not exist any more go.
 fn write(all: &[PathBuf], name: &str, row: &str) -> anyhow::Result<()> {
     let page = fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
     let (before, rest) = page.split_once(TABLE_BEGIN).context("the page has no place for bugs")?;

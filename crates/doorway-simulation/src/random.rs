@@ -1,6 +1,6 @@
 //! The one source of random numbers in a run.
 
-/// A generator of random numbers (`SplitMix64`). The same seed gives the same numbers for ever,
+/// A generator of random numbers (`SplitMix64`). Equal seeds give equal numbers in every build,
 /// whatever libraries this program is built with.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);

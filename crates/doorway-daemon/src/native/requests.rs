@@ -41,17 +41,12 @@ impl Requests {
     /// Carry out a request. Its reply goes to the outbox, at once or later. True if the request was
     /// passed on to the sessions.
     pub(super) fn handle(&mut self, connected: &Connected, request: Request) -> bool {
-        if is_question(&request)
-            && let Some(principal) = connected.principal()
-        {
-            self.principal = principal; // Its rights may have changed.
-        }
         match request {
             Request::Status(number) => {
                 self.outbox.tell(&Reply::Status(number, Box::new(self.service.status())));
             }
             Request::List { number, prefix, after } => {
-                let locks = self.service.list(&self.principal, &prefix, after.as_ref());
+                let locks = self.service.list(&self.principal(connected), &prefix, after.as_ref());
                 self.outbox.tell(&Reply::Locks(number, locks));
             }
             Request::Evidence(number) => {
@@ -63,7 +58,7 @@ impl Requests {
             Request::Inspect(..)
             | Request::Break(..)
             | Request::AwaitFree(..)
-            | Request::Drain(..) => self.ask(request),
+            | Request::Drain(..) => self.ask(connected, request),
             // Everything that concerns a session.
             other => {
                 self.service.request(connected, other);
@@ -73,13 +68,18 @@ impl Requests {
         false
     }
 
+    /// The client, with the rights that it has now: the settings may have been reloaded.
+    fn principal(&self, connected: &Connected) -> Arc<Principal> {
+        connected.principal().unwrap_or_else(|| Arc::clone(&self.principal))
+    }
+
     fn refuse(&self, number: u64, refusal: Refusal) {
         self.outbox.tell(&Reply::Refused(number, refusal));
     }
 
     /// Answer a question that may have to ask other nodes, or wait.
-    fn ask(&mut self, request: Request) {
-        let (service, principal) = (self.service.clone(), Arc::clone(&self.principal));
+    fn ask(&mut self, connected: &Connected, request: Request) {
+        let (service, principal) = (self.service.clone(), self.principal(connected));
         match request {
             Request::Inspect(number, lock) => self.answer(number, async move {
                 let report = service.inspect(&principal, &lock).await;
@@ -137,16 +137,4 @@ impl Requests {
         self.refuse(number, refusal(Code::Gone, "the question was withdrawn"));
         true
     }
-}
-
-/// Whether a request is answered without the sessions, so that rights are checked here.
-fn is_question(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::List { .. }
-            | Request::Inspect(..)
-            | Request::Break(..)
-            | Request::AwaitFree(..)
-            | Request::Drain(..)
-    )
 }
