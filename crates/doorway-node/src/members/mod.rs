@@ -3,6 +3,7 @@
 //! - `record.rs`: what the members agree on.
 //! - `command.rs`: the commands that change the record.
 //! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members.
+//! - `store.rs`: the store that agrees on the record, as a node sees it.
 //!
 //! All of it is plain values without clock, network and disk. No node uses this yet: the members of
 //! a group are fixed in its settings.
@@ -10,10 +11,14 @@
 mod command;
 mod keeper;
 mod record;
+mod store;
 
 pub use command::{Answer, Command, RecordError, Seen};
 pub use keeper::{Event, Keeper, Now, Output, PutId};
 pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,
     SHORTEST_LEASE_MS, Seat, SeatId,
+};
+pub use store::{
+    BoxedFuture, BoxedStream, Caller, Connect, StoreHealth, Stream, Unsure, ViewStore,
 };

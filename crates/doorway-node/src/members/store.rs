@@ -1,0 +1,90 @@
+//! The store by which a group agrees on its record, as a node sees it.
+//!
+//! A node needs four things of a store: the newest record, an answer to a command, a hint whether
+//! to propose removals, and facts for people. How the store reaches agreement is its own affair: a
+//! replicated log, or a key that is replaced by compare-and-set.
+//!
+//! Stores of several nodes may have to talk to each other. They use the port and the certificates
+//! of the links, but connections of their own: a link keeps everything for an absent peer, and a
+//! long message on a link would delay the heartbeats of the store.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use super::command::{Answer, Command};
+use super::record::{Record, SeatId};
+
+/// A future that a trait object returns.
+pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The store of a group's record.
+pub trait ViewStore: Send + Sync + 'static {
+    /// The seat of this machine.
+    fn seat(&self) -> SeatId;
+
+    /// The newest record that was seen here; none until the group was founded. An old record only
+    /// delays.
+    fn watch(&self) -> watch::Receiver<Option<Arc<Record>>>;
+
+    /// Agree on a command. The future ends within a bounded time.
+    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>>;
+
+    /// Whether this node should propose removals. This is only a hint: several nodes may do so, or
+    /// none for a while.
+    fn leads(&self) -> bool;
+
+    /// Serve a connection that the store of another member has made, until it ends.
+    fn serve(&self, stream: BoxedStream, caller: Caller) -> BoxedFuture<'static, ()>;
+
+    /// The state of the store, for people.
+    fn health(&self) -> StoreHealth;
+}
+
+/// The store does not know whether a command was applied, or will be applied later.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the group has not answered: {0}")]
+pub struct Unsure(pub String);
+
+/// The state of a store, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreHealth {
+    /// The seat that leads, as far as this node knows.
+    pub leader: Option<SeatId>,
+    /// How many seats vote.
+    pub voters: usize,
+    /// The seats that vote and can be reached from here, this one included if it votes.
+    pub reachable: Vec<SeatId>,
+    /// For how long no majority could be reached, if none can.
+    pub without_quorum: Option<Duration>,
+}
+
+/// A connection between two stores.
+pub type BoxedStream = Box<dyn Stream>;
+
+/// What a connection between two stores can do.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// The other side of a connection between two stores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The name of its node, which its certificate proves.
+    pub name: String,
+}
+
+/// Makes connections to the stores of other members.
+pub trait Connect: Send + Sync + 'static {
+    /// Connect to the node that listens at an address. Both sides prove their names by certificates
+    /// of the group.
+    fn connect<'a>(
+        &'a self,
+        address: &'a str,
+    ) -> BoxedFuture<'a, io::Result<(BoxedStream, Caller)>>;
+}
