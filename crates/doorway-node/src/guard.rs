@@ -43,7 +43,9 @@ impl<H: Borrow<Handle>> LockGuard<H> {
     /// Has the lock been lost? If so, another client may hold it by now.
     pub fn is_lost(&self) -> bool {
         let handle = self.handle();
-        handle.node().shard(handle.shard()).is_lost(self.client)
+        let now = handle.node().now();
+        let shard = handle.node().shard(handle.shard());
+        shard.is_lost(self.client) || shard.is_over(now)
     }
 
     /// Wait until the lock is lost. A lock is lost when its node stops, or when the lock breaks

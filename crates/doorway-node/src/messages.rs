@@ -4,6 +4,8 @@ use doorway_core::Mode;
 use doorway_protocol::{Fence, Name};
 use serde::{Deserialize, Serialize};
 
+use crate::members::Record;
+
 /// A message from one node to another. New variants must be added at the end, because the position
 /// of a variant is its number on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,6 +20,8 @@ pub enum Message {
     Ask(u64, Question),
     /// The answer to the question with this number.
     Tell(u64, Answer),
+    /// The newest record that the sender has seen, in a group that agrees on its members.
+    Record(Record),
 }
 
 /// A message of the algorithm of one lock. Only that algorithm can read the payload.

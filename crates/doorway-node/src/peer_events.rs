@@ -43,6 +43,7 @@ impl LinkHandler for NodeShell {
                 self.send(from, &Message::Tell(number, self.answer(&question)));
             }
             Message::Tell(number, answer) => self.questions.answered(from, number, answer),
+            Message::Record(_) => {} // The members of this group are fixed.
         }
     }
 

@@ -44,6 +44,9 @@ pub enum ReclaimError {
         /// The lowest number that the next view can have.
         next: u64,
     },
+    /// The group has counted the process before this one as gone, so its grants have ended.
+    #[error("the group has removed the process that granted the lock, and with it the grant")]
+    Ended,
 }
 
 impl NodeShell {
@@ -85,6 +88,7 @@ pub(crate) fn reclaim(
         Ok(()) => {}
         Err(ClaimError::TooLate) => return Err(ReclaimError::TooLate),
         Err(ClaimError::Future { next }) => return Err(ReclaimError::Future { fence, next }),
+        Err(ClaimError::Ended) => return Err(ReclaimError::Ended),
     }
     let claimed =
         node.with_shard_deferred(handle.shard(), &mut ShardEffects::default(), |shard, now, _| {

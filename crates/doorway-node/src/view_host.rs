@@ -105,7 +105,7 @@ impl Host for ShellHost<'_> {
         tracing::error!(view, "locks were reclaimed under fences that were never granted");
         for index in 0..self.shell.shards() {
             self.shell.with_shard_deferred(index, self.effects, |shard, _, out| {
-                shard.disown(view, out);
+                shard.disown(&(0..view), out);
             });
         }
     }

@@ -15,7 +15,7 @@ use super::machine::Fault;
 /// Why a client has lost its lock, or why a waiting client will never get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientEnd {
-    /// The node has stopped.
+    /// The node has stopped, or its membership has ended.
     #[error("the node has stopped")]
     Lost,
     /// The lock cannot be used in this view.

@@ -6,6 +6,7 @@ mod early;
 mod effects;
 mod event;
 mod fingerprint;
+mod lease;
 mod lock;
 mod machine;
 mod reclaim;

@@ -5,6 +5,7 @@
 //! for its first view. From there on they are holders like all others that live through a change of
 //! views.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use doorway_core::Mode;
@@ -60,14 +61,14 @@ impl Shard {
         }
     }
 
-    /// Take the locks from clients that reclaimed them under a fence of `view` or a later view: no
-    /// such view has begun, so the fence was never granted.
-    pub fn disown(&mut self, view: u64, out: &mut ShardEffects) {
+    /// Take the locks from clients that reclaimed them under a fence of another view than these:
+    /// such a fence was never granted, or the grant has ended.
+    pub fn disown(&mut self, views: &Range<u64>, out: &mut ShardEffects) {
         for entry in self.table.iter_mut() {
             let rule = &self.seating.rules[entry.rule as usize];
             for client in inside(&entry.lock) {
                 let fence = self.clients.get(client).and_then(Client::fence);
-                if fence.is_some_and(|fence| fence.view() >= view) {
+                if fence.is_some_and(|fence| !views.contains(&fence.view())) {
                     // Without a state machine this cannot fail and has no effects.
                     let _ = entry.lock.leave(rule, client, &mut self.effects);
                     self.clients.lose(client, &entry.name, ClientEnd::Lost, out);

@@ -50,6 +50,8 @@ pub(super) enum ShardState {
     Running,
     /// It cannot go on in its target view and waits for a newer one.
     Exhausted,
+    /// The membership of the node has ended. It waits for a view of its next membership.
+    Lapsed,
     /// The node has stopped.
     Ended,
 }
@@ -66,6 +68,8 @@ pub struct Shard {
     pub(super) seating: Arc<Seating>,
     /// How many idle locks the shard keeps in memory before it forgets old ones.
     keep_idle: usize,
+    /// When the lease of the node ends. From then on no client is inside.
+    pub(super) lease: Duration,
     pub(super) state: ShardState,
     /// The newest view for which the shard has stopped; no older view is ever run.
     pub(super) target: u64,
@@ -101,6 +105,7 @@ impl Shard {
             effects: LockEffects::default(),
             seating,
             keep_idle,
+            lease: Duration::MAX,
         }
     }
 
@@ -130,6 +135,7 @@ impl Shard {
         request: LockRequest,
         out: &mut ShardEffects,
     ) -> (ClientId, Option<Fence>) {
+        self.check_lease(request.now, out);
         let client = self.clients.add(slot.0, request.session, request.now);
         self.start_lock(slot.0, request.now, out);
         if let Some(ended) = self.barred(slot.0) {
@@ -161,6 +167,7 @@ impl Shard {
         request: LockRequest,
         out: &mut ShardEffects,
     ) -> Result<Option<(ClientId, Fence)>, ClientEnd> {
+        self.check_lease(request.now, out);
         self.start_lock(slot.0, request.now, out);
         if let Some(ended) = self.barred(slot.0) {
             return Err(ended);
@@ -203,6 +210,7 @@ impl Shard {
 
     /// Remove a client, whether it is inside, waits, or has lost its lock.
     pub fn leave(&mut self, client: ClientId, now: Duration, out: &mut ShardEffects) {
+        self.check_lease(now, out);
         let Some(at) = self.clients.remove(client, out) else { return };
         self.apply(at, now, out, |lock, rule, effects| {
             lock.leave(rule, client, effects).map(|_| ())
@@ -220,6 +228,7 @@ impl Shard {
         now: Duration,
         out: &mut ShardEffects,
     ) {
+        self.check_lease(now, out);
         // No member can run a view for which this node has not stopped. So this message is of a
         // view that this process never took part in.
         if message.view != self.target {
@@ -227,7 +236,7 @@ impl Shard {
         }
         match self.state {
             ShardState::Stopped => return self.keep_early(from, rule, message, out),
-            ShardState::Exhausted | ShardState::Ended => return,
+            ShardState::Exhausted | ShardState::Lapsed | ShardState::Ended => return,
             ShardState::Running => {}
         }
         if message.clock >= CLOCK_FULL {

@@ -52,6 +52,7 @@ impl Shard {
         now: Duration,
         out: &mut ShardEffects,
     ) {
+        self.check_lease(now, out);
         if view < self.target || self.state != ShardState::Stopped {
             out.overdue |= self.state == ShardState::Exhausted;
             return;

@@ -73,6 +73,8 @@ pub enum Event {
     Reclaimed,
     /// Whether this node should propose removals. This is only a hint: several nodes may do so.
     Leads(bool),
+    /// A shard has found that the lease has ended, and has taken locks from their holders.
+    Lapsed,
     /// Nothing is held here any more, and the process ends: give up the membership.
     Leave,
     /// Time has passed.
@@ -94,7 +96,7 @@ pub enum Output {
     Lease(Duration),
     /// The membership is over, for this reason: all clients lose what they hold, and every view is
     /// forgotten. The process joins again under another number.
-    Discard(RecordError),
+    Discard(Loss),
     /// The membership was given up, as [`Event::Leave`] asked.
     Left,
     /// The process cannot become a member, for this reason. It goes on trying.
@@ -102,6 +104,17 @@ pub enum Output {
     /// The process has waited for too long, and gives up: it has no connection with these members.
     /// Clients lose what they have reclaimed.
     GiveUp(Vec<MemberId>),
+}
+
+/// Why a membership is over.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Loss {
+    /// The lease has ended before the membership could be renewed.
+    #[error("the lease has ended, because the group could not be reached in time")]
+    Lapsed,
+    /// The group has refused to renew it.
+    #[error("{0}")]
+    Refused(RecordError),
 }
 
 /// Where the process stands.
@@ -206,6 +219,15 @@ impl Keeper {
 
     /// Process an event, and add to `out` what is to be done.
     pub fn step(&mut self, now: Now, event: Event, out: &mut Vec<Output>) {
+        // An answer that comes after the end of the lease is too late: locks may have been taken
+        // from their holders already.
+        if let Stage::Member { id, .. } = self.stage
+            && (event == Event::Lapsed || self.deadline.is_some_and(|end| now.boot >= end))
+        {
+            // The process has to forget everything before it serves again, because the group may
+            // remove it. It joins again, and takes its own place.
+            self.lose_membership(now, id, Loss::Lapsed, out);
+        }
         match event {
             Event::Record(record) => self.learn(now, record),
             Event::Answer(put, answer) => self.answered(put, answer, now, out),
@@ -225,7 +247,7 @@ impl Keeper {
             Event::Reclaimed => self.reclaimed = true,
             Event::Leads(leads) => self.leads = leads,
             Event::Leave => self.leave(now, out),
-            Event::Tick => {}
+            Event::Lapsed | Event::Tick => {}
         }
         self.advance(now, out);
     }
@@ -307,7 +329,7 @@ impl Keeper {
                 }
             }
             (Kind::Renew(id), Some(Answer::Refused(why))) if self.is_member(id) => {
-                self.lose_membership(now, id, why, out);
+                self.lose_membership(now, id, Loss::Refused(why), out);
             }
             (Kind::Leave, Some(Answer::Done(_) | Answer::Refused(_))) => {
                 if let Stage::Leaving { ends, .. } = self.stage {
@@ -323,9 +345,9 @@ impl Keeper {
         }
     }
 
-    /// The group does not count this process as a member any more.
-    fn lose_membership(&mut self, now: Now, id: MemberId, why: RecordError, out: &mut Vec<Output>) {
-        let evicted = matches!(why, RecordError::Evicted(_));
+    /// This process is no member any more.
+    fn lose_membership(&mut self, now: Now, id: MemberId, why: Loss, out: &mut Vec<Output>) {
+        let evicted = matches!(why, Loss::Refused(RecordError::Evicted(_)));
         // An evicted member is still in the view. Clients that cannot be told that it is over count
         // on it until its lease ends, so it leaves only then.
         let at = self.deadline.take().unwrap_or(now.boot);

@@ -14,7 +14,7 @@ mod record;
 mod store;
 
 pub use command::{Answer, Command, RecordError, Seen};
-pub use keeper::{Event, Keeper, Now, Output, PutId};
+pub use keeper::{Event, Keeper, Loss, Now, Output, PutId};
 pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,
     SHORTEST_LEASE_MS, Seat, SeatId,

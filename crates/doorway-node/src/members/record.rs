@@ -87,6 +87,10 @@ pub struct Member {
     pub nonce: u128,
     /// The view in which the member was seated; none while it waits.
     pub since: Option<u64>,
+    /// The view in which the line of seated members of this seat began, each of which replaced
+    /// the one before it. What members of the seat granted in earlier views has ended. It is 0
+    /// while the member waits.
+    pub unbroken: u64,
     /// How many times it has renewed its membership.
     pub beat: u64,
     /// The lease under which the last renewal was answered, in milliseconds.
@@ -206,6 +210,7 @@ impl Record {
             seat,
             nonce,
             since: None,
+            unbroken: 0,
             beat: 0,
             lease_ms: self.lease_ms,
             cut: Vec::new(),
@@ -239,9 +244,12 @@ impl Record {
         let seat = member.seat;
         self.check_all(seat, Some(id), replaces)?;
         self.next_view()?;
+        let predecessor = self.members_of(seat).find(|member| member.since.is_some());
+        let unbroken = predecessor.map_or(self.number, |predecessor| predecessor.unbroken);
         self.members.retain(|member| member.seat != seat || member.id == id);
         let number = self.number;
-        self.member_mut(id)?.since = Some(number);
+        let member = self.member_mut(id)?;
+        (member.since, member.unbroken) = (Some(number), unbroken);
         Ok(())
     }
 

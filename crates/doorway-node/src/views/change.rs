@@ -137,6 +137,8 @@ pub enum ClaimError {
         /// The lowest number that the next view can have.
         next: u64,
     },
+    /// The membership under which the lock was granted has ended, and with it the grant.
+    Ended,
 }
 
 /// The state of a node between events, as far as its views are concerned.

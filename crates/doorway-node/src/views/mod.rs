@@ -5,14 +5,17 @@
 //! - `epochs.rs`: which view is the newest, in a group with a fixed list of members.
 //! - `change.rs`: the state machine of a node, which uses both: events in, outputs out.
 //! - `drive.rs`: the loop that performs the outputs, for a real node or a simulated one.
+//! - `agreed.rs`: the state machine of a node in a group that agrees on its members.
 //! - `store.rs`: the epoch on disk, the only part that is not a plain value.
 
+mod agreed;
 mod change;
 mod drive;
 mod epochs;
 mod flush;
 mod store;
 
+pub use agreed::{AgreedEvent, AgreedNotice, AgreedOutput, AgreedView, AgreedViews};
 pub use change::{ClaimError, EndReason, Event, Notice, Output, ViewChange};
 pub use drive::Host;
 pub use epochs::{LearnOutcome, StartedView, View, ViewError, Views};

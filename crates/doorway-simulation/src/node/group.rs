@@ -136,7 +136,7 @@ impl Host for Stage<'_> {
     fn disown(&mut self, view: u64) {
         self.notices.push(format!("disowns what was claimed of view {view} and later"));
         for shard in &mut *self.shards {
-            shard.disown(view, &mut self.effects);
+            shard.disown(&(0..view), &mut self.effects);
         }
         self.say();
     }

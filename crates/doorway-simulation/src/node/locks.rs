@@ -248,6 +248,7 @@ impl Node {
             _ if mode == Mode::Shared && !serves_shared => Err("it cannot have been shared"),
             Err(ClaimError::TooLate) => Err("the node serves already"),
             Err(ClaimError::Future { .. }) => Err("the fence was never granted"),
+            Err(ClaimError::Ended) => Err("the grant has ended"),
             Ok(()) => {
                 let slot = group.shards[shard].open(name, rule);
                 let claimed = group.shards[shard].reclaim(slot, mode, fence, session, now);
