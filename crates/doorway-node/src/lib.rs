@@ -187,6 +187,7 @@
 //! of the protocol when they connect, so that a group can be upgraded node by node.
 
 mod acquire;
+mod agreed_group;
 mod clock;
 mod config;
 mod counters;
@@ -212,6 +213,7 @@ mod reclaim;
 mod recorder;
 mod runtime;
 mod seating;
+mod seatings;
 mod shell;
 mod view_host;
 pub mod views;
@@ -219,6 +221,7 @@ mod wait_report;
 mod wait_span;
 
 pub use acquire::Acquire;
+pub use agreed_group::MembershipReport;
 pub use config::{Config, ConfigError, MemberConfig, Mistake, RuleConfig, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
 pub use doorway_protocol::{Fence, Mode, Name, NameError};

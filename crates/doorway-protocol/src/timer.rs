@@ -16,7 +16,18 @@ impl Moment {
     /// The current time by `CLOCK_BOOTTIME`, which costs no system call. Linux only; needs the
     /// feature `clock`.
     pub fn now() -> Self {
-        let now = clock_gettime(ClockId::Boottime);
+        Self::read(ClockId::Boottime)
+    }
+
+    /// The current time by `CLOCK_MONOTONIC_RAW`, which no time service adjusts, but which stands
+    /// still while the machine is suspended. It must not be compared with [`Moment::now`]. Linux
+    /// only; needs the feature `clock`.
+    pub fn raw() -> Self {
+        Self::read(ClockId::MonotonicRaw)
+    }
+
+    fn read(clock: ClockId) -> Self {
+        let now = clock_gettime(clock);
         Self(now.tv_sec as u64 * SECOND + now.tv_nsec as u64)
     }
 }

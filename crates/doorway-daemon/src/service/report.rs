@@ -75,7 +75,7 @@ impl Service {
             pid: std::process::id(),
             up_ms: ms(now.since(inner.began)),
             view: inner.node.counters().view,
-            members: inner.node.members().to_vec(),
+            members: inner.node.members(),
             away: absent(inner.node.away()),
             reclaiming_ms: reclaiming.map(|until| ms(until.since(now))),
             sessions,

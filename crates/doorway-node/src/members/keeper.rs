@@ -18,7 +18,7 @@
 //! - Others count 1.002 leases and 250 ms on the slower of the two clocks: at least 1.001 leases in
 //!   real time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,14 +65,16 @@ pub enum Event {
     /// The answer to [`Output::Put`]; none if the store does not know whether the command was
     /// applied.
     Answer(PutId, Option<Answer>),
-    /// The connection with a member was made.
-    Up(MemberId),
-    /// The connection with a member has ended.
-    Down(MemberId),
+    /// The connection with the process at a seat was made.
+    Up(SeatId),
+    /// The connection with the process at a seat has ended.
+    Down(SeatId),
     /// Former holders have reclaimed their locks, or have had the time to do so.
     Reclaimed,
     /// Whether this node should propose removals. This is only a hint: several nodes may do so.
     Leads(bool),
+    /// Locks cannot be served in the view of this number for long: ask for another one.
+    Bump(u64),
     /// A shard has found that the lease has ended, and has taken locks from their holders.
     Lapsed,
     /// Nothing is held here any more, and the process ends: give up the membership.
@@ -163,6 +165,7 @@ enum Kind {
     Remove(SeatId),
     Forget(MemberId),
     Evict,
+    Bump,
 }
 
 /// The membership of one process.
@@ -179,10 +182,10 @@ pub struct Keeper {
     /// Whether former holders have had the time to reclaim their locks.
     reclaimed: bool,
     leads: bool,
-    /// The members with which there is a connection.
-    up: Vec<MemberId>,
-    /// Since when there is no connection with a member that is in the record.
-    down: BTreeMap<MemberId, Duration>,
+    /// The seats with which there is a connection.
+    up: BTreeSet<SeatId>,
+    /// Since when there is no connection with a seat that is in the record.
+    down: BTreeMap<SeatId, Duration>,
     stamps: BTreeMap<MemberId, Stamp>,
     complaints: BTreeMap<(MemberId, MemberId), Complaint>,
     pending: BTreeMap<PutId, Pending>,
@@ -206,7 +209,7 @@ impl Keeper {
             record,
             reclaimed: false,
             leads: false,
-            up: Vec::new(),
+            up: BTreeSet::new(),
             down: BTreeMap::new(),
             stamps: BTreeMap::new(),
             complaints: BTreeMap::new(),
@@ -231,22 +234,24 @@ impl Keeper {
         match event {
             Event::Record(record) => self.learn(now, record),
             Event::Answer(put, answer) => self.answered(put, answer, now, out),
-            Event::Up(member) => {
-                if !self.up.contains(&member) {
-                    self.up.push(member);
-                    self.up.sort_unstable();
-                }
-                self.down.remove(&member);
+            Event::Up(seat) => {
+                self.up.insert(seat);
+                self.down.remove(&seat);
             }
-            Event::Down(member) => {
-                self.up.retain(|other| *other != member);
-                if self.record.member(member).is_ok() {
-                    self.down.entry(member).or_insert(now.boot);
+            Event::Down(seat) => {
+                self.up.remove(&seat);
+                if self.record.seat(seat).is_some() {
+                    self.down.entry(seat).or_insert(now.boot);
                 }
             }
             Event::Reclaimed => self.reclaimed = true,
             Event::Leads(leads) => self.leads = leads,
             Event::Leave => self.leave(now, out),
+            Event::Bump(number) => {
+                if let Stage::Member { .. } = self.stage {
+                    self.put(now, Kind::Bump, Command::Bump { number }, out);
+                }
+            }
             Event::Lapsed | Event::Tick => {}
         }
         self.advance(now, out);
@@ -287,15 +292,15 @@ impl Keeper {
         self.record = record;
         let Self { record, stamps, complaints, down, up, .. } = self;
         stamps.retain(|id, _| record.member(*id).is_ok());
-        down.retain(|id, _| record.member(*id).is_ok());
+        down.retain(|seat, _| record.seat(*seat).is_some());
+        for seat in record.seats.iter().filter(|seat| !up.contains(&seat.id)) {
+            down.entry(seat.id).or_insert(now.boot);
+        }
         for member in &record.members {
             let stamp = Stamp { beat: member.beat, at: now };
             let known = stamps.entry(member.id).or_insert_with(|| stamp.clone());
             if known.beat != member.beat {
                 *known = stamp;
-            }
-            if !up.contains(&member.id) {
-                down.entry(member.id).or_insert(now.boot);
             }
         }
         let seated = |id: &MemberId| record.member(*id).ok().filter(|it| it.since.is_some());
@@ -429,7 +434,9 @@ impl Keeper {
         let silence = self.interval() * SILENCE;
         let others = self.record.seated().filter(|member| Some(member.id) != self.id());
         let silent = |member: &&Member| {
-            self.down.get(&member.id).is_some_and(|since| now.boot.saturating_sub(*since) > silence)
+            self.down
+                .get(&member.seat)
+                .is_some_and(|since| now.boot.saturating_sub(*since) > silence)
         };
         others.filter(silent).map(|member| member.id).collect()
     }
@@ -438,7 +445,8 @@ impl Keeper {
     /// link with every member of the view that is alive.
     fn enter(&mut self, now: Now, id: MemberId, since: Duration, out: &mut Vec<Output>) {
         let waits = self.record.member(id).is_ok_and(|member| member.since.is_none());
-        if !waits || !self.reclaimed {
+        // Without a lease of its own it could not serve in the view.
+        if !waits || !self.reclaimed || self.deadline.is_none() {
             return;
         }
         let absent = self.interval() * ABSENT;
@@ -449,8 +457,8 @@ impl Keeper {
         };
         let unlinked: Vec<MemberId> = others
             .filter(alive)
+            .filter(|member| !self.up.contains(&member.seat))
             .map(|member| member.id)
-            .filter(|member| !self.up.contains(member))
             .collect();
         if unlinked.is_empty() {
             let (number, replaces) = (self.record.number, self.record.seen(self.seat, Some(id)));
