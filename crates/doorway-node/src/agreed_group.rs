@@ -41,6 +41,8 @@ pub(crate) struct AgreedGroup {
     /// Makes the rules of a view, given the number of its members.
     rules: Box<dyn Fn(usize) -> Vec<Rule> + Send + Sync>,
     status: watch::Sender<KeeperStatus>,
+    /// Counts how many times the end of the lease has changed.
+    pub(crate) leases: watch::Sender<u64>,
 }
 
 /// What the keeper has decided last.
@@ -141,6 +143,7 @@ impl NodeShell {
                 keeper,
                 rules: Box::new(move |size| by_size.rules_for(size)),
                 status: watch::Sender::default(),
+                leases: watch::Sender::default(),
             }),
             clock,
         };
@@ -342,6 +345,7 @@ impl NodeShell {
                         self.shard(index).set_lease(end);
                     }
                     group.status.send_modify(|status| status.lease = Some(end));
+                    group.leases.send_modify(|changes| *changes += 1);
                 }
                 Output::Discard(why) => {
                     log_loss(&why);
@@ -349,6 +353,7 @@ impl NodeShell {
                         (status.member, status.lease) = (None, None);
                     });
                     self.step_agreed(group, AgreedEvent::Discarded);
+                    group.leases.send_modify(|changes| *changes += 1);
                 }
                 Output::Left => {
                     group.status.send_modify(|status| (status.left, status.lease) = (true, None));

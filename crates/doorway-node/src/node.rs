@@ -24,6 +24,7 @@ use crate::shell::{Membership, NodeShell};
 use crate::views::{EndReason, Volatile};
 use crate::wait_report::WaitReport;
 use doorway_protocol::{Fence, Mode, Name, NameError};
+use tokio::sync::watch;
 
 /// A node of a group, or a node without peers. Clones are the same node. It runs until
 /// [`Node::stop`], or until the last clone and all of its handles, requests and guards are dropped.
@@ -169,6 +170,15 @@ impl Node {
     /// a fixed group, whose members need no renewal.
     pub fn lease_left(&self) -> Option<Duration> {
         self.0.shell.lease_left()
+    }
+
+    /// Learn of changes of [`Node::lease_left`]: the number grows whenever the membership was renewed
+    /// or has ended. `None` in a fixed group.
+    pub fn lease_changes(&self) -> Option<watch::Receiver<u64>> {
+        match &self.0.shell.membership {
+            Membership::Fixed(_) => None,
+            Membership::Agreed(group) => Some(group.leases.subscribe()),
+        }
     }
 
     /// Take back a lock that a client held under this fence when the process before this one ended.

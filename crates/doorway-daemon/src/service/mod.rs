@@ -40,7 +40,8 @@ use crate::ledger::{Ledger, LedgerContents};
 use crate::principal::{Principal, Right};
 use crate::sessions::refusals::refusal;
 use crate::sessions::{
-    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, allowed, names,
+    Answer, AskId, Connection, Input, NodeLease, Opening, Output, ProcessId, Sessions, Setup,
+    allowed, names,
 };
 use crate::settings::{ClientSettings, Limits, Settings};
 use outbox::Outbox;
@@ -141,6 +142,7 @@ impl Service {
             clients: settings.clients.clone(),
             alone,
             ledger: ledger.is_some(),
+            agreed: node.membership().is_some(),
         };
         let now = Moment::now();
         let service = Self(Arc::new(Inner {
@@ -168,6 +170,9 @@ impl Service {
         }
         tokio::spawn(losing(Arc::downgrade(&service.0), losses));
         tokio::spawn(ticking(Arc::downgrade(&service.0)));
+        if let Some(changes) = service.0.node.lease_changes() {
+            tokio::spawn(leasing(Arc::downgrade(&service.0), changes));
+        }
         Ok(service)
     }
 
@@ -357,6 +362,23 @@ async fn losing(inner: Weak<Inner>, mut losses: UnboundedReceiver<(u64, Name, Fe
     while let Some((session, name, fence)) = losses.recv().await {
         let Some(inner) = inner.upgrade() else { return };
         inner.input(Input::Lost { session, name, fence });
+    }
+}
+
+/// Let the sessions know of the lease of the node, as long as the service lives.
+async fn leasing(service: Weak<Inner>, mut changes: watch::Receiver<u64>) {
+    loop {
+        let Some(service) = service.upgrade() else { return };
+        // The clock is read first: a lease must not be taken for longer than it is.
+        let now = Moment::now();
+        let left = service.node.lease_left().unwrap_or_default();
+        let record = service.node.membership().and_then(|membership| membership.record);
+        let length = Duration::from_millis(record.map_or(0, |record| record.lease_ms.into()));
+        service.input(Input::Lease(NodeLease { until: now.after(left), length }));
+        drop(service);
+        if changes.changed().await.is_err() {
+            return;
+        }
     }
 }
 

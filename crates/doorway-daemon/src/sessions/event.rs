@@ -7,6 +7,7 @@ use doorway_protocol::{
     Ask, Claims, Fence, Greeting, Hello, Mode, Name, Refusal, Reply, Request, Secret, Wait,
 };
 
+use super::promise::NodeLease;
 use crate::ledger::{LedgerContents, Record};
 use crate::principal::Principal;
 use crate::settings::{ClientSettings, Limits};
@@ -88,6 +89,8 @@ pub enum Input {
     },
     /// The settings were reloaded: these are the limits and the clients from now on.
     Configure(Box<Limits>, Vec<ClientSettings>),
+    /// The lease of the node was renewed or has ended, in a group that agrees on its members.
+    Lease(NodeLease),
     /// Time has passed.
     Tick,
     /// The ledger that the former process left. This comes first, if there is a ledger.

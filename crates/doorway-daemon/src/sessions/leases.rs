@@ -207,7 +207,7 @@ impl Sessions {
             return Err(stopping());
         }
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
-        let longest = self.setup.limits.ttl.max(SHORTEST);
+        let longest = self.longest_ttl();
         let number = self.next_session();
         let begin = Begin {
             number,

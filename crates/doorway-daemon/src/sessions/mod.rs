@@ -16,6 +16,7 @@
 //! - `leases`: clients over HTTP, which have no connection that lasts.
 //! - `restore`: what the former process left.
 //! - `time`: what happens as time passes, and when the service drains or stops.
+//! - `promise`: what may be promised if the membership of the node can end.
 //! - `limits`: how much of everything one client may have.
 //! - `names`: which names are in use, and with how many permits.
 
@@ -29,6 +30,7 @@ mod limits;
 pub(crate) mod names;
 mod open;
 mod processes;
+mod promise;
 mod questions;
 pub(crate) mod refusals;
 mod release;
@@ -50,9 +52,12 @@ use connections::{Attached, ConnectionState};
 use leases::Leases;
 use limits::Shares;
 use names::Names;
+use promise::Promise;
 use refusals::refusal;
 use restore::Former;
 use session::Session;
+
+pub use promise::NodeLease;
 
 pub(crate) use counters::{Counters, WAITS};
 pub use event::{
@@ -79,6 +84,8 @@ pub struct Setup {
     pub alone: bool,
     /// Whether there is a ledger.
     pub ledger: bool,
+    /// Whether the group agrees on its members, so that the membership of the node can end.
+    pub agreed: bool,
 }
 
 /// All sessions of a service.
@@ -98,6 +105,8 @@ pub struct Sessions {
     leases: Leases,
     former: Former,
     places: Places,
+    /// Present if the membership of the node can end.
+    promise: Option<Promise>,
     /// The numbers of the last session and of the last request.
     last_session: u64,
     last_ask: u64,
@@ -153,6 +162,7 @@ impl Hash for Sessions {
             leases,
             former,
             places,
+            promise,
             last_session,
             last_ask,
             due,
@@ -160,7 +170,7 @@ impl Hash for Sessions {
         } = self;
         (stage, open, connections, asks, detached).hash(state);
         (names, shares, leases, former, places).hash(state);
-        (last_session, last_ask, due).hash(state);
+        (last_session, last_ask, due, promise.as_ref().map(Promise::key)).hash(state);
     }
 }
 
@@ -169,6 +179,7 @@ impl Sessions {
     /// [`Input::Restored`] comes next.
     pub fn new(setup: Setup, now: Moment) -> Self {
         Self {
+            promise: setup.agreed.then(Promise::new),
             setup: Arc::new(setup),
             stage: Stage::Serving,
             open: BTreeMap::new(),
@@ -190,6 +201,12 @@ impl Sessions {
     /// Process what happened, and add to `out` what is to be done, in the order in which it must be
     /// done.
     pub fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
+        let first = out.len();
+        self.process(now, input, out);
+        self.withhold(now, first, out);
+    }
+
+    fn process(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
         match input {
             Input::Request(connection, request) => self.request(now, connection, request, out),
             Input::Granted(ask, fence) => self.granted(now, ask, fence, out),
@@ -216,6 +233,7 @@ impl Sessions {
                 self.break_lock(&principal, &lock, fence, out);
             }
             Input::Configure(limits, clients) => self.configure(*limits, clients),
+            Input::Lease(lease) => self.set_lease(now, lease),
             Input::Tick => self.tick(now, out),
             Input::Restored(contents) => self.restore(now, *contents, out),
             Input::Drain(time) => self.drain(time, out),

@@ -397,6 +397,7 @@ pub(crate) fn setup(ttl: Duration) -> Setup {
         clients: ["ci", "1", "2", "3"].map(client).to_vec(),
         alone: true,
         ledger: true,
+        agreed: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod leases;
 mod limits;
+mod promise;
 mod random;
 mod restarts;
 mod time;
