@@ -187,12 +187,12 @@ impl Client {
         let (call, wait) = match &http.job {
             Job::Nothing => return context.close(wire, 0),
             Job::Acquire(request) => {
-                let label = request.key.clone().unwrap_or_default();
+                let label = request.key.as_ref().map(|key| format!("http {key}"));
                 let lease = LeaseAsk {
                     ask: request.ask.clone(),
                     key: request.key.clone(),
                     ttl_ms: request.ttl.as_millis() as u32,
-                    label: format!("http {label}"),
+                    label: label.unwrap_or_else(|| format!("c{id}")),
                     remote,
                     secret: Secret([0; 16]),
                 };

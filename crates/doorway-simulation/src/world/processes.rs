@@ -27,11 +27,11 @@ impl World {
     /// Something has happened at a node: note broken locks, and plan a new start if it has ended.
     pub(super) fn after_node(&mut self, node: usize) {
         let now = self.context.now;
-        for (lock, fence) in std::mem::take(&mut self.context.broken) {
-            log!(self.context, "n{node} breaks {lock} {fence:?}");
+        for (lock, fence, client) in std::mem::take(&mut self.context.broken) {
+            log!(self.context, "n{node} breaks {lock} {fence:?} of c{client}");
             let at = self.context.settings.locks.iter().position(|known| known.name == lock);
             if let Some(at) = at {
-                self.books[at].break_grant(now, fence);
+                self.books[at].break_grant(now, client, fence);
             }
         }
         if self.nodes[node].has_ended() {

@@ -198,3 +198,22 @@ fn a_broken_lock_is_lost_and_released() {
     assert!(matches!(out.last(), Some(Output::Broken(1))));
     assert!(matches!(node.step(2, input())[..], [Output::Broken(0)]));
 }
+
+#[test]
+fn a_client_without_a_connection_learns_of_a_broken_lock_when_it_resumes() {
+    let mut node = TestNode::new();
+    let (connection, session) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let held = node.hold(0, connection, "a", 1);
+    node.hold(0, connection, "b", 2);
+    let (other, _) = node.open(0, From::Network(2), TTL, CONNECTION);
+    node.step(1, Input::HangUp { connection, closed: false });
+    let fence = Fence::new(1, 1);
+    let input = Input::Break { principal: principal(From::Here), lock: name("a"), fence };
+    let out = node.step(2, input);
+    assert_eq!((told(&out), released(&out)), (Vec::new(), vec![held]));
+    // Another client may have the lock already when the first one is back.
+    node.hold(3, other, "a", 3);
+    let out = node.resume(4, From::Network(1), session, vec![claim("a", 1), claim("b", 2)]);
+    assert_eq!(welcome(&out).lost, [claim("a", 1)]);
+    assert_eq!(node.sessions.held(), 2);
+}
