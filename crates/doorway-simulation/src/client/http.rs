@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use doorway_daemon::sessions::{Answer, Call, LeaseAsk};
-use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Secret, Wait};
+use doorway_protocol::{Ask, Code, Mode, Moment, Secret, Wait};
 
 use super::program::{Wish, wish};
 use super::{Client, ClientEvent, Held, Plan, Process, Report, Way};
@@ -78,8 +78,8 @@ impl Lease {
 }
 
 impl Http {
-    pub(super) fn believes(&self, fence: Fence, now: Moment) -> bool {
-        let lease = self.lease.as_ref().filter(|lease| lease.held.fence == fence);
+    pub(super) fn believes(&self, held: Held, now: Moment) -> bool {
+        let lease = self.lease.as_ref().filter(|lease| lease.held == held);
         lease.is_some_and(|lease| lease.entered && now < lease.lost_at())
     }
 
