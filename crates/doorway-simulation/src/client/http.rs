@@ -45,6 +45,9 @@ pub(super) enum Job {
     Withdraw(Request),
 }
 
+/// The longest time that a call waits for its lock, in nanoseconds.
+const LONGEST: u64 = 30_000 * MS;
+
 /// A request for a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
@@ -333,8 +336,11 @@ impl Client {
                     && !gone
                     && (request.wait > 0 || code != Code::NotFree) =>
             {
-                // The next call waits longer, and comes before the place is given up.
-                request.wait *= 2;
+                // The next call waits longer, and comes before the place is given up. A call whose
+                // node is gone may get no answer at all, so no call waits for very long.
+                if code == Code::NotFree {
+                    request.wait = (request.wait * 2).min(LONGEST);
+                }
                 if let Some(http) = self.http() {
                     http.job = Job::Acquire(request);
                 }
