@@ -264,8 +264,13 @@ impl Service {
         self.0.input(Input::Request(connected.number, request));
     }
 
-    /// Look for the socket that the processes of a session hold, and note that it was seen.
-    pub(crate) fn look_for_holder(&self, connected: &Connected) -> Result<(), Refusal> {
+    /// Look for the socket that the processes of a session hold, and note that it was seen. The
+    /// sessions then answer the request with this number.
+    pub(crate) fn look_for_holder(
+        &self,
+        connected: &Connected,
+        request: u64,
+    ) -> Result<(), Refusal> {
         let session = self.0.core.lock().sessions.secret_of(connected.number);
         let seen = session.is_some_and(|(secret, uid)| holder::is_held(&secret, uid));
         if !seen {
@@ -273,7 +278,7 @@ impl Service {
                         another network namespace?";
             return Err(refusal(Code::Gone, text));
         }
-        self.0.input(Input::HolderSeen(connected.number));
+        self.0.input(Input::HolderSeen(connected.number, request));
         Ok(())
     }
 

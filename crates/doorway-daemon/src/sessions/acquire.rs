@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 
 use super::event::{Answer, AskId, EventKind, LeaseAnswer, News, Output};
-use super::refusals::{gone, limit, refusal, stopping};
+use super::refusals::{gone, limit, refusal, stopping, unwritten};
 use super::session::Grant;
 use super::{Sessions, Stage, allowed};
 use crate::ledger::{GrantRecord, Record};
@@ -235,9 +235,8 @@ impl Sessions {
             }
             Err(error) => {
                 session.into_iter().chain([grant]).for_each(|place| self.erase(place, out));
-                let text = format!("the ledger of sessions cannot be written: {error}");
                 out.push(Output::Release(ask));
-                self.settle(ask, Err(refusal(Code::Unavailable, text)), out);
+                self.settle(ask, Err(unwritten(&error)), out);
             }
         }
     }

@@ -71,8 +71,10 @@ impl Node {
                 log!(context, "n{id} writes {:?}: {written:?}", ask);
                 process.inputs.push_back(Input::Written(ask, written));
             }
-            Output::Rewrite(place, record) => {
-                let _ = process.ledger.write(place, &record);
+            Output::Rewrite(session, place, record) => {
+                let written = process.ledger.write(place, &record);
+                let written = written.map_err(|error| error.to_string());
+                process.inputs.push_back(Input::Rewritten(session, written));
             }
             Output::Erase(place) => process.ledger.erase(place),
             Output::Settled => process.ledger.settled(),

@@ -77,7 +77,9 @@ impl TestNode {
         for output in &out {
             match output {
                 Output::Write(_, records) => self.ledger.extend(records.clone()),
-                Output::Rewrite(place, record) => drop(self.ledger.insert(*place, record.clone())),
+                Output::Rewrite(_, place, record) => {
+                    drop(self.ledger.insert(*place, record.clone()));
+                }
                 Output::Erase(place) => drop(self.ledger.remove(place)),
                 _ => {}
             }

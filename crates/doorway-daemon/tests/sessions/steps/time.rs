@@ -31,11 +31,11 @@ fn a_lease_is_renewed_until_it_has_ended() {
     assert!(matches!(answers(&out)[..], [(_, Answer::Leased(_))]), "{out:?}");
     let renew = |ttl| Call::Renew(name("a"), Fence::new(1, 1), ttl);
     node.pass(999);
-    let (_, out) = node.call(999, renew(Some(Duration::from_millis(1500))));
-    assert!(
-        matches!(&answers(&out)[..], [(_, Answer::Leased(lease))] if lease.ttl.as_millis() == 1500)
-    );
-    assert!(out.iter().any(|it| matches!(it, Output::Rewrite(..))), "the ledger knows the TTL");
+    let (call, out) = node.call(999, renew(Some(Duration::from_millis(1500))));
+    let [Output::Rewrite(session, ..)] = out[..] else { panic!("first the ledger: {out:?}") };
+    let out = node.step(999, Input::Rewritten(session, Ok(())));
+    assert!(matches!(&answers(&out)[..], [(of, Answer::Leased(lease))]
+            if *of == call && lease.ttl.as_millis() == 1500));
     node.pass(2498);
     assert_eq!(node.sessions.len(), 1);
     node.pass(2499);
