@@ -217,9 +217,16 @@ impl Service {
         self.0.node.ended().await;
     }
 
-    /// Apply the limits and clients of settings that were reloaded.
-    pub(crate) fn configure(&self, limits: Limits, clients: Vec<ClientSettings>) {
-        self.0.input(Input::Configure(Box::new(limits), clients));
+    /// Apply the limits and clients of settings that were reloaded. Returns the limits that count
+    /// from now on: a longer time to live that the ledger cannot take is not allowed.
+    pub(crate) fn configure(&self, mut limits: Limits, clients: Vec<ClientSettings>) -> Limits {
+        let allowed = self.0.ledger.as_ref().map_or(Ok(()), |it| it.allow_ttl(limits.ttl));
+        if let Err(error) = allowed {
+            limits.ttl = self.0.core.lock().sessions.longest_ttl();
+            tracing::error!("`limits.ttl` stays as it was: {error}");
+        }
+        self.0.input(Input::Configure(Box::new(limits.clone()), clients));
+        limits
     }
 
     /// Why the ledger cannot be written, if the last attempt failed. No lock is granted then.

@@ -1,6 +1,7 @@
 //! Questions about the sessions, for reports, tests and simulations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorway_protocol::{Fence, Moment, Name};
 
@@ -36,6 +37,11 @@ impl Sessions {
         let limits = &self.setup.limits;
         let here = self.counters.held as usize + self.asks.len();
         limits.grants.saturating_add(limits.waiting).max(here)
+    }
+
+    /// The longest time to live of a session.
+    pub(crate) fn longest_ttl(&self) -> Duration {
+        self.setup.limits.ttl
     }
 
     /// The client of a connection, with the rights that it has now.

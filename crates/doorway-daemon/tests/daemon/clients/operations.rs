@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doorway_client::blocking::Client;
 use doorway_client::{Code, Endpoints, Error};
+use doorway_daemon::ledger::LedgerContents;
 use rustix::process::Signal;
 
 use crate::common::daemon::{Daemon, tcp};
@@ -49,6 +50,20 @@ fn clients_of_the_file_change_with_a_signal() {
     daemon.signal(Signal::HUP);
     until("it is reported", || daemon.log().contains("the settings are not reloaded"));
     drop(client.acquire("b").within(PATIENCE).enter().unwrap());
+}
+
+/// After a crash of the machine, the next process waits for sessions as long as the marker says.
+#[test]
+fn a_longer_ttl_of_the_file_is_in_the_ledger_before_a_session_gets_it() {
+    let daemon = Daemon::alone("[limits]\nttl = \"2s\"\n");
+    let ledger = daemon.place.file("data").join("sessions");
+    let longest = || LedgerContents::read(&fs::read(&ledger).unwrap(), "", 0).ttl;
+    assert_eq!(longest(), Duration::from_secs(2));
+    let text = fs::read_to_string(&daemon.file).unwrap();
+    fs::write(&daemon.file, text.replace("2s", "60s")).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the settings are reloaded", || daemon.log().contains("changed: [limits]"));
+    assert_eq!(longest(), Duration::from_mins(1));
 }
 
 #[test]
