@@ -172,6 +172,12 @@ impl Client {
         })
     }
 
+    /// Whether the program has a session over a connection, as far as it knows.
+    pub(crate) fn is_connected(&self) -> bool {
+        let way = self.process.as_ref().map(|process| &process.way);
+        matches!(way, Some(Way::Session(session)) if session.wire.is_some())
+    }
+
     /// Whether the program holds nothing, and has an answer to every request.
     pub(crate) fn is_idle(&self) -> bool {
         self.process.as_ref().is_some_and(|process| {

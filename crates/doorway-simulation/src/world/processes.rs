@@ -107,7 +107,10 @@ impl World {
         }
         let bound = it.setting.ttl.as_secs() > 100_000;
         let settings = std::rc::Rc::clone(&self.context.settings);
-        let believed = |held: &Held| it.believes(now, &settings.locks[held.lock].name, *held);
+        // With a time to live, children keep the session only by the connection that they inherit.
+        let keeps = bound || it.is_connected();
+        let believed =
+            |held: &Held| keeps && it.believes(now, &settings.locks[held.lock].name, *held);
         let held = it.process.iter().flat_map(|process| &process.held);
         let (held, over): (Vec<Held>, Vec<Held>) = held.partition(|held| believed(held));
         log!(self.context, "c{client} leaves children, which hold {held:?}");
