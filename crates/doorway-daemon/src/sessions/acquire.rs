@@ -170,8 +170,10 @@ impl Sessions {
 
     /// The node has granted a request.
     pub(super) fn granted(&mut self, now: Moment, ask: AskId, fence: Fence, out: &mut Vec<Output>) {
-        let Some(asking) = self.asks.get(&ask) else {
-            // The request was withdrawn in the meantime.
+        let open = |asking: &&Asking| self.open.contains_key(&asking.session);
+        let Some(asking) = self.asks.get(&ask).filter(open) else {
+            // The request was withdrawn in the meantime, or its session has ended.
+            self.forget_ask(ask);
             return out.push(Output::Release(ask));
         };
         let (tell, written) = match asking.state {
