@@ -33,7 +33,7 @@ impl Sessions {
 
     /// How many claims and waiting requests a client may send as it resumes its session: as many as
     /// the limits allow, or as the node has in all, if the limits were lowered since.
-    pub(crate) fn claims_limit(&self) -> usize {
+    pub fn claims_limit(&self) -> usize {
         let limits = &self.setup.limits;
         let here = self.counters.held as usize + self.asks.len();
         limits.grants.saturating_add(limits.waiting).max(here)

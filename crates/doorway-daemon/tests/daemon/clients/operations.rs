@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::common::daemon::{Daemon, tcp};
 use crate::common::group::remote;
-use crate::common::{PATIENCE, until};
+use crate::common::{PATIENCE, code, until};
 
 #[test]
 fn a_node_that_is_drained_ends_when_nothing_is_held() {
@@ -50,6 +50,30 @@ fn clients_of_the_file_change_with_a_signal() {
     daemon.signal(Signal::HUP);
     until("it is reported", || daemon.log().contains("the settings are not reloaded"));
     drop(client.acquire("b").within(PATIENCE).enter().unwrap());
+}
+
+#[test]
+fn rights_that_the_file_takes_away_are_gone_on_an_open_connection() {
+    let daemon = remote("");
+    let (sessions, _) = daemon.tcp.clone().unwrap();
+    let client = Client::connect(tcp(&sessions), &daemon.over_tcp()).unwrap();
+    let held = client.acquire("a").enter().unwrap();
+    client.inspect("a").unwrap();
+    let text = fs::read_to_string(&daemon.file).unwrap();
+    let all = "\"acquire\", \"inspect\", \"break\"";
+    assert!(text.contains(all));
+    fs::write(&daemon.file, text.replace(all, "\"inspect\"")).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the settings are reloaded", || daemon.log().contains("changed: [[client]]"));
+    let refused = client.acquire("b").within(Duration::ZERO).enter().map(drop).unwrap_err();
+    assert_eq!(code(&refused), Code::Forbidden);
+    client.inspect("a").unwrap();
+    assert!(!held.is_lost(), "what is held stays");
+    held.release().unwrap();
+    fs::write(&daemon.file, text.replace(all, "\"acquire\"")).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the client may acquire again", || client.acquire("b").enter().is_ok());
+    assert_eq!(code(&client.inspect("a").map(drop).unwrap_err()), Code::Forbidden);
 }
 
 /// After a crash of the machine, the next process waits for sessions as long as the marker says.

@@ -80,6 +80,16 @@ fn only_a_process_that_the_node_sees_has_a_session_without_a_ttl() {
     node.open(0, From::Network(1), u32::MAX, CONNECTION);
     node.pass(u64::from(TTL));
     assert!(node.sessions.is_empty(), "a client of another machine has the longest TTL");
+    for inherited in [false, true] {
+        let mut node = TestNode::new();
+        let life = Life::Connection { inherited };
+        let (connection, session) = node.open(0, From::Hidden, u32::MAX, life);
+        let held = node.hold(0, connection, "a", 1);
+        node.step(1500, Input::Heard(connection));
+        assert!(node.pass(1500 + u64::from(TTL) - 1).is_empty(), "session {session}");
+        let out = node.pass(1500 + u64::from(TTL));
+        assert_eq!(released(&out), [held], "nobody can tell whether its process lives");
+    }
 }
 
 #[test]
