@@ -47,7 +47,7 @@ pub enum Input {
     /// A client without a session asks for something, over HTTP. Answered by [`Output::Answer`].
     Call(Connection, Arc<Principal>, Call),
     /// The client of a [`Call::Acquire`] does not want to wait any longer.
-    Tired(Connection),
+    CallTimedOut(Connection),
     /// A connection has ended.
     HangUp {
         /// The connection.

@@ -141,7 +141,7 @@ impl Sessions {
         let waits = open.waiting.contains_key(&request);
         let patient = lease.ask.wait != doorway_protocol::Wait::No;
         if waits && !patient {
-            self.tired(now, connection, out);
+            self.call_timed_out(now, connection, out);
         } else {
             self.acquire(session, request, lease.ask, out);
         }
@@ -251,7 +251,12 @@ impl Sessions {
 
     /// A client that calls does not want to wait any longer. Its request keeps its place if it can
     /// be repeated.
-    pub(super) fn tired(&mut self, now: Moment, connection: Connection, out: &mut Vec<Output>) {
+    pub(super) fn call_timed_out(
+        &mut self,
+        now: Moment,
+        connection: Connection,
+        out: &mut Vec<Output>,
+    ) {
         let Some((number, request)) = self.leases.calls.remove(&connection) else { return };
         let Some(session) = self.open.get_mut(&number) else { return };
         session.callers.remove(&connection);

@@ -210,7 +210,7 @@ impl Sessions {
             Input::Call(connection, principal, call) => {
                 self.call(now, connection, &principal, call, out);
             }
-            Input::Tired(connection) => self.tired(now, connection, out),
+            Input::CallTimedOut(connection) => self.call_timed_out(now, connection, out),
             Input::HangUp { connection, closed } => self.hang_up(now, connection, closed, out),
             Input::Lost { session, name, fence } => self.lose(session, &name, fence, out),
             Input::HolderSeen(connection, request) => {
