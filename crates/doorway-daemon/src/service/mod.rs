@@ -327,7 +327,11 @@ impl Inner {
         let held = core.sessions.held();
         if let Some(until) = core.sessions.reclaiming() {
             let at_most_ms = ms(until.since(Moment::now()));
-            tracing::info!(held, at_most_ms, "waiting for holders of before the crash");
+            tracing::info!(
+                held,
+                at_most_ms,
+                "waiting for the clients that held locks before the restart"
+            );
         } else if records > 0 {
             tracing::info!(held, "sessions of the former process go on with their locks");
         }

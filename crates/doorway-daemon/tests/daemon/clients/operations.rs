@@ -20,7 +20,7 @@ fn a_node_that_is_drained_ends_when_nothing_is_held() {
     let grant = client.acquire("a").enter().unwrap();
     let visitor = daemon.client();
     let refused = visitor.drain(Some(Duration::from_millis(200))).unwrap_err();
-    assert!(refused.to_string().contains("1 locks are still held"), "{refused}");
+    assert!(refused.to_string().contains("1 lock is still held; the node"), "{refused}");
     let refused = visitor.acquire("b").enter().map(drop).unwrap_err();
     let Error::Refused(refused) = refused else { panic!("{refused}") };
     assert_eq!(refused.code, Code::Unavailable);
