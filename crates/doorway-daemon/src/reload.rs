@@ -45,8 +45,8 @@ fn take_over(service: &Service, current: &Current, new: Settings) {
         current.clients.clone_from(&new.clients);
         // The system limits the files, not the settings.
         let files = current.limits.files;
-        current.limits = crate::settings::Limits { files, ..new.limits };
-        service.configure(current.limits.clone(), current.clients.clone());
+        let limits = crate::settings::Limits { files, ..new.limits };
+        current.limits = service.configure(limits, current.clients.clone());
     }
     let file = new.source.map(|(file, _)| file.display().to_string()).unwrap_or_default();
     match (taken.join(", "), restart.join(", ")) {

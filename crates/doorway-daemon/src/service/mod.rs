@@ -222,9 +222,16 @@ impl Service {
         self.0.node.ended().await;
     }
 
-    /// Apply the limits and clients of settings that were reloaded.
-    pub(crate) fn configure(&self, limits: Limits, clients: Vec<ClientSettings>) {
-        self.0.input(Input::Configure(Box::new(limits), clients));
+    /// Apply the limits and clients of settings that were reloaded. Returns the limits that count
+    /// from now on: a longer time to live that the ledger cannot take is not allowed.
+    pub(crate) fn configure(&self, mut limits: Limits, clients: Vec<ClientSettings>) -> Limits {
+        let allowed = self.0.ledger.as_ref().map_or(Ok(()), |it| it.allow_ttl(limits.ttl));
+        if let Err(error) = allowed {
+            limits.ttl = self.0.core.lock().sessions.longest_ttl();
+            tracing::error!("`limits.ttl` stays as it was: {error}");
+        }
+        self.0.input(Input::Configure(Box::new(limits.clone()), clients));
+        limits
     }
 
     /// Why the ledger cannot be written, if the last attempt failed. No lock is granted then.
@@ -269,8 +276,13 @@ impl Service {
         self.0.input(Input::Request(connected.number, request));
     }
 
-    /// Look for the socket that the processes of a session hold, and note that it was seen.
-    pub(crate) fn look_for_holder(&self, connected: &Connected) -> Result<(), Refusal> {
+    /// Look for the socket that the processes of a session hold, and note that it was seen. The
+    /// sessions then answer the request with this number.
+    pub(crate) fn look_for_holder(
+        &self,
+        connected: &Connected,
+        request: u64,
+    ) -> Result<(), Refusal> {
         let session = self.0.core.lock().sessions.secret_of(connected.number);
         let seen = session.is_some_and(|(secret, uid)| holder::is_held(&secret, uid));
         if !seen {
@@ -278,7 +290,7 @@ impl Service {
                         another network namespace?";
             return Err(refusal(Code::Gone, text));
         }
-        self.0.input(Input::HolderSeen(connected.number));
+        self.0.input(Input::HolderSeen(connected.number, request));
         Ok(())
     }
 
@@ -320,7 +332,11 @@ impl Inner {
         let held = core.sessions.held();
         if let Some(until) = core.sessions.reclaiming() {
             let at_most_ms = ms(until.since(Moment::now()));
-            tracing::info!(held, at_most_ms, "waiting for holders of before the crash");
+            tracing::info!(
+                held,
+                at_most_ms,
+                "waiting for the clients that held locks before the restart"
+            );
         } else if records > 0 {
             tracing::info!(held, "sessions of the former process go on with their locks");
         }

@@ -44,7 +44,9 @@ impl Inner {
             Output::Erase(place) => {
                 self.ledger.as_ref().inspect(|ledger| ledger.erase(place));
             }
-            Output::Rewrite(place, record) => self.rewrite(place, &record),
+            Output::Rewrite(session, place, record) => {
+                self.rewrite(core, session, place, &record);
+            }
             Output::Greet(connection, greeting, then) => {
                 core.with_outbox(connection, |outbox| outbox.greet(&greeting, &then));
             }
@@ -100,11 +102,11 @@ impl Inner {
         core.inputs.push_back(Input::Written(ask, written));
     }
 
-    fn rewrite(&self, place: u32, record: &Record) {
-        let written = self.ledger.as_ref().map(|ledger| ledger.write(place, record));
-        if let Some(Err(error)) = written {
-            self.note_ledger(&Err(error.to_string()));
-        }
+    fn rewrite(&self, core: &mut Core, session: u64, place: u32, record: &Record) {
+        let written = self.ledger.as_ref().map_or(Ok(()), |ledger| ledger.write(place, record));
+        let written = written.map_err(|error| error.to_string());
+        self.note_ledger(&written);
+        core.inputs.push_back(Input::Rewritten(session, written));
     }
 
     /// Hold a lock again that was held before the node was started.

@@ -48,7 +48,7 @@ pub enum Input {
     /// A client without a session asks for something, over HTTP. Answered by [`Output::Answer`].
     Call(Connection, Arc<Principal>, Call),
     /// The client of a [`Call::Acquire`] does not want to wait any longer.
-    Tired(Connection),
+    CallTimedOut(Connection),
     /// A connection has ended.
     HangUp {
         /// The connection.
@@ -65,6 +65,9 @@ pub enum Input {
     Queued(AskId),
     /// The records of [`Output::Write`] were written, or could not be, for this reason.
     Written(AskId, Result<(), String>),
+    /// The record of this session of [`Output::Rewrite`] was written, or could not be, for this
+    /// reason.
+    Rewritten(u64, Result<(), String>),
     /// The node has lost a grant.
     Lost {
         /// The number of the session that held it.
@@ -74,8 +77,9 @@ pub enum Input {
         /// The fence.
         fence: Fence,
     },
-    /// The node has seen the socket that the processes of this connection's session hold.
-    HolderSeen(Connection),
+    /// The node has seen the socket that the processes of this connection's session hold. The
+    /// request with this number asked for that, and is answered.
+    HolderSeen(Connection, u64),
     /// The processes of a session, for which [`Output::Watch`] asked, have ended.
     ProcessEnded(u64),
     /// Take a grant away from its holder. Answered by [`Output::Broken`].
@@ -249,8 +253,9 @@ pub enum Output {
     Release(AskId),
     /// Write these records into the ledger. The answer is [`Input::Written`].
     Write(AskId, Vec<(u32, Record)>),
-    /// Overwrite a record of the ledger.
-    Rewrite(u32, Record),
+    /// Overwrite the record of this session at this place of the ledger. The answer is
+    /// [`Input::Rewritten`], before anything else happens.
+    Rewrite(u64, u32, Record),
     /// Erase a record of the ledger.
     Erase(u32),
     /// Mark the ledger as complete: it has every session that holds something.

@@ -3,8 +3,8 @@
 //! [`Sessions`] is a state machine with one entry point, [`Sessions::step`]. The caller says what
 //! happened and what time it is, and gets a list of what is to be done. `Sessions` reads no clock,
 //! opens no file and starts no task. The shell, in `service`, does what the list says, and answers
-//! [`Output::Acquire`], [`Output::Reclaim`] and [`Output::Write`] before it passes on anything else
-//! that happened. So a simulation can take the place of the shell, and every order of events can be
+//! [`Output::Acquire`], [`Output::Reclaim`], [`Output::Write`] and [`Output::Rewrite`] before it
+//! passes on anything else that happened. So a simulation can take the place of the shell, and every order of events can be
 //! tried.
 //!
 //! - `connections`: connections, and the sessions that they belong to.
@@ -15,6 +15,7 @@
 //! - `release`: how grants and requests end.
 //! - `leases`: clients over HTTP, which have no connection that lasts.
 //! - `restore`: what the former process left.
+//! - `rewrite`: changes of sessions that the ledger must know.
 //! - `time`: what happens as time passes, and when the service drains or stops.
 //! - `promise`: what may be promised if the membership of the node can end.
 //! - `limits`: how much of everything one client may have.
@@ -35,6 +36,7 @@ mod questions;
 pub(crate) mod refusals;
 mod release;
 mod restore;
+mod rewrite;
 mod session;
 mod tally;
 mod time;
@@ -213,6 +215,7 @@ impl Sessions {
             Input::Refused(ask, refusal) => self.refused(ask, refusal, out),
             Input::Queued(ask) => self.queued(now, ask, out),
             Input::Written(ask, written) => self.written(ask, written, out),
+            Input::Rewritten(session, written) => self.rewritten(session, written, out),
             Input::Heard(connection) => self.heard(now, connection),
             Input::Connect { connection, remote } => self.connect(connection, remote, out),
             Input::Identify { connection, principal } => {
@@ -224,10 +227,12 @@ impl Sessions {
             Input::Call(connection, principal, call) => {
                 self.call(now, connection, &principal, call, out);
             }
-            Input::Tired(connection) => self.tired(now, connection, out),
+            Input::CallTimedOut(connection) => self.call_timed_out(now, connection, out),
             Input::HangUp { connection, closed } => self.hang_up(now, connection, closed, out),
             Input::Lost { session, name, fence } => self.lose(session, &name, fence, out),
-            Input::HolderSeen(connection) => self.holder_seen(connection, out),
+            Input::HolderSeen(connection, request) => {
+                self.holder_seen(connection, request, out);
+            }
             Input::ProcessEnded(session) => self.process_ended(now, session, out),
             Input::Break { principal, lock, fence } => {
                 self.break_lock(&principal, &lock, fence, out);
@@ -276,7 +281,7 @@ impl Sessions {
                 Reply::Released(number, self.release(&principal, session, &lock, fence, out))
             }
             Request::Renew(number, lock, fence) => {
-                match self.renew(now, &principal, &lock, fence, None, out) {
+                match self.renew(now, &principal, &lock, fence) {
                     Ok(_) => Reply::Done(number),
                     Err(refusal) => Reply::Refused(number, refusal),
                 }

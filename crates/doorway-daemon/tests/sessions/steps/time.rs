@@ -31,11 +31,11 @@ fn a_lease_is_renewed_until_it_has_ended() {
     assert!(matches!(answers(&out)[..], [(_, Answer::Leased(_))]), "{out:?}");
     let renew = |ttl| Call::Renew(name("a"), Fence::new(1, 1), ttl);
     node.pass(999);
-    let (_, out) = node.call(999, renew(Some(Duration::from_millis(1500))));
-    assert!(
-        matches!(&answers(&out)[..], [(_, Answer::Leased(lease))] if lease.ttl.as_millis() == 1500)
-    );
-    assert!(out.iter().any(|it| matches!(it, Output::Rewrite(..))), "the ledger knows the TTL");
+    let (call, out) = node.call(999, renew(Some(Duration::from_millis(1500))));
+    let [Output::Rewrite(session, ..)] = out[..] else { panic!("first the ledger: {out:?}") };
+    let out = node.step(999, Input::Rewritten(session, Ok(())));
+    assert!(matches!(&answers(&out)[..], [(of, Answer::Leased(lease))]
+            if *of == call && lease.ttl.as_millis() == 1500));
     node.pass(2498);
     assert_eq!(node.sessions.len(), 1);
     node.pass(2499);
@@ -80,6 +80,16 @@ fn only_a_process_that_the_node_sees_has_a_session_without_a_ttl() {
     node.open(0, From::Network(1), u32::MAX, CONNECTION);
     node.pass(u64::from(TTL));
     assert!(node.sessions.is_empty(), "a client of another machine has the longest TTL");
+    for inherited in [false, true] {
+        let mut node = TestNode::new();
+        let life = Life::Connection { inherited };
+        let (connection, session) = node.open(0, From::Hidden, u32::MAX, life);
+        let held = node.hold(0, connection, "a", 1);
+        node.step(1500, Input::Heard(connection));
+        assert!(node.pass(1500 + u64::from(TTL) - 1).is_empty(), "session {session}");
+        let out = node.pass(1500 + u64::from(TTL));
+        assert_eq!(released(&out), [held], "nobody can tell whether its process lives");
+    }
 }
 
 #[test]
