@@ -221,11 +221,11 @@ impl Sessions {
         if asked == UNLIMITED && seen && matches!(life, Life::Connection { .. }) {
             return UNLIMITED;
         }
-        asked.clamp(SHORTEST, self.longest_ttl())
+        asked.clamp(SHORTEST, self.ttl_limit())
     }
 
     /// The longest time to live that a session may get.
-    pub(super) fn longest_ttl(&self) -> Duration {
+    pub(super) fn ttl_limit(&self) -> Duration {
         let most = self.setup.limits.ttl.max(SHORTEST);
         self.most_ttl().map_or(most, |lease| lease.min(most))
     }
@@ -241,7 +241,7 @@ impl Sessions {
     /// Refuse a lease that is longer than the node allows. Every other session may get less time
     /// than its client asked for, because the client sends heartbeats.
     fn check_lease(&self, ttl_ms: u32, life: Life) -> Result<(), Refusal> {
-        let (asked, most) = (Duration::from_millis(ttl_ms.into()), self.longest_ttl());
+        let (asked, most) = (Duration::from_millis(ttl_ms.into()), self.ttl_limit());
         if life != Life::Lease || asked <= most {
             return Ok(());
         }

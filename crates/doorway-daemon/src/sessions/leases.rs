@@ -222,7 +222,7 @@ impl Sessions {
             return Err(stopping());
         }
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
-        let longest = self.longest_ttl();
+        let longest = self.ttl_limit();
         let number = self.next_session();
         let begin = Begin {
             number,
