@@ -344,8 +344,12 @@ impl NodeShell {
                     for index in 0..self.shards() {
                         self.shard(index).set_lease(end);
                     }
-                    group.status.send_modify(|status| status.lease = Some(end));
-                    group.leases.send_modify(|changes| *changes += 1);
+                    // As long as a claim may turn out wrong, nothing can be promised. The next
+                    // renewal is soon.
+                    if group.views.lock().knows_claims() {
+                        group.status.send_modify(|status| status.lease = Some(end));
+                        group.leases.send_modify(|changes| *changes += 1);
+                    }
                 }
                 Output::Discard(why) => {
                     log_loss(&why);
@@ -375,8 +379,15 @@ impl NodeShell {
                         keeper.record().seat(member.seat).map(|seat| seat.name.clone())
                     };
                     let away: Vec<_> = members.iter().filter_map(name).collect();
-                    tracing::error!(?away, "no connection with members of the view; giving up");
-                    self.end(EndReason::CutOff);
+                    let away = away.join(", ");
+                    tracing::warn!(away, "no connection with members that the group can reach");
+                    let why = format!("this node has no connection with {away}");
+                    group.status.send_modify(|status| {
+                        (status.member, status.lease) = (None, None);
+                        status.blocked = Some(why);
+                    });
+                    self.step_agreed(group, AgreedEvent::Discarded);
+                    group.leases.send_modify(|changes| *changes += 1);
                 }
             }
         }

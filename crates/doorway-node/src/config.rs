@@ -324,7 +324,7 @@ impl Config {
 
     /// The hash of a group that agrees on its members. The name of a member cannot have a space, so
     /// no fixed group has the same hash.
-    pub(crate) fn agreed_digest(&self) -> u64 {
+    pub fn agreed_digest(&self) -> u64 {
         self.digest_with(["agreed members".to_owned()].into_iter())
     }
 

@@ -186,6 +186,10 @@ impl Node {
     ///
     /// The node does not know who held what, so the caller must be sure. A lock that a client of
     /// another member holds at the same time breaks for both.
+    ///
+    /// In a group that agrees on its members, the claim counts only if the process before this one
+    /// is still a member. If that is not known yet, the guard is lost as soon as it turns out that
+    /// it is not. The caller should rely on it only when [`Node::lease_left`] is not zero.
     pub fn reclaim(
         &self,
         name: &str,

@@ -192,7 +192,7 @@ impl Group {
             // Clients that could not be told count on the lease until it ends.
             Output::Discard(_) => self.lapses += 1,
             Output::Left | Output::Blocked(_) => {}
-            Output::GiveUp(_) => self.processes[process].alive = false,
+            Output::GiveUp(_) => self.lapses += 1,
         }
     }
 
