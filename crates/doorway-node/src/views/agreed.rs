@@ -159,7 +159,7 @@ impl AgreedViews {
             target: 0,
             stopping: false,
             reclaiming,
-            claimable: None,
+            claimable: (!reclaiming).then_some(0..0),
             awaited: Vec::new(),
             ended: false,
         }
@@ -273,7 +273,8 @@ impl AgreedViews {
     fn look(&mut self, out: &mut VecDeque<AgreedOutput>) {
         let (Some(me), Some(record)) = (self.me, self.record.clone()) else { return };
         let Ok(member) = record.member(me) else { return };
-        if self.reclaiming && self.claimable.is_none() {
+        // Also if the node serves already: claims may have been accepted before it was a member.
+        if self.claimable.is_none() {
             let predecessor = record.members_of(self.seat).find(|other| other.since.is_some());
             let views = predecessor.map_or(0..0, |it| it.unbroken..record.number + 1);
             if views.is_empty() {
