@@ -373,24 +373,23 @@ impl NodeShell {
                         tracing::warn!(why, "this node cannot become a member; it tries again");
                     }
                 }
-                Output::GiveUp(members) => {
-                    let name = |id: &MemberId| {
-                        let member = keeper.record().member(*id).ok()?;
-                        keeper.record().seat(member.seat).map(|seat| seat.name.clone())
-                    };
-                    let away: Vec<_> = members.iter().filter_map(name).collect();
-                    let away = away.join(", ");
-                    tracing::warn!(away, "no connection with members that the group can reach");
-                    let why = format!("this node has no connection with {away}");
-                    group.status.send_modify(|status| {
-                        (status.member, status.lease) = (None, None);
-                        status.blocked = Some(why);
-                    });
-                    self.step_agreed(group, AgreedEvent::Discarded);
-                    group.leases.send_modify(|changes| *changes += 1);
-                }
+                Output::GiveUp(members) => self.give_up(keeper.record(), group, &members),
             }
         }
+    }
+
+    /// The process could not take its seat, because it has no connection with these members.
+    fn give_up(&self, record: &Record, group: &AgreedGroup, members: &[MemberId]) {
+        let seats = members.iter().filter_map(|id| record.member(*id).ok());
+        let names = seats.filter_map(|member| record.seat(member.seat)).map(|it| it.name.as_str());
+        let away = names.collect::<Vec<_>>().join(", ");
+        tracing::warn!(away, "no connection with members that the group can reach");
+        let why = format!("this node has no connection with {away}");
+        group.status.send_modify(|status| {
+            (status.member, status.lease, status.blocked) = (None, None, Some(why));
+        });
+        self.step_agreed(group, AgreedEvent::Discarded);
+        group.leases.send_modify(|changes| *changes += 1);
     }
 
     /// Give up the membership, because nothing is held here any more and the process ends.

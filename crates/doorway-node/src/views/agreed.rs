@@ -279,7 +279,7 @@ impl AgreedViews {
     fn look(&mut self, out: &mut VecDeque<AgreedOutput>) {
         let (Some(me), Some(record)) = (self.me, self.record.clone()) else { return };
         let Ok(member) = record.member(me) else { return };
-        // Also if the node serves by now: what was reclaimed before it joined is judged here.
+        // Also if the node serves already: claims may have been accepted before it was a member.
         if self.claimable.is_none() {
             let predecessor = record.members_of(self.seat).find(|other| other.since.is_some());
             let views = predecessor.map_or(0..0, |it| it.unbroken..record.number + 1);
