@@ -2,5 +2,6 @@
 
 mod disks;
 mod group;
+mod guards;
 mod suite;
 mod world;

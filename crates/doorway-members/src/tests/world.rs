@@ -238,7 +238,12 @@ impl World {
     pub(crate) async fn settle(&self, limit: Duration, holds: impl Fn(&Self) -> bool) {
         let begin = Instant::now();
         while !holds(self) {
-            assert!(begin.elapsed() < limit, "does not hold within {limit:?}");
+            if begin.elapsed() > limit {
+                for (name, store) in &*self.net.stores.lock() {
+                    println!("{name}: {}", store.core().raft.metrics().borrow().clone());
+                }
+                panic!("does not hold within {limit:?}");
+            }
             sleep(Duration::from_millis(20)).await;
         }
     }
