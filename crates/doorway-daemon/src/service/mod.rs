@@ -142,7 +142,7 @@ impl Service {
             alone,
             ledger: ledger.is_some(),
         };
-        let now = Moment::now();
+        let now = Moment::now_at_node();
         let service = Self(Arc::new(Inner {
             node,
             scope: settings.scope,
@@ -326,7 +326,7 @@ impl Inner {
         let core = self.core.lock();
         let held = core.sessions.held();
         if let Some(until) = core.sessions.reclaiming() {
-            let at_most_ms = ms(until.since(Moment::now()));
+            let at_most_ms = ms(until.since(Moment::now_at_node()));
             tracing::info!(
                 held,
                 at_most_ms,
@@ -382,7 +382,7 @@ async fn ticking(inner: Weak<Inner>) {
         let Some(due) = inner.upgrade().map(|inner| inner.core.lock().sessions.due()) else {
             return;
         };
-        sleep(due.since(Moment::now())).await;
+        sleep(due.since(Moment::now_at_node())).await;
         let Some(inner) = inner.upgrade() else { return };
         inner.input(Input::Tick);
     }

@@ -19,7 +19,7 @@ static UNCLAIMED: LogLimit = LogLimit::new();
 impl Inner {
     /// Pass on all that happened, and do what the sessions say.
     pub(super) fn run(self: &Arc<Self>, core: &mut Core) {
-        let now = Moment::now();
+        let now = Moment::now_at_node();
         while let Some(input) = core.inputs.pop_front() {
             let mut outputs = std::mem::take(&mut core.outputs);
             core.sessions.step(now, input, &mut outputs);
