@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorway_client::machine::{Event, SessionMachine, Setup, State, UNLIMITED};
 use doorway_client::{Code, Fence, Life, Moment, Name, Refusal, Wait};
-use doorway_protocol::{Opening, Reply, Request};
+use doorway_protocol::{ClockReading, LeaseClock, Opening, Reply, Request};
 
 use super::messages::{
     CONNECTION, ask, at, hello, holding, holding_over, machine, reply, requests, setup, welcome,
@@ -383,4 +383,23 @@ fn a_session_that_lives_with_its_processes_is_resumed_as_one() {
     machine.disconnected(at(100));
     machine.connected(at(200));
     assert!(matches!(hello(&mut machine).0, Opening::Resume { ttl_ms: u32::MAX, .. }));
+}
+
+/// A time service may slew a clock by 8.3 %, and that which is not slewed may be 0.1 % wrong.
+#[test]
+fn a_client_with_a_slewed_clock_knows_of_its_loss_before_any_node_ends_its_session() {
+    for slew in [917, 1000, 1083] {
+        let (machine, fence) = holding(CONNECTION);
+        let lock = Name::new("a").unwrap();
+        let mut clock = LeaseClock::faster();
+        let start = clock.read(ClockReading::default());
+        let lost = |ms: &u64| {
+            let now = clock.read(ClockReading { boot: ms * 1000 * slew, raw: ms * 999_000 });
+            let now = at(0).after(now.since(start));
+            machine.grant_state(&lock, fence, now) == State::Lost
+        };
+        let lost = (0..20_000).find(lost).expect("nobody answers");
+        // A node whose clock is 0.1 % too fast ends the session after 10 s of its own.
+        assert!((8_000..9_990).contains(&lost), "{slew}: lost after {lost} ms");
+    }
 }

@@ -19,6 +19,7 @@ mod process;
 mod report;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -40,8 +41,7 @@ use crate::ledger::{Ledger, LedgerContents};
 use crate::principal::{Principal, Right};
 use crate::sessions::refusals::refusal;
 use crate::sessions::{
-    Answer, AskId, Connection, Input, NodeLease, Opening, Output, ProcessId, Sessions, Setup,
-    allowed, names,
+    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, allowed, names,
 };
 use crate::settings::{ClientSettings, Limits, Settings};
 use outbox::Outbox;
@@ -75,6 +75,8 @@ pub(crate) struct Inner {
     serving: watch::Sender<bool>,
     /// How many connections that are turned away may be told so at a time.
     turned: Arc<Semaphore>,
+    /// How long a lease of the node lasts, in a group that agrees on its members.
+    lease_ms: AtomicU32,
     /// Notified when a session or a connection was opened or has ended.
     changed: Notify,
     /// Notified when nothing is held any more after [`Input::Drain`].
@@ -144,7 +146,7 @@ impl Service {
             ledger: ledger.is_some(),
             agreed: node.membership().is_some(),
         };
-        let now = Moment::now();
+        let now = Moment::now_at_node();
         let service = Self(Arc::new(Inner {
             node,
             scope: settings.scope,
@@ -159,6 +161,7 @@ impl Service {
             ledger_trouble: Mutex::new(None),
             serving: watch::Sender::new(!reclaims),
             turned: Arc::new(Semaphore::new(TURNED)),
+            lease_ms: AtomicU32::new(0),
             changed: Notify::new(),
             drained: Notify::new(),
             leaving: Notify::new(),
@@ -331,7 +334,7 @@ impl Inner {
         let core = self.core.lock();
         let held = core.sessions.held();
         if let Some(until) = core.sessions.reclaiming() {
-            let at_most_ms = ms(until.since(Moment::now()));
+            let at_most_ms = ms(until.since(Moment::now_at_node()));
             tracing::info!(
                 held,
                 at_most_ms,
@@ -385,12 +388,10 @@ async fn losing(inner: Weak<Inner>, mut losses: UnboundedReceiver<(u64, Name, Fe
 async fn leasing(service: Weak<Inner>, mut changes: watch::Receiver<u64>) {
     loop {
         let Some(service) = service.upgrade() else { return };
-        // The clock is read first: a lease must not be taken for longer than it is.
-        let now = Moment::now();
-        let left = service.node.lease_left().unwrap_or_default();
         let record = service.node.membership().and_then(|membership| membership.record);
-        let length = Duration::from_millis(record.map_or(0, |record| record.lease_ms.into()));
-        service.input(Input::Lease(NodeLease { until: now.after(left), length }));
+        let length = record.map_or(0, |record| record.lease_ms);
+        service.lease_ms.store(length, Ordering::Relaxed);
+        service.run(&mut service.core.lock());
         drop(service);
         if changes.changed().await.is_err() {
             return;
@@ -404,7 +405,7 @@ async fn ticking(inner: Weak<Inner>) {
         let Some(due) = inner.upgrade().map(|inner| inner.core.lock().sessions.due()) else {
             return;
         };
-        sleep(due.since(Moment::now())).await;
+        sleep(due.since(Moment::now_at_node())).await;
         let Some(inner) = inner.upgrade() else { return };
         inner.input(Input::Tick);
     }

@@ -39,7 +39,7 @@ pub(crate) struct Client {
     pub(crate) setting: ClientSetting,
     /// The number of its machine.
     pub(crate) machine: usize,
-    /// The clock of its own machine; a local client uses that of its node.
+    /// The clock of its machine.
     pub(crate) clock: Clock,
     pub(crate) process: Option<Process>,
     pub(crate) starts: u64,
@@ -104,17 +104,8 @@ pub(crate) enum Plan {
 }
 
 impl Client {
-    pub(crate) fn new(id: usize, setting: ClientSetting, machine: usize, drift: i64) -> Self {
-        Self {
-            id,
-            setting,
-            machine,
-            clock: Clock::new(drift),
-            process: None,
-            starts: 0,
-            paused: 0,
-            entered: false,
-        }
+    pub(crate) fn new(id: usize, setting: ClientSetting, machine: usize, clock: Clock) -> Self {
+        Self { id, setting, machine, clock, process: None, starts: 0, paused: 0, entered: false }
     }
 
     pub(crate) fn end(&self) -> End {

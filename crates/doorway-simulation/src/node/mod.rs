@@ -120,10 +120,10 @@ pub(crate) struct Process {
 }
 
 impl Node {
-    pub(crate) fn new(id: usize, drift: i64) -> Self {
+    pub(crate) fn new(id: usize, clock: Clock) -> Self {
         Self {
             id,
-            clock: Clock::new(drift),
+            clock,
             disk: Rc::default(),
             process: None,
             starts: 0,

@@ -62,11 +62,11 @@ impl World {
             violation: None,
         };
         log!(context, "seed {seed}: {settings:?}");
-        let node = |id| Node::new(id, settings.drifts[id]);
+        let node = |id| Node::new(id, settings.drifts[id].node());
         let client = |(id, setting): (usize, &crate::settings::ClientSetting)| {
             let own = settings.nodes + id;
             let machine = if setting.local { setting.nodes[0] } else { own };
-            Client::new(id, setting.clone(), machine, settings.drifts[machine])
+            Client::new(id, setting.clone(), machine, settings.drifts[machine].client())
         };
         let mut world = Self {
             nodes: (0..settings.nodes).map(node).collect(),

@@ -86,7 +86,8 @@ impl World {
     }
 
     fn clock(&self, machine: usize, client: usize) -> Clock {
-        self.nodes.get(machine).map_or(self.clients[client].clock, |node| node.clock)
+        let clock = self.clients[client].clock;
+        self.nodes.get(machine).map_or(clock, |node| clock.started_with(node.clock))
     }
 
     /// The process of a client is killed. Its children may go on.

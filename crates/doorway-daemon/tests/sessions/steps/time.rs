@@ -1,6 +1,6 @@
 //! When sessions end.
 
-use doorway_protocol::{Code, Fence, Reply, Request};
+use doorway_protocol::{ClockReading, Code, Fence, LeaseClock, Reply, Request};
 
 use super::*;
 
@@ -168,4 +168,25 @@ fn a_lease_is_renewed_over_other_connections_of_its_client() {
     }
     assert!(released(&node.pass(5 * 1900 + 1999)).is_empty());
     assert_eq!(released(&node.pass(5 * 1900 + 2000)), [held]);
+}
+
+/// A time service may slew a clock by 8.3 %, and that which is not slewed may be 0.1 % wrong.
+#[test]
+fn a_node_with_a_slewed_clock_does_not_end_a_session_too_early() {
+    for slew in [917, 1000, 1083] {
+        let mut node = TestNode::new();
+        let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+        node.hold(0, connection, "a", 1);
+        let mut clock = LeaseClock::slower();
+        clock.read(ClockReading::default());
+        let ended = |ms: &u64| {
+            let now = clock.read(ClockReading { boot: ms * 1000 * slew, raw: ms * 1_001_000 });
+            node.sessions.step(now, Input::Tick, &mut Vec::new());
+            node.sessions.is_empty()
+        };
+        let ended = (0..10_000).find(ended).expect("its client is silent");
+        // A client whose clock is 0.1 % too slow counts a twentieth less than the TTL.
+        let least = u64::from(TTL) * 999 / 1001;
+        assert!((least..2 * least).contains(&ended), "{slew}: ended after {ended} ms");
+    }
 }
