@@ -1,0 +1,1 @@
+//! Files: damaged ones, full disks, failing disks, and two processes with one file.
