@@ -94,6 +94,7 @@ fn changes(old: &Settings, new: &Settings) -> Changes {
             ("node", |it| it.node.me.clone()),
             ("data", |it| format!("{:?}", it.node.data)),
             ("[[member]]", |it| format!("{:?}", it.node.members)),
+            ("[members]", |it| format!("{:?}", it.members)),
             ("[[lock]]", |it| format!("{:?}", it.node.rules)),
             ("limits.outstanding", |it| it.node.outstanding.to_string()),
             ("socket", |it| format!("{:?}", it.socket)),

@@ -205,6 +205,14 @@ impl Config {
         self.check().map(drop)
     }
 
+    /// Check the configuration of a node whose group agrees on its members, without starting
+    /// anything. The error lists all mistakes for which [`Node::start_agreed`] would refuse it.
+    ///
+    /// [`Node::start_agreed`]: crate::Node::start_agreed
+    pub fn validate_agreed(&self) -> Result<(), ConfigError> {
+        self.check_agreed().map(drop)
+    }
+
     /// Check the configuration and report all mistakes at once.
     pub(crate) fn check(&self) -> Result<ValidConfig, ConfigError> {
         let mut mistakes = Vec::new();
@@ -322,8 +330,9 @@ impl Config {
         self.digest_with(self.members.iter().map(|member| member.name.clone()))
     }
 
-    /// The hash of a group that agrees on its members. The name of a member cannot have a space, so
-    /// no fixed group has the same hash.
+    /// The hash of everything that must be the same at all members of a group that agrees on its
+    /// members: its name and its rules. The name of a member cannot have a space, so no fixed group
+    /// has the same hash.
     pub fn agreed_digest(&self) -> u64 {
         self.digest_with(["agreed members".to_owned()].into_iter())
     }

@@ -69,10 +69,13 @@ pub use label::{LABEL, is_label};
 pub use mode::Mode;
 pub use name::{Name, NameError};
 pub use pattern::{NamePattern, PatternError};
-pub use report::{Absent, Holder, LockLine, LockReport, Locks, NodeStatus, Scope, Waiter};
+pub use report::{
+    Absent, Holder, LockLine, LockReport, Locks, MembersReport, NodeStatus, Scope, SeatReport,
+    SeatRole, SeatState, Waiter,
+};
 pub use session::{
-    Ask, Claim, Claims, ClientInfo, Code, Greeting, Hello, Life, Opening, Refusal, Reply, Request,
-    Secret, SessionId, VERSIONS, Wait, Welcome,
+    Ask, Claim, Claims, ClientInfo, Code, Greeting, Hello, Life, MembersRequest, Opening, Refusal,
+    Reply, Request, Secret, SessionId, VERSIONS, Wait, Welcome,
 };
 #[cfg(feature = "clock")]
 pub use timer::Timer;

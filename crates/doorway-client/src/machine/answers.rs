@@ -104,7 +104,14 @@ impl SessionMachine {
         let bound = self.session.as_ref().is_some_and(OpenSession::lives_with_processes);
         self.holder_due = bound && version >= HOLDERS && !self.setup.network;
         let session = session.map(|(id, _)| id);
-        self.events.push_back(Event::Welcome { node, scope, session, ttl, resumed: resume });
+        self.events.push_back(Event::Welcome {
+            node,
+            version,
+            scope,
+            session,
+            ttl,
+            resumed: resume,
+        });
         for claim in lost {
             self.lost(
                 claim.lock,

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use doorway_node::{Config, Describe, Node, OnLost, OwnedGuard, StartError};
+use doorway_node::{Config, Describe, EndReason, Node, OnLost, OwnedGuard, StartError};
 use doorway_protocol::{
     Claims, Code, Fence, Hello, Life, Name, NamePattern, Refusal, Request, Scope, Secret,
 };
@@ -38,6 +38,7 @@ use tokio::time::sleep;
 
 use crate::clock::{Moment, ms};
 use crate::ledger::{Ledger, LedgerContents};
+use crate::members::Members;
 use crate::principal::{Principal, Right};
 use crate::sessions::refusals::refusal;
 use crate::sessions::{
@@ -58,6 +59,8 @@ pub struct Service(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) node: Node,
+    /// The store of a group that agrees on its members.
+    members: Option<Members>,
     scope: Scope,
     drain: Duration,
     began: Moment,
@@ -114,25 +117,35 @@ impl Service {
         settings: &Settings,
         ledger: Option<(Ledger, LedgerContents)>,
     ) -> Result<Self, StartError> {
+        Self::start_with(settings, ledger, None).await
+    }
+
+    /// Start a service as [`Service::start`] does, in a group that agrees on its members by this
+    /// store.
+    pub(crate) async fn start_with(
+        settings: &Settings,
+        ledger: Option<(Ledger, LedgerContents)>,
+        members: Option<Members>,
+    ) -> Result<Self, StartError> {
         let clients: Arc<Descriptions> = Arc::default();
-        let mut config = node_config(&settings.node);
+        let alone = members.is_none() && settings.node.members.len() == 1;
+        let mut config = if alone { node_config(&settings.node) } else { settings.node.clone() };
         config.describe = Some(describe(Arc::downgrade(&clients)));
         let (send, losses) = unbounded_channel();
         config.on_lost = Some(OnLost::new(move |session, lock: &Name, fence| {
             let _ = send.send((session, lock.clone(), fence)); // It fails only at the end.
         }));
-        if config.members.len() == 1 {
+        if alone {
             // What idle locks have learnt saves messages, and a node alone sends none.
             config.keep_idle = 0;
         }
         let (ledger, former) = ledger.unzip();
-        let alone = config.members.len() == 1;
         let reclaims =
             former.as_ref().is_some_and(|former| former.lacking || !former.records.is_empty());
-        let node = if reclaims {
-            Node::start_reclaiming(config).await?
-        } else {
-            Node::start(config).await?
+        let node = match &members {
+            Some(members) => members.start(config, reclaims).await?,
+            None if reclaims => Node::start_reclaiming(config).await?,
+            None => Node::start(config).await?,
         };
         let rules = settings.node.rules.iter();
         let setup = Setup {
@@ -149,6 +162,7 @@ impl Service {
         let now = Moment::now_at_node();
         let service = Self(Arc::new(Inner {
             node,
+            members,
             scope: settings.scope,
             drain: settings.drain,
             began: now,
@@ -182,6 +196,11 @@ impl Service {
     /// The node.
     pub fn node(&self) -> &Node {
         &self.0.node
+    }
+
+    /// The store of the members, if the group agrees on them.
+    pub(crate) fn store(&self) -> Option<&Members> {
+        self.0.members.as_ref()
     }
 
     /// How many claims and waiting requests a client may send as it resumes its session.
@@ -221,8 +240,8 @@ impl Service {
     }
 
     /// Wait until the node ends by itself, as when another process takes its place.
-    pub async fn ended(&self) {
-        self.0.node.ended().await;
+    pub async fn ended(&self) -> EndReason {
+        self.0.node.ended().await
     }
 
     /// Apply the limits and clients of settings that were reloaded. Returns the limits that count
@@ -347,7 +366,7 @@ impl Inner {
 
     /// Whether the node has no peers.
     fn is_alone(&self) -> bool {
-        self.node.members().len() == 1
+        self.members.is_none() && self.node.members().len() == 1
     }
 }
 

@@ -300,7 +300,8 @@ impl Sessions {
             | Request::Break(..)
             | Request::AwaitFree(..)
             | Request::Drain(..)
-            | Request::Evidence(_) => return,
+            | Request::Evidence(_)
+            | Request::Members(..) => return,
         };
         out.push(Output::Tell(connection, reply));
     }

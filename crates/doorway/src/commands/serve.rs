@@ -215,6 +215,7 @@ fn check(
         };
         let (me, group) = (&node.me, &node.group);
         let members = match node.members.len() {
+            _ if settings.members.is_some() => "which agrees on its members".to_owned(),
             1 => "alone".to_owned(),
             members => format!("{members} members"),
         };
