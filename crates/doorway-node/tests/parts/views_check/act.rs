@@ -234,7 +234,7 @@ impl Nodes {
                     shard.receive(sender, 0, &message, NOW, out);
                 })
             }
-            Message::Ask(..) | Message::Tell(..) => Ok(()),
+            Message::Ask(..) | Message::Tell(..) | Message::Record(_) => Ok(()),
         }
     }
 
@@ -406,7 +406,7 @@ impl Nodes {
                 let shard = usize::from(message.lock == name(1));
                 return message.view < process.shards[shard].target();
             }
-            Message::Ask(..) | Message::Tell(..) => return true,
+            Message::Ask(..) | Message::Tell(..) | Message::Record(_) => return true,
         };
         let (mut after, mut out) = (process.change.clone(), VecDeque::new());
         after.step(NOW, event, &mut out);
