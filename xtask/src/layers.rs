@@ -6,11 +6,12 @@ use crate::files::File;
 ///
 /// A program that uses the client compiles none of the algorithms, because the client depends on
 /// the protocol and the protocol on nothing here.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     ("doorway-client", &["doorway-protocol"]),
     ("doorway-core", &[]),
     ("doorway-daemon", &["doorway-node", "doorway-protocol"]),
     ("doorway-lab", &["doorway-core", "doorway-protocol", "doorway-search"]),
+    ("doorway-members", &["doorway-node"]),
     ("doorway-node", &["doorway-core", "doorway-protocol"]),
     ("doorway-protocol", &[]),
     ("doorway-search", &[]),

@@ -145,8 +145,8 @@ pub use acquire::Acquire;
 #[cfg(feature = "tokio")]
 pub use asynchronous::Client;
 pub use doorway_protocol::{
-    Ask, ClientInfo, Code, Fence, FenceError, Life, LockReport, Locks, Mode, Moment, Name,
-    NameError, NodeStatus, Refusal, Scope, Wait,
+    Ask, ClientInfo, Code, Fence, FenceError, Life, LockReport, Locks, MembersReport,
+    MembersRequest, Mode, Moment, Name, NameError, NodeStatus, Refusal, Scope, Wait,
 };
 pub use endpoint::{Endpoint, EndpointError, Stream};
 pub use endpoints::Endpoints;

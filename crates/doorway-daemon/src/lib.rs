@@ -14,6 +14,7 @@ pub mod ledger;
 pub mod listen;
 pub mod log;
 mod log_limit;
+pub mod members;
 mod metrics;
 mod native;
 pub mod principal;

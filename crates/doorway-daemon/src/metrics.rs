@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use doorway_node::NodeCounters;
+use doorway_protocol::{MembersReport, SeatRole, SeatState};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, NoLabelSet, text,
@@ -59,6 +60,9 @@ impl Collector for ServiceCollector {
         let node = self.service.node().counters();
         algorithms(&mut page, &node)?;
         links(&mut page, &node)?;
+        if let Some(report) = self.service.members_report() {
+            members(&mut page, &report)?;
+        }
         self.certificates(&mut page)
     }
 }
@@ -75,6 +79,8 @@ impl ServiceCollector {
         page.gauges("node_info", "The name, group and version of the node.", [(info, 1)])?;
         let serving =
             status.view.is_some() && status.reclaiming_ms.is_none() && !self.service.is_stopping();
+        let in_group = self.service.members_report().is_none_or(|it| it.trouble.is_none());
+        let serving = serving && in_group;
         page.gauge("serving", "1 if the node serves, otherwise 0.", u64::from(serving))?;
         page.gauge(
             "view",
@@ -163,6 +169,26 @@ fn links(page: &mut MetricsWriter<'_>, node: &NodeCounters) -> fmt::Result {
         "Bytes received from the member.",
         all(|link| link.traffic.bytes_in),
     )
+}
+
+/// The members of a group that agrees on them.
+fn members(page: &mut MetricsWriter<'_>, report: &MembersReport) -> fmt::Result {
+    let count = |is: &dyn Fn(&doorway_protocol::SeatReport) -> bool| {
+        report.seats.iter().filter(|seat| is(seat)).count() as u64
+    };
+    let leads = count(&|seat| seat.role == SeatRole::Leader && seat.name == report.node);
+    page.gauge("members_view", "The newest view that the members agreed on.", report.view)?;
+    page.gauge("members_seats", "Machines that belong to the group.", report.seats.len() as u64)?;
+    let seated = count(&|seat| seat.state == SeatState::InView);
+    page.gauge("members_seated", "Machines that this node sees in the view.", seated)?;
+    page.gauge("members_voters", "Machines that vote.", report.voters.into())?;
+    let help = "Machines that vote and that this node can reach, itself included.";
+    page.gauge("members_votes_reachable", help, report.reachable.into())?;
+    page.gauge("members_leader", "1 if this node leads the others, otherwise 0.", leads)?;
+    let help = "Seconds for which this node may grant locks without renewing its membership.";
+    let left = ConstGauge::new(report.lease_left_ms as f64 / 1000.0);
+    let name = "members_lease_left_seconds";
+    left.encode(page.0.encode_descriptor(name, help, None, MetricType::Gauge)?)
 }
 
 /// Writes single metrics.

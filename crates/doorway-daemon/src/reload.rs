@@ -45,8 +45,8 @@ fn take_over(service: &Service, current: &Current, new: Settings) {
         current.clients.clone_from(&new.clients);
         // The system limits the files, not the settings.
         let files = current.limits.files;
-        current.limits = crate::settings::Limits { files, ..new.limits };
-        service.configure(current.limits.clone(), current.clients.clone());
+        let limits = crate::settings::Limits { files, ..new.limits };
+        current.limits = service.configure(limits, current.clients.clone());
     }
     let file = new.source.map(|(file, _)| file.display().to_string()).unwrap_or_default();
     match (taken.join(", "), restart.join(", ")) {
@@ -94,6 +94,7 @@ fn changes(old: &Settings, new: &Settings) -> Changes {
             ("node", |it| it.node.me.clone()),
             ("data", |it| format!("{:?}", it.node.data)),
             ("[[member]]", |it| format!("{:?}", it.node.members)),
+            ("[members]", |it| format!("{:?}", it.members)),
             ("[[lock]]", |it| format!("{:?}", it.node.rules)),
             ("limits.outstanding", |it| it.node.outstanding.to_string()),
             ("socket", |it| format!("{:?}", it.socket)),

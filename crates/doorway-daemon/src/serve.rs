@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
-use doorway_node::{StartError, TlsConfig};
+use doorway_node::{EndReason, StartError, TlsConfig};
 use doorway_protocol::Scope;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
@@ -17,6 +17,7 @@ use tokio::time::sleep;
 use crate::directory::{self, take_private};
 use crate::ledger::{Ledger, LedgerContents, LedgerError, seconds_since_2026};
 use crate::listen::{Doors, Protocols, Reserved, accept_tcp, accept_unix, bind_unix, reserve};
+use crate::members::Members;
 use crate::service::{Service, TURNED};
 use crate::settings::{Settings, Socket};
 use crate::tls::ReloadError;
@@ -61,9 +62,12 @@ pub enum ServeError {
     // Not a source: its text has its own cause in it, which would be printed twice.
     #[error("{0}")]
     Start(StartError),
-    /// Another process has taken the place of the node.
-    #[error("the node has ended: another process with its name and directory has taken its place")]
-    Ended,
+    /// The store by which the members of the group agree cannot be opened, or has ended.
+    #[error("the members of the group cannot be kept: {0}")]
+    Members(String),
+    /// The node has ended by itself, as when another process has taken its place.
+    #[error("the node has ended: {0}")]
+    Ended(EndReason),
 }
 
 impl From<StartError> for ServeError {
@@ -120,7 +124,8 @@ pub async fn run(
         }
     }
     // No connection is accepted before all listeners are there.
-    let service = Service::start(&settings, ledger).await?;
+    let members = Members::open(&settings).await?;
+    let service = Service::start_with(&settings, ledger, members).await?;
     let http = doors.http.clone();
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
     let doors = Doors { http: Some(http), ..doors };
@@ -132,6 +137,9 @@ pub async fn run(
         tasks.spawn(accept_tcp(service.clone(), listener, doors.clone(), speaks));
     }
     watch_files(&mut tasks, &service, &settings, doors);
+    if service.store().is_some() {
+        tasks.spawn(look_for_group(service.clone()));
+    }
     tell_systemd(NotifyState::Ready);
     tasks.spawn(watchdog());
     tracing::info!(node = service.node().name(), "serving");
@@ -207,7 +215,8 @@ async fn wait(
     let mut shutdown = pin!(shutdown);
     tokio::select! {
         () = &mut shutdown => Ok(()),
-        () = service.ended() => Err(ServeError::Ended),
+        reason = service.ended() => Err(ServeError::Ended(reason)),
+        reason = store_ended(service) => Err(ServeError::Members(reason)),
         () = service.left() => {
             tracing::info!("the node ends because it was drained");
             // So that the client reads the answer.
@@ -218,6 +227,21 @@ async fn wait(
             tracing::info!("the node stops because it was idle");
             Ok(())
         }
+    }
+}
+
+/// Wait until the store of the members has ended by itself, and learn why.
+async fn store_ended(service: &Service) -> String {
+    match service.store() {
+        Some(members) => members.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Until this node belongs to a group, log what an operator has to do.
+async fn look_for_group(service: Service) {
+    if let Some(members) = service.store() {
+        members.look_for_group().await;
     }
 }
 

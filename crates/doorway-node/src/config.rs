@@ -8,6 +8,7 @@ use doorway_protocol::{LABEL, NamePattern, is_label};
 
 use crate::lock_clients::{Describe, OnLost};
 use crate::locks::{Rule, RuleError};
+use crate::members::SEATS_LIMIT;
 use crate::patterns::Patterns;
 use crate::views::{EpochStore, Fixed, StoreError, Volatile};
 
@@ -204,12 +205,20 @@ impl Config {
         self.check().map(drop)
     }
 
+    /// Check the configuration of a node whose group agrees on its members, without starting
+    /// anything. The error lists all mistakes for which [`Node::start_agreed`] would refuse it.
+    ///
+    /// [`Node::start_agreed`]: crate::Node::start_agreed
+    pub fn validate_agreed(&self) -> Result<(), ConfigError> {
+        self.check_agreed().map(drop)
+    }
+
     /// Check the configuration and report all mistakes at once.
     pub(crate) fn check(&self) -> Result<ValidConfig, ConfigError> {
         let mut mistakes = Vec::new();
         self.check_members(&mut mistakes);
         let patterns = self.patterns(&mut mistakes);
-        let rules = self.all_rules(&mut mistakes);
+        let rules = self.all_rules(self.members.len(), &mut mistakes);
         // A `silence` of zero is reported as not longer than the heartbeat.
         for (name, zero) in
             [("outstanding", self.outstanding == 0), ("heartbeat", self.heartbeat.is_zero())]
@@ -224,6 +233,30 @@ impl Config {
         } else {
             Err(ConfigError(mistakes))
         }
+    }
+
+    /// Check the configuration of a node whose group agrees on its members: its rules must work for
+    /// every number of members.
+    pub(crate) fn check_agreed(&self) -> Result<ValidConfig, ConfigError> {
+        let mut checked = self.check()?;
+        let mut mistakes = Vec::new();
+        for size in (1..=SEATS_LIMIT).rev() {
+            let mut of_size = Vec::new();
+            checked.rules = self.all_rules(size, &mut of_size);
+            // One example for each rule is enough.
+            if mistakes.is_empty() {
+                mistakes = of_size;
+            }
+        }
+        if mistakes.is_empty() { Ok(checked) } else { Err(ConfigError(mistakes)) }
+    }
+
+    /// The rules of a view of this many members. [`Config::check_agreed`] has found no mistake.
+    pub(crate) fn rules_for(&self, size: usize) -> Vec<Rule> {
+        let mut mistakes = Vec::new();
+        let rules = self.all_rules(size, &mut mistakes);
+        debug_assert!(mistakes.is_empty(), "rules that work for every number of members");
+        rules
     }
 
     /// The address of a member; empty if there is no such member.
@@ -275,12 +308,12 @@ impl Config {
         Patterns::new(patterns)
     }
 
-    fn all_rules(&self, mistakes: &mut Vec<Mistake>) -> Vec<Rule> {
+    fn all_rules(&self, size: usize, mistakes: &mut Vec<Mistake>) -> Vec<Rule> {
         let others =
             RuleConfig { pattern: "*".into(), algorithm: self.algorithm.clone(), permits: 1 };
         let mut rules = Vec::new();
         for RuleConfig { pattern, algorithm, permits } in self.rules.iter().chain([&others]) {
-            match Rule::new(algorithm, self.members.len(), *permits, self.handovers) {
+            match Rule::new(algorithm, size, *permits, self.handovers) {
                 Ok(rule) => rules.push(rule),
                 Err(error) => {
                     mistakes.push(Mistake::BadRule { pattern: pattern.clone(), error });
@@ -294,10 +327,20 @@ impl Config {
     /// the algorithm is spelled out: FNV-1a over texts, each followed by a byte that occurs in none
     /// of them.
     pub(crate) fn digest(&self) -> u64 {
+        self.digest_with(self.members.iter().map(|member| member.name.clone()))
+    }
+
+    /// The hash of everything that must be the same at all members of a group that agrees on its
+    /// members: its name and its rules. The name of a member cannot have a space, so no fixed group
+    /// has the same hash.
+    pub fn agreed_digest(&self) -> u64 {
+        self.digest_with(["agreed members".to_owned()].into_iter())
+    }
+
+    fn digest_with(&self, members: impl Iterator<Item = String>) -> u64 {
         let rules = self.rules.iter().flat_map(|rule| {
             [rule.pattern.clone(), rule.algorithm.clone(), rule.permits.to_string()]
         });
-        let members = self.members.iter().map(|member| member.name.clone());
         let texts = [self.group.clone(), self.algorithm.clone()].into_iter();
         let texts = texts.chain(members).chain(["rules".to_owned()]).chain(rules);
         let bytes = texts.flat_map(|text| text.into_bytes().into_iter().chain([0xff]));

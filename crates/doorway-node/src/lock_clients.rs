@@ -121,7 +121,7 @@ impl NodeShell {
         let missing = self.unheard(&lock);
         let (mut inside, mut waiting) = (Vec::new(), Vec::new());
         for report in &reports {
-            let who = self.who(self.seating.me, report, Duration::ZERO);
+            let who = self.who(self.me, report, Duration::ZERO);
             match report.status {
                 ClientStatus::Inside(_) => inside.push(who),
                 ClientStatus::Waiting(place) => waiting.push(waiter(who, place, &missing)),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquire::Acquire;
+use crate::agreed_group::MembershipReport;
 use crate::clock::Clock;
 use crate::config::{Config, TlsConfig};
 use crate::counters::NodeCounters;
@@ -14,14 +15,16 @@ use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::lock_clients::LockClients;
+use crate::members::ViewStore;
 use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::reclaim::{ReclaimError, reclaim};
 use crate::runtime::{LinkTask, NodeRuntime};
-use crate::shell::NodeShell;
+use crate::shell::{Membership, NodeShell};
 use crate::views::{EndReason, Volatile};
 use crate::wait_report::WaitReport;
 use doorway_protocol::{Fence, Mode, Name, NameError};
+use tokio::sync::watch;
 
 /// A node of a group, or a node without peers. Clones are the same node. It runs until
 /// [`Node::stop`], or until the last clone and all of its handles, requests and guards are dropped.
@@ -46,7 +49,7 @@ impl Node {
         let config = Config::default();
         let checked = config.check().expect("the default configuration has no mistakes");
         let store = Box::new(Volatile::new(config.me.clone()));
-        let shell = NodeShell::new(&config, checked, store, Clock::system(), 0, false);
+        let shell = NodeShell::fixed(&config, checked, store, Clock::system(), 0, false);
         let shell = Arc::new(shell.expect("an epoch in memory can be raised"));
         Self(Arc::new(NodeRuntime { shell, links: LinkTask::default() }))
     }
@@ -96,7 +99,7 @@ impl Node {
             _ => None,
         };
         let shell =
-            Arc::new(NodeShell::new(&config, checked, config.store()?, clock, seed, reclaiming)?);
+            Arc::new(NodeShell::fixed(&config, checked, config.store()?, clock, seed, reclaiming)?);
         let links = match identity {
             Some(identity) => LinkTask::start(network, &config, identity, &shell, seed).await?,
             None => LinkTask::default(),
@@ -104,11 +107,89 @@ impl Node {
         Ok(Self(Arc::new(NodeRuntime { shell, links })))
     }
 
+    /// Start a node of a group that agrees on its members by this store. The configuration names
+    /// this node alone, with its address. The node serves when the group is founded and it has got
+    /// its seat; requests made before that wait.
+    ///
+    /// If the node is `reclaiming`, clients of the process before this one can
+    /// [`reclaim`](Self::reclaim) what they hold until [`Node::serve`] is called.
+    pub async fn start_agreed(
+        config: Config,
+        identity: Identity,
+        store: Arc<dyn ViewStore>,
+        reclaiming: bool,
+    ) -> Result<Self, StartError> {
+        Self::launch_agreed(Tcp, Clock::system(), config, identity, store, reclaiming).await
+    }
+
+    /// Start a node as [`Node::start_agreed`] does, with the network and clock of
+    /// [`Node::start_on`].
+    pub async fn start_agreed_on<N: Network>(
+        network: N,
+        config: Config,
+        identity: Identity,
+        store: Arc<dyn ViewStore>,
+        reclaiming: bool,
+    ) -> Result<Self, StartError> {
+        Self::launch_agreed(network, Clock::tokio(), config, identity, store, reclaiming).await
+    }
+
+    async fn launch_agreed<N: Network>(
+        network: N,
+        clock: Clock,
+        config: Config,
+        identity: Identity,
+        store: Arc<dyn ViewStore>,
+        reclaiming: bool,
+    ) -> Result<Self, StartError> {
+        let random = || RandomState::new().hash_one(&config.me);
+        let seed = config.seed.unwrap_or_else(random);
+        // Different at every start, even if the seed is the same.
+        let nonce = u128::from(random()) << 64 | u128::from(random());
+        let (shell, events) = NodeShell::agreed(&config, store, clock, random(), reclaiming)?;
+        let shell = Arc::new(shell);
+        let links = LinkTask::start(network, &config, identity, &shell, seed).await?;
+        tokio::spawn(Arc::clone(&shell).keep_membership(events, nonce));
+        Ok(Self(Arc::new(NodeRuntime { shell, links })))
+    }
+
+    /// Give up the membership of this node before it stops, so that the others need not wait for
+    /// its lease. The caller must be sure that nothing is held: clients that hold a lock lose it.
+    /// In a fixed group this does nothing. If the group cannot be reached, the future does not end;
+    /// it may be dropped at any time.
+    pub async fn leave(&self) {
+        self.0.shell.leave_group().await;
+    }
+
+    /// The membership of this node, in a group that agrees on its members; `None` in a fixed group.
+    pub fn membership(&self) -> Option<MembershipReport> {
+        self.0.shell.membership_report()
+    }
+
+    /// For how long this node may grant locks without another renewal of its membership. `None` in
+    /// a fixed group, whose members need no renewal.
+    pub fn lease_left(&self) -> Option<Duration> {
+        self.0.shell.lease_left()
+    }
+
+    /// Learn of changes of [`Node::lease_left`]: the number grows whenever the membership was renewed
+    /// or has ended. `None` in a fixed group.
+    pub fn lease_changes(&self) -> Option<watch::Receiver<u64>> {
+        match &self.0.shell.membership {
+            Membership::Fixed(_) => None,
+            Membership::Agreed(group) => Some(group.leases.subscribe()),
+        }
+    }
+
     /// Take back a lock that a client held under this fence when the process before this one ended.
     /// The lock counts as held when the next view begins; fences of later grants are higher.
     ///
     /// The node does not know who held what, so the caller must be sure. A lock that a client of
     /// another member holds at the same time breaks for both.
+    ///
+    /// In a group that agrees on its members, the claim counts only if the process before this one
+    /// is still a member. If that is not known yet, the guard is lost as soon as it turns out that
+    /// it is not. The caller should rely on it only when [`Node::lease_left`] is not zero.
     pub fn reclaim(
         &self,
         name: &str,
@@ -144,9 +225,10 @@ impl Node {
         self.0.shell.name()
     }
 
-    /// The names of all members, this one included, in the order of the configuration.
-    pub fn members(&self) -> &[String] {
-        &self.0.shell.seating.members
+    /// The names of all members, this one included: in a fixed group in the order of the
+    /// configuration, otherwise those that belong to the group now.
+    pub fn members(&self) -> Vec<String> {
+        self.0.shell.members()
     }
 
     /// The name of the group.
@@ -185,7 +267,9 @@ impl Node {
     pub async fn stop(&self) {
         self.0.shell.end(EndReason::Stopped);
         self.0.links.stopped().await;
-        self.0.shell.store.lock().take();
+        if let Membership::Fixed(group) = &self.0.shell.membership {
+            group.store.lock().take();
+        }
         if let Some(recorder) = &self.0.shell.recorder {
             recorder.close().await;
         }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_core::NodeId;
 use doorway_protocol::Name;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -12,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::lock_clients::cut;
 use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
 use crate::mode::to_client;
+use crate::net::PeerId;
 use crate::shell::NodeShell;
 use crate::wait_report::{LockClient, WaitReport, Waiter, Waits};
 
@@ -32,14 +32,14 @@ pub(crate) struct Questions(Mutex<QuestionTable>);
 #[derive(Debug, Default)]
 struct QuestionTable {
     last: u64,
-    waiting: BTreeMap<u64, mpsc::UnboundedSender<(NodeId, Answer)>>,
+    waiting: BTreeMap<u64, mpsc::UnboundedSender<(PeerId, Answer)>>,
 }
 
 /// A question that was asked. Dropping it closes the question.
 struct OpenQuestion<'a> {
     questions: &'a Questions,
     number: u64,
-    answers: mpsc::UnboundedReceiver<(NodeId, Answer)>,
+    answers: mpsc::UnboundedReceiver<(PeerId, Answer)>,
 }
 
 impl Drop for OpenQuestion<'_> {
@@ -59,7 +59,7 @@ impl Questions {
     }
 
     /// Pass on an answer that has arrived. An answer to a question that is closed is dropped.
-    pub(crate) fn answered(&self, from: NodeId, number: u64, answer: Answer) {
+    pub(crate) fn answered(&self, from: PeerId, number: u64, answer: Answer) {
         if let Some(sender) = self.0.lock().waiting.get(&number) {
             let _ = sender.send((from, answer));
         }
@@ -68,7 +68,7 @@ impl Questions {
 
 /// The answer of one node about a lock, and when it came.
 struct NodeAnswer {
-    node: NodeId,
+    node: PeerId,
     clients: Vec<ClientReport>,
     at: Instant,
 }
@@ -124,15 +124,12 @@ impl NodeShell {
 
     /// Ask all members that are connected about a lock. The answer of this node comes first.
     async fn ask_all(&self, lock: &Name) -> Vec<NodeAnswer> {
-        let own = NodeAnswer {
-            node: self.seating.me,
-            clients: self.clients_of(lock),
-            at: Instant::now(),
-        };
+        let own = NodeAnswer { node: self.me, clients: self.clients_of(lock), at: Instant::now() };
         let mut heard = vec![own];
         let mut asked = self.questions.ask();
         let question = Message::Ask(asked.number, Question::Clients(lock.clone()));
-        let up = self.peers().filter(|peer| peer.is_up());
+        let peers = self.peers();
+        let up = peers.iter().filter(|peer| peer.is_up());
         let due = up.map(|peer| self.send(peer.id(), &question)).count();
         let deadline = Instant::now() + TIMEOUT;
         while heard.len() <= due {
@@ -149,9 +146,8 @@ impl NodeShell {
     }
 
     fn report(&self, lock: &Name, heard: &[NodeAnswer], waits: &Waits) -> WaitReport {
-        let me = self.seating.me;
+        let me = self.me;
         let missing = self.unheard(lock);
-        let awaited = self.change().missing();
         let view = self.view();
         let mut why = WaitReport {
             lock: lock.clone(),
@@ -160,7 +156,7 @@ impl NodeShell {
             waiters: Vec::new(),
             elsewhere: Vec::new(),
             away: self.away(),
-            awaited: awaited.iter().map(|node| self.seating.name(node).to_owned()).collect(),
+            awaited: self.awaited(),
             reclaiming: self.all_reclaiming(),
             silent: Vec::new(),
         };
@@ -178,15 +174,16 @@ impl NodeShell {
                 }
             }
         }
-        let answered = |node: NodeId| heard.iter().any(|heard| heard.node == node);
-        let silent = self.peers().filter(|peer| peer.is_up() && !answered(peer.id()));
+        let answered = |node: PeerId| heard.iter().any(|heard| heard.node == node);
+        let peers = self.peers();
+        let silent = peers.iter().filter(|peer| peer.is_up() && !answered(peer.id()));
         why.silent = silent.map(|peer| peer.name().to_owned()).collect();
         why
     }
 
-    pub(crate) fn who(&self, node: NodeId, client: &ClientReport, age: Duration) -> LockClient {
+    pub(crate) fn who(&self, node: PeerId, client: &ClientReport, age: Duration) -> LockClient {
         LockClient {
-            node: self.seating.name(node).to_owned(),
+            node: self.peer_name(node),
             session: (client.session != 0).then_some(client.session),
             mode: to_client(client.mode),
             fence: match client.status {
@@ -202,13 +199,13 @@ impl NodeShell {
     /// The members to which this node has sent something for its request, and from which it has
     /// heard nothing since.
     pub(crate) fn unheard(&self, lock: &Name) -> Vec<String> {
-        let unheard = self.shard(self.shard_of(lock)).unheard(lock);
-        unheard.into_iter().map(|node| self.seating.name(node).to_owned()).collect()
+        let shard = self.shard(self.shard_of(lock));
+        let unheard = shard.unheard(lock).into_iter();
+        unheard.map(|node| shard.seating().name(node).to_owned()).collect()
     }
 
-    fn named(&self, circle: &[(NodeId, u64)]) -> Vec<(String, u64)> {
-        let name =
-            |(node, session): &(NodeId, u64)| (self.seating.name(*node).to_owned(), *session);
+    fn named(&self, circle: &[(PeerId, u64)]) -> Vec<(String, u64)> {
+        let name = |(node, session): &(PeerId, u64)| (self.peer_name(*node), *session);
         circle.iter().map(name).collect()
     }
 }

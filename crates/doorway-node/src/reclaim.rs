@@ -10,8 +10,9 @@ use doorway_protocol::{Fence, NameError};
 use crate::guard::{LockGuard, OwnedGuard};
 use crate::handle::{Handle, Session};
 use crate::locks::{ReclaimRefusal, ShardEffects};
-use crate::shell::NodeShell;
-use crate::views::{ClaimError, Event};
+use crate::members;
+use crate::shell::{Membership, NodeShell};
+use crate::views::{AgreedEvent, ClaimError, Event};
 
 /// Why a lock could not be reclaimed. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,20 +53,56 @@ pub enum ReclaimError {
 impl NodeShell {
     /// Does the node wait for former holders?
     pub(crate) fn is_reclaiming(&self) -> bool {
-        self.change().is_reclaiming()
+        match &self.membership {
+            Membership::Fixed(group) => group.change.lock().is_reclaiming(),
+            Membership::Agreed(group) => group.views.lock().is_reclaiming(),
+        }
     }
 
     /// All members that wait for former holders, as far as this node knows.
     pub(crate) fn all_reclaiming(&self) -> Vec<String> {
-        let change = self.change();
-        let me = change.is_reclaiming().then_some(self.seating.me);
-        let all = me.into_iter().chain(change.reclaiming_peers().iter()).collect::<Vec<_>>();
-        all.into_iter().map(|node| self.seating.name(node).to_owned()).collect()
+        match &self.membership {
+            Membership::Fixed(group) => {
+                let change = group.change.lock();
+                let me = change.is_reclaiming().then(|| self.name().to_owned());
+                me.into_iter().chain(self.names(&change.reclaiming_peers())).collect()
+            }
+            Membership::Agreed(group) => group.waiting(),
+        }
+    }
+
+    /// The members for which the next view waits.
+    pub(crate) fn awaited(&self) -> Vec<String> {
+        match &self.membership {
+            Membership::Fixed(group) => self.names(&group.change.lock().missing()),
+            Membership::Agreed(group) => group.views.lock().missing(),
+        }
     }
 
     /// Begin to serve: former holders have reclaimed their locks, or have had the time to do so.
     pub(crate) fn serve(&self) {
-        self.step(Event::Serve);
+        match &self.membership {
+            Membership::Fixed(_) => self.step(Event::Serve),
+            Membership::Agreed(group) => {
+                self.step_agreed(group, AgreedEvent::Serve);
+                group.tell_keeper(members::Event::Reclaimed);
+            }
+        }
+    }
+
+    /// Put a client inside that may reclaim a lock under this fence. The state machine of the views
+    /// is locked meanwhile, so that the node cannot begin to serve in between.
+    fn claim<R>(&self, fence: Fence, enter: impl FnOnce() -> R) -> Result<R, ClaimError> {
+        match &self.membership {
+            Membership::Fixed(group) => {
+                let mut change = group.change.lock();
+                change.claim(fence).map(|()| enter())
+            }
+            Membership::Agreed(group) => {
+                let views = group.views.lock();
+                views.claim(fence).map(|()| enter())
+            }
+        }
     }
 }
 
@@ -82,19 +119,17 @@ pub(crate) fn reclaim(
     if mode == Mode::Shared && !info.shared {
         return Err(ReclaimError::NotShared { name: name(), algorithm: info.name });
     }
-    // Locked until the client is inside, so that the node cannot begin to serve in between.
-    let mut change = node.change();
-    match change.claim(fence) {
-        Ok(()) => {}
+    let claimed = node.claim(fence, || {
+        node.with_shard_deferred(handle.shard(), &mut ShardEffects::default(), |shard, now, _| {
+            shard.reclaim(handle.slot(), mode, fence, session.number(), now)
+        })
+    });
+    let claimed = match claimed {
+        Ok(claimed) => claimed,
         Err(ClaimError::TooLate) => return Err(ReclaimError::TooLate),
         Err(ClaimError::Future { next }) => return Err(ReclaimError::Future { fence, next }),
         Err(ClaimError::Ended) => return Err(ReclaimError::Ended),
-    }
-    let claimed =
-        node.with_shard_deferred(handle.shard(), &mut ShardEffects::default(), |shard, now, _| {
-            shard.reclaim(handle.slot(), mode, fence, session.number(), now)
-        });
-    drop(change);
+    };
     match claimed {
         Ok(client) => Ok(LockGuard::new(handle, client, fence)),
         Err(ReclaimRefusal::Taken) => Err(ReclaimError::Taken(name())),

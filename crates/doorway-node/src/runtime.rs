@@ -45,12 +45,12 @@ impl LinkTask {
         let address = config.address_of(&config.me).to_owned();
         let listener = network.bind(&address).await;
         let listener = listener.map_err(|error| StartError::Listen { address, error })?;
-        let peers = node.peers().cloned().collect();
+        let peers = node.peers.subscribe();
         let Config { heartbeat, silence, .. } = *config;
         let timing = Timing { heartbeat, silence, ..Timing::default() };
         let handler = Arc::clone(node);
         let shown = identity.clone();
-        let mesh = Mesh::new(network, shown, node.seating.me, peers, handler, timing, seed);
+        let mesh = Mesh::new(network, shown, peers, handler, timing, seed);
         let (over, ending) = (node.ended(), StopOnDrop(Arc::clone(node)));
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {

@@ -6,59 +6,69 @@
 //! Otherwise messages about one lock could overtake each other.
 
 use std::hash::{Hash as _, Hasher as _};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use doorway_core::{NodeId, NodeSet};
+use doorway_core::NodeId;
 use doorway_protocol::Name;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHasher;
+use smallvec::SmallVec;
 use tokio::sync::watch;
 
+use crate::agreed_group::AgreedGroup;
 use crate::clock::Clock;
-use crate::config::{Config, ConfigError, Mistake, ValidConfig};
+use crate::config::Config;
 use crate::counters::{NodeCounters, RuleCounters};
-use crate::error::{AcquireError, StartError};
+use crate::error::AcquireError;
 use crate::link::Incarnation;
 use crate::lock_clients::{Describe, OnLost};
 use crate::locks::{ClientId, LockCounters, Rule, Shard, ShardEffects};
-use crate::messages::Message;
-use crate::net::{Peer, TooLong};
+use crate::members::{self, Now};
+use crate::messages::{HeldLock, Message};
+use crate::net::{Backlog, Peer, PeerId, TooLong};
 use crate::patterns::Patterns;
 use crate::questions::Questions;
 use crate::recorder::Recorder;
 use crate::seating::Seating;
-use crate::views::{EndReason, EpochStore, Event, ViewChange};
+use crate::seatings::Seatings;
+use crate::view_host::FixedGroup;
+use crate::views::{AgreedEvent, EndReason, Event};
 
 /// How many shards a node has: enough that threads rarely meet in one.
 const SHARDS: usize = 64;
 
 /// How many messages may always wait for a peer, because a peer acknowledges many at a time.
-const BACKLOG: usize = 1024;
+pub(crate) const BACKLOG: usize = 1024;
 
 /// A shard on cache lines of its own.
 #[repr(align(128))]
 struct Place(Mutex<Shard>);
 
-/// A node, shared by everything that belongs to it: shards, links, the clock, the epoch on disk,
-/// and the state machine that leads it from view to view.
+/// A node, shared by everything that belongs to it: shards, links, the clock, and the state machine
+/// that leads it from view to view.
 pub(crate) struct NodeShell {
-    /// The members of every view.
-    pub(crate) seating: Arc<Seating>,
+    /// The number of this node, by which other members are numbered too.
+    pub(crate) me: PeerId,
+    name: String,
+    /// The rules by which locks are served, in the order of the patterns. Each view has its own
+    /// arrangement of them; only what all arrangements have in common may be read here.
+    rules: Vec<Rule>,
     patterns: Patterns,
     shards: Box<[Place]>,
-    /// By number; `None` for this node.
-    peers: Vec<Option<Arc<Peer>>>,
+    pub(crate) seatings: Seatings,
+    /// All other members.
+    pub(crate) peers: watch::Sender<Vec<Arc<Peer>>>,
+    pub(crate) backlog: Backlog,
     pub(crate) group: String,
     /// A hash of everything that must be configured in the same way at all members.
     pub(crate) digest: u64,
     /// Which start of this node this is.
     pub(crate) incarnation: Incarnation,
-    change: Mutex<ViewChange>,
-    /// Present until the node has stopped.
-    pub(crate) store: Mutex<Option<Box<dyn EpochStore>>>,
+    pub(crate) membership: Membership,
     /// Why the node has ended, once it has.
     ended: watch::Sender<Option<EndReason>>,
     clock: Clock,
@@ -73,30 +83,34 @@ pub(crate) struct NodeShell {
     pub(crate) recorder: Option<Recorder>,
 }
 
+/// How the members of a group are determined, and how the node goes from view to view.
+pub(crate) enum Membership {
+    /// The list of members is fixed. Each of them has a durable epoch.
+    Fixed(FixedGroup),
+    /// The members agree on who belongs to the group.
+    Agreed(AgreedGroup),
+}
+
+/// What a node has from its configuration, and what its kind of group determines.
+pub(crate) struct ShellParts {
+    pub(crate) me: PeerId,
+    pub(crate) patterns: Patterns,
+    /// The members of the first view, or this node alone if they are not known yet.
+    pub(crate) seating: Arc<Seating>,
+    pub(crate) seatings: Seatings,
+    pub(crate) peers: Vec<Arc<Peer>>,
+    pub(crate) backlog: Backlog,
+    pub(crate) digest: u64,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) membership: Membership,
+    pub(crate) clock: Clock,
+}
+
 impl NodeShell {
-    /// Make a node and raise its epoch. A node without peers serves at once. If `reclaiming` is
-    /// set, the node first waits for former holders.
-    pub(crate) fn new(
-        config: &Config,
-        checked: ValidConfig,
-        store: Box<dyn EpochStore>,
-        clock: Clock,
-        seed: u64,
-        reclaiming: bool,
-    ) -> Result<Self, StartError> {
-        let ValidConfig { patterns, rules } = checked;
-        let members = store.members().to_vec();
-        let me = members.iter().position(|name| *name == config.me).map(NodeId::at);
-        let me = me.ok_or_else(|| ConfigError(vec![Mistake::NotAMember(config.me.clone())]))?;
-        let epoch = store.raise(config.first_epoch.saturating_sub(1))?;
-        let peer = |(index, name): (usize, &String)| {
-            let id = NodeId::at(index);
-            let address = config.address_of(name).to_owned();
-            (id != me).then(|| Arc::new(Peer::new(id, name.clone(), address)))
-        };
-        let peers = members.iter().enumerate().map(peer).collect();
-        let change = ViewChange::new(me, members.len(), epoch, reclaiming);
-        let seating = Arc::new(Seating { members, me, rules });
+    /// Put a node together. No view is running yet.
+    pub(crate) fn new(config: &Config, parts: ShellParts) -> Self {
+        let ShellParts { me, patterns, seating, seatings, peers, backlog, .. } = parts;
+        let ShellParts { digest, incarnation, membership, clock, .. } = parts;
         // The recordings of one machine agree on the time, because each says when its clock began.
         let began = SystemTime::now().checked_sub(clock.now()).unwrap_or(UNIX_EPOCH);
         let recorder = config.record.as_ref();
@@ -109,17 +123,19 @@ impl NodeShell {
             }
             Place(Mutex::new(shard))
         };
-        let node = Self {
-            shards: (0..SHARDS).map(place).collect(),
-            seating,
+        Self {
+            me,
+            name: config.me.clone(),
+            rules: seating.rules.clone(),
             patterns,
-            peers,
+            shards: (0..SHARDS).map(place).collect(),
+            seatings,
+            peers: watch::Sender::new(peers),
+            backlog,
             group: config.group.clone(),
-            digest: config.digest(),
-            // Different at every start, whatever the seed.
-            incarnation: Incarnation(seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-            change: Mutex::new(change),
-            store: Mutex::new(Some(store)),
+            digest,
+            incarnation,
+            membership,
             ended: watch::Sender::new(None),
             clock,
             waiting: AtomicUsize::new(0),
@@ -129,25 +145,71 @@ impl NodeShell {
             describe: config.describe.clone(),
             on_lost: config.on_lost.clone(),
             recorder,
-        };
-        node.begin();
-        Ok(node)
-    }
-
-    /// The state machine of the views. While it is locked, the caller must not wait.
-    pub(crate) fn change(&self) -> MutexGuard<'_, ViewChange> {
-        self.change.lock()
+        }
     }
 
     /// End the node, unless it has ended: clients that hold one of its locks lose it, and waiting
     /// requests fail.
     pub(crate) fn end(&self, reason: EndReason) {
-        self.step(Event::End(reason));
+        match &self.membership {
+            Membership::Fixed(_) => self.step(Event::End(reason)),
+            Membership::Agreed(group) => self.step_agreed(group, AgreedEvent::End(reason)),
+        }
     }
 
-    /// Let everyone know who waits for the end of the node.
-    pub(crate) fn set_ended(&self, reason: EndReason) {
+    /// A shard cannot go on in this view, or not for long.
+    fn overdue(&self) {
+        match &self.membership {
+            Membership::Fixed(_) => self.step(Event::Overdue),
+            Membership::Agreed(group) => self.step_agreed(group, AgreedEvent::Overdue),
+        }
+    }
+
+    /// End all shards, because the node ends for this reason.
+    pub(crate) fn end_shards(&self, reason: EndReason, effects: &mut ShardEffects) {
+        for index in 0..self.shards() {
+            self.with_shard_deferred(index, effects, |shard, _, out| shard.end(out));
+        }
         self.ended.send_replace(Some(reason));
+    }
+
+    /// Stop each shard for a view. Returns what the shards hold.
+    pub(crate) fn stop_shards(&self, view: u64) -> Vec<HeldLock> {
+        let held = (0..self.shards()).flat_map(|index| self.shard(index).stop(view));
+        let held: Vec<_> = held.collect();
+        tracing::info!(view, held = held.len(), "leaving for the next view");
+        held
+    }
+
+    /// Start a view in each shard, with what each member holds. Returns whether some shard could
+    /// not start it.
+    pub(crate) fn start_shards(
+        &self,
+        view: u64,
+        held: Vec<Vec<HeldLock>>,
+        effects: &mut ShardEffects,
+    ) -> bool {
+        // A view is started by a node that has stopped for it, and has remembered its members then.
+        let Some(seating) = self.seatings.of(view) else { return false };
+        let mut parts: Vec<Vec<(NodeId, HeldLock)>> = vec![Vec::new(); self.shards()];
+        for (node, held) in held.into_iter().enumerate() {
+            for held in held {
+                parts[self.shard_of(&held.lock)].push((NodeId::at(node), held));
+            }
+        }
+        for (index, part) in parts.into_iter().enumerate() {
+            self.with_shard_deferred(index, effects, |shard, now, out| {
+                shard.start(view, &seating, part, now, out);
+            });
+        }
+        std::mem::take(&mut effects.overdue)
+    }
+
+    /// Take the locks from clients that reclaimed them under a fence of another view than these.
+    pub(crate) fn disown(&self, views: &Range<u64>, effects: &mut ShardEffects) {
+        for index in 0..self.shards() {
+            self.with_shard_deferred(index, effects, |shard, _, out| shard.disown(views, out));
+        }
     }
 
     /// Wait until the node has ended.
@@ -166,7 +228,7 @@ impl NodeShell {
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.seating.name(self.seating.me)
+        &self.name
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -185,7 +247,7 @@ impl NodeShell {
     }
 
     pub(crate) fn rule(&self, index: usize) -> &Rule {
-        &self.seating.rules[index]
+        &self.rules[index]
     }
 
     /// A shard, for calls that send no messages and wake no task.
@@ -203,7 +265,7 @@ impl NodeShell {
         let result = self.with_shard_deferred(index, &mut out, act);
         self.finish(&mut out);
         if out.overdue {
-            self.step(Event::Overdue);
+            self.overdue();
         }
         result
     }
@@ -219,21 +281,26 @@ impl NodeShell {
         let now = self.now();
         let mut shard = self.shard(index);
         let result = act(&mut shard, now, out);
-        let mut written = NodeSet::new();
+        let mut written: SmallVec<[PeerId; 4]> = SmallVec::new();
         for (to, message) in out.messages.drain(..) {
-            self.queue(to, &Message::Algorithm(message));
-            written.insert(to);
+            // Every member of a view that runs here is known.
+            let Some(peer) = self.seatings.peer(message.view, to) else { continue };
+            self.queue(peer, &Message::Algorithm(message));
+            if !written.contains(&peer) {
+                written.push(peer);
+            }
         }
+        let seating = (!out.refused.is_empty()).then(|| Arc::clone(shard.seating()));
         if let Some(recorder) = &self.recorder {
             out.records.drain(..).for_each(|record| recorder.record(record));
         }
         drop(shard);
-        for to in written.iter() {
+        for to in written {
             self.peer(to).inspect(|peer| peer.flush());
         }
-        for (from, lock, fault) in out.refused.drain(..) {
-            let peer = self.seating.name(from);
-            if from == self.seating.me {
+        for ((from, lock, fault), seating) in out.refused.drain(..).zip(seating.iter().cycle()) {
+            let peer = seating.name(from);
+            if from == seating.me {
                 tracing::error!(%lock, %fault, "the lock is out of order until the next view");
             } else {
                 tracing::error!(%lock, peer, %fault, "a message was refused and changed nothing");
@@ -246,40 +313,69 @@ impl NodeShell {
     pub(crate) fn finish(&self, effects: &mut ShardEffects) {
         self.tell_lost(effects.lost.drain(..));
         effects.wakers.drain(..).for_each(Waker::wake);
+        if std::mem::take(&mut effects.lapsed)
+            && let Membership::Agreed(group) = &self.membership
+        {
+            group.tell_keeper(members::Event::Lapsed);
+        }
     }
 
     pub(crate) fn leave(&self, shard: usize, client: ClientId) {
         self.with_shard(shard, |shard, now, out| shard.leave(client, now, out));
     }
 
-    /// The link to a member of a seating. Every seating of this node has the same members.
-    fn peer(&self, node: NodeId) -> Option<&Peer> {
-        self.peers[node.index()].as_deref()
+    /// Another member, if it is still one.
+    fn peer(&self, id: PeerId) -> Option<Arc<Peer>> {
+        self.peers.borrow().iter().find(|peer| peer.id() == id).cloned()
     }
 
     /// All other members.
-    pub(crate) fn peers(&self) -> impl Iterator<Item = &Arc<Peer>> {
-        self.peers.iter().flatten()
+    pub(crate) fn peers(&self) -> Vec<Arc<Peer>> {
+        self.peers.borrow().clone()
+    }
+
+    /// The name of a member.
+    pub(crate) fn peer_name(&self, id: PeerId) -> String {
+        if id == self.me {
+            return self.name.clone();
+        }
+        self.peer(id).map_or_else(|| "a former member".to_owned(), |peer| peer.name().to_owned())
+    }
+
+    /// The names of all members that belong to the group, this one included.
+    pub(crate) fn members(&self) -> Vec<String> {
+        match (&self.membership, &self.seatings) {
+            (Membership::Agreed(group), _) => group.members(),
+            (_, Seatings::Fixed(seating)) => seating.members.clone(),
+            (_, Seatings::Agreed(_)) => Vec::new(),
+        }
     }
 
     /// Put a message into its queue, to be written soon.
-    pub(crate) fn send(&self, to: NodeId, message: &Message) {
+    pub(crate) fn send(&self, to: PeerId, message: &Message) {
         self.put(to, message, Peer::send);
     }
 
+    /// Send a message to all other members.
+    pub(crate) fn tell_all(&self, message: &Message) {
+        for peer in self.peers() {
+            self.send(peer.id(), message);
+        }
+    }
+
     /// Put a message into its queue, to be written when the peer is flushed.
-    fn queue(&self, to: NodeId, message: &Message) {
+    fn queue(&self, to: PeerId, message: &Message) {
         self.put(to, message, Peer::queue);
     }
 
     fn put(
         &self,
-        to: NodeId,
+        to: PeerId,
         message: &Message,
         how: impl Fn(&Peer, &Message) -> Result<(), TooLong>,
     ) {
         if let Some(peer) = self.peer(to)
-            && let Err(error) = how(peer, message)
+            && let Err(error) = how(&peer, message)
         {
             // The limits of names and of parts keep all messages far below the limit of a frame.
             tracing::error!(peer = peer.name(), %error, "a message could not be sent");
@@ -292,9 +388,12 @@ impl NodeShell {
         if self.waiting.load(Ordering::Relaxed) >= self.limit {
             return Err(AcquireError::Busy(self.limit));
         }
-        let limit = self.limit.max(BACKLOG);
         // A request that was withdrawn while a peer is away still waits in the outbox of the peer.
-        match self.peers().find(|peer| peer.unacknowledged() >= limit) {
+        if !self.backlog.is_full() {
+            return Ok(());
+        }
+        let limit = self.backlog.limit();
+        match self.peers().iter().find(|peer| peer.unacknowledged() >= limit) {
             Some(peer) => Err(AcquireError::Backlog { node: peer.name().to_owned(), limit }),
             None => Ok(()),
         }
@@ -314,27 +413,37 @@ impl NodeShell {
         self.clock.now()
     }
 
+    /// The time since the node started, by the two clocks that leases need.
+    pub(crate) fn both_clocks(&self) -> Now {
+        self.clock.both()
+    }
+
     /// Which members cannot be reached, and for how long.
     pub(crate) fn away(&self) -> Vec<(String, Duration)> {
-        let away = self.peers().filter(|peer| !peer.is_up());
+        let peers = self.peers();
+        let away = peers.iter().filter(|peer| !peer.is_up());
         away.map(|peer| (peer.name().to_owned(), peer.report().since.unwrap_or(self.now())))
             .collect()
     }
 
     pub(crate) fn counters(&self) -> NodeCounters {
-        let mut counts = vec![LockCounters::default(); self.seating.rules.len()];
+        let mut counts = vec![LockCounters::default(); self.rules.len()];
         for index in 0..self.shards() {
             let shard = self.shard(index).counters();
             counts.iter_mut().zip(shard).for_each(|(sum, more)| *sum += more);
         }
-        let rules = self.seating.rules.iter().zip(counts);
+        let rules = self.rules.iter().zip(counts);
         NodeCounters {
             view: self.view(),
             waiting: self.waiting.load(Ordering::Relaxed),
             rules: rules
                 .map(|(rule, counts)| RuleCounters { algorithm: rule.info.name, counts })
                 .collect(),
-            links: self.peers().map(|peer| (peer.name().to_owned(), peer.report())).collect(),
+            links: self
+                .peers()
+                .iter()
+                .map(|peer| (peer.name().to_owned(), peer.report()))
+                .collect(),
         }
     }
 

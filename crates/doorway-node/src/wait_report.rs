@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_core::NodeId;
 use doorway_protocol::{Fence, Mode, Name};
 
 use crate::messages::{ClientReport, ClientStatus};
+use crate::net::PeerId;
 
 /// What this node has found out about a lock and about the clients that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub struct Waiter {
 
 /// A session, by its node and its number there. Requests without a session have the number 0 and
 /// cannot be part of a circle.
-pub(crate) type SessionOf = (NodeId, u64);
+pub(crate) type SessionOf = (PeerId, u64);
 
 /// The wait-for graph: which session waits for which, put together from the answers of the nodes.
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    pub(crate) fn add(&mut self, node: NodeId, client: &ClientReport) {
+    pub(crate) fn add(&mut self, node: PeerId, client: &ClientReport) {
         let session = (node, client.session);
         if client.session == 0 {
             return;
@@ -157,7 +157,7 @@ mod tests {
             let lock = Name::new(lock).unwrap();
             let (mode, client) = (doorway_core::Mode::Exclusive, None);
             let client = ClientReport { lock, session, mode, status, since_ms: 0, client };
-            waits.add(NodeId(0), &client);
+            waits.add(PeerId(0), &client);
         };
         for (lock, session) in inside {
             add(lock, *session, ClientStatus::Inside(Fence::new(1, 1)));
@@ -172,7 +172,7 @@ mod tests {
     fn three_sessions_in_a_circle_are_found_and_one_beside_it_is_not() {
         let inside = [("a", 1), ("b", 2), ("c", 3)];
         let waits = waits(&inside, &[(1, "b"), (2, "c"), (3, "a"), (4, "a")]);
-        let of = |number| (NodeId(0), number);
+        let of = |number| (PeerId(0), number);
         assert_eq!(waits.circle(of(1)), Some(vec![of(1), of(2), of(3)]));
         assert_eq!(waits.circle(of(3)), Some(vec![of(3), of(1), of(2)]));
         assert_eq!(waits.circle(of(4)), None, "it waits for the circle but is no part of it");
@@ -180,12 +180,12 @@ mod tests {
 
     #[test]
     fn waiting_for_oneself_is_the_smallest_circle() {
-        let of = (NodeId(0), 1);
+        let of = (PeerId(0), 1);
         assert_eq!(waits(&[("a", 1)], &[(1, "a")]).circle(of), Some(vec![of]));
     }
 
     #[test]
     fn requests_without_a_session_close_no_circle() {
-        assert_eq!(waits(&[("a", 0)], &[(0, "a")]).circle((NodeId(0), 0)), None);
+        assert_eq!(waits(&[("a", 0)], &[(0, "a")]).circle((PeerId(0), 0)), None);
     }
 }

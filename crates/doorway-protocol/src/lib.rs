@@ -62,17 +62,20 @@ mod session;
 mod timer;
 
 pub use backoff::Backoff;
-pub use clock::Moment;
+pub use clock::{ClockReading, LeaseClock, Moment};
 pub use fence::{Fence, FenceError};
 pub use frame::{FrameError, Frames, MAGIC, MAX_FRAME, put};
 pub use label::{LABEL, is_label};
 pub use mode::Mode;
 pub use name::{Name, NameError};
 pub use pattern::{NamePattern, PatternError};
-pub use report::{Absent, Holder, LockLine, LockReport, Locks, NodeStatus, Scope, Waiter};
+pub use report::{
+    Absent, Holder, LockLine, LockReport, Locks, MembersReport, NodeStatus, Scope, SeatReport,
+    SeatRole, SeatState, Waiter,
+};
 pub use session::{
-    Ask, Claim, Claims, ClientInfo, Code, Greeting, Hello, Life, Opening, Refusal, Reply, Request,
-    Secret, SessionId, VERSIONS, Wait, Welcome,
+    Ask, Claim, Claims, ClientInfo, Code, Greeting, Hello, Life, MembersRequest, Opening, Refusal,
+    Reply, Request, Secret, SessionId, VERSIONS, Wait, Welcome,
 };
 #[cfg(feature = "clock")]
 pub use timer::Timer;

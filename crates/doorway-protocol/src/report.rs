@@ -152,3 +152,84 @@ pub struct NodeStatus {
     /// The number of grants since the node was started.
     pub grants: u64,
 }
+
+/// The members of a group that agrees on them, as one of its nodes sees them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MembersReport {
+    /// The name of the node that reports.
+    pub node: String,
+    /// The name of the group.
+    pub group: String,
+    /// The number of the group, in hexadecimal digits. It was drawn when the group was founded;
+    /// none before that.
+    pub cluster: Option<String>,
+    /// The number of the newest view that the members have agreed on.
+    pub view: u64,
+    /// The number of the view that runs at this node; none while no view runs.
+    pub running: Option<u64>,
+    /// The lease of members, in milliseconds.
+    pub lease_ms: u32,
+    /// For how long this node may grant locks without another renewal of its membership, in
+    /// milliseconds.
+    pub lease_left_ms: u64,
+    /// The machines that belong to the group, in the order of their names.
+    pub seats: Vec<SeatReport>,
+    /// How many machines vote.
+    pub voters: u32,
+    /// How many of the machines that vote this node can reach, itself included.
+    pub reachable: u32,
+    /// For how long this node could not reach a majority of the machines that vote, in
+    /// milliseconds; none if it can.
+    pub no_quorum_ms: Option<u64>,
+    /// Why this node cannot grant locks as a member of the group, and what to do; none if it can.
+    pub trouble: Option<String>,
+}
+
+/// A machine that belongs to a group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SeatReport {
+    /// The name of its node.
+    pub name: String,
+    /// The address at which the other members reach it.
+    pub address: String,
+    /// The number of its seat, in hexadecimal digits. Each data directory has its own.
+    pub seat: String,
+    /// What the machine does when the members decide.
+    pub role: SeatRole,
+    /// Whether the machine takes part in the view.
+    pub state: SeatState,
+    /// For how long the reporting node has had no connection to the machine, in milliseconds; none
+    /// if it has one.
+    pub away_ms: Option<u64>,
+}
+
+/// What a machine does when the members decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SeatRole {
+    /// It votes, and leads the others.
+    Leader,
+    /// It votes.
+    Voter,
+    /// It learns what was decided, and does not vote.
+    Learner,
+}
+
+/// Whether a machine takes part in the newest view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SeatState {
+    /// It is in the view.
+    InView,
+    /// It runs, and waits until it can enter the view.
+    Waiting,
+    /// The reporting node cannot reach it.
+    Away,
+    /// It was removed from the view because it could not reach the others, or because an operator
+    /// removed it. Its lease is not over yet.
+    Evicted,
+}

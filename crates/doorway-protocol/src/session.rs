@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::report::{LockReport, Locks, NodeStatus, Scope};
+use crate::report::{LockReport, Locks, MembersReport, NodeStatus, Scope};
 use crate::{Fence, Mode, Name};
 
 /// The versions of the protocol that this crate speaks, the lowest and the highest.
@@ -81,7 +81,8 @@ pub enum Opening {
         session: SessionId,
         /// The secret of the session.
         secret: Secret,
-        /// The TTL of the session, in milliseconds, as the node set it.
+        /// The TTL of the session, in milliseconds, as the node set it; the maximum if the client
+        /// asked for none.
         ttl_ms: u32,
         /// What ends the session, as when it was opened.
         life: Life,
@@ -171,7 +172,9 @@ pub struct Welcome {
     /// The number and the secret of the session; none if the client only asks questions.
     pub session: Option<(SessionId, Secret)>,
     /// The TTL of the session, in milliseconds. It may be shorter than the client asked for. The
-    /// maximum means that the session has no TTL: it lives as long as its processes.
+    /// maximum means that the session has no TTL: it lives as long as its processes. If the group
+    /// agrees on its members, there is always a TTL: a client that has no answer of the node for
+    /// that long has lost its locks, because the membership of the node may have ended.
     pub ttl_ms: u32,
     /// The claims of a resumed session that it does not hold any more. Those that do not fit into
     /// this frame follow as [`Reply::Lost`].
@@ -301,6 +304,43 @@ pub enum Request {
     /// Answered by [`Reply::Done`] if the node can see it, otherwise by [`Reply::Refused`]. Since
     /// version 2 of the protocol.
     Evidence(u64),
+    /// Report or change the members of a group that agrees on them. Every client may ask for the
+    /// report; only the user of the node and root may change something, over the Unix socket.
+    /// Answered by [`Reply::Members`]. Since version 2 of the protocol.
+    Members(u64, MembersRequest),
+}
+
+/// What a client asks about the members of a group that agrees on them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum MembersRequest {
+    /// Report the members.
+    Show,
+    /// Found the group, with the machines that the settings of the node name.
+    Init {
+        /// The lease of members, in milliseconds; without one, that of the node's settings.
+        lease_ms: Option<u32>,
+    },
+    /// Add a machine to the group.
+    Add {
+        /// The name of its node.
+        name: String,
+        /// Its address, `host:port`.
+        address: String,
+    },
+    /// Remove a machine from the group.
+    Remove {
+        /// The name of its node.
+        name: String,
+        /// True to remove it even if the voters that are left have no majority.
+        force: bool,
+    },
+    /// Accept the new data directory of a machine that belongs to the group.
+    Replace {
+        /// The name of its node.
+        name: String,
+    },
+    /// Change the lease of members, in milliseconds.
+    Lease(u32),
 }
 
 /// A message of a node after its greeting: an answer, with the number of the request, or news.
@@ -326,6 +366,8 @@ pub enum Reply {
     Lost(Name, Fence, #[serde(serialize_with = "serialize_cut")] String),
     /// News: the node stops in this many milliseconds, and takes no more requests.
     Stopping(u64),
+    /// The members of the group, after the change that was asked for.
+    Members(u64, Box<MembersReport>),
 }
 
 impl Reply {
@@ -339,7 +381,8 @@ impl Reply {
             | Self::Lock(number, _)
             | Self::Locks(number, _)
             | Self::Status(number, _)
-            | Self::Done(number) => Some(*number),
+            | Self::Done(number)
+            | Self::Members(number, _) => Some(*number),
             Self::Lost(..) | Self::Stopping(_) => None,
         }
     }

@@ -9,8 +9,8 @@ use clap::{Arg, ArgMatches, Args as _, FromArgMatches as _};
 
 use crate::commands::{
     break_lock, ca, check, compare, completions, diagram, doctor, drain, explain, fence_guard,
-    list, lock, man, paper, quorums, renew, replay, run, serve, simulate, status, threads, top,
-    unlock, wait, who,
+    list, lock, man, members, paper, quorums, renew, replay, run, serve, simulate, status, threads,
+    top, unlock, wait, who,
 };
 
 /// A command: its name, its arguments, and the function that carries it out.
@@ -65,6 +65,7 @@ const GROUPS: &[Group] = &[
             "top": top,
             "break": break_lock,
             "drain": drain,
+            "members": members,
             "fence-guard": fence_guard,
         ],
     },

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorway_protocol::{
-    Fence, LockReport, Locks, Name, NodeStatus, Refusal, Reply, Scope, SessionId,
+    Fence, LockReport, Locks, MembersReport, Name, NodeStatus, Refusal, Reply, Scope, SessionId,
 };
 
 /// Something that happened to a session. Every request is answered by exactly one event with its
@@ -14,6 +14,8 @@ pub enum Event {
     Welcome {
         /// The name of the node.
         node: String,
+        /// The version of the protocol that the node speaks with the client.
+        version: u16,
         /// Who shares the locks of the node.
         scope: Scope,
         /// The number of the session; none for a client that only asks questions.
@@ -93,6 +95,8 @@ pub enum Answer {
     Status(Box<NodeStatus>),
     /// The request was carried out, or what it waited for has happened.
     Done,
+    /// The members of the node's group, after the change that was asked for.
+    Members(Box<MembersReport>),
 }
 
 impl Answer {
@@ -104,6 +108,7 @@ impl Answer {
             Reply::Locks(number, locks) => (number, Self::Locks(locks)),
             Reply::Status(number, status) => (number, Self::Status(status)),
             Reply::Done(number) => (number, Self::Done),
+            Reply::Members(number, report) => (number, Self::Members(report)),
             _ => return None,
         })
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Ask, Code, Fence, Life, Moment, Name, Refusal, Request, Wait, put};
+use doorway_protocol::{
+    Ask, Code, Fence, Life, MembersRequest, Moment, Name, Refusal, Request, Wait, put,
+};
 
 use super::{Event, Grant, Phase, SessionMachine};
 
@@ -56,8 +58,13 @@ impl Pending {
 
     /// Was the request sent, and does it change something that cannot be undone?
     fn may_be_done(&self) -> bool {
-        use Request::{Break, Release, Renew};
-        self.sent && matches!(self.request, Release(..) | Break(..) | Renew(..))
+        use Request::{Break, Members, Release, Renew};
+        let changes = match &self.request {
+            Release(..) | Break(..) | Renew(..) => true,
+            Members(_, request) => *request != MembersRequest::Show,
+            _ => false,
+        };
+        self.sent && changes
     }
 
     /// Does the request release this grant, which the session held?
@@ -89,7 +96,8 @@ impl Pending {
             | Request::AwaitFree(number, _)
             | Request::Renew(number, ..)
             | Request::Drain(number, _)
-            | Request::Evidence(number) => *number,
+            | Request::Evidence(number)
+            | Request::Members(number, _) => *number,
             Request::Bye => 0,
         }
     }
@@ -270,7 +278,7 @@ impl SessionMachine {
             self.withdraw(number);
         } else if pending.own.is_some() {
             // We may just have claimed this grant in a greeting. If the release were dropped, the
-            // session would hold it for ever.
+            // session would hold it forever.
             self.quiet(number);
         } else {
             self.pending.remove(&number);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Ask, Fence, Moment, Name, Request, put};
+use doorway_protocol::{Ask, Fence, MembersRequest, Moment, Name, Request, put};
 
 use super::pending::Interest;
 use super::{Grant, Phase, SessionMachine};
@@ -84,6 +84,11 @@ impl SessionMachine {
         let within = within.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
         let ms = within.unwrap_or(0);
         self.ask(now, |number| Request::Drain(number, ms))
+    }
+
+    /// Ask for a report about the members of the node's group, or for a change of them.
+    pub fn members(&mut self, now: Moment, request: MembersRequest) -> u64 {
+        self.ask(now, |number| Request::Members(number, request))
     }
 
     /// Renew the lease of the session without a connection that holds this grant.

@@ -4,6 +4,7 @@ mod dates;
 mod machine;
 mod peers;
 mod running;
+mod votes;
 
 use std::path::{Path, PathBuf};
 
@@ -89,7 +90,8 @@ pub fn examine(file: Option<&Path>, overrides: &Overrides) -> Vec<Finding> {
             findings.push(machine::limits(&settings, running.pid));
             let runs = running.pid.is_some();
             findings.push(running.finding);
-            findings.extend(peers::reach(&settings, runs));
+            findings.extend(votes::count(running.members.as_ref()));
+            findings.extend(peers::reach(&settings, runs, running.members.as_ref()));
         }
     }
     findings

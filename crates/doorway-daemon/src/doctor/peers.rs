@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doorway_node::{MemberConfig, TlsConfig};
+use doorway_protocol::MembersReport;
 use parking_lot::Mutex;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::{
@@ -35,17 +36,32 @@ const SLOW: Duration = Duration::from_secs(1);
 
 const AREA: &str = "members";
 
-/// Dial all other members at the same time, and check whether this one can listen.
-pub(super) fn reach(settings: &Settings, runs: bool) -> Vec<Finding> {
+/// Dial all other members at the same time, and check whether this one can listen. `agreed` are the
+/// members of a group that agrees on them, as the node reports them.
+pub(super) fn reach(
+    settings: &Settings,
+    runs: bool,
+    agreed: Option<&MembersReport>,
+) -> Vec<Finding> {
     let config = &settings.node;
-    let Some(tls) = config.tls.as_ref().filter(|_| config.members.len() > 1) else {
+    let has_peers = config.members.len() > 1 || settings.members.is_some();
+    let Some(tls) = config.tls.as_ref().filter(|_| has_peers) else {
         return vec![Finding::ok(AREA, "this node is alone")];
     };
     let mut findings = Vec::new();
     for member in config.members.iter().filter(|member| member.name == config.me && !runs) {
         findings.push(listens(member, &config.group, tls));
     }
-    let others = config.members.iter().filter(|member| member.name != config.me);
+    if settings.members.is_some() && agreed.is_none() {
+        let what = "only the running node knows the other members, so they were not dialled";
+        findings.push(Finding::ok(AREA, what));
+    }
+    let seats = agreed
+        .into_iter()
+        .flat_map(|report| &report.seats)
+        .map(|seat| MemberConfig { name: seat.name.clone(), address: seat.address.clone() });
+    let all: Vec<MemberConfig> = config.members.iter().cloned().chain(seats).collect();
+    let others = all.iter().filter(|member| member.name != config.me);
     let others: Vec<&MemberConfig> = others.collect();
     findings.extend(thread::scope(|scope| {
         let asked = others.iter().map(|member| {

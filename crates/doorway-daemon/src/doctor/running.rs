@@ -6,8 +6,8 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
 use doorway_protocol::{
-    ClientInfo, Frames, Greeting, Hello, MAGIC, NodeStatus, Opening, Reply, Request, Scope,
-    VERSIONS, put,
+    ClientInfo, Frames, Greeting, Hello, MAGIC, MembersReport, MembersRequest, NodeStatus, Opening,
+    Reply, Request, Scope, VERSIONS, put,
 };
 
 use super::Finding;
@@ -21,17 +21,25 @@ pub(super) struct Running {
     pub(super) finding: Finding,
     /// The process of the node, if it answers.
     pub(super) pid: Option<u32>,
+    /// The members of its group, if they agree on them.
+    pub(super) members: Option<MembersReport>,
+}
+
+/// What a node says about itself.
+struct NodeAnswer {
+    status: NodeStatus,
+    members: Option<MembersReport>,
 }
 
 /// Ask the node at the socket of these settings.
 pub(super) fn ask(settings: &Settings) -> Running {
     let Some(socket) = &settings.socket else {
         let finding = Finding::ok("node", "it has no Unix socket, so it was not asked");
-        return Running { finding, pid: None };
+        return Running { finding, pid: None, members: None };
     };
-    let asked = connect(socket).map(status);
+    let asked = connect(socket).map(|stream| ask_node(stream, settings.members.is_some()));
     let finding = match &asked {
-        Ok(Ok(Ok(status))) => answered(socket, status),
+        Ok(Ok(Ok(answer))) => answered(socket, answer),
         Ok(Ok(Err(refusal))) => {
             let what = format!("the node at {socket} refuses us: {refusal}");
             Finding::wrong("node", what, "see the log of the node")
@@ -42,8 +50,9 @@ pub(super) fn ask(settings: &Settings) -> Running {
         }
         Err(error) => unreachable_at(settings, socket, error),
     };
-    let pid = asked.ok().and_then(|asked| asked.ok()?.ok()).map(|status| status.pid);
-    Running { finding, pid }
+    let answer = asked.ok().and_then(|asked| asked.ok()?.ok());
+    let pid = answer.as_ref().map(|answer| answer.status.pid);
+    Running { finding, pid, members: answer.and_then(|answer| answer.members) }
 }
 
 fn unreachable_at(settings: &Settings, socket: &Socket, error: &io::Error) -> Finding {
@@ -62,7 +71,8 @@ fn unreachable_at(settings: &Settings, socket: &Socket, error: &io::Error) -> Fi
     Finding::warning("node", format!("no node runs at {socket}"), remedy)
 }
 
-fn answered(socket: &Socket, status: &NodeStatus) -> Finding {
+fn answered(socket: &Socket, answer: &NodeAnswer) -> Finding {
+    let NodeAnswer { status, members } = answer;
     let NodeStatus { node, group, pid, version, sessions, held, waiting, .. } = status;
     let what = format!(
         "node {node} of group {group} (version {version}, process {pid}) answers at {socket}: \
@@ -72,6 +82,10 @@ fn answered(socket: &Socket, status: &NodeStatus) -> Finding {
         let remedy = format!("wait: it grants locks again in {ms} ms at most");
         let what = format!("{what}; it waits for clients that held locks before it crashed");
         return Finding::warning("node", what, remedy);
+    }
+    if let Some(trouble) = members.as_ref().and_then(|members| members.trouble.as_deref()) {
+        let remedy = "`doorway members` shows the group";
+        return Finding::warning("node", format!("{what}; {trouble}"), remedy);
     }
     if status.view.is_none() {
         let away: Vec<&str> = status.away.iter().map(|away| away.node.as_str()).collect();
@@ -93,13 +107,17 @@ fn connect(socket: &Socket) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Ask the node for its status, without a session. The inner error is its refusal.
-fn status(mut stream: UnixStream) -> io::Result<Result<NodeStatus, String>> {
+/// Ask the node for its status and, if its group agrees on them, for its members, without a
+/// session. The inner error is its refusal.
+fn ask_node(mut stream: UnixStream, with_members: bool) -> io::Result<Result<NodeAnswer, String>> {
     let mut bytes = MAGIC.to_vec();
     let who =
         ClientInfo { label: "doorway doctor".into(), host: String::new(), pid: std::process::id() };
     put(&Hello { versions: VERSIONS, who, token: None, opening: Opening::Visit }, &mut bytes);
     put(&Request::Status(1), &mut bytes);
+    if with_members {
+        put(&Request::Members(2, MembersRequest::Show), &mut bytes);
+    }
     stream.write_all(&bytes)?;
     let mut frames = Frames::default();
     let garbled = |error| io::Error::new(io::ErrorKind::InvalidData, error);
@@ -112,10 +130,17 @@ fn status(mut stream: UnixStream) -> io::Result<Result<NodeStatus, String>> {
     if let Err(refusal) = greeting {
         return Ok(Err(refusal.text));
     }
+    let (mut status, mut members) = (None, None);
     loop {
+        if let Some(status) = status.take_if(|_| !with_members || members.is_some()) {
+            return Ok(Ok(NodeAnswer { status, members: members.flatten() }));
+        }
         match frames.take::<Reply>().map_err(garbled)? {
-            Some(Reply::Status(1, status)) => return Ok(Ok(*status)),
+            Some(Reply::Status(1, told)) => status = Some(*told),
+            Some(Reply::Members(2, told)) => members = Some(Some(*told)),
             Some(Reply::Refused(1, refusal)) => return Ok(Err(refusal.text)),
+            // The node runs with other settings than those that were read.
+            Some(Reply::Refused(2, _)) => members = Some(None),
             Some(_) => {}
             None => more(&mut stream, &mut frames)?,
         }

@@ -104,6 +104,7 @@ fn described() -> OpenApiRouter<Api> {
         .routes(routes!(locks::list))
         .routes(routes!(events::events))
         .routes(routes!(node::status))
+        .routes(routes!(node::members))
         .routes(routes!(node::health))
         .routes(routes!(node::metrics))
 }

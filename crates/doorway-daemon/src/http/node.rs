@@ -3,7 +3,7 @@
 use axum::extract::{Extension, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use doorway_protocol::NodeStatus;
+use doorway_protocol::{MembersReport, MembersRequest, NodeStatus};
 
 use super::api::{Api, Problems};
 use super::gate::Caller;
@@ -22,12 +22,31 @@ pub(crate) async fn status(State(api): State<Api>) -> axum::Json<NodeStatus> {
     axum::Json(api.service.status())
 }
 
+/// Get the members of a group that agrees on them.
+///
+/// The response lists the machines of the group with their role and state, as this node sees them.
+/// If the members of the group are fixed in its settings, the response is 422.
+#[utoipa::path(
+    get, path = "/v1/members", operation_id = "members", tag = "node",
+    responses(
+        (status = 200, description = "The members of the group.", body = MembersReport),
+        Problems,
+    ),
+)]
+pub(crate) async fn members(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+) -> Result<axum::Json<MembersReport>, Problem> {
+    let report = api.service.members(&caller.principal, MembersRequest::Show).await?;
+    Ok(axum::Json(report))
+}
+
 /// Tell whether the node serves.
 ///
 /// 503 means that it does not. Over TCP this needs no token and no certificate, so that a load
 /// balancer can ask. A client that proves who it is also gets the view, and with 503 the reason:
 /// the node is stopping, or waits for clients that held locks before it crashed, or cannot write
-/// its ledger, or cannot reach enough other members.
+/// its ledger, or cannot reach enough other members, or its group is not founded yet.
 #[utoipa::path(
     get, path = "/health", operation_id = "health", tag = "node",
     responses((status = 200, description = "The node serves.", body = Health), Problems),
@@ -57,6 +76,9 @@ fn serving(api: &Api) -> Result<u64, String> {
     }
     if let Some(error) = api.service.ledger_trouble() {
         return Err(format!("the ledger of sessions cannot be written: {error}; make room"));
+    }
+    if let Some(trouble) = api.service.members_report().and_then(|report| report.trouble) {
+        return Err(trouble);
     }
     status.view.ok_or_else(|| {
         let away: Vec<&str> = status.away.iter().map(|member| member.node.as_str()).collect();

@@ -50,15 +50,16 @@ impl Requests {
                 self.outbox.tell(&Reply::Locks(number, locks));
             }
             Request::Evidence(number) => {
-                let seen = self.service.look_for_holder(connected);
-                let refused = |refusal| Reply::Refused(number, refusal);
-                self.outbox.tell(&seen.map_or_else(refused, |()| Reply::Done(number)));
+                if let Err(refusal) = self.service.look_for_holder(connected, number) {
+                    self.refuse(number, refusal);
+                }
             }
             Request::Withdraw(number) if self.withdraw(number) => {}
             Request::Inspect(..)
             | Request::Break(..)
             | Request::AwaitFree(..)
-            | Request::Drain(..) => self.ask(connected, request),
+            | Request::Drain(..)
+            | Request::Members(..) => self.ask(connected, request),
             // Everything that concerns a session.
             other => {
                 self.service.request(connected, other);
@@ -94,6 +95,10 @@ impl Requests {
             Request::Drain(number, ms) => self.answer(number, async move {
                 let within = (ms > 0).then(|| Duration::from_millis(ms));
                 service.leave(&principal, within).await.map(|()| Reply::Done(number))
+            }),
+            Request::Members(number, request) => self.answer(number, async move {
+                let report = service.members(&principal, request).await;
+                report.map(|report| Reply::Members(number, Box::new(report)))
             }),
             _ => debug_assert!(false, "the others are handled before"),
         }

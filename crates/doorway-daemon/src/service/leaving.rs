@@ -12,6 +12,9 @@ use crate::sessions::refusals::refusal;
 /// How long connections may take to write their last replies when the service stops.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// How long the group may take to let a node go.
+const LEAVING: Duration = Duration::from_secs(1);
+
 impl Service {
     /// End the service: close all connections and stop the node. Sessions and their locks are left
     /// to the next process, so that a restart is as gentle as a crash: nobody else gets a lock
@@ -29,8 +32,15 @@ impl Service {
             }
         };
         let _ = tokio::time::timeout(LAST_WORDS, written).await;
+        if self.sessions() == 0 && self.held() == 0 {
+            // Nothing is left to the next process, so the others need not wait for a lease.
+            let _ = tokio::time::timeout(LEAVING, inner.node.leave()).await;
+        }
         // The guards are kept until the node has stopped: a guard that is dropped is released.
         inner.node.stop().await;
+        if let Some(members) = self.store() {
+            members.close().await;
+        }
         if let Some(ledger) = &inner.ledger {
             ledger.close(*inner.serving.borrow());
         }
@@ -46,8 +56,7 @@ impl Service {
         principal: &Principal,
         within: Option<Duration>,
     ) -> Result<(), Refusal> {
-        let own = rustix::process::geteuid().as_raw();
-        if !principal.uid.is_some_and(|uid| uid == own || uid == 0) {
+        if !principal.is_owner() {
             let text = "only root and the user of the node can drain it, at its Unix socket";
             return Err(refusal(Code::Forbidden, text));
         }
@@ -56,10 +65,13 @@ impl Service {
             self.0.leaving.notify_one();
             return Ok(());
         }
+        let held = match self.held() {
+            1 => "1 lock is still held".to_owned(),
+            held => format!("{held} locks are still held"),
+        };
         let text = format!(
-            "{} locks are still held; the node grants nothing any more, and ends when you drain it \
-             again and nothing is held",
-            self.held()
+            "{held}; the node grants nothing any more, and ends when you drain it again and nothing \
+             is held"
         );
         Err(refusal(Code::NotFree, text))
     }

@@ -39,8 +39,9 @@ impl Lines {
 }
 
 /// Check the node's part of the settings.
-pub(super) fn node(diagnostics: &Diagnostics, config: &Config, lines: &Lines) {
-    let Err(ConfigError(mistakes)) = config.validate() else { return };
+pub(super) fn node(diagnostics: &Diagnostics, config: &Config, is_agreed: bool, lines: &Lines) {
+    let checked = if is_agreed { config.validate_agreed() } else { config.validate() };
+    let Err(ConfigError(mistakes)) = checked else { return };
     // If two rules have the same pattern, the second mistake is that of the second rule.
     let mut seen: Vec<&str> = Vec::new();
     for mistake in &mistakes {

@@ -41,6 +41,7 @@ impl Settings {
         Ok(Self {
             source: None,
             node: Config { data: Some(data), algorithm, ..Config::default() },
+            members: None,
             scope: Scope::User,
             socket: Some(socket),
             sessions: None,

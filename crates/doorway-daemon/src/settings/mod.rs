@@ -5,6 +5,7 @@ mod clients;
 mod document;
 mod files;
 pub mod local;
+mod members;
 mod mistake;
 mod pages;
 mod read;
@@ -24,6 +25,7 @@ use crate::principal::Principal;
 use crate::secret;
 
 pub use clients::{ClientSettings, Limits};
+pub use members::MembersSettings;
 pub use mistake::{Mistake, Mistakes};
 pub use pages::{example, page};
 pub use value::span;
@@ -44,6 +46,9 @@ pub struct Settings {
     pub source: Option<crate::reload::Source>,
     /// The node.
     pub node: doorway_node::Config,
+    /// The group that agrees on its members, if this node belongs to one. Then `node.members` is
+    /// this node alone.
+    pub members: Option<MembersSettings>,
     /// Who shares its locks: a user, a machine or a cluster.
     pub scope: Scope,
     /// The Unix socket, which serves both protocols.

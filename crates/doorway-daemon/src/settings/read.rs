@@ -9,6 +9,7 @@ use doorway_protocol::{LABEL, Scope, is_label};
 use super::check::{self, Lines, LockLine};
 use super::document::{Diagnostics, Located, Section, shown};
 use super::files::{self, Tls, beside};
+use super::members::{MembersSettings, members};
 use super::mistake::Mistakes;
 use super::table::{LIMITS, TOP};
 use super::value;
@@ -36,10 +37,10 @@ fn all(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Settings {
     let tls = files::tls(file, &tls_table);
     let has_tls = tls_table.is_there();
     let limits_table = top.table("limits");
-    let (mut node, lines) = node(top, file, overrides, tls.as_ref(), has_tls);
+    let (mut node, lines, members) = node(top, file, overrides, tls.as_ref(), has_tls);
     node.outstanding = limits_table.count("outstanding") as usize;
     node.keep_idle = limits_table.count("idle_locks") as usize;
-    check::node(top.diagnostics, &node, &lines);
+    check::node(top.diagnostics, &node, members.is_some(), &lines);
     if let Some(tls) = &tls
         && is_label(&node.me)
         && is_label(&node.group)
@@ -50,8 +51,13 @@ fn all(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Settings {
     let http = top.table("http");
     Settings {
         source: None,
-        scope: if node.members.len() > 1 { Scope::Cluster } else { Scope::Machine },
+        scope: if node.members.len() > 1 || members.is_some() {
+            Scope::Cluster
+        } else {
+            Scope::Machine
+        },
         node,
+        members,
         socket: unix(top, file, overrides),
         sessions: door(&top.table("sessions"), has_tls, &clients),
         http: door(&http, has_tls, &clients),
@@ -70,7 +76,7 @@ fn node(
     overrides: &Overrides,
     tls: Option<&Tls>,
     has_tls: bool,
-) -> (Config, Lines) {
+) -> (Config, Lines, Option<MembersSettings>) {
     let mut config = Config::default();
     let mut lines = Lines { tls: has_tls, ..Lines::default() };
     let text = |key: &str, line: &mut Option<usize>| {
@@ -79,7 +85,7 @@ fn node(
         Some(value)
     };
     config.group = text("group", &mut lines.group).unwrap_or(config.group);
-    members(top, &mut config, &mut lines);
+    let is_fixed = fixed_members(top, &mut config, &mut lines);
     match text("node", &mut lines.node) {
         Some(me) => {
             if lines.members.is_empty() {
@@ -97,6 +103,7 @@ fn node(
     config.handovers = top.count("handovers") as u32;
     let path = |key: &str| top.text(key).map(|at| beside(file, &at.value));
     config.data = overrides.data.clone().or(path("data"));
+    let agreed = members(top, &mut config, is_fixed);
     if config.data.is_none() && config.members.len() == 1 {
         // Without a directory fences would begin anew, and former holders would be forgotten.
         // Members of a group must name theirs, because several may share a machine.
@@ -108,10 +115,11 @@ fn node(
     lines.links = table.line;
     config.heartbeat = table.time("heartbeat").unwrap_or(config.heartbeat);
     config.silence = table.time("silence").unwrap_or(config.silence);
-    (config, lines)
+    (config, lines, agreed)
 }
 
-fn members(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
+/// Read every `[[member]]`. False if the file has none.
+fn fixed_members(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) -> bool {
     let sections = top.tables("member");
     let several = sections.len() > 1;
     let mut members = Vec::new();
@@ -130,9 +138,11 @@ fn members(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
         let address = address.map(|at| at.value).unwrap_or_default();
         members.push(MemberConfig { name: name.value, address });
     }
-    if !members.is_empty() {
-        config.members = members;
+    if members.is_empty() {
+        return false;
     }
+    config.members = members;
+    true
 }
 
 fn rules(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {

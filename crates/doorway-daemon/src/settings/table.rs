@@ -96,7 +96,8 @@ pub(super) static TOP: Table = Table {
             "node",
             Text("the name of this node"),
             Example("a"),
-            "Which of the members this node is. Not needed if there is only one.",
+            "The name of this node, which its certificate proves. Not needed if there is only one \
+             [[member]].",
         ),
         key(
             "data",
@@ -154,7 +155,8 @@ pub(super) static TOP: Table = Table {
             "Record what the locks do in this file, for `doorway diagram --recorded`. Without this \
              key nothing is recorded.",
         ),
-        key("member", Tables(&MEMBER), Heading, "The members of the group."),
+        key("member", Tables(&MEMBER), Heading, "The members of a fixed group."),
+        key("members", Kind::Table(&MEMBERS), Heading, "A group that agrees on its members."),
         key("tls", Kind::Table(&TLS), Heading, "The certificates of this node."),
         key("links", Kind::Table(&LINKS), Heading, "The links between members."),
         key("lock", Tables(&LOCK), Heading, "Rules for some locks."),
@@ -168,8 +170,8 @@ pub(super) static TOP: Table = Table {
 pub(super) static MEMBER: Table = Table {
     title: "[[member]]",
     place: "under [[member]]",
-    about: "A member of the group. The files of all members list the same members in the same \
-            order. Without any, the node is alone.",
+    about: "A member of a fixed group. The files of all members list the same members in the same \
+            order. Without any, and without [members], the node is alone.",
     keys: &[
         key(
             "name",
@@ -182,6 +184,44 @@ pub(super) static MEMBER: Table = Table {
             Text("where the other members find it, as \"a.example:7001\""),
             Example("a.example:7001"),
             "Where the other members find it: host:port. Required if there are several members.",
+        ),
+    ],
+};
+
+pub(super) static MEMBERS: Table = Table {
+    title: "[members]",
+    place: "under [members]",
+    about: "A group that agrees on its members, instead of [[member]]. Machines are added, removed \
+            and replaced while the others work, and locks go on if a minority of the machines \
+            fails. `node`, `data` and [tls] are required. The group begins with `doorway members \
+            init`.",
+    keys: &[
+        key(
+            "agree",
+            Text("\"raft\""),
+            Default("raft"),
+            "How the members agree: \"raft\" needs nothing besides the nodes themselves.",
+        ),
+        key(
+            "address",
+            Text("where the other members find this node, as \"a.example:7001\""),
+            Required("a.example:7001"),
+            "Where the other members find this node: host:port. The node listens there.",
+        ),
+        key(
+            "join",
+            Texts("a list of addresses of members"),
+            Example("[\"a.example:7001\", \"b.example:7001\", \"c.example:7001\"]"),
+            "The addresses of members. `doorway members init` founds the group with this node and \
+             these members. It may contain the address of this node, so that all files can have the \
+             same list.",
+        ),
+        key(
+            "lease",
+            Time(Duration::from_secs(2), Duration::from_mins(5)),
+            Default("10s"),
+            "How long the group waits for a silent member before it goes on without that member. \
+             `doorway members init` uses it; afterwards `doorway members lease` changes the lease.",
         ),
     ],
 };
@@ -380,8 +420,8 @@ pub(super) static LIMITS: Table = Table {
 };
 
 /// Every table, in the order of the page about settings.
-pub(super) static ALL: [&Table; 10] =
-    [&TOP, &MEMBER, &TLS, &LINKS, &LOCK, &SESSIONS, &HTTP, &CLIENT, &RIGHT, &LIMITS];
+pub(super) static ALL: [&Table; 11] =
+    [&TOP, &MEMBER, &MEMBERS, &TLS, &LINKS, &LOCK, &SESSIONS, &HTTP, &CLIENT, &RIGHT, &LIMITS];
 
 impl Table {
     /// The key of this name, if the table has one.

@@ -322,6 +322,11 @@ impl Shard {
         });
     }
 
+    /// The members of the view that runs, or ran last.
+    pub fn seating(&self) -> &Arc<Seating> {
+        &self.seating
+    }
+
     /// The number of the view that is running.
     pub fn running(&self) -> Option<u64> {
         (self.state == ShardState::Running).then_some(self.target)

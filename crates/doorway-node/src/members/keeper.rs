@@ -18,7 +18,7 @@
 //! - Others count 1.002 leases and 250 ms on the slower of the two clocks: at least 1.001 leases in
 //!   real time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ const ABSENT: u32 = 3;
 /// After this many intervals without a link to a member, the node complains about that member.
 const SILENCE: u32 = 3;
 
-/// For how many leases a waiting member tries to enter before it gives up.
+/// For how many leases a waiting member tries to enter before it gives up, and for how many it then
+/// stays away.
 const WAITING: u32 = 2;
 
 /// How much longer than the lease a removal waits, besides a part of the lease.
@@ -65,14 +66,16 @@ pub enum Event {
     /// The answer to [`Output::Put`]; none if the store does not know whether the command was
     /// applied.
     Answer(PutId, Option<Answer>),
-    /// The connection with a member was made.
-    Up(MemberId),
-    /// The connection with a member has ended.
-    Down(MemberId),
+    /// The connection with the process at a seat was made.
+    Up(SeatId),
+    /// The connection with the process at a seat has ended.
+    Down(SeatId),
     /// Former holders have reclaimed their locks, or have had the time to do so.
     Reclaimed,
     /// Whether this node should propose removals. This is only a hint: several nodes may do so.
     Leads(bool),
+    /// Locks cannot be served in the view of this number for long: ask for another one.
+    Bump(u64),
     /// A shard has found that the lease has ended, and has taken locks from their holders.
     Lapsed,
     /// Nothing is held here any more, and the process ends: give up the membership.
@@ -102,7 +105,8 @@ pub enum Output {
     /// The process cannot become a member, for this reason. It goes on trying.
     Blocked(RecordError),
     /// The process has waited for too long, and gives up: it has no connection with these members.
-    /// Clients lose what they have reclaimed.
+    /// Clients lose what they have reclaimed. The process stays away for a while, so that the group
+    /// can remove its predecessor, and then joins again.
     GiveUp(Vec<MemberId>),
 }
 
@@ -163,6 +167,7 @@ enum Kind {
     Remove(SeatId),
     Forget(MemberId),
     Evict,
+    Bump,
 }
 
 /// The membership of one process.
@@ -179,10 +184,10 @@ pub struct Keeper {
     /// Whether former holders have had the time to reclaim their locks.
     reclaimed: bool,
     leads: bool,
-    /// The members with which there is a connection.
-    up: Vec<MemberId>,
-    /// Since when there is no connection with a member that is in the record.
-    down: BTreeMap<MemberId, Duration>,
+    /// The seats with which there is a connection.
+    up: BTreeSet<SeatId>,
+    /// Since when there is no connection with a seat that is in the record.
+    down: BTreeMap<SeatId, Duration>,
     stamps: BTreeMap<MemberId, Stamp>,
     complaints: BTreeMap<(MemberId, MemberId), Complaint>,
     pending: BTreeMap<PutId, Pending>,
@@ -190,6 +195,8 @@ pub struct Keeper {
     /// When the last command of each kind was sent, if that was less than an interval ago.
     sent: BTreeMap<Kind, Duration>,
     deadline: Option<Duration>,
+    /// The process does not join before this time.
+    away_until: Duration,
 }
 
 impl Keeper {
@@ -206,7 +213,7 @@ impl Keeper {
             record,
             reclaimed: false,
             leads: false,
-            up: Vec::new(),
+            up: BTreeSet::new(),
             down: BTreeMap::new(),
             stamps: BTreeMap::new(),
             complaints: BTreeMap::new(),
@@ -214,6 +221,7 @@ impl Keeper {
             last_put: 0,
             sent: BTreeMap::new(),
             deadline: None,
+            away_until: Duration::ZERO,
         }
     }
 
@@ -231,22 +239,24 @@ impl Keeper {
         match event {
             Event::Record(record) => self.learn(now, record),
             Event::Answer(put, answer) => self.answered(put, answer, now, out),
-            Event::Up(member) => {
-                if !self.up.contains(&member) {
-                    self.up.push(member);
-                    self.up.sort_unstable();
-                }
-                self.down.remove(&member);
+            Event::Up(seat) => {
+                self.up.insert(seat);
+                self.down.remove(&seat);
             }
-            Event::Down(member) => {
-                self.up.retain(|other| *other != member);
-                if self.record.member(member).is_ok() {
-                    self.down.entry(member).or_insert(now.boot);
+            Event::Down(seat) => {
+                self.up.remove(&seat);
+                if self.record.seat(seat).is_some() {
+                    self.down.entry(seat).or_insert(now.boot);
                 }
             }
             Event::Reclaimed => self.reclaimed = true,
             Event::Leads(leads) => self.leads = leads,
             Event::Leave => self.leave(now, out),
+            Event::Bump(number) => {
+                if let Stage::Member { .. } = self.stage {
+                    self.put(now, Kind::Bump, Command::Bump { number }, out);
+                }
+            }
             Event::Lapsed | Event::Tick => {}
         }
         self.advance(now, out);
@@ -287,15 +297,15 @@ impl Keeper {
         self.record = record;
         let Self { record, stamps, complaints, down, up, .. } = self;
         stamps.retain(|id, _| record.member(*id).is_ok());
-        down.retain(|id, _| record.member(*id).is_ok());
+        down.retain(|seat, _| record.seat(*seat).is_some());
+        for seat in record.seats.iter().filter(|seat| !up.contains(&seat.id)) {
+            down.entry(seat.id).or_insert(now.boot);
+        }
         for member in &record.members {
             let stamp = Stamp { beat: member.beat, at: now };
             let known = stamps.entry(member.id).or_insert_with(|| stamp.clone());
             if known.beat != member.beat {
                 *known = stamp;
-            }
-            if !up.contains(&member.id) {
-                down.entry(member.id).or_insert(now.boot);
             }
         }
         let seated = |id: &MemberId| record.member(*id).ok().filter(|it| it.since.is_some());
@@ -381,6 +391,7 @@ impl Keeper {
     /// Do what is due.
     fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
         match self.stage {
+            Stage::Joining if now.boot < self.away_until => {}
             Stage::Joining => {
                 let (seat, nonce, rules) = (self.seat, self.nonce(), self.rules);
                 self.put(now, Kind::Join, Command::Join { seat, nonce, rules }, out);
@@ -431,7 +442,9 @@ impl Keeper {
         let silence = self.interval() * SILENCE;
         let others = self.record.seated().filter(|member| Some(member.id) != self.id());
         let silent = |member: &&Member| {
-            self.down.get(&member.id).is_some_and(|since| now.boot.saturating_sub(*since) > silence)
+            self.down
+                .get(&member.seat)
+                .is_some_and(|since| now.boot.saturating_sub(*since) > silence)
         };
         others.filter(silent).map(|member| member.id).collect()
     }
@@ -440,7 +453,8 @@ impl Keeper {
     /// link with every member of the view that is alive.
     fn enter(&mut self, now: Now, id: MemberId, since: Duration, out: &mut Vec<Output>) {
         let waits = self.record.member(id).is_ok_and(|member| member.since.is_none());
-        if !waits || !self.reclaimed {
+        // Without a lease of its own it could not serve in the view.
+        if !waits || !self.reclaimed || self.deadline.is_none() {
             return;
         }
         let absent = self.interval() * ABSENT;
@@ -451,8 +465,8 @@ impl Keeper {
         };
         let unlinked: Vec<MemberId> = others
             .filter(alive)
+            .filter(|member| !self.up.contains(&member.seat))
             .map(|member| member.id)
-            .filter(|member| !self.up.contains(member))
             .collect();
         if unlinked.is_empty() {
             let (number, replaces) = (self.record.number, self.record.seen(self.seat, Some(id)));
@@ -460,7 +474,9 @@ impl Keeper {
         } else if now.boot.saturating_sub(since) > self.lease() * WAITING {
             out.push(Output::GiveUp(unlinked));
             let at = self.deadline.take().unwrap_or(now.boot);
-            self.stage = Stage::Leaving { id, at, ends: true };
+            self.stage = Stage::Leaving { id, at, ends: false };
+            self.generation += 1;
+            self.away_until = now.boot + self.lease() * WAITING;
         }
     }
 

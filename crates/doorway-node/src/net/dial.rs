@@ -1,19 +1,49 @@
 //! The dialling side of a link: it connects again and again, with back-off.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doorway_protocol::Backoff;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::handshake::{Failure, NewConnection, dialled};
 use super::notices::About;
-use super::peer::{End, Peer};
+use super::peer::{End, Peer, PeerId};
 use super::{LinkHandler, Mesh, Network};
 
+/// Keep up the links to all peers that this node dials, forever. Peers come and go.
+pub(super) async fn dial_all<N: Network, U: LinkHandler>(
+    mesh: &Arc<Mesh<N, U>>,
+    tasks: &mut JoinSet<()>,
+) {
+    let mut peers = mesh.peers.clone();
+    let mut dialled: BTreeMap<PeerId, AbortHandle> = BTreeMap::new();
+    loop {
+        while tasks.try_join_next().is_some() {}
+        let now = peers.borrow_and_update().clone();
+        dialled.retain(|id, task| {
+            let stays = now.iter().any(|peer| peer.id() == *id);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for peer in now.iter().filter(|peer| peer.is_dialled()) {
+            dialled
+                .entry(peer.id())
+                .or_insert_with(|| tasks.spawn(keep_up(Arc::clone(mesh), Arc::clone(peer))));
+        }
+        if peers.changed().await.is_err() {
+            std::future::pending::<()>().await; // The list of peers is final.
+        }
+    }
+}
+
 /// Keep the link to a peer up, forever.
-pub(super) async fn keep_up<N: Network, U: LinkHandler>(mesh: Arc<Mesh<N, U>>, peer: Arc<Peer>) {
-    let seed = mesh.seed ^ u64::from(peer.id().0) << 32;
+async fn keep_up<N: Network, U: LinkHandler>(mesh: Arc<Mesh<N, U>>, peer: Arc<Peer>) {
+    let seed = mesh.seed ^ peer.id().0 << 32;
     let mut backoff = Backoff::with_seed(mesh.timing.pause, mesh.timing.longest_pause, seed);
     loop {
         let dialled = async {

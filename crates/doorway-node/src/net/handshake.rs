@@ -11,6 +11,7 @@ use super::peer::{End, Peer};
 use super::tls;
 use super::{LinkHandler, Mesh, Network};
 use crate::link::{Decoder, Frame, FrameError, Hello, Refusal};
+use crate::members::Caller;
 
 /// The longest hello that is accepted. It limits the memory that an unknown caller can make this
 /// node use.
@@ -96,14 +97,29 @@ pub(super) async fn dialled<N: Network, U: LinkHandler>(
     Ok(NewConnection { connection, peer: Arc::clone(peer), number, decoder })
 }
 
+/// Who has called.
+pub(super) enum Accepted<S> {
+    /// A peer, to make a link.
+    Link(NewConnection<S>),
+    /// The store of another node.
+    Store(S, Caller),
+}
+
 /// Do the handshake with a caller.
 pub(super) async fn accepted<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     stream: N::Stream,
-) -> Result<NewConnection<ServerStream<N>>, Failure> {
+) -> Result<Accepted<ServerStream<N>>, Failure> {
     let handler = &*mesh.handler;
     let acceptor = TlsAcceptor::from(mesh.identity.server());
     let mut stream = acceptor.accept(stream).await?;
+    if stream.get_ref().1.alpn_protocol() == Some(tls::STORES) {
+        let chain = stream.get_ref().1.peer_certificates();
+        let name = tls::node_of(chain, &handler.hello().group).ok_or(Failure::Unexpected(
+            "the certificate of the caller is not that of a node of this group",
+        ))?;
+        return Ok(Accepted::Store(stream, Caller { name }));
+    }
     let mut decoder = Decoder::default();
     let theirs = hear_hello(&mut stream, &mut decoder, "the caller").await?;
     let known = recognise(mesh, &stream, &theirs);
@@ -123,7 +139,7 @@ pub(super) async fn accepted<N: Network, U: LinkHandler>(
     }
     let connection = Arc::new(Connection::new(Arc::clone(&peer), number, stream));
     peer.resume(handler, number, me, &theirs, Arc::clone(&connection) as _)?;
-    Ok(NewConnection { connection, peer, number, decoder })
+    Ok(Accepted::Link(NewConnection { connection, peer, number, decoder }))
 }
 
 /// Find out which peer has dialled us, and whether it may.
@@ -138,9 +154,9 @@ fn recognise<N: Network, U: LinkHandler>(
         // The name is not proved, so it may be any text of any length.
         return Err(Refusal::Name(theirs.node.chars().take(NAME_SHOWN).collect()));
     }
-    // Only peers with lower numbers dial this node.
-    let callers = mesh.peers.iter().filter(|peer| peer.id() < mesh.me);
-    let found = callers.into_iter().find(|peer| peer.name() == theirs.node);
+    let peers = mesh.peers.borrow().clone();
+    let mut callers = peers.iter().filter(|peer| !peer.is_dialled());
+    let found = callers.find(|peer| peer.name() == theirs.node);
     let ours = mesh.handler.hello();
     let Some(peer) = found else {
         ours.meet(theirs)?;

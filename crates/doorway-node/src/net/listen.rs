@@ -1,19 +1,29 @@
 //! The listening side of links: a caller that proves to be a peer is served, all others are
 //! refused.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use parking_lot::Mutex;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::dial::serve;
-use super::handshake::{Failure, accepted};
+use super::handshake::{Accepted, Failure, accepted};
 use super::notices::About;
 use super::{LinkHandler, Mesh, Network};
 
-/// How many callers may be in their handshake at a time. Further connections wait to be accepted.
+/// How many callers may be in their handshake at a time. A further one takes the place of the oldest:
+/// a member needs a moment for its handshake, and must not have to wait for callers that say
+/// nothing.
 const UNPROVED: usize = 64;
+
+/// The callers that are in their handshake, the oldest first.
+#[derive(Default)]
+struct Unproved {
+    last: u64,
+    handshakes: VecDeque<(u64, AbortHandle)>,
+}
 
 /// Accept connections forever, each in a task of its own.
 pub(super) async fn accept_all<N: Network, U: LinkHandler>(
@@ -21,10 +31,9 @@ pub(super) async fn accept_all<N: Network, U: LinkHandler>(
     listener: &N::Listener,
     tasks: &mut JoinSet<()>,
 ) {
-    let unproved = Arc::new(Semaphore::new(UNPROVED));
+    let unproved = Arc::new(Mutex::new(Unproved::default()));
     loop {
         while tasks.try_join_next().is_some() {}
-        let Ok(permit) = Arc::clone(&unproved).acquire_owned().await else { return };
         let (stream, from) = match mesh.network.accept(listener).await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -34,12 +43,19 @@ pub(super) async fn accept_all<N: Network, U: LinkHandler>(
                 continue;
             }
         };
-        let mesh = Arc::clone(mesh);
-        tasks.spawn(async move {
+        let (mesh, proved) = (Arc::clone(mesh), Arc::clone(&unproved));
+        // Locked until the task is in the list, so that the task cannot leave the list before.
+        let mut unproved = unproved.lock();
+        unproved.last += 1;
+        let number = unproved.last;
+        let task = tasks.spawn(async move {
             let greeting = timeout(mesh.timing.handshake, accepted(&mesh, stream)).await;
-            drop(permit);
+            proved.lock().handshakes.retain(|(other, _)| *other != number);
             match greeting.unwrap_or(Err(Failure::Late)) {
-                Ok(greeted) => {
+                Ok(Accepted::Store(stream, caller)) => {
+                    mesh.handler.store(Box::new(stream), caller).await;
+                }
+                Ok(Accepted::Link(greeted)) => {
                     mesh.notices.clear(greeted.peer.name());
                     serve(&mesh, greeted).await;
                 }
@@ -52,5 +68,11 @@ pub(super) async fn accept_all<N: Network, U: LinkHandler>(
                 }
             }
         });
+        unproved.handshakes.push_back((number, task));
+        if unproved.handshakes.len() > UNPROVED
+            && let Some((_, oldest)) = unproved.handshakes.pop_front()
+        {
+            oldest.abort();
+        }
     }
 }

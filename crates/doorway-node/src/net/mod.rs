@@ -6,6 +6,7 @@ mod handshake;
 mod listen;
 mod notices;
 mod peer;
+mod stores;
 mod tls;
 
 use std::future::Future;
@@ -14,15 +15,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_core::NodeId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::link::Hello;
+use crate::members::{BoxedFuture, BoxedStream, Caller};
 use crate::messages::Message;
 use notices::Notices;
-pub use peer::{LinkReport, Peer, TooLong, Traffic};
+pub use peer::{Backlog, LinkReport, Peer, PeerId, TooLong, Traffic};
+pub use stores::StoreDialer;
 pub use tls::{Identity, IdentityError};
 
 /// A network that connections are made on: TCP, or a simulation of it.
@@ -78,17 +81,23 @@ pub trait LinkHandler: Send + Sync + 'static {
     fn hello(&self) -> Hello;
 
     /// May this incarnation of the peer connect? Returns why not. Nothing has changed yet.
-    fn admit(&self, peer: NodeId, hello: &Hello) -> Result<(), String>;
+    fn admit(&self, peer: PeerId, hello: &Hello) -> Result<(), String>;
 
     /// A connection is up. What is sent from now on is kept until the peer has it.
-    fn up(&self, peer: NodeId, hello: &Hello);
+    fn up(&self, peer: PeerId, hello: &Hello);
 
     /// A message has arrived, exactly once and in order.
-    fn deliver(&self, from: NodeId, message: Message);
+    fn deliver(&self, from: PeerId, message: Message);
 
     /// The connection has ended, for this reason. `closed` is true if the peer closed it, as a peer
     /// does when it stops.
-    fn down(&self, peer: NodeId, closed: bool, why: &str);
+    fn down(&self, peer: PeerId, closed: bool, why: &str);
+
+    /// The store of another node has connected, to agree on the members of the group. The future
+    /// ends when the connection does. Without a store, the connection is closed.
+    fn store(&self, _stream: BoxedStream, _caller: Caller) -> BoxedFuture<'static, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// The timeouts of links.
@@ -122,8 +131,7 @@ impl Default for Timing {
 pub struct Mesh<N, U> {
     network: N,
     identity: Identity,
-    me: NodeId,
-    peers: Vec<Arc<Peer>>,
+    peers: watch::Receiver<Vec<Arc<Peer>>>,
     handler: Arc<U>,
     timing: Timing,
     seed: u64,
@@ -131,33 +139,31 @@ pub struct Mesh<N, U> {
 }
 
 impl<N: Network, U: LinkHandler> Mesh<N, U> {
-    /// The links of node `me`, none of them up. The node dials peers with higher numbers and is
-    /// dialled by the others. The pauses between dials are drawn from `seed`.
+    /// The links of a node to its peers, none of them up. The list of peers may change at any time.
+    /// The pauses between dials are drawn from `seed`.
     pub fn new(
         network: N,
         identity: Identity,
-        me: NodeId,
-        peers: Vec<Arc<Peer>>,
+        peers: watch::Receiver<Vec<Arc<Peer>>>,
         handler: Arc<U>,
         timing: Timing,
         seed: u64,
     ) -> Self {
         let notices = Notices::default();
-        Self { network, identity, me, peers, handler, timing, seed, notices }
+        Self { network, identity, peers, handler, timing, seed, notices }
     }
 
     /// Keep the links up until `stop` completes. When this returns, all connections and tasks are
     /// gone.
     pub async fn run(self: Arc<Self>, listener: N::Listener, stop: impl Future<Output = ()>) {
-        let mut tasks = JoinSet::new();
-        for peer in self.peers.iter().filter(|peer| peer.id() > self.me) {
-            tasks.spawn(dial::keep_up(Arc::clone(&self), Arc::clone(peer)));
-        }
+        let (mut dialled, mut accepted) = (JoinSet::new(), JoinSet::new());
         tokio::select! {
             biased;
             () = stop => {}
-            () = listen::accept_all(&self, &listener, &mut tasks) => {}
+            () = dial::dial_all(&self, &mut dialled) => {}
+            () = listen::accept_all(&self, &listener, &mut accepted) => {}
         }
-        tasks.shutdown().await;
+        dialled.shutdown().await;
+        accepted.shutdown().await;
     }
 }

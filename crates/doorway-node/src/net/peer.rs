@@ -1,10 +1,10 @@
 //! A peer: both directions of the link to it, and the state of its connection.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use doorway_core::NodeId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -12,13 +12,34 @@ use super::LinkHandler;
 use crate::link::{
     AckError, Frame, Hello, Inbox, Incarnation, MESSAGE_MAX, Outbox, ReceivedCount, Verdict,
 };
+use crate::members::SeatId;
 use crate::messages::Message;
+
+/// The number by which a node knows another member and itself. In a fixed group it is the place in
+/// the list of members. In a group that agrees on its members it is the number of the seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub u64);
+
+impl PeerId {
+    /// The seat of the member, in a group that agrees on its members.
+    pub fn seat(self) -> SeatId {
+        SeatId(self.0)
+    }
+}
+
+impl fmt::Display for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// Another member, and the link to it.
 pub struct Peer {
-    id: NodeId,
+    id: PeerId,
     name: String,
     address: String,
+    /// Does this node dial the peer? Otherwise it is dialled by the peer.
+    dialled: bool,
     /// Locked from when a message is judged until it is delivered, so that no old connection
     /// delivers after a newer one has begun.
     inbox: Mutex<Inbox>,
@@ -26,8 +47,9 @@ pub struct Peer {
     /// Is a connection up? This is not part of the inbox, so that it can be read while a message is
     /// delivered.
     up: AtomicBool,
-    /// How many messages wait in the outbox. Every request for a lock reads this.
+    /// How many messages wait in the outbox.
     unacknowledged: AtomicUsize,
+    backlog: Backlog,
     since: Mutex<Option<Instant>>,
     pub(super) traffic: TrafficCounters,
 }
@@ -84,6 +106,45 @@ pub struct LinkReport {
     pub traffic: Traffic,
 }
 
+/// How many peers of a node have more messages waiting than they should. All peers share it, so that
+/// a request for a lock needs to look at one number only.
+#[derive(Clone, Debug)]
+pub struct Backlog {
+    limit: usize,
+    full: Arc<AtomicUsize>,
+}
+
+impl Backlog {
+    /// Peers should have fewer messages waiting than this.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, full: Arc::default() }
+    }
+
+    /// Does any peer have too many messages waiting?
+    pub fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed) > 0
+    }
+
+    /// The limit of messages that may wait for one peer.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    fn update(&self, before: usize, now: usize) {
+        if before < self.limit && now >= self.limit {
+            self.full.fetch_add(1, Ordering::Relaxed);
+        } else if before >= self.limit && now < self.limit {
+            self.full.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.backlog.update(self.unacknowledged(), 0);
+    }
+}
+
 #[derive(Default)]
 pub(super) struct TrafficCounters {
     pub(super) messages_in: AtomicU64,
@@ -109,6 +170,8 @@ pub(super) enum End {
     Silent(Duration),
     #[error("a newer connection took its place")]
     Replaced,
+    #[error("the peer is no member any more")]
+    Retired,
     #[error("{0}")]
     Frame(#[from] crate::link::FrameError),
     #[error("{0}")]
@@ -124,16 +187,34 @@ pub(super) enum End {
 }
 
 impl Peer {
-    /// Make a peer that was never connected.
-    pub fn new(id: NodeId, name: String, address: String) -> Self {
+    /// Make a peer that was never connected. This node dials the peer, or is `dialled` by it: the
+    /// two sides must agree on that.
+    pub fn new(id: PeerId, name: String, address: String, dialled: bool, backlog: Backlog) -> Self {
         let (inbox, outbox, up, unacknowledged, since) = Default::default();
         let traffic = TrafficCounters::default();
-        Self { id, name, address, inbox, outbox, up, unacknowledged, since, traffic }
+        Self {
+            id,
+            name,
+            address,
+            dialled,
+            inbox,
+            outbox,
+            up,
+            unacknowledged,
+            backlog,
+            since,
+            traffic,
+        }
     }
 
     /// The number of the peer.
-    pub fn id(&self) -> NodeId {
+    pub fn id(&self) -> PeerId {
         self.id
+    }
+
+    /// Does this node dial the peer?
+    pub fn is_dialled(&self) -> bool {
+        self.dialled
     }
 
     /// The name of the peer.
@@ -195,7 +276,9 @@ impl Peer {
 
     /// Update the published number of messages in the outbox.
     fn update_unacknowledged(&self, outbox: &Outbox) {
-        self.unacknowledged.store(outbox.unacknowledged(), Ordering::Relaxed);
+        let now = outbox.unacknowledged();
+        let before = self.unacknowledged.swap(now, Ordering::Relaxed);
+        self.backlog.update(before, now);
     }
 
     /// The state of the link.
@@ -253,6 +336,17 @@ impl Peer {
         count(&self.traffic.connections, 1);
         handler.up(self.id, hello);
         Ok(())
+    }
+
+    /// Close the connection, if there is one, because the peer is no member any more.
+    pub fn retire(&self, handler: &impl LinkHandler) {
+        let mut inbox = self.inbox.lock();
+        let open = inbox.is_open();
+        // The connection is outdated from here on, so nothing of it is delivered.
+        inbox.greet();
+        if open {
+            self.gone(handler, &End::Retired);
+        }
     }
 
     /// Note that a connection has ended.

@@ -3,12 +3,18 @@
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::version::TLS13;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{
+    self, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
+};
 
 use crate::config::TlsConfig;
 
@@ -17,11 +23,16 @@ use crate::config::TlsConfig;
 #[derive(Clone, Debug)]
 pub struct Identity(Arc<RwLock<TlsConfigs>>);
 
+/// The protocol of connections between stores, as TLS names it. Links name none.
+pub(super) const STORES: &[u8] = b"doorway-members/1";
+
 /// The configurations of TLS, for connections that the node dials and for those that it accepts.
 #[derive(Clone, Debug)]
 struct TlsConfigs {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
+    /// For connections to the store of a node whose name is not known before.
+    store: Arc<ClientConfig>,
 }
 
 /// Why an identity cannot be made.
@@ -82,6 +93,10 @@ impl Identity {
     pub(super) fn server(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.0.read().server)
     }
+
+    pub(super) fn store(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0.read().store)
+    }
 }
 
 fn shown(
@@ -103,14 +118,81 @@ fn shown(
         .with_root_certificates(Arc::clone(&roots))
         .with_client_auth_cert(chain.clone(), key.clone_key())
         .map_err(unusable)?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
-    let server = ServerConfig::builder_with_provider(provider)
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
         .map_err(unusable)?
         .with_client_cert_verifier(verifier.build().map_err(unusable)?)
-        .with_single_cert(chain, key)
+        .with_single_cert(chain.clone(), key.clone_key())
         .map_err(unusable)?;
-    Ok(TlsConfigs { client: Arc::new(client), server: Arc::new(server) })
+    server.alpn_protocols = vec![STORES.to_vec()];
+    let any = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider));
+    let any = AnyNode(any.build().map_err(unusable)?);
+    let mut store = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(unusable)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(any))
+        .with_client_auth_cert(chain, key)
+        .map_err(unusable)?;
+    store.alpn_protocols = vec![STORES.to_vec()];
+    let (client, server, store) = (Arc::new(client), Arc::new(server), Arc::new(store));
+    Ok(TlsConfigs { client, server, store })
+}
+
+/// Accepts the certificate of any node that the authority has signed. The name of the node is read
+/// from the certificate afterwards. This is for addresses whose node is not known yet.
+#[derive(Debug)]
+struct AnyNode(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyNode {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let nameless = || rustls::Error::General("the certificate is not that of a node".into());
+        let own = webpki::EndEntityCert::try_from(end_entity).map_err(|_| nameless())?;
+        let mut names = own.valid_dns_names().filter(|name| name.ends_with(".doorway"));
+        let name = names.next().and_then(|name| ServerName::try_from(name).ok());
+        let name = name.ok_or_else(nameless)?;
+        self.0.verify_server_cert(end_entity, intermediates, &name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, cert, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, cert, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+/// The name of the node of this group for which the first certificate of a verified chain is
+/// issued.
+pub(super) fn node_of(chain: Option<&[CertificateDer<'_>]>, group: &str) -> Option<String> {
+    let certificate = webpki::EndEntityCert::try_from(chain?.first()?).ok()?;
+    let suffix = format!(".{group}.doorway");
+    let name = certificate.valid_dns_names().find_map(|name| name.strip_suffix(&suffix))?;
+    (!name.contains('.')).then(|| name.to_owned())
 }
 
 /// The name for which a node's certificate must be valid; `None` if it is not a valid DNS name.

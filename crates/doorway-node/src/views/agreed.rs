@@ -138,7 +138,7 @@ pub struct AgreedViews {
     stopping: bool,
     /// Does the node wait for former holders?
     reclaiming: bool,
-    /// The views whose fences can be reclaimed, once that is known.
+    /// The views whose fences can be reclaimed, once that is known. Until then all claims count.
     claimable: Option<Range<u64>>,
     /// The seats for which the next view waits, as they were last logged.
     awaited: Vec<SeatId>,
@@ -214,6 +214,12 @@ impl AgreedViews {
             Some(views) if fence.view() >= views.end => Err(ClaimError::Future { next: views.end }),
             _ => Ok(()),
         }
+    }
+
+    /// Is it known which claims are good? Before that, a client that has reclaimed a lock must not be
+    /// told that it holds it.
+    pub fn knows_claims(&self) -> bool {
+        self.claimable.is_some()
     }
 
     /// Does the node wait for former holders?

@@ -125,6 +125,9 @@ pub enum EndReason {
     /// this process have lost their locks.
     #[error("another process runs under the name of this node, with epoch {0}")]
     Superseded(u64),
+    /// The store by which the members agree has ended.
+    #[error("the store of the group's members has ended")]
+    StoreEnded,
 }
 
 /// Why a lock cannot be reclaimed under a fence. Nothing has changed.

@@ -1,6 +1,7 @@
 //! Whole nodes: alone, in groups over the network of this machine, in processes of their own, and
 //! in a simulated network.
 
+mod agreed;
 mod alone;
 mod cluster;
 #[path = "../common/mod.rs"]

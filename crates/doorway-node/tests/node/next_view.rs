@@ -8,10 +8,13 @@ use doorway_core::{Mode, NodeId};
 use doorway_node::link::{Hello, Incarnation};
 use doorway_node::locks::{LockRequest, Rule, Seating, Shard, ShardEffects};
 use doorway_node::messages::{AlgorithmMessage, Message};
-use doorway_node::net::{Identity, LinkHandler, Mesh, Network as _, Peer, Tcp, Timing};
+use doorway_node::net::{
+    Backlog, Identity, LinkHandler, Mesh, Network as _, Peer, PeerId, Tcp, Timing,
+};
 use doorway_node::views::{LearnOutcome, ViewError, Views};
 use doorway_node::{Config, Fence, Name, Node};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::common::group;
 
@@ -41,7 +44,13 @@ impl Puppet {
             incarnation: Incarnation(7),
             ..Hello::default()
         };
-        let peer = Peer::new(NodeId(0), first.name.clone(), first.address.clone());
+        let peer = Peer::new(
+            PeerId(0),
+            first.name.clone(),
+            first.address.clone(),
+            false,
+            Backlog::new(1000),
+        );
         let puppet = Arc::new(Self {
             hello,
             peer: Arc::new(peer),
@@ -53,8 +62,9 @@ impl Puppet {
         });
         let tls = config.tls.as_ref().expect("certificates");
         let identity = Identity::from_pem(&tls.ca, &tls.certificate, &tls.key).expect("good ones");
-        let (peers, upper) = (vec![Arc::clone(&puppet.peer)], Arc::clone(&puppet));
-        let mesh = Mesh::new(Tcp, identity, NodeId(1), peers, upper, Timing::default(), 0);
+        let peers = watch::Sender::new(vec![Arc::clone(&puppet.peer)]);
+        let (peers, upper) = (peers.subscribe(), Arc::clone(&puppet));
+        let mesh = Mesh::new(Tcp, identity, peers, upper, Timing::default(), 0);
         let listener = Tcp.bind(&second.address).await.expect("a free port");
         tokio::spawn(Arc::new(mesh).run(listener, std::future::pending()));
         puppet
@@ -126,26 +136,27 @@ impl LinkHandler for Puppet {
         Hello { epochs: self.views.lock().epochs().to_vec(), ..self.hello.clone() }
     }
 
-    fn admit(&self, _peer: NodeId, _hello: &Hello) -> Result<(), String> {
+    fn admit(&self, _peer: PeerId, _hello: &Hello) -> Result<(), String> {
         Ok(())
     }
 
-    fn up(&self, _peer: NodeId, hello: &Hello) {
+    fn up(&self, _peer: PeerId, hello: &Hello) {
         self.hear(|views| views.learn(&hello.epochs));
     }
 
-    fn deliver(&self, from: NodeId, message: Message) {
+    fn deliver(&self, from: PeerId, message: Message) {
+        let from = NodeId::at(from.0 as usize);
         match message {
             Message::Algorithm(step) => {
                 self.act(|shard, out| shard.receive(from, 0, &step, Duration::ZERO, out));
             }
             Message::Flush(flush) => self.hear(|views| views.flush(from, flush)),
             Message::Epochs(epochs) => self.hear(|views| views.learn(&epochs)),
-            Message::Ask(..) | Message::Tell(..) => {}
+            Message::Ask(..) | Message::Tell(..) | Message::Record(_) => {}
         }
     }
 
-    fn down(&self, _peer: NodeId, _closed: bool, _why: &str) {}
+    fn down(&self, _peer: PeerId, _closed: bool, _why: &str) {}
 }
 
 /// The hash of the configuration, as the protocol defines it.

@@ -44,7 +44,7 @@ async fn locks_are_listed_in_the_order_of_their_names() {
     let node = node.await.unwrap();
     assert_eq!(
         (node.name(), node.group(), node.members()),
-        ("node", "local", &["node".to_owned()][..])
+        ("node", "local", vec!["node".to_owned()])
     );
     let session = node.session();
     let mut guards = Vec::new();

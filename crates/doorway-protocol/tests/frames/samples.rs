@@ -2,8 +2,9 @@
 
 use doorway_protocol::{
     Absent, Ask, Claim, Claims, ClientInfo, Code, Fence, Greeting, Hello, Holder, Life, LockLine,
-    LockReport, Locks, Mode, Name, NodeStatus, Opening, Refusal, Reply, Request, Scope, Secret,
-    SessionId, Wait, Waiter, Welcome, put,
+    LockReport, Locks, MembersReport, MembersRequest, Mode, Name, NodeStatus, Opening, Refusal,
+    Reply, Request, Scope, SeatReport, SeatRole, SeatState, Secret, SessionId, Wait, Waiter,
+    Welcome, put,
 };
 use serde::Serialize;
 
@@ -93,6 +94,15 @@ pub(crate) fn requests() -> Vec<Request> {
         Request::Renew(12, name("deploy"), fence()),
         Request::Drain(13, 10_000),
         Request::Evidence(14),
+        Request::Members(15, MembersRequest::Show),
+        Request::Members(16, MembersRequest::Init { lease_ms: Some(10_000) }),
+        Request::Members(
+            17,
+            MembersRequest::Add { name: "d".to_owned(), address: "d.example:7001".to_owned() },
+        ),
+        Request::Members(18, MembersRequest::Remove { name: "c".to_owned(), force: true }),
+        Request::Members(19, MembersRequest::Replace { name: "b".to_owned() }),
+        Request::Members(20, MembersRequest::Lease(5000)),
     ]
 }
 
@@ -149,6 +159,36 @@ fn status() -> NodeStatus {
     }
 }
 
+fn members() -> MembersReport {
+    let seat = |name: &str, role, state, away_ms| SeatReport {
+        name: name.to_owned(),
+        address: format!("{name}.example:7001"),
+        seat: "9f".to_owned(),
+        role,
+        state,
+        away_ms,
+    };
+    MembersReport {
+        node: "a".to_owned(),
+        group: "east".to_owned(),
+        cluster: Some("1f".to_owned()),
+        view: 7,
+        running: Some(7),
+        lease_ms: 10_000,
+        lease_left_ms: 8500,
+        seats: vec![
+            seat("a", SeatRole::Leader, SeatState::InView, None),
+            seat("b", SeatRole::Voter, SeatState::Waiting, None),
+            seat("c", SeatRole::Learner, SeatState::Away, Some(42_000)),
+            seat("d", SeatRole::Learner, SeatState::Evicted, None),
+        ],
+        voters: 2,
+        reachable: 1,
+        no_quorum_ms: Some(3000),
+        trouble: Some("start b".to_owned()),
+    }
+}
+
 pub(crate) fn replies() -> Vec<Reply> {
     let line = LockLine {
         lock: "deploy".to_owned(),
@@ -178,6 +218,7 @@ pub(crate) fn replies() -> Vec<Reply> {
         Reply::Done(8),
         Reply::Lost(name("deploy"), fence(), "broken".to_owned()),
         Reply::Stopping(2000),
+        Reply::Members(9, Box::new(members())),
     ]);
     replies
 }

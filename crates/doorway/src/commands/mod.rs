@@ -14,6 +14,7 @@ pub(crate) mod grant;
 pub(crate) mod list;
 pub(crate) mod lock;
 pub(crate) mod man;
+pub(crate) mod members;
 pub(crate) mod paper;
 pub(crate) mod quorums;
 pub(crate) mod renew;

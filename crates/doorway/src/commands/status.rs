@@ -2,10 +2,13 @@
 
 use std::io::Write;
 
-use doorway_client::Answer;
-use doorway_protocol::NodeStatus;
+use doorway_client::{Answer, Code, SessionMachine};
+use doorway_protocol::{MembersReport, MembersRequest, NodeStatus, Scope};
+use serde::Serialize;
 
+use super::members::votes;
 use super::print_json;
+use crate::service::exit::Exit;
 use crate::service::identity::scope;
 use crate::service::options::LookArgs;
 use crate::service::query::{Query, unexpected_answer};
@@ -30,12 +33,45 @@ pub(crate) struct Args {
 
 /// Show the node.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let answer = Query::look(&args.node.address)?.answer(doorway_client::SessionMachine::status)?;
+    let mut query = Query::look(&args.node.address)?;
+    let answer = query.answer(SessionMachine::status)?;
     let Answer::Status(status) = answer else { return Err(unexpected_answer().into()) };
-    if args.json { print_json(out, &status) } else { print(out, &status) }
+    let members = members(&mut query, &status)?;
+    if args.json {
+        return print_json(out, &Status { status: &status, agreed: members.as_deref() });
+    }
+    print(out, &status, members.as_deref())
 }
 
-fn print(out: &mut dyn Write, status: &NodeStatus) -> anyhow::Result<()> {
+/// The status as JSON.
+#[derive(Serialize)]
+struct Status<'a> {
+    #[serde(flatten)]
+    status: &'a NodeStatus,
+    /// The members of a group that agrees on them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agreed: Option<&'a MembersReport>,
+}
+
+/// The members of the node's group, if the group agrees on them.
+fn members(query: &mut Query, status: &NodeStatus) -> Result<Option<Box<MembersReport>>, Exit> {
+    if status.scope != Scope::Cluster || !query.knows_members() {
+        return Ok(None);
+    }
+    match query.answer(|machine, now| machine.members(now, MembersRequest::Show)) {
+        Ok(Answer::Members(report)) => Ok(Some(report)),
+        Ok(_) => Err(unexpected_answer()),
+        // The members are fixed in the settings.
+        Err(Exit { refused: Some(Code::NotServed), .. }) => Ok(None),
+        Err(exit) => Err(exit),
+    }
+}
+
+fn print(
+    out: &mut dyn Write,
+    status: &NodeStatus,
+    agreed: Option<&MembersReport>,
+) -> anyhow::Result<()> {
     let NodeStatus { node, group, version, pid, up_ms, .. } = status;
     writeln!(out, "node      {node} of group {group}")?;
     writeln!(out, "scope     its locks are those of {}", scope(status.scope))?;
@@ -45,6 +81,12 @@ fn print(out: &mut dyn Write, status: &NodeStatus) -> anyhow::Result<()> {
         None => writeln!(out, "view      none: the members have not agreed on the next one yet")?,
     }
     writeln!(out, "members   {}", status.members.join(" "))?;
+    if let Some(report) = agreed {
+        match &report.trouble {
+            Some(trouble) => writeln!(out, "trouble   {trouble}")?,
+            None => writeln!(out, "votes     {}", votes(report))?,
+        }
+    }
     for absent in &status.away {
         writeln!(
             out,

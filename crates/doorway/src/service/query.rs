@@ -17,6 +17,8 @@ pub(crate) struct Query {
     event_loop: EventLoop,
     /// Who shares the locks of the node, once it has answered.
     scope: Option<Scope>,
+    /// The version of the protocol that the node speaks; 0 before it has answered.
+    version: u16,
 }
 
 /// What a node says to a question.
@@ -44,12 +46,17 @@ impl Query {
 
     fn open(mut link: Link, event_loop: EventLoop) -> Result<Self, Exit> {
         link.open()?;
-        Ok(Self { link, event_loop, scope: None })
+        Ok(Self { link, event_loop, scope: None, version: 0 })
     }
 
     /// Who shares the locks of the node; none before it has answered.
     pub(crate) fn scope(&self) -> Option<Scope> {
         self.scope
+    }
+
+    /// Whether the node knows the question about members. Only after it has answered another one.
+    pub(crate) fn knows_members(&self) -> bool {
+        self.version >= 2
     }
 
     /// If the node cannot be reached from now on, give it more time.
@@ -91,7 +98,9 @@ impl Query {
                         return Err(Exit::new(exit::UNAVAILABLE, text));
                     }
                     Event::Closed(refusal) => return Err(Exit::refusal(&refusal, 1)),
-                    Event::Welcome { scope, .. } => self.scope = Some(scope),
+                    Event::Welcome { scope, version, .. } => {
+                        (self.scope, self.version) = (Some(scope), version);
+                    }
                     _ => {}
                 }
             }
@@ -130,7 +139,7 @@ impl Query {
     }
 
     /// Wait until something happens, or until this moment. A signal stops or ends the command.
-    fn pause(&mut self, until: Moment) -> Result<(), Exit> {
+    pub(crate) fn pause(&mut self, until: Moment) -> Result<(), Exit> {
         match self.wait(until) {
             Some(signal) if react(signal) => Err(Exit::signal(signal as i32)),
             _ => Ok(()),

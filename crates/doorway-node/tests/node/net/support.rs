@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use doorway_core::NodeId;
 use doorway_node::link::{Hello, Incarnation};
 use doorway_node::messages::Message;
-use doorway_node::net::{Identity, LinkHandler, Mesh, Network as _, Peer, Tcp, Timing};
+use doorway_node::net::{
+    Backlog, Identity, LinkHandler, Mesh, Network as _, Peer, PeerId, Tcp, Timing,
+};
 use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::field::{Field, Visit};
 use tracing::span;
@@ -65,7 +67,7 @@ pub(crate) fn timing() -> Timing {
 /// Records what its links report.
 pub(crate) struct Recorder {
     pub(crate) hello: Hello,
-    pub(crate) got: Mutex<Vec<(NodeId, u64)>>,
+    pub(crate) got: Mutex<Vec<(PeerId, u64)>>,
     pub(crate) ups: AtomicUsize,
     pub(crate) downs: Mutex<Vec<String>>,
 }
@@ -85,7 +87,10 @@ impl Recorder {
     /// The numbers that have arrived from a node.
     pub(crate) fn from(&self, node: u32) -> Vec<u64> {
         let got = self.got.lock();
-        got.iter().filter(|(from, _)| from.0 == node).map(|(_, number)| *number).collect()
+        got.iter()
+            .filter(|(from, _)| from.0 == u64::from(node))
+            .map(|(_, number)| *number)
+            .collect()
     }
 }
 
@@ -94,20 +99,20 @@ impl LinkHandler for Recorder {
         self.hello.clone()
     }
 
-    fn admit(&self, _peer: NodeId, hello: &Hello) -> Result<(), String> {
+    fn admit(&self, _peer: PeerId, hello: &Hello) -> Result<(), String> {
         if hello.epochs == [666] { Err("its epoch was overtaken".to_owned()) } else { Ok(()) }
     }
 
-    fn up(&self, _peer: NodeId, _hello: &Hello) {
+    fn up(&self, _peer: PeerId, _hello: &Hello) {
         self.ups.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn deliver(&self, from: NodeId, message: Message) {
+    fn deliver(&self, from: PeerId, message: Message) {
         let Message::Epochs(numbers) = message else { panic!("only numbers are sent here") };
         self.got.lock().push((from, numbers[0]));
     }
 
-    fn down(&self, _peer: NodeId, _closed: bool, why: &str) {
+    fn down(&self, _peer: PeerId, _closed: bool, why: &str) {
         self.downs.lock().push(why.to_owned());
     }
 }
@@ -130,12 +135,13 @@ impl Node {
     ) -> Self {
         let others = (0_u32..).zip(addresses).filter(|(id, _)| *id != me);
         let peer = |(id, address): (u32, &String)| {
-            Arc::new(Peer::new(NodeId(id), format!("n{}", id + 1), address.clone()))
+            let (number, name) = (PeerId(id.into()), format!("n{}", id + 1));
+            Arc::new(Peer::new(number, name, address.clone(), id > me, Backlog::new(1000)))
         };
         let peers: Vec<_> = others.map(peer).collect();
         let (handler, seed) = (Arc::new(handler), u64::from(me));
-        let (all, node) = (peers.clone(), Arc::clone(&handler));
-        let mesh = Mesh::new(Tcp, identity, NodeId(me), all, node, timing(), seed);
+        let (all, node) = (watch::Sender::new(peers.clone()), Arc::clone(&handler));
+        let mesh = Mesh::new(Tcp, identity, all.subscribe(), node, timing(), seed);
         Self {
             handler,
             peers,

@@ -54,7 +54,7 @@ enum Due {
     Put(usize, PutId, CommandAt),
     Answer(usize, PutId, Option<usize>),
     Record(usize, usize),
-    Up(usize, MemberId),
+    Up(usize, SeatId),
     Fault,
 }
 
@@ -182,10 +182,10 @@ impl Group {
         self.tell(process, Event::Reclaimed);
         // It meets the members that there are.
         let known: Vec<_> = self.processes.iter().filter(|it| it.alive).collect();
-        let ids: Vec<_> = known.iter().filter_map(|it| it.keeper.id()).collect();
-        for id in ids {
+        let seats: Vec<_> = known.iter().map(|it| SeatId(it.seat as u64)).collect();
+        for seat in seats {
             let after = self.millis(1, 300);
-            self.later(after, Due::Up(process, id));
+            self.later(after, Due::Up(process, seat));
         }
     }
 
@@ -229,11 +229,12 @@ impl Group {
                 let after = if slow { self.millis(10, 15_000) } else { self.millis(1, 50) };
                 self.later(after, Due::Put(process, put, self.commands.len() - 1));
             }
-            Output::Joined(id) => {
+            Output::Joined(_) => {
+                let seat = SeatId(self.processes[process].seat as u64);
                 for other in 0..self.processes.len() {
                     if other != process && self.processes[other].alive {
                         let after = self.millis(1, 300);
-                        self.later(after, Due::Up(other, id));
+                        self.later(after, Due::Up(other, seat));
                     }
                 }
             }
@@ -252,7 +253,7 @@ impl Group {
             // Clients that could not be told count on the lease until it ends.
             Output::Discard(_) => self.lapses += 1,
             Output::Left | Output::Blocked(_) => {}
-            Output::GiveUp(_) => self.processes[process].alive = false,
+            Output::GiveUp(_) => self.lapses += 1,
         }
     }
 
@@ -294,7 +295,7 @@ impl Group {
                 let record = Arc::clone(&self.records[at]);
                 self.tell(process, Event::Record(record));
             }
-            Due::Up(process, id) => self.tell(process, Event::Up(id)),
+            Due::Up(process, seat) => self.tell(process, Event::Up(seat)),
         }
     }
 
@@ -373,11 +374,9 @@ impl Group {
             // The process is killed and comes back, soon or late.
             0 | 1 if alive.len() == 3 => {
                 self.processes[process].alive = false;
-                let id = self.processes[process].keeper.id();
+                let seat = SeatId(self.processes[process].seat as u64);
                 for other in alive.into_iter().filter(|other| *other != process) {
-                    if let Some(id) = id {
-                        self.tell(other, Event::Down(id));
-                    }
+                    self.tell(other, Event::Down(seat));
                 }
             }
             2 => {

@@ -181,7 +181,7 @@ impl Node {
                 self.views(context, ViewEvent::Flush(from, flush));
             }
             Message::Epochs(epochs) => self.views(context, ViewEvent::Epochs(from, epochs)),
-            Message::Ask(..) | Message::Tell(..) => {}
+            Message::Ask(..) | Message::Tell(..) | Message::Record(_) => {}
         }
     }
 

@@ -1,0 +1,160 @@
+//! The members of a group that agrees on them: how the service opens their store, reports them,
+//! and changes them for an operator.
+
+mod change;
+mod report;
+mod voters;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_members::{DataPlace, Options, RaftStore, Threads};
+use doorway_node::members::{Record, ViewStore as _};
+use doorway_node::net::{Identity, StoreDialer, Tcp};
+use doorway_node::{Config, Node, StartError};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::serve::ServeError;
+use crate::settings::{MembersSettings, Settings};
+
+/// How often a node without a group looks whether there is one.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// The store by which the members of the group agree, and what operators need besides.
+pub struct Members {
+    store: Arc<RaftStore>,
+    identity: Identity,
+    settings: MembersSettings,
+    /// The name of this node.
+    name: String,
+    /// The name of the group.
+    group: String,
+    /// The fingerprint of the rules for locks.
+    rules: u64,
+    /// What this node has found out about its group as long as it does not belong to it.
+    outside: Mutex<Outside>,
+    /// Operators change the members one after the other.
+    changing: tokio::sync::Mutex<()>,
+}
+
+/// What is known about the group of a node that does not belong to it yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outside {
+    /// No member that answers belongs to a group.
+    NotFounded,
+    /// The member at this address belongs to a group.
+    Founded(String),
+}
+
+impl Members {
+    /// Open the store of a node whose group agrees on its members; none in any other group.
+    pub(crate) async fn open(settings: &Settings) -> Result<Option<Self>, ServeError> {
+        let node = &settings.node;
+        let (Some(members), Some(tls), Some(data)) = (&settings.members, &node.tls, &node.data)
+        else {
+            return Ok(None);
+        };
+        let identity = Identity::from_pem(&tls.ca, &tls.certificate, &tls.key);
+        let identity = identity.map_err(StartError::from)?;
+        let (name, group) = (node.me.clone(), node.group.clone());
+        let store = RaftStore::open(Options {
+            data: DataPlace::Directory(data.clone()),
+            group: group.clone(),
+            name: name.clone(),
+            address: members.address.clone(),
+            // Clones of an identity share it, so a renewed certificate reaches the store too.
+            connect: Arc::new(StoreDialer::new(Tcp, identity.clone(), group.clone())),
+            lease_ms: members.lease.as_millis() as u32,
+            seed: None,
+            threads: Threads::Own,
+        });
+        let store = store.await.map_err(|error| ServeError::Members(error.to_string()))?;
+        Ok(Some(Self {
+            store,
+            identity,
+            settings: members.clone(),
+            name,
+            group,
+            rules: node.agreed_digest(),
+            outside: Mutex::new(Outside::NotFounded),
+            changing: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// Start the node.
+    pub(crate) async fn start(&self, config: Config, reclaiming: bool) -> Result<Node, StartError> {
+        let store = Arc::clone(&self.store);
+        Node::start_agreed(config, self.identity.clone(), store, reclaiming).await
+    }
+
+    /// Wait until the store has ended by itself, and learn why.
+    pub(crate) async fn ended(&self) -> String {
+        self.store.ended().await
+    }
+
+    /// Close the store, after the node has stopped.
+    pub(crate) async fn close(&self) {
+        self.store.close().await;
+    }
+
+    /// The newest record that this node has seen.
+    fn record(&self) -> Option<Arc<Record>> {
+        self.records().borrow().clone()
+    }
+
+    fn records(&self) -> watch::Receiver<Option<Arc<Record>>> {
+        self.store.watch()
+    }
+
+    /// Until this node belongs to a group, look whether there is one, and log what to do.
+    pub(crate) async fn look_for_group(&self) {
+        let mut records = self.records();
+        let mut logged = None;
+        while records.borrow().is_none() {
+            let outside = self.look_outside().await;
+            self.outside.lock().clone_from(&outside);
+            if logged.as_ref() != Some(&outside) {
+                tracing::info!("{}", outside.text(&self.name, &self.settings.address));
+                logged = Some(outside);
+            }
+            match timeout(LOOK, records.changed()).await {
+                Ok(Err(_)) => return, // The store has ended.
+                Ok(Ok(())) | Err(_) => {}
+            }
+        }
+    }
+
+    async fn look_outside(&self) -> Outside {
+        for address in self.others() {
+            if let Ok(hello) = self.store.ask(address).await
+                && hello.cluster.is_some()
+            {
+                return Outside::Founded(address.clone());
+            }
+        }
+        Outside::NotFounded
+    }
+
+    /// The addresses in `join`, without that of this node.
+    fn others(&self) -> impl Iterator<Item = &String> {
+        self.settings.join.iter().filter(|address| **address != self.settings.address)
+    }
+}
+
+impl Outside {
+    /// What an operator has to know.
+    fn text(&self, name: &str, address: &str) -> String {
+        match self {
+            Self::NotFounded => {
+                "the group is not founded yet: run `doorway members init` at one node".to_owned()
+            }
+            Self::Founded(member) => format!(
+                "the group is founded (the node at {member} belongs to it), but not with the data \
+                 directory of this node: at a member run `doorway members add {name} {address}`, \
+                 or `doorway members replace {name}` if `{name}` belonged to it with another disk"
+            ),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a store has ended.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Why a store has ended, if it has. Clones belong to one store.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending(Arc<watch::Sender<Option<String>>>);
+
+impl Ending {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(None)))
+    }
+
+    /// The store has failed. The first reason counts.
+    pub(crate) fn end(&self, why: String) {
+        if self.set(why.clone()) {
+            tracing::error!("the store of the group's record has ended: {why}");
+        }
+    }
+
+    /// The store is not needed any more.
+    pub(crate) fn close(&self) {
+        self.set("it was closed".to_owned());
+    }
+
+    fn set(&self, why: String) -> bool {
+        self.0.send_if_modified(|reason| {
+            let is_first = reason.is_none();
+            if is_first {
+                *reason = Some(why);
+            }
+            is_first
+        })
+    }
+
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.0.borrow().clone()
+    }
+
+    /// Wait until the store has ended.
+    pub(crate) async fn ended(&self) -> String {
+        let mut reasons = self.0.subscribe();
+        match reasons.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            Err(_) => String::new(),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The state machine: the record to which the log is applied.
+//!
+//! The record itself is in memory. On disk are its last snapshot and the log behind it, from which
+//! it is made again after a restart.
+
+use std::sync::Arc;
+
+use doorway_node::members::{Answer, Record, RecordError};
+use openraft::storage::RaftStateMachine;
+use openraft::{AnyError, EntryPayload, OptionalSend, RaftSnapshotBuilder, StorageIOError};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::disk::{Change, Content};
+use crate::encoding::Picture;
+use crate::types::{
+    Entry, Image, LogId, Snapshot, SnapshotMeta, StorageError, StoredMembership, TypeConfig,
+};
+use crate::writer::Writer;
+
+/// The state machine. Clones are the same machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    state: Arc<Mutex<State>>,
+    /// The newest record, for all who watch it.
+    records: watch::Sender<Option<Arc<Record>>>,
+    writer: Writer,
+    #[cfg(test)]
+    pub(crate) applied: Arc<Mutex<Vec<(LogId, Option<Arc<Record>>)>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: Option<LogId>,
+    membership: StoredMembership,
+    record: Image,
+    snapshot: Option<Snapshot>,
+}
+
+impl Machine {
+    /// The state that was found on disk.
+    pub(crate) fn new(content: &mut Content, writer: Writer) -> Self {
+        let snapshot = content.snapshot.take().map(Snapshot::from);
+        let mut state = State::default();
+        if let Some(snapshot) = &snapshot {
+            state.replace(&snapshot.meta, &snapshot.snapshot);
+        }
+        state.snapshot = snapshot;
+        let records = watch::Sender::new(state.record.clone());
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            records,
+            writer,
+            #[cfg(test)]
+            applied: Arc::default(),
+        }
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Option<Arc<Record>>> {
+        self.records.subscribe()
+    }
+
+    /// Keep a snapshot, unless there is a newer one: a snapshot that is being made here may be
+    /// overtaken by one that the leader sends, and the log before the newer one is gone.
+    async fn keep(&self, snapshot: &Snapshot) -> Result<(), StorageError> {
+        let saved = {
+            let mut state = self.state.lock();
+            let newest = state.snapshot.as_ref().and_then(|it| it.meta.last_log_id);
+            if newest > snapshot.meta.last_log_id {
+                return Ok(());
+            }
+            state.snapshot = Some(snapshot.clone());
+            self.writer.save(Change::Snapshot(Box::new(Picture::from(snapshot))))
+        };
+        saved.await.map_err(|why| {
+            let signature = Some(snapshot.meta.signature());
+            StorageIOError::write_snapshot(signature, AnyError::error(why)).into()
+        })
+    }
+}
+
+impl State {
+    fn replace(&mut self, meta: &SnapshotMeta, image: &Image) {
+        self.last = meta.last_log_id;
+        self.membership = meta.last_membership.clone();
+        self.record.clone_from(image);
+    }
+
+    fn apply(&mut self, entry: Entry) -> Answer {
+        self.last = Some(entry.log_id);
+        match entry.payload {
+            EntryPayload::Blank => {}
+            EntryPayload::Normal(command) => {
+                // The first entry of the log founds the group, so there is a record.
+                let Some(record) = &mut self.record else {
+                    return Answer::Refused(RecordError::UnknownSeat);
+                };
+                return Arc::make_mut(record).apply(&command);
+            }
+            EntryPayload::Membership(membership) => {
+                if self.record.is_none() {
+                    let mut founders = membership.nodes().filter_map(|(_, it)| it.founding.clone());
+                    self.record = founders.next().map(|record| Arc::new(*record));
+                }
+                self.membership = StoredMembership::new(Some(entry.log_id), membership);
+            }
+        }
+        Answer::Done(self.record.as_ref().map_or(0, |record| record.number))
+    }
+}
+
+impl RaftStateMachine<TypeConfig> for Machine {
+    type SnapshotBuilder = Self;
+
+    async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), StorageError> {
+        let state = self.state.lock();
+        Ok((state.last, state.membership.clone()))
+    }
+
+    async fn apply<I>(&mut self, entries: I) -> Result<Vec<Answer>, StorageError>
+    where
+        I: IntoIterator<Item = Entry> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let mut answers = Vec::new();
+        let record = {
+            let mut state = self.state.lock();
+            for entry in entries {
+                answers.push(state.apply(entry));
+                #[cfg(test)]
+                self.applied.lock().extend(state.last.map(|last| (last, state.record.clone())));
+            }
+            state.record.clone()
+        };
+        self.records.send_if_modified(|known| {
+            let changed = *known != record;
+            *known = record;
+            changed
+        });
+        Ok(answers)
+    }
+
+    async fn get_snapshot_builder(&mut self) -> Self {
+        self.clone()
+    }
+
+    async fn begin_receiving_snapshot(&mut self) -> Result<Box<Image>, StorageError> {
+        Ok(Box::default())
+    }
+
+    async fn install_snapshot(
+        &mut self,
+        meta: &SnapshotMeta,
+        image: Box<Image>,
+    ) -> Result<(), StorageError> {
+        let snapshot = Snapshot { meta: meta.clone(), snapshot: image };
+        self.keep(&snapshot).await?;
+        self.state.lock().replace(&snapshot.meta, &snapshot.snapshot);
+        self.records.send_replace(*snapshot.snapshot);
+        Ok(())
+    }
+
+    async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, StorageError> {
+        Ok(self.state.lock().snapshot.clone())
+    }
+}
+
+impl RaftSnapshotBuilder<TypeConfig> for Machine {
+    async fn build_snapshot(&mut self) -> Result<Snapshot, StorageError> {
+        let snapshot = {
+            let state = self.state.lock();
+            let last = state.last.map_or_else(|| "empty".to_owned(), |last| last.to_string());
+            let meta = SnapshotMeta {
+                last_log_id: state.last,
+                last_membership: state.membership.clone(),
+                snapshot_id: last,
+            };
+            Snapshot { meta, snapshot: Box::new(state.record.clone()) }
+        };
+        self.keep(&snapshot).await?;
+        Ok(snapshot)
+    }
+}

@@ -1,0 +1,164 @@
+//! The messages between stores.
+//!
+//! A message is its length in four bytes, the lowest first, and then its content in postcard.
+
+use doorway_node::members::{Answer, Command};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+
+use crate::encoding::{Ballot, Line, Picture, Place};
+use crate::error::AskError;
+
+/// The longest message, in bytes.
+pub(crate) const LIMIT: usize = 1 << 20;
+
+/// How many questions on one connection may wait for their answers.
+pub(crate) const IN_FLIGHT: usize = 64;
+
+/// A question, with its number and its addressee.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Question {
+    pub(crate) number: u64,
+    pub(crate) head: Head,
+    pub(crate) body: Ask,
+}
+
+/// From whom a question comes, and for whom it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// The group to which the sender belongs.
+    pub(crate) cluster: Option<u128>,
+    /// The seat of the sender.
+    pub(crate) from: u64,
+    /// The seat that is meant; none if any seat may answer.
+    pub(crate) to: Option<u64>,
+}
+
+/// What a store asks another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Ask {
+    /// Who are you? The name is that of the sender's group.
+    Hello(String),
+    /// Are you there?
+    Ping,
+    /// Vote for the sender.
+    Vote { vote: Ballot, last: Option<Place> },
+    /// Append these entries to the log.
+    Append { vote: Ballot, previous: Option<Place>, lines: Vec<Line>, committed: Option<Place> },
+    /// Replace the state by this snapshot.
+    Snapshot { vote: Ballot, picture: Box<Picture> },
+    /// Agree on this command.
+    Put(Command),
+}
+
+/// An answer, with the number of its question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Reply {
+    pub(crate) number: u64,
+    pub(crate) body: Tell,
+}
+
+/// What a store answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Tell {
+    /// The answer to [`Ask::Hello`].
+    Hello(Hello),
+    /// The answer to [`Ask::Ping`].
+    Here,
+    /// The answer to [`Ask::Vote`].
+    Vote { vote: Ballot, granted: bool, last: Option<Place> },
+    /// The entries were appended.
+    Appended,
+    /// The entries up to this one were appended.
+    Partly(Option<Place>),
+    /// The log is another one at the place before the entries.
+    Conflict,
+    /// The sender does not lead any more: there is a higher vote. Also the answer to a snapshot.
+    HigherVote(Ballot),
+    /// The answer to [`Ask::Put`].
+    Answer(Answer),
+    /// The command was not even tried, because this store does not lead a majority.
+    NotLeader,
+    /// The command may be applied, now or later.
+    Unsure(String),
+    /// The question is not answered, for this reason.
+    Refused(String),
+}
+
+/// Who a store is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The name of its node.
+    pub name: String,
+    /// The number of its seat.
+    pub seat: u64,
+    /// The group to which it belongs; none until it was founded or the node was added.
+    pub cluster: Option<u128>,
+    /// The address at which its node can be reached.
+    pub address: String,
+}
+
+/// A message as it is sent.
+pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, AskError> {
+    // The length is filled in when it is known.
+    let mut bytes = postcard::to_extend(message, vec![0; 4]).unwrap_or_else(|_| vec![0; 4]);
+    let length = bytes.len() - 4;
+    if length > LIMIT {
+        return Err(AskError::TooLong(length));
+    }
+    bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    Ok(bytes)
+}
+
+/// Write what comes, until the stream ends. Returns why it has ended.
+pub(crate) async fn pump(
+    mut stream: impl AsyncWrite + Unpin,
+    mut messages: mpsc::UnboundedReceiver<Vec<u8>>,
+) -> String {
+    while let Some(message) = messages.recv().await {
+        let written = async {
+            stream.write_all(&message).await?;
+            stream.flush().await
+        };
+        if let Err(error) = written.await {
+            return error.to_string();
+        }
+    }
+    "the connection was closed".to_owned()
+}
+
+/// Cuts messages out of a stream. A future of [`Self::next`] may be dropped at any time.
+pub(crate) struct Frames<R> {
+    stream: R,
+    bytes: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Frames<R> {
+    pub(crate) fn new(stream: R) -> Self {
+        Self { stream, bytes: Vec::new() }
+    }
+
+    /// The next message; none at the end of the stream. The error says what is wrong with it.
+    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
+        loop {
+            if let Some((length, rest)) = self.bytes.split_first_chunk::<4>() {
+                let length = u32::from_le_bytes(*length) as usize;
+                if length > LIMIT {
+                    return Err(format!("a message of {length} bytes is too long"));
+                }
+                if let Some(content) = rest.get(..length) {
+                    let message = postcard::from_bytes(content).map_err(|it| it.to_string())?;
+                    self.bytes.drain(..4 + length);
+                    return Ok(Some(message));
+                }
+            }
+            match self.stream.read_buf(&mut self.bytes).await {
+                Ok(0) => return Ok(None),
+                Ok(_) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Answering other stores.
+
+use std::sync::Arc;
+
+use doorway_node::members::{BoxedStream, Caller};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest};
+use tokio::sync::{Semaphore, mpsc};
+
+use super::frame::{Ask, Frames, Head, Hello, IN_FLIGHT, Question, Reply, Tell, encode, pump};
+use crate::core::Core;
+use crate::encoding::Place;
+use crate::types::{Entry, LogId, Snapshot, Vote};
+
+/// Answer the questions that come on a connection, until it ends.
+pub(crate) async fn serve(core: Arc<Core>, stream: BoxedStream, caller: Caller) {
+    let (reader, writer) = tokio::io::split(stream);
+    let mut frames = Frames::new(reader);
+    let (out, replies) = mpsc::unbounded_channel();
+    let writing = pump(writer, replies);
+    tokio::pin!(writing);
+    let in_flight = Arc::new(Semaphore::new(IN_FLIGHT));
+    let caller = Arc::new(caller);
+    let ending = core.ending.clone();
+    let ended = ending.ended();
+    tokio::pin!(ended);
+    loop {
+        let question = async {
+            let permit = Arc::clone(&in_flight).acquire_owned().await;
+            (permit, frames.next::<Question>().await)
+        };
+        let (permit, question) = tokio::select! {
+            next = question => next,
+            _ = &mut writing => return,
+            _ = &mut ended => return,
+        };
+        let question = match question {
+            Ok(Some(question)) => question,
+            Ok(None) => return,
+            Err(why) => {
+                let Caller { name } = &*caller;
+                tracing::warn!("the connection of `{name}` is closed: {why}");
+                return;
+            }
+        };
+        let (core, caller, out) = (Arc::clone(&core), Arc::clone(&caller), out.clone());
+        // This task goes on when the connection ends: a question that is in the core of openraft
+        // cannot be taken back.
+        tokio::spawn(async move {
+            let Question { number, head, body } = question;
+            let body = core.answer(&caller, head, body).await;
+            if let Ok(bytes) = encode(&Reply { number, body }) {
+                let _ = out.send(bytes);
+            }
+            drop(permit);
+        });
+    }
+}
+
+impl Core {
+    async fn answer(&self, caller: &Caller, head: Head, ask: Ask) -> Tell {
+        if let Ask::Hello(group) = &ask {
+            return self.hello(group);
+        }
+        if let Err(why) = self.check(caller, head, &ask) {
+            tracing::debug!("a question of `{}` is refused: {why}", caller.name);
+            return Tell::Refused(why);
+        }
+        if let Ask::Put(command) = ask {
+            return self.put_here(command).await;
+        }
+        // If this many questions are in the core, it waits for its disk.
+        let Ok(_permit) = self.in_core.try_acquire() else {
+            return Tell::Refused("the disk is too slow".to_owned());
+        };
+        match ask {
+            Ask::Vote { vote, last } => self.vote(vote.into(), last).await,
+            Ask::Append { vote, previous, lines, committed } => {
+                let request = AppendEntriesRequest {
+                    vote: vote.into(),
+                    prev_log_id: previous.map(LogId::from),
+                    entries: lines.into_iter().map(Entry::from).collect(),
+                    leader_commit: committed.map(LogId::from),
+                };
+                match self.raft.append_entries(request).await {
+                    Ok(AppendEntriesResponse::Success) => Tell::Appended,
+                    Ok(AppendEntriesResponse::PartialSuccess(last)) => {
+                        Tell::Partly(last.map(Place::from))
+                    }
+                    Ok(AppendEntriesResponse::Conflict) => Tell::Conflict,
+                    Ok(AppendEntriesResponse::HigherVote(vote)) => Tell::HigherVote(vote.into()),
+                    Err(error) => Tell::Refused(error.to_string()),
+                }
+            }
+            Ask::Snapshot { vote, picture } => {
+                let snapshot = Snapshot::from(*picture);
+                match self.raft.install_full_snapshot(vote.into(), snapshot).await {
+                    Ok(response) => Tell::HigherVote(response.vote.into()),
+                    Err(error) => Tell::Refused(error.to_string()),
+                }
+            }
+            Ask::Hello(_) | Ask::Ping | Ask::Put(_) => Tell::Here,
+        }
+    }
+
+    async fn vote(&self, vote: Vote, last: Option<Place>) -> Tell {
+        let request = VoteRequest::new(vote, last.map(LogId::from));
+        match self.raft.vote(request).await {
+            Ok(response) => Tell::Vote {
+                vote: response.vote.into(),
+                granted: response.vote_granted,
+                last: response.last_log_id.map(Place::from),
+            },
+            Err(error) => Tell::Refused(error.to_string()),
+        }
+    }
+
+    fn hello(&self, group: &str) -> Tell {
+        if group != self.group {
+            return Tell::Refused(format!(
+                "this is a node of group `{}`, not of group `{group}`",
+                self.group
+            ));
+        }
+        let (name, address) = (self.name.clone(), self.address.clone());
+        Tell::Hello(Hello { name, seat: self.seat, cluster: self.bond.cluster(), address })
+    }
+
+    /// Check that a question is meant for this store, and comes from the seat that it names. The
+    /// error says why it is refused.
+    fn check(&self, caller: &Caller, head: Head, ask: &Ask) -> Result<(), String> {
+        let Self { seat, name, .. } = self;
+        if head.to != Some(*seat) {
+            let meant = head.to.unwrap_or_default();
+            return Err(format!(
+                "the question is for seat {meant:x}, but `{name}` has seat {seat:x}; it may have \
+                 got a new data directory"
+            ));
+        }
+        if let Some(known) = self.name_of(head.from)
+            && known != caller.name
+        {
+            let (from, caller) = (head.from, &caller.name);
+            return Err(format!("seat {from:x} belongs to `{known}`, not to `{caller}`"));
+        }
+        let Some(theirs) = head.cluster else {
+            return Err("the sender belongs to no group yet".to_owned());
+        };
+        let refused = |ours: u128| {
+            Err(format!(
+                "`{name}` belongs to group {ours:032x}, but the sender to group {theirs:032x}"
+            ))
+        };
+        match self.bond.cluster() {
+            Some(ours) if ours == theirs => Ok(()),
+            Some(ours) => refused(ours),
+            // The leader of a group makes this node belong to it.
+            None if !matches!(ask, Ask::Put(_) | Ask::Ping) => {
+                self.bond.join(theirs).or_else(refused)
+            }
+            None => Err(format!("`{name}` belongs to no group yet")),
+        }
+    }
+
+    /// The name of the node of a seat. A seat may be unknown here: this node may have been away
+    /// while it was added.
+    fn name_of(&self, seat: u64) -> Option<String> {
+        let record = self.records.borrow();
+        let seats = record.iter().flat_map(|record| &record.seats);
+        if let Some(known) = seats.into_iter().find(|known| known.id.0 == seat) {
+            return Some(known.name.clone());
+        }
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow();
+        let peer = metrics.membership_config.membership().get_node(&seat)?;
+        Some(peer.name.clone())
+    }
+}

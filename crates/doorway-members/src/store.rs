@@ -1,0 +1,291 @@
+//! The store, as a node sees it.
+
+use std::sync::Arc;
+use std::thread;
+
+use doorway_node::members::{
+    Answer, BoxedFuture, BoxedStream, Caller, Command, Connect, Record, SeatId, StoreHealth,
+    Unsure, ViewStore,
+};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Semaphore, oneshot, watch};
+
+use crate::bond::Bond;
+use crate::core::{Core, IN_CORE};
+use crate::disk::{DataPlace, Disk};
+use crate::ending::Ending;
+use crate::error::{AskError, OpenError};
+use crate::guards::{Guards, Switches};
+use crate::health::{self, Health};
+use crate::log::Log;
+use crate::machine::Machine;
+use crate::network::Network;
+use crate::peers::Peers;
+use crate::reconcile;
+use crate::rpc::client::Dialer;
+use crate::rpc::frame::Hello;
+use crate::rpc::serve::serve;
+use crate::timings::Timings;
+use crate::types::{Metrics, Raft};
+use crate::writer::{self, Writer};
+
+/// How a store is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// Where it keeps its data.
+    pub data: DataPlace,
+    /// The name of the group.
+    pub group: String,
+    /// The name of this node.
+    pub name: String,
+    /// The address at which other members reach this node.
+    pub address: String,
+    /// Makes connections to other members.
+    pub connect: Arc<dyn Connect>,
+    /// The lease from which all times are taken until the group has one, in milliseconds.
+    pub lease_ms: u32,
+    /// Random seed, for simulations. Without one, numbers are drawn from the system.
+    pub seed: Option<u64>,
+    /// Where the store runs.
+    pub threads: Threads,
+}
+
+/// Where a store runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// In two threads of its own, `members` and `members-disk`.
+    Own,
+    /// In tasks of the runtime in which it was opened, the disk included. This is for tests and
+    /// simulations, whose clock does not wait for threads.
+    Caller,
+}
+
+/// The record of a group, replicated by Raft among the voters of the group.
+pub struct RaftStore {
+    core: Arc<Core>,
+    machine: Machine,
+    writer: Writer,
+    runtime: Handle,
+}
+
+impl RaftStore {
+    /// Open the store of this node, or make one. A node with a new store has a new seat.
+    pub async fn open(options: Options) -> Result<Arc<Self>, OpenError> {
+        Self::open_with(options, Switches::default()).await
+    }
+
+    pub(crate) async fn open_with(
+        options: Options,
+        switches: Switches,
+    ) -> Result<Arc<Self>, OpenError> {
+        match options.threads {
+            Threads::Caller => Self::build(options, switches).await.map(Arc::new),
+            Threads::Own => {
+                let (sender, opened) = oneshot::channel();
+                let run = move || run_thread(options, switches, sender);
+                let thread = thread::Builder::new().name("members".to_owned()).spawn(run);
+                thread.map_err(|error| OpenError::Start(error.to_string()))?;
+                let ended = || OpenError::Start("its thread has ended".to_owned());
+                opened.await.map_err(|_| ended())?.map(Arc::new)
+            }
+        }
+    }
+
+    async fn build(options: Options, switches: Switches) -> Result<Self, OpenError> {
+        let Options { data, group, name, address, connect, lease_ms, seed, threads } = options;
+        let mut rng = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        let (disk, mut content) = Disk::open(data, || rng.u64(1..))?;
+        let ending = Ending::new();
+        let (writer, queue) = writer::queue(ending.clone());
+        let writing = queue.run(disk);
+        match threads {
+            Threads::Own => start_disk_thread(writing)?,
+            Threads::Caller => drop(tokio::spawn(writing)),
+        }
+        let seat = content.seat;
+        let bond = Arc::new(Bond::new(content.cluster, writer.clone()));
+        let machine = Machine::new(&mut content, writer.clone());
+        let records = machine.watch();
+        let lease_ms = records.borrow().as_ref().map_or(lease_ms, |record| record.lease_ms);
+        let timings = Timings::new(lease_ms);
+        let runtime = Handle::current();
+        let dialer = Dialer { connect, runtime: runtime.clone(), patience: timings.connect() };
+        let peers = Arc::new(Peers::new(seat, Arc::clone(&bond), dialer));
+        let network = Network { peers: Arc::clone(&peers), pause: timings.heartbeat() };
+        let start = |why: String| OpenError::Start(why);
+        let config = timings.config(&group).validate().map_err(|it| start(it.to_string()))?;
+        let log = Log::new(&mut content, writer.clone());
+        let raft = Raft::new(seat, Arc::new(config), network, log, machine.clone()).await;
+        let raft = raft.map_err(|error| start(error.to_string()))?;
+        let guards = Guards::new(switches);
+        let core = Arc::new(Core {
+            seat,
+            name,
+            address,
+            group,
+            raft: raft.clone(),
+            records,
+            bond,
+            peers,
+            timings,
+            guards: Arc::clone(&guards),
+            health: Health::default(),
+            ending,
+            in_core: Arc::new(Semaphore::new(IN_CORE)),
+        });
+        core.spawn(guards.run(raft, timings, rng.u64(..)));
+        core.spawn(reconcile::run(Arc::clone(&core)));
+        core.spawn(health::run(Arc::clone(&core)));
+        core.spawn(watch_core(core.raft.metrics(), core.ending.clone()));
+        Ok(Self { core, machine, writer, runtime })
+    }
+
+    /// Ask the store at an address who it is.
+    pub async fn ask(&self, address: &str) -> Result<Hello, AskError> {
+        self.core.peers.hello(&self.core.group, address).await
+    }
+
+    /// The group to which this node belongs; none until it was founded or the node was added.
+    pub fn cluster(&self) -> Option<u128> {
+        self.core.bond.cluster()
+    }
+
+    /// Wait until the store has ended by itself, because its disk or Raft has failed. Returns the
+    /// reason. The node has to end then, too.
+    pub async fn ended(&self) -> String {
+        self.core.ending.ended().await
+    }
+
+    /// End the store, and close its file.
+    pub async fn close(&self) {
+        close(&self.core, &self.writer).await;
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    #[cfg(test)]
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+}
+
+impl ViewStore for RaftStore {
+    fn seat(&self) -> SeatId {
+        SeatId(self.core.seat)
+    }
+
+    fn watch(&self) -> watch::Receiver<Option<Arc<Record>>> {
+        self.machine.watch()
+    }
+
+    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>> {
+        Box::pin(self.core.put(command))
+    }
+
+    fn leads(&self) -> bool {
+        self.core.leads()
+    }
+
+    fn serve(&self, stream: BoxedStream, caller: Caller) -> BoxedFuture<'static, ()> {
+        let served = serve(Arc::clone(&self.core), stream, caller);
+        // The connection ends when the future of the caller is dropped.
+        let (alive, dropped) = oneshot::channel::<()>();
+        let task = self.runtime.spawn(async {
+            tokio::select! {
+                () = served => {}
+                _ = dropped => {}
+            }
+        });
+        Box::pin(async move {
+            let _alive = alive;
+            let _ = task.await;
+        })
+    }
+
+    fn health(&self) -> StoreHealth {
+        health::state(&self.core)
+    }
+}
+
+impl Drop for RaftStore {
+    fn drop(&mut self) {
+        if self.core.ending.reason().is_none() {
+            let (core, writer) = (Arc::clone(&self.core), self.writer.clone());
+            self.core.ending.close();
+            self.runtime.spawn(async move { close(&core, &writer).await });
+        }
+    }
+}
+
+impl Core {
+    /// Run a task until the store ends.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let ending = self.ending.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = task => {}
+                _ = ending.ended() => {}
+            }
+        });
+    }
+}
+
+async fn close(core: &Core, writer: &Writer) {
+    core.ending.close();
+    core.peers.retain(|_| false);
+    let _ = core.raft.shutdown().await;
+    writer.close().await;
+}
+
+/// The thread `members`. It goes on until the store has ended.
+fn run_thread(
+    options: Options,
+    switches: Switches,
+    opened: oneshot::Sender<Result<RaftStore, OpenError>>,
+) {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = opened.send(Err(OpenError::Start(error.to_string())));
+            return;
+        }
+    };
+    runtime.block_on(async {
+        match RaftStore::build(options, switches).await {
+            Ok(store) => {
+                let (core, writer) = (Arc::clone(&store.core), store.writer.clone());
+                let ending = core.ending.clone();
+                let _ = opened.send(Ok(store));
+                ending.ended().await;
+                close(&core, &writer).await;
+            }
+            Err(error) => {
+                let _ = opened.send(Err(error));
+            }
+        }
+    });
+}
+
+/// Start the thread `members-disk`.
+fn start_disk_thread(writing: impl Future<Output = ()> + Send + 'static) -> Result<(), OpenError> {
+    let failed = |error: std::io::Error| OpenError::Start(error.to_string());
+    let runtime = Builder::new_current_thread().enable_time().build().map_err(failed)?;
+    let run = move || runtime.block_on(writing);
+    thread::Builder::new().name("members-disk".to_owned()).spawn(run).map_err(failed)?;
+    Ok(())
+}
+
+/// Notice that the core of openraft has ended (guard 5).
+async fn watch_core(mut metrics: watch::Receiver<Metrics>, ending: Ending) {
+    loop {
+        let state = metrics.borrow_and_update().running_state.clone();
+        if let Err(error) = state {
+            return ending.end(error.to_string());
+        }
+        if metrics.changed().await.is_err() {
+            return ending.end("Raft has stopped".to_owned());
+        }
+    }
+}

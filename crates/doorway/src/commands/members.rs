@@ -1,0 +1,412 @@
+//! `doorway members`: the members of a group that agrees on them.
+
+use std::io::Write;
+use std::time::Duration;
+
+use clap::Subcommand;
+use doorway_client::{Answer, Moment};
+use doorway_protocol::{MembersReport, MembersRequest, SeatReport, SeatRole, SeatState};
+use serde::Serialize;
+
+use super::print_json;
+use crate::service::exit::{self, Exit};
+use crate::service::options::{LookArgs, seconds};
+use crate::service::query::{Query, unexpected_answer};
+use crate::service::wait_line::time;
+use crate::table::Table;
+
+/// How often to look while waiting.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Show or change the members of a group that agrees on them
+///
+/// Such a group has [members] in the settings of its nodes. Machines are added, removed and
+/// replaced while the others work. Without a task the command shows all machines with their role
+/// and state as the node sees them, and how many votes are left. Changes need root or the user of
+/// the node, at its Unix socket.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+    doorway members                           show the members\n  \
+    doorway members --wait 1m                 wait until all of them are in the view\n  \
+    doorway members init                      found the group, once, at one node\n  \
+    doorway members add d d.example:7001      add a machine\n  \
+    doorway members replace c                 let a machine with a new disk in again"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    task: Option<Task>,
+
+    #[command(flatten)]
+    show: Show,
+}
+
+#[derive(clap::Args)]
+struct Show {
+    /// Wait until all machines are in the view that runs at this node, at most this long, in
+    /// seconds or as 500ms or 10m [without a time: for ever]
+    #[arg(short, long, value_name = "SECS", num_args = 0..=1, value_parser = seconds)]
+    wait: Option<Option<Duration>>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    node: LookArgs,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    Init(Init),
+    Add(Add),
+    Remove(Remove),
+    Replace(Replace),
+    Lease(Lease),
+    Backup(Backup),
+}
+
+/// Found the group, with this node and the machines of `join` in its settings
+///
+/// Every machine has to run and to answer. A group is founded once, at one of its nodes.
+#[derive(clap::Args)]
+struct Init {
+    /// Use this lease, from 2 seconds to 5 minutes [default: `lease` of the node's settings, 10
+    /// seconds]
+    #[arg(long, value_name = "TIME", value_parser = lease)]
+    lease: Option<u32>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Add a machine, which has to run
+///
+/// It needs a certificate for its name and [members] in its settings. It votes if the number of
+/// voters can grow to the next odd number, up to five; otherwise it only takes part.
+#[derive(clap::Args)]
+struct Add {
+    /// The name of its node
+    name: String,
+    /// Its address, HOST:PORT, at which the other members reach it
+    address: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Remove a machine for good
+///
+/// Clients of that machine lose their locks. To let it in again, start it with an empty data
+/// directory and add it.
+#[derive(clap::Args)]
+struct Remove {
+    /// The name of its node
+    name: String,
+    /// Remove it even if the voters that are left have no majority that can be reached
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Let a machine with a new disk in again, in place of its old self
+///
+/// The machine has to run with an empty data directory, under its old name and address.
+#[derive(clap::Args)]
+struct Replace {
+    /// The name of its node
+    name: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Change the lease: how long the group waits for a silent machine
+#[derive(clap::Args)]
+struct Lease {
+    /// The lease, from 2 seconds to 5 minutes, in seconds or as 500ms or 1m
+    #[arg(value_name = "TIME", value_parser = lease)]
+    time: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Print what the group has agreed on, as JSON: its number, view, lease and machines
+///
+/// Keep it to know what the group looked like. A data directory must never be copied back.
+#[derive(clap::Args)]
+struct Backup {
+    #[command(flatten)]
+    node: LookArgs,
+}
+
+#[derive(clap::Args)]
+struct Common {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    node: LookArgs,
+}
+
+/// What `backup` prints.
+#[derive(Serialize)]
+struct BackupFile<'a> {
+    group: &'a str,
+    cluster: &'a str,
+    view: u64,
+    lease_ms: u32,
+    seats: Vec<BackupSeat<'a>>,
+}
+
+#[derive(Serialize)]
+struct BackupSeat<'a> {
+    name: &'a str,
+    address: &'a str,
+    seat: &'a str,
+    voter: bool,
+}
+
+/// Show or change the members.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Some(task) = &args.task else { return show(&args.show, out) };
+    let (request, common) = match task {
+        Task::Backup(Backup { node }) => return backup(node, out),
+        Task::Init(Init { lease, common }) => (MembersRequest::Init { lease_ms: *lease }, common),
+        Task::Add(Add { name, address, common }) => {
+            check_address(address)?;
+            let (name, address) = (name.clone(), address.clone());
+            (MembersRequest::Add { name, address }, common)
+        }
+        Task::Remove(Remove { name, force, common }) => {
+            (MembersRequest::Remove { name: name.clone(), force: *force }, common)
+        }
+        Task::Replace(Replace { name, common }) => {
+            (MembersRequest::Replace { name: name.clone() }, common)
+        }
+        Task::Lease(Lease { time, common }) => (MembersRequest::Lease(*time), common),
+    };
+    let report = ask(&mut Query::look(&common.node.address)?, request)?;
+    if common.json {
+        return print_json(out, &report);
+    }
+    let group = &report.group;
+    match task {
+        Task::Init(_) => {
+            writeln!(out, "founded the group {group}:")?;
+            print(out, &report)
+        }
+        Task::Add(Add { name, .. }) => {
+            Ok(writeln!(out, "added {name} to the group {group}: {}", votes(&report))?)
+        }
+        Task::Remove(Remove { name, .. }) => {
+            Ok(writeln!(out, "removed {name} from the group {group}: {}", votes(&report))?)
+        }
+        Task::Replace(Replace { name, .. }) => {
+            Ok(writeln!(out, "replaced {name} in the group {group}: {}", votes(&report))?)
+        }
+        Task::Lease(_) => Ok(writeln!(out, "the lease is {} now", time(report.lease_ms.into()))?),
+        Task::Backup(_) => Ok(()),
+    }
+}
+
+fn ask(query: &mut Query, request: MembersRequest) -> Result<Box<MembersReport>, Exit> {
+    match query.answer(|machine, now| machine.members(now, request))? {
+        Answer::Members(report) => Ok(report),
+        _ => Err(unexpected_answer()),
+    }
+}
+
+fn show(args: &Show, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut query = Query::look(&args.node.address)?;
+    let mut report = ask(&mut query, MembersRequest::Show)?;
+    let until = args.wait.map(|wait| wait.map_or(Moment::NEVER, |wait| Moment::now().after(wait)));
+    while let Some(until) = until
+        && !is_complete(&report)
+        && Moment::now() < until
+    {
+        query.be_patient();
+        let pause = Moment::now().after(LOOK).min(until);
+        while Moment::now() < pause {
+            query.pause(pause)?;
+        }
+        report = ask(&mut query, MembersRequest::Show)?;
+    }
+    if args.json {
+        print_json(out, &report)?;
+    } else {
+        print(out, &report)?;
+    }
+    if until.is_some() && !is_complete(&report) {
+        return Err(Exit::new(1, not_complete(&report)).into());
+    }
+    Ok(())
+}
+
+/// Whether all machines are in the view that runs at the node.
+fn is_complete(report: &MembersReport) -> bool {
+    let all = report.seats.iter().all(|seat| seat.state == SeatState::InView);
+    all && !report.seats.is_empty() && report.running == Some(report.view)
+}
+
+fn not_complete(report: &MembersReport) -> String {
+    let missing = report.seats.iter().filter(|seat| seat.state != SeatState::InView);
+    let missing: Vec<&str> = missing.map(|seat| seat.name.as_str()).collect();
+    match &report.trouble {
+        Some(trouble) => trouble.clone(),
+        None if missing.is_empty() => format!("view {} does not run here yet", report.view),
+        None => format!("not in the view in time: {}", missing.join(", ")),
+    }
+}
+
+fn print(out: &mut dyn Write, report: &MembersReport) -> anyhow::Result<()> {
+    if report.cluster.is_none() {
+        let why = report.trouble.as_deref().unwrap_or("the group is not founded yet");
+        return Ok(writeln!(out, "{why}")?);
+    }
+    let mut table = Table::new(["name", "address", "role", "state"].map(str::to_owned));
+    for seat in &report.seats {
+        table.row([
+            seat.name.clone(),
+            seat.address.clone(),
+            role(seat.role).to_owned(),
+            state(seat),
+        ]);
+    }
+    table.print(out, 0)?;
+    if let Some(trouble) = report.trouble.as_ref().filter(|_| report.no_quorum_ms.is_none()) {
+        writeln!(out, "{}: {trouble}", report.node)?;
+    }
+    Ok(writeln!(out, "{}", votes(report))?)
+}
+
+fn role(role: SeatRole) -> &'static str {
+    match role {
+        SeatRole::Leader => "leader",
+        SeatRole::Voter => "voter",
+        SeatRole::Learner => "learner",
+    }
+}
+
+fn state(seat: &SeatReport) -> String {
+    match (seat.state, seat.away_ms) {
+        (SeatState::InView, _) => "in view".to_owned(),
+        (SeatState::Waiting, _) => "waiting".to_owned(),
+        (SeatState::Away, Some(away)) => format!("away {}", time(away)),
+        (SeatState::Away, None) => "away".to_owned(),
+        (SeatState::Evicted, _) => "evicted".to_owned(),
+    }
+}
+
+/// How many votes can be reached, and what the loss of another one would mean.
+pub(crate) fn votes(report: &MembersReport) -> String {
+    let MembersReport { voters, reachable, .. } = report;
+    let majority = voters / 2 + 1;
+    let counts = format!("{reachable} of {voters} vote{}", if *voters == 1 { "" } else { "s" });
+    match reachable.checked_sub(majority) {
+        None => {
+            let is_missing = |seat: &&SeatReport| {
+                seat.role != SeatRole::Learner && seat.state == SeatState::Away
+            };
+            let missing = report.seats.iter().filter(is_missing).map(|seat| seat.name.as_str());
+            let missing = missing.collect::<Vec<_>>().join(" or ");
+            let start =
+                if missing.is_empty() { String::new() } else { format!("; start {missing}") };
+            format!("{counts}: no locks are granted{start}")
+        }
+        Some(0) => format!("{counts}; one more loss stops all locks"),
+        Some(1) => format!("{counts}; one more loss stops nothing"),
+        Some(more) => format!("{counts}; {more} more losses stop nothing"),
+    }
+}
+
+fn backup(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let report = ask(&mut Query::look(&node.address)?, MembersRequest::Show)?;
+    let Some(cluster) = &report.cluster else {
+        let why = report.trouble.unwrap_or_else(|| "the group is not founded yet".to_owned());
+        return Err(Exit::new(exit::UNAVAILABLE, why).into());
+    };
+    let seats = report.seats.iter().map(|seat| BackupSeat {
+        name: &seat.name,
+        address: &seat.address,
+        seat: &seat.seat,
+        voter: seat.role != SeatRole::Learner,
+    });
+    let MembersReport { group, view, lease_ms, .. } = &*report;
+    let (view, lease_ms) = (*view, *lease_ms);
+    print_json(out, &BackupFile { group, cluster, view, lease_ms, seats: seats.collect() })
+}
+
+/// Parses a lease, into milliseconds.
+fn lease(text: &str) -> Result<u32, String> {
+    let time = seconds(text)?;
+    let range = Duration::from_secs(2)..=Duration::from_mins(5);
+    if !range.contains(&time) {
+        return Err("a lease takes 2 seconds to 5 minutes".to_owned());
+    }
+    Ok(time.as_millis() as u32)
+}
+
+fn check_address(address: &str) -> Result<(), Exit> {
+    let parts = address.rsplit_once(':');
+    if parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) {
+        return Ok(());
+    }
+    let text = format!("'{address}' is not an address: give HOST:PORT, as d.example:7001");
+    Err(Exit::new(exit::USAGE, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(voters: u32, reachable: u32) -> MembersReport {
+        let seat = |index: u32| SeatReport {
+            name: format!("n{index}"),
+            address: format!("n{index}:1"),
+            seat: index.to_string(),
+            role: SeatRole::Voter,
+            state: if index < reachable { SeatState::InView } else { SeatState::Away },
+            away_ms: (index >= reachable).then_some(42_000),
+        };
+        MembersReport {
+            node: "n0".to_owned(),
+            group: "shop".to_owned(),
+            cluster: Some("1".to_owned()),
+            view: 4,
+            running: Some(4),
+            lease_ms: 10_000,
+            lease_left_ms: 9000,
+            seats: (0..voters).map(seat).collect(),
+            voters,
+            reachable,
+            no_quorum_ms: None,
+            trouble: None,
+        }
+    }
+
+    #[test]
+    fn the_votes_say_what_another_loss_would_mean() {
+        let said = [(3, 3), (3, 2), (3, 1), (5, 5), (1, 1)]
+            .map(|(voters, reachable)| votes(&report(voters, reachable)));
+        assert_eq!(
+            said,
+            [
+                "3 of 3 votes; one more loss stops nothing",
+                "2 of 3 votes; one more loss stops all locks",
+                "1 of 3 votes: no locks are granted; start n1 or n2",
+                "5 of 5 votes; 2 more losses stop nothing",
+                "1 of 1 vote; one more loss stops all locks",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_table_shows_every_machine() {
+        let mut out = Vec::new();
+        print(&mut out, &report(3, 2)).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("n2    n2:1     voter  away 42 s\n"), "{text}");
+        assert!(!is_complete(&report(3, 2)) && is_complete(&report(3, 3)));
+        assert_eq!(not_complete(&report(3, 2)), "not in the view in time: n2");
+    }
+}
