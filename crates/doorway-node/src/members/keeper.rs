@@ -358,10 +358,12 @@ impl Keeper {
     /// This process is no member any more.
     fn lose_membership(&mut self, now: Now, id: MemberId, why: Loss, out: &mut Vec<Output>) {
         let evicted = matches!(why, Loss::Refused(RecordError::Evicted(_)));
-        // An evicted member is still in the view. Clients that cannot be told that it is over count
-        // on it until its lease ends, so it leaves only then.
         let at = self.deadline.take().unwrap_or(now.boot);
-        self.stage = if evicted { Stage::Leaving { id, at, ends: false } } else { Stage::Joining };
+        // Clients that cannot be told that the membership is over count on it until its lease
+        // ends. If that is still to come, the member leaves only then: because it was evicted, or
+        // because a shard had not heard of a renewal in time.
+        let wait = evicted || at > now.boot;
+        self.stage = if wait { Stage::Leaving { id, at, ends: false } } else { Stage::Joining };
         self.generation += 1;
         out.push(Output::Discard(why));
     }
