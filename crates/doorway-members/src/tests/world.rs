@@ -240,7 +240,7 @@ impl World {
         while !holds(self) {
             if begin.elapsed() > limit {
                 for (name, store) in &*self.net.stores.lock() {
-                    println!("{name}: {}", store.core().raft.metrics().borrow().clone());
+                    println!("{name}: {}", store.core().engine().raft.metrics().borrow().clone());
                 }
                 panic!("does not hold within {limit:?}");
             }
