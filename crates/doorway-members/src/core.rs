@@ -34,7 +34,7 @@ pub(crate) struct Core {
     pub(crate) peers: Arc<Peers>,
     pub(crate) health: Health,
     pub(crate) ending: Ending,
-    pub(crate) in_core: Arc<Semaphore>,
+    pub(crate) permits: Arc<Semaphore>,
     pub(crate) engine: RwLock<Arc<Engine>>,
 }
 

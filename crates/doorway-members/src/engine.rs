@@ -57,7 +57,7 @@ pub(crate) async fn run(core: Arc<Core>, parts: Parts) {
         let changed = records
             .wait_for(|record| record.as_ref().is_some_and(|record| record.lease_ms != lease_ms));
         let lease_ms = tokio::select! {
-            why = watch_core(engine.raft.metrics()) => return core.ending.end(why),
+            why = watch_core(engine.raft.metrics()) => return core.ending.end(&why),
             () = Arc::clone(&engine.guards).run(engine.raft.clone(), engine.timings, parts.seed) => return,
             () = reconcile::run(Arc::clone(&core), Arc::clone(&engine)) => return,
             record = changed => match record.as_deref() {
@@ -69,7 +69,7 @@ pub(crate) async fn run(core: Arc<Core>, parts: Parts) {
         let _ = engine.raft.shutdown().await;
         match parts.start(lease_ms).await {
             Ok(engine) => *core.engine.write() = Arc::new(engine),
-            Err(error) => return core.ending.end(error.to_string()),
+            Err(error) => return core.ending.end(&error.to_string()),
         }
     }
 }

@@ -33,6 +33,7 @@ use crate::types::{Metrics, Raft, Vote};
 
 /// Which guards are on. All of them are, except in tests that show what happens without one.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each guard is on or off by itself")]
 pub(crate) struct Switches {
     /// Guard 1: a member may vote again in one term, for a higher seat.
     pub(crate) order: bool,

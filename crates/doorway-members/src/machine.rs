@@ -26,7 +26,7 @@ pub(crate) struct Machine {
     records: watch::Sender<Option<Arc<Record>>>,
     writer: Writer,
     #[cfg(test)]
-    pub(crate) applied: Arc<Mutex<Vec<(LogId, Option<Arc<Record>>)>>>,
+    pub(crate) applied: Arc<Mutex<Vec<(LogId, Image)>>>,
 }
 
 #[derive(Debug, Default)]

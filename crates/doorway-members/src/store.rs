@@ -123,7 +123,7 @@ impl RaftStore {
             peers: Arc::clone(&parts.peers),
             health: Health::default(),
             ending,
-            in_core: Arc::new(Semaphore::new(IN_CORE)),
+            permits: Arc::new(Semaphore::new(IN_CORE)),
             engine: RwLock::new(Arc::new(engine)),
         });
         let machine = parts.machine.clone();

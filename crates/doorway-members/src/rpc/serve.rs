@@ -69,7 +69,7 @@ impl Core {
             return self.engine().put(command).await;
         }
         // If this many questions are in the core, it waits for its disk.
-        let Ok(_permit) = self.in_core.try_acquire() else {
+        let Ok(_permit) = self.permits.try_acquire() else {
             return Tell::Refused("the disk is too slow".to_owned());
         };
         let engine = self.engine();
