@@ -57,7 +57,7 @@ async fn a_store_with_a_file_and_threads_survives_a_restart() {
     let mut records = store.watch();
     let waited =
         records.wait_for(|record| record.as_ref().is_some_and(|record| record.members.len() == 1));
-    timeout(Duration::from_secs(60), waited).await.unwrap().unwrap();
+    timeout(Duration::from_mins(1), waited).await.unwrap().unwrap();
     drop(store);
 }
 

@@ -110,11 +110,11 @@ async fn a_late_member_gets_a_snapshot() {
     for _ in 0..2_300 {
         world.insist(&leader, renew.clone()).await;
     }
-    let purged = world.store(&leader).core().raft.metrics().borrow().purged;
+    let purged = world.store(&leader).core().engine().raft.metrics().borrow().purged;
     assert!(purged.is_some_and(|purged| purged.index > 1_000), "{purged:?}");
     world.start(&late).await;
     world.agree().await;
-    assert!(world.store(&late).core().raft.metrics().borrow().snapshot.is_some());
+    assert!(world.store(&late).core().engine().raft.metrics().borrow().snapshot.is_some());
     // The snapshot is on the disk, too.
     world.kill(&late).await;
     world.start(&late).await;
@@ -124,7 +124,7 @@ async fn a_late_member_gets_a_snapshot() {
 
 /// The voters of Raft, by name.
 fn voters(world: &World, at: &str) -> Vec<String> {
-    let metrics = world.store(at).core().raft.metrics();
+    let metrics = world.store(at).core().engine().raft.metrics();
     let metrics = metrics.borrow();
     let membership = metrics.membership_config.membership();
     assert!(membership.get_joint_config().len() == 1 || membership.nodes().count() > 1);
@@ -154,7 +154,7 @@ async fn seats_are_added_and_dropped() {
     world.insist("d", Command::DropSeat(gone.id)).await;
     world
         .settle(LEASE * 3, |world| {
-            let metrics = world.store("d").core().raft.metrics();
+            let metrics = world.store("d").core().engine().raft.metrics();
             let metrics = metrics.borrow();
             metrics.membership_config.membership().get_node(&gone.id.0).is_none()
         })
@@ -182,7 +182,7 @@ async fn a_change_of_voters_survives_the_death_of_the_leader() {
         world.settle(LEASE * 6, |world| voters(world, &other) == all).await;
         world
             .settle(LEASE, |world| {
-                let metrics = world.store(&other).core().raft.metrics();
+                let metrics = world.store(&other).core().engine().raft.metrics();
                 let joint =
                     metrics.borrow().membership_config.membership().get_joint_config().len();
                 joint == 1
@@ -311,4 +311,26 @@ async fn a_group_can_begin_above_the_view_of_a_former_one() {
     record.number = 4_096;
     world.store("a").found_with(record).await.unwrap();
     assert_eq!(world.record("a").unwrap().number, 4_096);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_times_of_raft_follow_the_lease_of_the_group() {
+    let mut world = World::new(1);
+    for name in ["a", "b", "c"] {
+        world.start(name).await;
+    }
+    let seats = ["a", "b", "c"].map(|name| world.seat(name, true)).to_vec();
+    world.store("a").found(seats, 2_000, RULES, CLUSTER).await.unwrap();
+    let heartbeats = |world: &World, millis: u64| {
+        let engines = ["a", "b", "c"].map(|name| world.store(name).core().engine());
+        engines.iter().all(|engine| engine.raft.config().heartbeat_interval == millis)
+    };
+    world.settle(LEASE, |world| heartbeats(world, 50)).await;
+    let leader = world.wait_for_leader().await;
+    let seat = world.seat("a", true).id;
+    assert_eq!(world.insist("a", join(seat, 1)).await, Answer::Joined(MemberId(1)));
+    world.insist(&leader, Command::Lease(20_000)).await;
+    world.settle(LEASE, |world| heartbeats(world, 500)).await;
+    assert_eq!(world.insist("b", join(seat, 2)).await, Answer::Joined(MemberId(2)));
+    world.agree().await;
 }

@@ -186,7 +186,7 @@ impl World {
             match self.put(name, command.clone()).await {
                 Ok(answer) => return answer,
                 Err(why) => {
-                    assert!(begin.elapsed() < Duration::from_secs(60), "{name}: {why}");
+                    assert!(begin.elapsed() < Duration::from_mins(1), "{name}: {why}");
                     sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -204,7 +204,7 @@ impl World {
     }
 
     pub(crate) async fn wait_for_leader(&self) -> String {
-        self.settle(Duration::from_secs(60), |world| world.leader().is_some()).await;
+        self.settle(Duration::from_mins(1), |world| world.leader().is_some()).await;
         self.leader().unwrap()
     }
 
@@ -240,7 +240,7 @@ impl World {
         while !holds(self) {
             if begin.elapsed() > limit {
                 for (name, store) in &*self.net.stores.lock() {
-                    println!("{name}: {}", store.core().raft.metrics().borrow().clone());
+                    println!("{name}: {}", store.core().engine().raft.metrics().borrow().clone());
                 }
                 panic!("does not hold within {limit:?}");
             }
@@ -250,7 +250,7 @@ impl World {
 
     /// Wait until all running nodes have the same record.
     pub(crate) async fn agree(&self) {
-        self.settle(Duration::from_secs(60), |world| {
+        self.settle(Duration::from_mins(1), |world| {
             let records: BTreeSet<_> = world
                 .running()
                 .iter()
