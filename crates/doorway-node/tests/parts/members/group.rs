@@ -202,7 +202,8 @@ impl Group {
         }
         let (before, lapsed) = (keeper.id(), event == Event::Lapsed);
         keeper.step(now, event, &mut out);
-        if out.iter().any(|output| matches!(output, Output::Discard(_))) {
+        let gives_up = |output: &Output| matches!(output, Output::Discard(_) | Output::GiveUp(_));
+        if out.iter().any(gives_up) {
             over.extend(before);
         }
         if lapsed && keeper.deadline().is_some() {
@@ -242,8 +243,8 @@ impl Group {
                 let id = self.processes[process].keeper.id().expect("only members have leases");
                 let record = self.records.last().expect("the first one");
                 let now = self.processes[process].now(self.time).boot;
-                let gone = record.member(id).is_err() && until > now;
-                if gone || self.processes[process].over.contains(&id) {
+                let gone = record.member(id).is_err();
+                if until > now && (gone || self.processes[process].over.contains(&id)) {
                     let rest = until.saturating_sub(now);
                     let why = if gone { "was removed" } else { "was over" };
                     self.blame(format!("{id:?} {why}, and may grant locks for {rest:?}"));

@@ -245,7 +245,8 @@ impl Seats {
             }
         }
         if world.evictions > 0 && !self.has(Mistake::NoEviction) {
-            let fresh = record.seated().filter(|member| !member.evicted);
+            // A waiting member that gives up behaves like one that was evicted.
+            let fresh = record.members.iter().filter(|member| !member.evicted);
             let complained = |member: &&Member| {
                 let node = at(member.seat);
                 let mut others = self.others(node);
