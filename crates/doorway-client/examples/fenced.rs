@@ -22,7 +22,7 @@ impl Resource {
     }
 }
 
-/// Serve for ever, each connection on a thread of its own.
+/// Serve forever, each connection on a thread of its own.
 pub(crate) fn serve(listener: &TcpListener) {
     let resource = Arc::new(Resource::default());
     for stream in listener.incoming().flatten() {

@@ -1,4 +1,4 @@
-//! The clock of all deadlines: it also runs while the machine sleeps.
+//! The clock of all deadlines, which is never too fast: see [`doorway_protocol::LeaseClock`].
 
 use std::time::Duration;
 

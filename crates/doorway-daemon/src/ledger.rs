@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorway_protocol::{Fence, Life, Name, Secret};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::ms;
@@ -222,7 +223,8 @@ pub struct LedgerStart {
 pub struct Ledger<F = File> {
     file: F,
     path: PathBuf,
-    marker: Marker,
+    /// The marker as it is in the file.
+    marker: Mutex<Marker>,
 }
 
 impl Ledger {
@@ -281,8 +283,8 @@ impl<F: LedgerFile> Ledger<F> {
         // While missing sessions are waited for, another crash must not shorten that time.
         let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
         let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
-        let ledger = Self { file, path, marker };
-        ledger.mark(false, lacking)?;
+        let ledger = Self { file, path, marker: Mutex::new(marker.clone()) };
+        ledger.mark(&mut ledger.marker.lock(), marker)?;
         // Cut off erased and unreadable records at the end.
         let length = u64::from(end) * RECORD as u64;
         ledger.file.set_length(length).map_err(failed("shorten", &ledger.path))?;
@@ -297,11 +299,24 @@ impl<F: LedgerFile> Ledger<F> {
     /// Note that missing sessions are not waited for any more: all that hold something are in the
     /// ledger.
     pub fn settled(&self) {
-        if self.marker.lacking
-            && let Err(error) = self.mark(false, false)
+        let mut current = self.marker.lock();
+        let marker = Marker { lacking: false, ..current.clone() };
+        if current.lacking
+            && let Err(error) = self.mark(&mut current, marker)
         {
             tracing::error!("{error}"); // The next start waits longer than necessary.
         }
+    }
+
+    /// Note a longer time to live before a session may get it. If sessions are missing at the next
+    /// start, their clients are waited for as long as that.
+    pub fn allow_ttl(&self, ttl: Duration) -> Result<(), LedgerError> {
+        let mut current = self.marker.lock();
+        if ms(ttl) <= current.ttl_ms {
+            return Ok(());
+        }
+        let marker = Marker { ttl_ms: ms(ttl), ..current.clone() };
+        self.mark(&mut current, marker)
     }
 
     /// Write a record at a place.
@@ -323,16 +338,21 @@ impl<F: LedgerFile> Ledger<F> {
     /// Note that the service has stopped gracefully: only sessions with a record hold anything and,
     /// unless `settled`, those that were missing from the beginning.
     pub fn close(&self, settled: bool) {
-        if let Err(error) = self.mark(true, self.marker.lacking && !settled) {
+        let mut current = self.marker.lock();
+        let lacking = current.lacking && !settled;
+        let marker = Marker { clean: true, lacking, ..current.clone() };
+        if let Err(error) = self.mark(&mut current, marker) {
             tracing::error!("{error}");
         }
     }
 
-    fn mark(&self, clean: bool, lacking: bool) -> Result<(), LedgerError> {
-        let marker = Marker { clean, lacking, ..self.marker.clone() };
-        let written = self.write(0, &Record::Start(marker));
+    /// Write the marker, and wait until it is on disk.
+    fn mark(&self, current: &mut Marker, marker: Marker) -> Result<(), LedgerError> {
+        let written = self.write(0, &Record::Start(marker.clone()));
         let synced = written.and_then(|()| self.file.sync());
-        synced.map_err(failed("write", &self.path))
+        synced.map_err(failed("write", &self.path))?;
+        *current = marker;
+        Ok(())
     }
 }
 
@@ -411,6 +431,19 @@ mod tests {
             LedgerContents::read(OLD, "another boot", 0).lacking,
             "clients of other machines were served"
         );
+    }
+
+    #[test]
+    fn a_longer_ttl_is_in_the_marker_before_it_is_used() {
+        let directory = std::env::temp_dir().join(format!("doorway-ttl-{}", std::process::id()));
+        let (ledger, _) = Ledger::open(&directory, true, Duration::from_secs(2)).unwrap();
+        for (ttl, expected) in [(60, 60), (5, 60), (90, 90)] {
+            ledger.allow_ttl(Duration::from_secs(ttl)).unwrap();
+            let bytes = fs::read(directory.join("sessions")).unwrap();
+            let left = LedgerContents::read(&bytes, "another boot", 0);
+            assert_eq!((left.lacking, left.ttl), (true, Duration::from_secs(expected)));
+        }
+        fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub struct Addresses {
 
 impl Doors {
     /// The doors that the settings describe, without HTTP, which the caller adds.
-    pub fn of(settings: &Settings) -> Result<Self, ReloadError> {
+    pub fn from_settings(settings: &Settings) -> Result<Self, ReloadError> {
         let certificates = match &settings.tls {
             None => None,
             Some(files) => {

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use tracing::Level;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The longest log file, in bytes. One that would become longer is emptied first.
 const LONGEST: u64 = 4 << 20;
@@ -45,11 +47,15 @@ where
         .with_writer(writer)
         .with_max_level(LevelFilter::from_level(level))
         .with_ansi(false);
+    // Raft reports each failed attempt to reach a member, many times a second. The service itself
+    // says which members are away.
+    let raft = if level >= Level::DEBUG { LevelFilter::DEBUG } else { LevelFilter::OFF };
+    let targets = Targets::new().with_default(level).with_target("openraft", raft);
     // After a second call the log of the first one stays in place.
     let _ = match format {
-        Format::Json => builder.json().flatten_event(true).try_init(),
-        Format::Text if timed => builder.with_target(false).try_init(),
-        Format::Text => builder.without_time().with_target(false).try_init(),
+        Format::Json => builder.json().flatten_event(true).finish().with(targets).try_init(),
+        Format::Text if timed => builder.with_target(false).finish().with(targets).try_init(),
+        Format::Text => builder.without_time().with_target(false).finish().with(targets).try_init(),
     };
 }
 

@@ -316,7 +316,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 self.writing.shrink_to(ENOUGH);
                 self.written = 0;
                 match self.outbox.take(&mut self.writing) {
-                    Found::Overflown => return Poll::Ready(Next::Slow),
+                    Found::BacklogFull => return Poll::Ready(Next::Slow),
                     Found::Closing if self.writing.is_empty() => return Poll::Ready(Next::Done),
                     _ if !self.writing.is_empty() => continue,
                     _ if more => return Poll::Ready(Next::Written),
@@ -328,7 +328,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             }
             match self.outbox.watch(context.waker(), busy) {
                 None => return Poll::Pending,
-                Some(Found::Overflown) => return Poll::Ready(Next::Slow),
+                Some(Found::BacklogFull) => return Poll::Ready(Next::Slow),
                 Some(Found::Closing) if busy => {
                     let last = self.last_words.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
                     ready!(last.as_mut().poll(context));

@@ -4,11 +4,12 @@
 //! says what was taken over, and which other changes need a restart. Certificates are read by
 //! [`crate::tls`].
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::service::Service;
 use crate::settings::{Overrides, Settings};
@@ -19,10 +20,16 @@ pub type Source = (PathBuf, Overrides);
 /// The settings of a service that runs, as the last reload left them.
 pub type Current = Arc<RwLock<Settings>>;
 
-/// Reload the settings at every SIGHUP, forever.
-pub(crate) async fn watch(service: Service, current: Current) {
+/// Reload the settings at every SIGHUP, forever. The signal is awaited as soon as this returns:
+/// before, it would end the process.
+pub(crate) fn watch(service: Service, current: Current) -> impl Future<Output = ()> + Send {
+    let hangup = signal(SignalKind::hangup());
+    reload(service, current, hangup)
+}
+
+async fn reload(service: Service, current: Current, hangup: io::Result<Signal>) {
     let Some((file, overrides)) = current.read().source.clone() else { return };
-    let mut hangup = match signal(SignalKind::hangup()) {
+    let mut hangup = match hangup {
         Ok(hangup) => hangup,
         Err(error) => return tracing::warn!("SIGHUP will not reload the settings: {error}"),
     };
@@ -45,8 +52,8 @@ fn take_over(service: &Service, current: &Current, new: Settings) {
         current.clients.clone_from(&new.clients);
         // The system limits the files, not the settings.
         let files = current.limits.files;
-        current.limits = crate::settings::Limits { files, ..new.limits };
-        service.configure(current.limits.clone(), current.clients.clone());
+        let limits = crate::settings::Limits { files, ..new.limits };
+        current.limits = service.configure(limits, current.clients.clone());
     }
     let file = new.source.map(|(file, _)| file.display().to_string()).unwrap_or_default();
     match (taken.join(", "), restart.join(", ")) {

@@ -130,13 +130,14 @@ pub async fn run(
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
     let doors = Doors { http: Some(http), ..doors };
     let mut tasks = JoinSet::new();
+    // First: a client that is answered may send a signal at once.
+    watch_files(&mut tasks, &service, &settings, doors.clone());
     if let Some(listener) = unix {
         tasks.spawn(accept_unix(service.clone(), listener, doors.clone()));
     }
     for (listener, speaks) in listeners {
         tasks.spawn(accept_tcp(service.clone(), listener, doors.clone(), speaks));
     }
-    watch_files(&mut tasks, &service, &settings, doors);
     if service.store().is_some() {
         tasks.spawn(look_for_group(service.clone()));
     }

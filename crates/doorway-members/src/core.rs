@@ -1,16 +1,17 @@
 //! What the tasks of a store share, and how a command is agreed on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorway_node::members::{Answer, Command, Record, Unsure};
 use openraft::ServerState;
 use openraft::error::{ClientWriteError, RaftError};
+use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::bond::Bond;
 use crate::ending::Ending;
-use crate::error::AskError;
 use crate::guards::Guards;
 use crate::health::Health;
 use crate::peers::{Peers, unexpected};
@@ -28,58 +29,30 @@ pub(crate) struct Core {
     pub(crate) name: String,
     pub(crate) address: String,
     pub(crate) group: String,
-    pub(crate) raft: Raft,
     pub(crate) records: watch::Receiver<Option<Arc<Record>>>,
     pub(crate) bond: Arc<Bond>,
     pub(crate) peers: Arc<Peers>,
-    pub(crate) timings: Timings,
-    pub(crate) guards: Arc<Guards>,
     pub(crate) health: Health,
     pub(crate) ending: Ending,
-    pub(crate) in_core: Arc<Semaphore>,
+    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) engine: RwLock<Arc<Engine>>,
 }
 
-impl Core {
+/// Raft with its times. It is replaced when the group changes its lease.
+pub(crate) struct Engine {
+    pub(crate) raft: Raft,
+    pub(crate) timings: Timings,
+    pub(crate) guards: Arc<Guards>,
+}
+
+impl Engine {
     /// Whether this node leads, and has a quorum.
     pub(crate) fn leads(&self) -> bool {
         self.raft.metrics().borrow().state == ServerState::Leader && self.guards.accepts()
     }
 
-    /// Agree on a command.
-    pub(crate) async fn put(&self, command: Command) -> Result<Answer, Unsure> {
-        let limit = self.timings.put();
-        let deadline = Instant::now() + limit;
-        loop {
-            if let Some(why) = self.ending.reason() {
-                return Err(Unsure(format!("the store has ended: {why}")));
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            let told = match self.leader() {
-                Some((seat, _)) if seat == self.seat => self.put_here(command.clone()).await,
-                Some((seat, peer)) if self.guards.switches.message => {
-                    let told = self.peers.ask(seat, &peer, Ask::Put(command.clone()), left).await;
-                    told.unwrap_or_else(|error| not_told(&peer, &error))
-                }
-                Some(_) => self.put_through_core(command.clone()).await,
-                None => Tell::NotLeader,
-            };
-            match told {
-                Tell::Answer(answer) => return Ok(answer),
-                Tell::Unsure(why) => return Err(Unsure(why)),
-                // Nobody has tried the command, so it can be sent again.
-                Tell::NotLeader => {}
-                told => return Err(Unsure(unexpected(&told).to_string())),
-            }
-            if Instant::now() + self.timings.heartbeat() >= deadline {
-                let limit = limit.as_millis();
-                return Err(Unsure(format!("no leader with a majority for {limit} ms")));
-            }
-            sleep(self.timings.heartbeat() / 4).await;
-        }
-    }
-
     /// Agree on a command, if this node leads.
-    pub(crate) async fn put_here(&self, command: Command) -> Tell {
+    pub(crate) async fn put(&self, command: Command) -> Tell {
         if self.leads() { self.put_through_core(command).await } else { Tell::NotLeader }
     }
 
@@ -97,8 +70,8 @@ impl Core {
         }
     }
 
-    /// The leader, as far as this node knows. This does not ask the core, which may be waiting for
-    /// the disk.
+    /// The leader, as far as this node knows. This does not ask the core of openraft, which may be
+    /// waiting for the disk.
     fn leader(&self) -> Option<(u64, Peer)> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow();
@@ -108,8 +81,49 @@ impl Core {
     }
 }
 
-/// What to make of a command that got no answer.
-fn not_told(leader: &Peer, error: &AskError) -> Tell {
-    let Peer { name, address, .. } = leader;
-    Tell::Unsure(format!("the leader, `{name}` at {address}: {error}"))
+impl Core {
+    pub(crate) fn engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.engine.read())
+    }
+
+    /// Agree on a command.
+    pub(crate) async fn put(&self, command: Command) -> Result<Answer, Unsure> {
+        let timings = self.engine().timings;
+        let deadline = Instant::now() + timings.put();
+        loop {
+            if let Some(why) = self.ending.reason() {
+                return Err(Unsure(format!("the store has ended: {why}")));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.try_put(command.clone(), left).await {
+                Tell::Answer(answer) => return Ok(answer),
+                Tell::Unsure(why) => return Err(Unsure(why)),
+                // Nobody has tried the command, so it can be sent again.
+                Tell::NotLeader => {}
+                told => return Err(Unsure(unexpected(&told).to_string())),
+            }
+            if Instant::now() + timings.heartbeat() >= deadline {
+                let limit = timings.put().as_millis();
+                return Err(Unsure(format!("no leader with a majority for {limit} ms")));
+            }
+            sleep(timings.heartbeat() / 4).await;
+        }
+    }
+
+    /// Send a command to the leader once.
+    async fn try_put(&self, command: Command, limit: Duration) -> Tell {
+        let engine = self.engine();
+        let Some((seat, peer)) = engine.leader() else { return Tell::NotLeader };
+        if seat == self.seat {
+            return engine.put(command).await;
+        }
+        if !engine.guards.switches.message {
+            return engine.put_through_core(command).await;
+        }
+        let told = self.peers.ask(seat, &peer, Ask::Put(command), limit).await;
+        told.unwrap_or_else(|error| {
+            let Peer { name, address, .. } = &peer;
+            Tell::Unsure(format!("the leader, `{name}` at {address}: {error}"))
+        })
+    }
 }

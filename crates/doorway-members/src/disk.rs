@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, TableDefinition};
@@ -84,6 +85,19 @@ pub(crate) struct Disk {
 impl Disk {
     /// Open the file, or make one for a new seat with this number.
     pub(crate) fn open(
+        place: DataPlace,
+        new_seat: impl FnOnce() -> u64,
+    ) -> Result<(Self, Content), OpenError> {
+        let path = place.path();
+        // redb trusts its own pages, and panics if a failing disk has changed them.
+        let opened = catch_unwind(AssertUnwindSafe(|| Self::try_open(place, new_seat)));
+        opened.unwrap_or_else(|_| {
+            let why = "a page of the database makes no sense".to_owned();
+            Err(OpenError::Damaged { path, why })
+        })
+    }
+
+    fn try_open(
         place: DataPlace,
         new_seat: impl FnOnce() -> u64,
     ) -> Result<(Self, Content), OpenError> {

@@ -14,22 +14,22 @@ impl Ending {
     }
 
     /// The store has failed. The first reason counts.
-    pub(crate) fn end(&self, why: String) {
-        if self.set(why.clone()) {
+    pub(crate) fn end(&self, why: &str) {
+        if self.set(why) {
             tracing::error!("the store of the group's record has ended: {why}");
         }
     }
 
     /// The store is not needed any more.
     pub(crate) fn close(&self) {
-        self.set("it was closed".to_owned());
+        self.set("it was closed");
     }
 
-    fn set(&self, why: String) -> bool {
+    fn set(&self, why: &str) -> bool {
         self.0.send_if_modified(|reason| {
             let is_first = reason.is_none();
             if is_first {
-                *reason = Some(why);
+                *reason = Some(why.to_owned());
             }
             is_first
         })

@@ -52,7 +52,7 @@ impl RaftStore {
         if let Some(me) = voters.get_mut(&core.seat) {
             me.founding = Some(Box::new(record.clone()));
         }
-        if let Err(error) = core.raft.initialize(voters).await {
+        if let Err(error) = core.engine().raft.initialize(voters).await {
             return Err(match error {
                 RaftError::APIError(InitializeError::NotAllowed(_)) => {
                     FoundError::Founded { cluster: core.bond.cluster().unwrap_or_default() }
@@ -65,7 +65,7 @@ impl RaftStore {
             });
         }
         let mut records = core.records.clone();
-        let limit = core.timings.put() * 3;
+        let limit = core.engine().timings.put() * 3;
         let begun = timeout(limit, records.wait_for(Option::is_some)).await;
         begun.map_err(|_| FoundError::NoLeader(limit.as_secs()))?.map(drop).map_err(|_| {
             FoundError::Ended(core.ending.reason().unwrap_or_else(|| "it was closed".to_owned()))

@@ -29,11 +29,16 @@ use openraft::ServerState;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::timings::Timings;
-use crate::types::{Metrics, Raft};
+use crate::types::{Metrics, Raft, Vote};
 
 /// Which guards are on. All of them are, except in tests that show what happens without one.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each guard is on or off by itself")]
 pub(crate) struct Switches {
+    /// Guard 1: a member may vote again in one term, for a higher seat.
+    pub(crate) order: bool,
+    /// Whether openraft draws different election timeouts for different members.
+    pub(crate) dice: bool,
     /// Guard 2, its first half: a leader without quorum stops its heartbeats.
     pub(crate) silence: bool,
     /// Guard 2, its second half: a leader without quorum refuses commands.
@@ -48,7 +53,15 @@ pub(crate) struct Switches {
 
 impl Default for Switches {
     fn default() -> Self {
-        Self { silence: true, refusal: true, election: true, message: true, limit: true }
+        Self {
+            order: true,
+            dice: true,
+            silence: true,
+            refusal: true,
+            election: true,
+            message: true,
+            limit: true,
+        }
     }
 }
 
@@ -63,6 +76,12 @@ pub(crate) struct Guards {
 impl Guards {
     pub(crate) fn new(switches: Switches) -> Arc<Self> {
         Arc::new(Self { switches, lonely: AtomicBool::new(false) })
+    }
+
+    /// Whether a member that has voted may vote again (guard 1).
+    pub(crate) fn may_vote(&self, before: Vote, now: Vote) -> bool {
+        let (before, now) = (before.leader_id, now.leader_id);
+        self.switches.order || before.term != now.term || before.node_id == now.node_id
     }
 
     /// Whether a leader may accept a command (guard 2).

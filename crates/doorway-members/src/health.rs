@@ -19,14 +19,15 @@ pub(crate) struct Health {
 /// Go on asking the voters whether they are there.
 pub(crate) async fn run(core: Arc<Core>) {
     loop {
-        let pause = core.timings.ping();
+        let timings = core.engine().timings;
+        let pause = timings.ping();
         for (seat, peer) in voters(&core) {
             let heard = core.peers.heard(seat);
             if seat != core.seat && heard.is_none_or(|heard| heard.elapsed() >= pause / 2) {
                 let core = Arc::clone(&core);
                 tokio::spawn(async move {
                     // What matters is that there was an answer, and the client notes that.
-                    let _ = core.peers.ask(seat, &peer, Ask::Ping, core.timings.silence()).await;
+                    let _ = core.peers.ask(seat, &peer, Ask::Ping, timings.silence()).await;
                 });
             }
         }
@@ -40,14 +41,15 @@ pub(crate) async fn run(core: Arc<Core>) {
 
 /// The state of the store, for people.
 pub(crate) fn state(core: &Core) -> StoreHealth {
-    let silence = core.timings.silence();
+    let engine = core.engine();
+    let silence = engine.timings.silence();
     let voters = voters(core);
     let is_here = |seat: u64| {
         let heard = core.peers.heard(seat);
         seat == core.seat || heard.is_some_and(|heard| heard.elapsed() <= silence)
     };
     let mut health = StoreHealth::default();
-    health.leader = core.raft.metrics().borrow().current_leader.map(SeatId);
+    health.leader = engine.raft.metrics().borrow().current_leader.map(SeatId);
     health.voters = voters.len();
     health.reachable =
         voters.iter().filter(|(seat, _)| is_here(*seat)).map(|(seat, _)| SeatId(*seat)).collect();

@@ -7,8 +7,8 @@
 //!
 //! This is the only crate that knows openraft. Files and messages have types of their own.
 //!
-//! - `store.rs`: the store and its threads; `core.rs`: what its tasks share; `found.rs`: how a group
-//!   begins; `bond.rs`: to which group this node belongs.
+//! - `store.rs`: the store and its threads; `core.rs`: what its tasks share; `engine.rs`: how Raft is
+//!   started; `found.rs`: how a group begins; `bond.rs`: to which group this node belongs.
 //! - `log.rs`, `machine.rs`, `network.rs`: what openraft needs; `types.rs`: its type parameters.
 //! - `guards.rs`: guards against the gaps of openraft; `reconcile.rs`: voters follow the record.
 //! - `disk.rs`: the file; `writer.rs`: the queue in front of it; `memory.rs`: a disk for
@@ -23,6 +23,7 @@ mod core;
 mod disk;
 mod encoding;
 mod ending;
+mod engine;
 mod error;
 mod found;
 mod guards;

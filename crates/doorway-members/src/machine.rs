@@ -26,7 +26,7 @@ pub(crate) struct Machine {
     records: watch::Sender<Option<Arc<Record>>>,
     writer: Writer,
     #[cfg(test)]
-    pub(crate) applied: Arc<Mutex<Vec<(LogId, Option<Arc<Record>>)>>>,
+    pub(crate) applied: Arc<Mutex<Vec<(LogId, Image)>>>,
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +87,10 @@ impl State {
     }
 
     fn apply(&mut self, entry: Entry) -> Answer {
+        // When Raft is started again, what the former one has left may be applied twice.
+        if self.last >= Some(entry.log_id) {
+            return Answer::Refused(RecordError::Changed);
+        }
         self.last = Some(entry.log_id);
         match entry.payload {
             EntryPayload::Blank => {}

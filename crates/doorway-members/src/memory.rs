@@ -72,6 +72,12 @@ impl MemoryDisk {
         }
     }
 
+    /// Another disk with the same content.
+    pub fn copy(&self) -> Self {
+        let bytes = self.0.lock().bytes.clone();
+        Self(Arc::new(Mutex::new(State { bytes, ..State::default() })))
+    }
+
     /// How many bytes are on the disk.
     pub fn size(&self) -> usize {
         self.0.lock().bytes.len()

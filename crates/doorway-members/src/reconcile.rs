@@ -15,18 +15,19 @@ use doorway_node::members::{Record, Seat};
 use openraft::{ChangeMembers, ServerState};
 use tokio::time::sleep;
 
-use crate::core::Core;
+use crate::core::{Core, Engine};
 use crate::types::{Membership, Metrics, Peer};
 
 /// How many entries a seat may be behind when it becomes a voter.
 const CAUGHT_UP: u64 = 50;
 
 /// Go on bringing Raft in line with the record, while this node leads.
-pub(crate) async fn run(core: Arc<Core>) {
+pub(crate) async fn run(core: Arc<Core>, engine: Arc<Engine>) {
+    let Engine { raft, timings, guards } = &*engine;
     let records = core.records.clone();
-    let metrics = core.raft.metrics();
+    let metrics = raft.metrics();
     loop {
-        sleep(core.timings.heartbeat()).await;
+        sleep(timings.heartbeat()).await;
         let record = records.borrow().clone();
         let Some(record) = record else { continue };
         core.peers.retain(|seat| {
@@ -35,13 +36,13 @@ pub(crate) async fn run(core: Arc<Core>) {
         });
         let change = {
             let metrics = metrics.borrow();
-            let leads = metrics.state == ServerState::Leader && core.guards.accepts();
+            let leads = metrics.state == ServerState::Leader && guards.accepts();
             leads.then(|| next_change(&record, &metrics)).flatten()
         };
         let Some(change) = change else { continue };
         tracing::info!("the voters of the group change: {change:?}");
-        let changed = core.raft.change_membership(change, true);
-        match core.guards.limit(core.timings.change(), changed).await {
+        let changed = raft.change_membership(change, true);
+        match guards.limit(timings.change(), changed).await {
             Some(Ok(_)) => {}
             Some(Err(error)) => tracing::warn!("the voters cannot be changed yet: {error}"),
             None => tracing::warn!("the change of the voters takes long"),

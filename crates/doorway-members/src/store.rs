@@ -7,6 +7,7 @@ use doorway_node::members::{
     Answer, BoxedFuture, BoxedStream, Caller, Command, Connect, Record, SeatId, StoreHealth,
     Unsure, ViewStore,
 };
+use parking_lot::RwLock;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, oneshot, watch};
 
@@ -14,19 +15,17 @@ use crate::bond::Bond;
 use crate::core::{Core, IN_CORE};
 use crate::disk::{DataPlace, Disk};
 use crate::ending::Ending;
+use crate::engine::{self, Parts};
 use crate::error::{AskError, OpenError};
-use crate::guards::{Guards, Switches};
+use crate::guards::Switches;
 use crate::health::{self, Health};
 use crate::log::Log;
 use crate::machine::Machine;
-use crate::network::Network;
 use crate::peers::Peers;
-use crate::reconcile;
 use crate::rpc::client::Dialer;
 use crate::rpc::frame::Hello;
 use crate::rpc::serve::serve;
 use crate::timings::Timings;
-use crate::types::{Metrics, Raft};
 use crate::writer::{self, Writer};
 
 /// How a store is opened.
@@ -105,38 +104,31 @@ impl RaftStore {
         let seat = content.seat;
         let bond = Arc::new(Bond::new(content.cluster, writer.clone()));
         let machine = Machine::new(&mut content, writer.clone());
+        let log = Log::new(&mut content, writer.clone());
         let records = machine.watch();
         let lease_ms = records.borrow().as_ref().map_or(lease_ms, |record| record.lease_ms);
-        let timings = Timings::new(lease_ms);
+        let patience = Timings::new(lease_ms).connect();
         let runtime = Handle::current();
-        let dialer = Dialer { connect, runtime: runtime.clone(), patience: timings.connect() };
+        let dialer = Dialer { connect, runtime: runtime.clone(), patience };
         let peers = Arc::new(Peers::new(seat, Arc::clone(&bond), dialer));
-        let network = Network { peers: Arc::clone(&peers), pause: timings.heartbeat() };
-        let start = |why: String| OpenError::Start(why);
-        let config = timings.config(&group).validate().map_err(|it| start(it.to_string()))?;
-        let log = Log::new(&mut content, writer.clone());
-        let raft = Raft::new(seat, Arc::new(config), network, log, machine.clone()).await;
-        let raft = raft.map_err(|error| start(error.to_string()))?;
-        let guards = Guards::new(switches);
+        let parts = Parts { seat, group, peers, log, machine, switches, seed: rng.u64(..) };
+        let engine = parts.start(lease_ms).await?;
         let core = Arc::new(Core {
             seat,
             name,
             address,
-            group,
-            raft: raft.clone(),
+            group: parts.group.clone(),
             records,
             bond,
-            peers,
-            timings,
-            guards: Arc::clone(&guards),
+            peers: Arc::clone(&parts.peers),
             health: Health::default(),
             ending,
-            in_core: Arc::new(Semaphore::new(IN_CORE)),
+            permits: Arc::new(Semaphore::new(IN_CORE)),
+            engine: RwLock::new(Arc::new(engine)),
         });
-        core.spawn(guards.run(raft, timings, rng.u64(..)));
-        core.spawn(reconcile::run(Arc::clone(&core)));
+        let machine = parts.machine.clone();
         core.spawn(health::run(Arc::clone(&core)));
-        core.spawn(watch_core(core.raft.metrics(), core.ending.clone()));
+        core.spawn(engine::run(Arc::clone(&core), parts));
         Ok(Self { core, machine, writer, runtime })
     }
 
@@ -150,8 +142,8 @@ impl RaftStore {
         self.core.bond.cluster()
     }
 
-    /// Wait until the store has ended by itself, because its disk or Raft has failed. Returns the
-    /// reason. The node has to end then, too.
+    /// Wait until the store has ended: it was closed, or its disk or Raft has failed. Returns the
+    /// reason. A node cannot go on without its store.
     pub async fn ended(&self) -> String {
         self.core.ending.ended().await
     }
@@ -185,7 +177,7 @@ impl ViewStore for RaftStore {
     }
 
     fn leads(&self) -> bool {
-        self.core.leads()
+        self.core.engine().leads()
     }
 
     fn serve(&self, stream: BoxedStream, caller: Caller) -> BoxedFuture<'static, ()> {
@@ -235,7 +227,7 @@ impl Core {
 async fn close(core: &Core, writer: &Writer) {
     core.ending.close();
     core.peers.retain(|_| false);
-    let _ = core.raft.shutdown().await;
+    let _ = core.engine().raft.shutdown().await;
     writer.close().await;
 }
 
@@ -275,17 +267,4 @@ fn start_disk_thread(writing: impl Future<Output = ()> + Send + 'static) -> Resu
     let run = move || runtime.block_on(writing);
     thread::Builder::new().name("members-disk".to_owned()).spawn(run).map_err(failed)?;
     Ok(())
-}
-
-/// Notice that the core of openraft has ended (guard 5).
-async fn watch_core(mut metrics: watch::Receiver<Metrics>, ending: Ending) {
-    loop {
-        let state = metrics.borrow_and_update().running_state.clone();
-        if let Err(error) = state {
-            return ending.end(error.to_string());
-        }
-        if metrics.changed().await.is_err() {
-            return ending.end("Raft has stopped".to_owned());
-        }
-    }
 }

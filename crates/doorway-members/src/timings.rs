@@ -21,6 +21,10 @@ impl Timings {
         Self { lease: Duration::from_millis(lease_ms.into()) }
     }
 
+    pub(crate) fn lease_ms(&self) -> u32 {
+        self.lease.as_millis() as u32
+    }
+
     /// How often a leader sends heartbeats. openraft also waits this long for an answer to them.
     pub(crate) fn heartbeat(&self) -> Duration {
         self.lease / 40

@@ -1,5 +1,6 @@
 //! The types with which this crate uses openraft.
 
+use std::fmt;
 use std::sync::Arc;
 
 use doorway_node::members::{Answer, Command, Record, Seat};
@@ -33,7 +34,7 @@ pub(crate) type Metrics = openraft::RaftMetrics<u64, Peer>;
 pub(crate) type Image = Option<Arc<Record>>;
 
 /// What Raft knows of a seat besides its number.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) address: String,
@@ -51,5 +52,12 @@ impl Peer {
     /// Whether this is the machine of that seat.
     pub(crate) fn is(&self, seat: &Seat) -> bool {
         self.name == seat.name && self.address == seat.address
+    }
+}
+
+/// openraft prints this often.
+impl fmt::Debug for Peer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} at {}", self.name, self.address)
     }
 }

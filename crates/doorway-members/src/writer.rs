@@ -159,9 +159,11 @@ impl Queue {
             }
             if !changes.is_empty() {
                 let result = self.write(&mut disk, changes).await;
-                waiting.into_iter().for_each(|done| done.tell(&result));
+                for done in waiting {
+                    done.tell(&result);
+                }
                 if let Err(why) = result {
-                    self.ending.end(why);
+                    self.ending.end(&why);
                     return;
                 }
             }

@@ -41,6 +41,8 @@ pub(crate) struct AgreedGroup {
     /// Makes the rules of a view, given the number of its members.
     rules: Box<dyn Fn(usize) -> Vec<Rule> + Send + Sync>,
     status: watch::Sender<KeeperStatus>,
+    /// Counts how many times the end of the lease has changed.
+    pub(crate) leases: watch::Sender<u64>,
 }
 
 /// What the keeper has decided last.
@@ -141,6 +143,7 @@ impl NodeShell {
                 keeper,
                 rules: Box::new(move |size| by_size.rules_for(size)),
                 status: watch::Sender::default(),
+                leases: watch::Sender::default(),
             }),
             clock,
         };
@@ -341,7 +344,12 @@ impl NodeShell {
                     for index in 0..self.shards() {
                         self.shard(index).set_lease(end);
                     }
-                    group.status.send_modify(|status| status.lease = Some(end));
+                    // As long as a claim may turn out wrong, nothing can be promised. The next
+                    // renewal is soon.
+                    if group.views.lock().knows_claims() {
+                        group.status.send_modify(|status| status.lease = Some(end));
+                        group.leases.send_modify(|changes| *changes += 1);
+                    }
                 }
                 Output::Discard(why) => {
                     log_loss(&why);
@@ -349,6 +357,7 @@ impl NodeShell {
                         (status.member, status.lease) = (None, None);
                     });
                     self.step_agreed(group, AgreedEvent::Discarded);
+                    group.leases.send_modify(|changes| *changes += 1);
                 }
                 Output::Left => {
                     group.status.send_modify(|status| (status.left, status.lease) = (true, None));
@@ -364,17 +373,23 @@ impl NodeShell {
                         tracing::warn!(why, "this node cannot become a member; it tries again");
                     }
                 }
-                Output::GiveUp(members) => {
-                    let name = |id: &MemberId| {
-                        let member = keeper.record().member(*id).ok()?;
-                        keeper.record().seat(member.seat).map(|seat| seat.name.clone())
-                    };
-                    let away: Vec<_> = members.iter().filter_map(name).collect();
-                    tracing::error!(?away, "no connection with members of the view; giving up");
-                    self.end(EndReason::CutOff);
-                }
+                Output::GiveUp(members) => self.give_up(keeper.record(), group, &members),
             }
         }
+    }
+
+    /// The process could not take its seat, because it has no connection with these members.
+    fn give_up(&self, record: &Record, group: &AgreedGroup, members: &[MemberId]) {
+        let seats = members.iter().filter_map(|id| record.member(*id).ok());
+        let names = seats.filter_map(|member| record.seat(member.seat)).map(|it| it.name.as_str());
+        let away = names.collect::<Vec<_>>().join(", ");
+        tracing::warn!(away, "no connection with members that the group can reach");
+        let why = format!("this node has no connection with {away}");
+        group.status.send_modify(|status| {
+            (status.member, status.lease, status.blocked) = (None, None, Some(why));
+        });
+        self.step_agreed(group, AgreedEvent::Discarded);
+        group.leases.send_modify(|changes| *changes += 1);
     }
 
     /// Give up the membership, because nothing is held here any more and the process ends.

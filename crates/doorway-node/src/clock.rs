@@ -23,7 +23,7 @@ impl Clock {
     pub(crate) fn system() -> Self {
         #[cfg(target_os = "linux")]
         return Self::System {
-            boot: doorway_protocol::Moment::now(),
+            boot: doorway_protocol::Moment::boot(),
             raw: doorway_protocol::Moment::raw(),
         };
         #[cfg(not(target_os = "linux"))]
@@ -39,7 +39,7 @@ impl Clock {
     pub(crate) fn now(&self) -> Duration {
         match self {
             #[cfg(target_os = "linux")]
-            Self::System { boot, .. } => doorway_protocol::Moment::now().since(*boot),
+            Self::System { boot, .. } => doorway_protocol::Moment::boot().since(*boot),
             Self::Tokio(began) => began.elapsed(),
         }
     }

@@ -106,6 +106,19 @@
 //! takes back its lock with [`Node::reclaim`], under the fence that it has. Meanwhile the other
 //! members go on as long as they can without the node.
 //!
+//! # A group that outlives its machines
+//!
+//! In the group above, the list of members is fixed: a member that dies and stays dead is missed
+//! until it comes back. A group can instead *agree* on its members. [`Node::start_agreed`] starts a
+//! node of such a group with a [`ViewStore`](members::ViewStore): the crate `doorway-members` has one, which replicates the
+//! list of members among the nodes themselves, by Raft.
+//!
+//! Each node renews its membership all the time, and each renewal gives it a lease. If a node dies,
+//! the others go on without it when its lease is over. If it is started again before that, it takes
+//! the place of the process before it at once. A node that cannot renew its membership in time
+//! loses its locks, [`LockGuard::is_lost`] says so, and it joins again as soon as it can.
+//! [`Node::lease_left`] tells for how long a grant may be relied on without another renewal.
+//!
 //! # Which algorithm
 //!
 //! Locks are served by `carvalho-roucairol` unless a [`RuleConfig`] says otherwise: with it, the

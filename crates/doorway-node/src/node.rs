@@ -24,6 +24,7 @@ use crate::shell::{Membership, NodeShell};
 use crate::views::{EndReason, Volatile};
 use crate::wait_report::WaitReport;
 use doorway_protocol::{Fence, Mode, Name, NameError};
+use tokio::sync::watch;
 
 /// A node of a group, or a node without peers. Clones are the same node. It runs until
 /// [`Node::stop`], or until the last clone and all of its handles, requests and guards are dropped.
@@ -171,11 +172,24 @@ impl Node {
         self.0.shell.lease_left()
     }
 
+    /// Learn of changes of [`Node::lease_left`]: the number grows whenever the membership was renewed
+    /// or has ended. `None` in a fixed group.
+    pub fn lease_changes(&self) -> Option<watch::Receiver<u64>> {
+        match &self.0.shell.membership {
+            Membership::Fixed(_) => None,
+            Membership::Agreed(group) => Some(group.leases.subscribe()),
+        }
+    }
+
     /// Take back a lock that a client held under this fence when the process before this one ended.
     /// The lock counts as held when the next view begins; fences of later grants are higher.
     ///
     /// The node does not know who held what, so the caller must be sure. A lock that a client of
     /// another member holds at the same time breaks for both.
+    ///
+    /// In a group that agrees on its members, the claim counts only if the process before this one
+    /// is still a member. If that is not known yet, the guard is lost as soon as it turns out that
+    /// it is not. The caller should rely on it only when [`Node::lease_left`] is not zero.
     pub fn reclaim(
         &self,
         name: &str,

@@ -62,7 +62,7 @@ mod session;
 mod timer;
 
 pub use backoff::Backoff;
-pub use clock::Moment;
+pub use clock::{ClockReading, LeaseClock, Moment};
 pub use fence::{Fence, FenceError};
 pub use frame::{FrameError, Frames, MAGIC, MAX_FRAME, put};
 pub use label::{LABEL, is_label};

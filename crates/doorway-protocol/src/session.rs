@@ -81,7 +81,8 @@ pub enum Opening {
         session: SessionId,
         /// The secret of the session.
         secret: Secret,
-        /// The TTL of the session, in milliseconds, as the node set it.
+        /// The TTL of the session, in milliseconds, as the node set it; the maximum if the client
+        /// asked for none.
         ttl_ms: u32,
         /// What ends the session, as when it was opened.
         life: Life,
@@ -171,7 +172,9 @@ pub struct Welcome {
     /// The number and the secret of the session; none if the client only asks questions.
     pub session: Option<(SessionId, Secret)>,
     /// The TTL of the session, in milliseconds. It may be shorter than the client asked for. The
-    /// maximum means that the session has no TTL: it lives as long as its processes.
+    /// maximum means that the session has no TTL: it lives as long as its processes. If the group
+    /// agrees on its members, there is always a TTL: a client that has no answer of the node for
+    /// that long has lost its locks, because the membership of the node may have ended.
     pub ttl_ms: u32,
     /// The claims of a resumed session that it does not hold any more. Those that do not fit into
     /// this frame follow as [`Reply::Lost`].

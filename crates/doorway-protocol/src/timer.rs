@@ -2,40 +2,74 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
 };
 
-use crate::Moment;
+use crate::{ClockReading, LeaseClock, Moment};
+
+/// A timer that is this close, in nanoseconds, is not set too early.
+const CLOSE: u64 = 5_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
-impl Moment {
-    /// The current time by `CLOCK_BOOTTIME`, which costs no system call. Linux only; needs the
-    /// feature `clock`.
+/// The clocks of this process: those of a client, and of a node.
+static CLIENT: Mutex<LeaseClock> = Mutex::new(LeaseClock::faster());
+static NODE: Mutex<LeaseClock> = Mutex::new(LeaseClock::slower());
+
+impl ClockReading {
+    /// Read both clocks, which costs no system call. Linux only; needs the feature `clock`.
     pub fn now() -> Self {
-        Self::read(ClockId::Boottime)
-    }
-
-    /// The current time by `CLOCK_MONOTONIC_RAW`, which no time service adjusts, but which stands
-    /// still while the machine is suspended. It must not be compared with [`Moment::now`]. Linux
-    /// only; needs the feature `clock`.
-    pub fn raw() -> Self {
-        Self::read(ClockId::MonotonicRaw)
-    }
-
-    fn read(clock: ClockId) -> Self {
-        let now = clock_gettime(clock);
-        Self(now.tv_sec as u64 * SECOND + now.tv_nsec as u64)
+        Self { boot: nanoseconds(ClockId::Boottime), raw: nanoseconds(ClockId::MonotonicRaw) }
     }
 }
 
-/// A timer that runs out at a [`Moment`], also if the machine is suspended until then.
+impl Moment {
+    /// The current time of a client, which holds leases: see [`LeaseClock::faster`]. Linux only;
+    /// needs the feature `clock`.
+    pub fn now() -> Self {
+        read(&CLIENT)
+    }
+
+    /// The current time by `CLOCK_BOOTTIME` alone. It must not be compared with moments of other
+    /// clocks. Linux only; needs the feature `clock`.
+    pub fn boot() -> Self {
+        Self(nanoseconds(ClockId::Boottime))
+    }
+
+    /// The current time by `CLOCK_MONOTONIC_RAW` alone, which no time service adjusts, but which
+    /// stands still while the machine is suspended. It must not be compared with moments of other
+    /// clocks. Linux only; needs the feature `clock`.
+    pub fn raw() -> Self {
+        Self(nanoseconds(ClockId::MonotonicRaw))
+    }
+
+    /// The current time of a node, which ends leases: see [`LeaseClock::slower`]. It must not be
+    /// compared with moments of [`Moment::now`]. Linux only; needs the feature `clock`.
+    pub fn now_at_node() -> Self {
+        read(&NODE)
+    }
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as u64 * SECOND + now.tv_nsec as u64
+}
+
+fn read(clock: &Mutex<LeaseClock>) -> Moment {
+    // The clocks are read while the mutex is locked: moments never go back.
+    let mut clock = clock.lock().unwrap_or_else(PoisonError::into_inner);
+    clock.read(ClockReading::now())
+}
+
+/// A timer that runs out at a [`Moment`] of a client, also if the machine is suspended until then.
 ///
-/// It is a descriptor for `poll` or `epoll`, which becomes readable when the timer has run out.
-/// Linux only; needs the feature `clock`.
+/// It is a descriptor for `poll` or `epoll`, which becomes readable when the timer has run out. The
+/// system knows only one of the clocks of which moments are made, so the timer may run out a little
+/// too early. Then look at the clock, and set it again. Linux only; needs the feature `clock`.
 ///
 /// ```
 /// use doorway_protocol::{Moment, Timer};
@@ -56,11 +90,11 @@ impl Timer {
         Ok(Self(timerfd_create(TimerfdClockId::Boottime, flags)?))
     }
 
-    /// Let the timer run out at this moment, at once if that has passed. For
-    /// [`Moment::NEVER`] the timer is switched off.
+    /// Let the timer run out at this moment or a twelfth of the time before, at once if the moment
+    /// has passed. For [`Moment::NEVER`] the timer is switched off.
     pub fn set(&self, at: Moment) {
         // To the system, zero means off.
-        let at = if at == Moment::NEVER { 0 } else { at.0.clamp(1, i64::MAX as u64) };
+        let at = if at == Moment::NEVER { 0 } else { early(at).clamp(1, i64::MAX as u64) };
         let value =
             Timespec { tv_sec: (at / SECOND).cast_signed(), tv_nsec: (at % SECOND).cast_signed() };
         let once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -75,6 +109,16 @@ impl Timer {
         // Reading fails only if the timer has not run out.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
+}
+
+/// When the system has to wake a process for this moment, by `CLOCK_BOOTTIME`. That clock may be
+/// slower than the clock of moments by a twelfth.
+fn early(at: Moment) -> u64 {
+    let mut left = at.since(Moment::now()).as_nanos() as u64;
+    if left > CLOSE {
+        left -= left / 12;
+    }
+    ClockReading::now().boot.saturating_add(left)
 }
 
 impl AsFd for Timer {
@@ -109,9 +153,14 @@ mod tests {
         let timer = Timer::new().unwrap();
         assert!(!runs_out(&timer, Duration::ZERO), "it is not set");
         let at = Moment::now().after(soon);
-        timer.set(at);
-        assert!(runs_out(&timer, long) && Moment::now() >= at);
-        timer.clear();
+        let mut early = 0;
+        while Moment::now() < at {
+            timer.set(at);
+            assert!(runs_out(&timer, long));
+            timer.clear();
+            early += 1;
+        }
+        assert!(early < 5, "it has run out too early {early} times");
         assert!(!runs_out(&timer, soon), "it has run out only once");
         timer.set(Moment(0));
         assert!(runs_out(&timer, long), "the moment has passed");

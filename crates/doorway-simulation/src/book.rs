@@ -23,8 +23,9 @@ pub(crate) struct Book {
     /// The fence of the last write to the store that the lock protects. The store refuses writes
     /// with a lower one.
     written: Option<Fence>,
-    /// The grants that were broken, and when.
-    broken: BTreeMap<Fence, u64>,
+    /// The grants that were broken, each with its client, and when. Clients that share a lock at
+    /// several nodes may have the same fence, and a node breaks only the grants of its own clients.
+    broken: BTreeMap<(usize, Fence), u64>,
 }
 
 impl Book {
@@ -77,8 +78,8 @@ impl Book {
     }
 
     /// A grant is taken from its holder, which will learn of it.
-    pub(crate) fn break_grant(&mut self, now: u64, fence: Fence) {
-        self.broken.insert(fence, now);
+    pub(crate) fn break_grant(&mut self, now: u64, client: usize, fence: Fence) {
+        self.broken.insert((client, fence), now);
     }
 
     /// The ledger of the node may have lost what happened: a broken grant may be held again.
@@ -87,8 +88,8 @@ impl Book {
     }
 
     /// When a grant was broken.
-    pub(crate) fn broken(&self, fence: Fence) -> Option<u64> {
-        self.broken.get(&fence).copied()
+    pub(crate) fn broken(&self, client: usize, fence: Fence) -> Option<u64> {
+        self.broken.get(&(client, fence)).copied()
     }
 
     /// The clients that believe that they are inside.
@@ -110,10 +111,10 @@ impl Book {
         // A client that runs has noticed what its clock says. A suspended one will notice it when
         // it runs again, so its clock is read here. A client whose grant was broken will be told.
         let believes = |(client, held): &&(usize, Held)| {
+            let broken = self.broken.contains_key(&(*client, held.fence));
             let client = &clients[*client];
-            let noticed =
-                client.paused < context.now || client.believes(context.now, &name, held.fence);
-            noticed && !self.broken.contains_key(&held.fence)
+            let noticed = client.paused < context.now || client.believes(context.now, &name, *held);
+            noticed && !broken
         };
         let inside: Vec<_> = self.inside.iter().filter(believes).collect();
         let fine = match self.kind {

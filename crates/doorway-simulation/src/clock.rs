@@ -6,6 +6,26 @@ use doorway_protocol::Moment;
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1000 * MS;
 
+/// How much too fast the two clocks of a machine are, in parts of a million. A time service may slew
+/// one of them: see [`doorway_protocol::LeaseClock`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drift {
+    pub(crate) raw: i64,
+    pub(crate) boot: i64,
+}
+
+impl Drift {
+    /// The clock of clients: the faster of the two.
+    pub(crate) fn client(self) -> Clock {
+        Clock::new(self.raw.max(self.boot))
+    }
+
+    /// The clock of a node: the slower of the two.
+    pub(crate) fn node(self) -> Clock {
+        Clock::new(self.raw.min(self.boot))
+    }
+}
+
 /// A clock that goes on while the machine sleeps, and begins again when the machine is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
@@ -19,8 +39,13 @@ impl Clock {
     /// What the clock shows when its machine is started, so that no moment is 0.
     const BOOT: u64 = SECOND;
 
-    pub(crate) fn new(drift: i64) -> Self {
+    fn new(drift: i64) -> Self {
         Self { began: 0, drift }
+    }
+
+    /// This clock, on a machine that was started when the machine of that clock was.
+    pub(crate) fn started_with(self, other: Self) -> Self {
+        Self { began: other.began, ..self }
     }
 
     pub(crate) fn restart(&mut self, now: u64) {

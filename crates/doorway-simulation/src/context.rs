@@ -107,8 +107,8 @@ pub(crate) struct Context {
     /// The sockets that show that the processes of a session exist, by name, each with the client
     /// and the start of the client that has it.
     pub(crate) holders: BTreeMap<String, (usize, u64)>,
-    /// The grants that a node has just taken away.
-    pub(crate) broken: Vec<(Name, Fence)>,
+    /// The grants that a node has just taken away, each with its client.
+    pub(crate) broken: Vec<(Name, Fence, usize)>,
     /// What has happened, if it is to be drawn.
     pub(crate) story: Option<Story>,
     /// The first thing that must never happen, if it has.

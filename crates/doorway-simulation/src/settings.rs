@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorway_node::locks::{Rule, served};
 use doorway_protocol::{Life, Name};
 
-use crate::clock::{MS, SECOND};
+use crate::clock::{Drift, MS, SECOND};
 use crate::random::Random;
 
 /// Something that goes wrong.
@@ -136,8 +136,8 @@ pub(crate) struct Settings {
     pub(crate) clients: Vec<ClientSetting>,
     /// The longest time to live of sessions.
     pub(crate) ttl: Duration,
-    /// How much too fast the clock of each machine is, in parts of a million.
-    pub(crate) drifts: Vec<i64>,
+    /// How wrong the clocks of each machine are.
+    pub(crate) drifts: Vec<Drift>,
     /// How long a message takes, at least and at most.
     pub(crate) delay: (u64, u64),
     /// How many of a thousand messages are lost, and sent again by the system some time later.
@@ -179,8 +179,13 @@ impl Settings {
         let clients: Vec<_> = (0..count).map(|at| client(random, at % nodes, nodes, ttl)).collect();
         let machines = nodes + clients.len();
         let most: u64 = *random.pick(&[0, 100, 20_000]);
+        let slewed: u64 = *random.pick(&[0, 0, 83_333]);
+        let mut around = |most: u64| random.between(0, 2 * most).cast_signed() - most.cast_signed();
         let drifts = (0..machines)
-            .map(|_| random.between(0, 2 * most).cast_signed() - most.cast_signed())
+            .map(|_| {
+                let raw = around(most);
+                Drift { raw, boot: raw + around(slewed) }
+            })
             .collect();
         let slow = *random.pick(&[MS / 2, 2 * MS, 20 * MS, 100 * MS]);
         let delay = (slow / random.between(2, 10), slow);

@@ -99,7 +99,7 @@ impl Client {
     /// says so, and another client may hold the lock by then.
     ///
     /// `notify` runs on a thread of its own, for one loss after the other, and may block. It must
-    /// not own a copy of the client, which would keep the session open for ever. A second call of
+    /// not own a copy of the client, which would keep the session open forever. A second call of
     /// `on_lost` replaces the function of the first.
     ///
     /// # Panics

@@ -56,7 +56,7 @@ impl Drop for Driver {
     }
 }
 
-/// Wait for the end of an attempt to connect, or for ever if there is none.
+/// Wait for the end of an attempt to connect, or forever if there is none.
 async fn dialled(attempt: &mut Option<JoinHandle<io::Result<Stream>>>) -> io::Result<Stream> {
     match attempt {
         Some(attempt) => attempt.await.map_err(io::Error::other)?,

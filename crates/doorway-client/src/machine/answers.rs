@@ -86,9 +86,12 @@ impl SessionMachine {
                 let proven = known.proven.max(said);
                 *known = OpenSession { id, secret, ttl, proven, ..known.clone() };
             }
-            (None, Some((id, secret)), Some((_, life))) => {
-                let place = self.place.clone();
-                self.session = Some(OpenSession { id, secret, place, ttl, life, proven: said });
+            (None, Some((id, secret)), Some((asked, life))) => {
+                let (place, proven, grace) = (self.place.clone(), said, Moment(0));
+                // Over a network no session lives with its processes.
+                let asked = if self.setup.network { ttl } else { asked };
+                self.session =
+                    Some(OpenSession { id, secret, place, ttl, asked, life, proven, grace });
             }
             (None, None, None) => {}
             _ => return Err(FrameError::Garbled),
@@ -98,7 +101,7 @@ impl SessionMachine {
         self.asked = said;
         self.unreachable_since = None;
         self.troubles.clear();
-        let bound = self.session.as_ref().is_some_and(OpenSession::is_bound);
+        let bound = self.session.as_ref().is_some_and(OpenSession::lives_with_processes);
         self.holder_due = bound && version >= HOLDERS && !self.setup.network;
         let session = session.map(|(id, _)| id);
         self.events.push_back(Event::Welcome {

@@ -1,9 +1,14 @@
 //! What is due: heartbeats, timeouts and the end of the session.
 
+use std::time::Duration;
+
 use doorway_protocol::{Moment, Request, put};
 
 use super::lease::OpenSession;
 use super::{Phase, SessionMachine, State};
+
+/// If a tick comes this much too late, the process was stopped for a while.
+const STOPPED: Duration = Duration::from_millis(250);
 
 impl SessionMachine {
     /// When [`SessionMachine::tick`] must be called next, at the latest.
@@ -15,6 +20,11 @@ impl SessionMachine {
     /// Do what is due at this moment: send a heartbeat, refuse requests that have waited for too
     /// long, and notice that the session or the connection is lost.
     pub fn tick(&mut self, now: Moment) {
+        if now.since(self.next_due()) > STOPPED
+            && let Some(session) = &mut self.session
+        {
+            session.woke(now);
+        }
         self.expire(now);
         self.refuse_overdue(now);
         if self.dead_at() <= now {

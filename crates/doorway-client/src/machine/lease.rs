@@ -20,8 +20,10 @@ pub enum State {
 /// A session that the node has opened for us.
 ///
 /// The node counts the TTL from when it received our last message. We count from when we sent it,
-/// which was earlier, and we give up a twentieth of the TTL before its end, because clocks do not
-/// run alike. So we know that the session is lost before the node ends it.
+/// which was earlier. Of the two clocks of its machine each side uses the one that is safe, so the
+/// rates of both sides differ by 0.2 % at most: see [`doorway_protocol::LeaseClock`]. We give up a
+/// twentieth of the TTL before its end, which covers that and leaves some time to stop what needs
+/// the lock. So we know that the session is lost before the node ends it.
 #[derive(Clone, Debug, Hash)]
 pub(super) struct OpenSession {
     pub(super) id: SessionId,
@@ -29,10 +31,17 @@ pub(super) struct OpenSession {
     /// The place of the node that opened the session. No other node knows of it.
     pub(super) place: String,
     pub(super) ttl: Duration,
+    /// The TTL that we asked for.
+    pub(super) asked: Duration,
     pub(super) life: Life,
     /// When we sent the last message that the node has answered.
     pub(super) proven: Moment,
+    /// The session is not lost before this moment, because the node has to be asked first.
+    pub(super) grace: Moment,
 }
+
+/// How long a node has to answer a client that was stopped for a while.
+const GRACE: Duration = Duration::from_secs(1);
 
 impl OpenSession {
     /// Does the session end if the node hears nothing of us?
@@ -43,6 +52,21 @@ impl OpenSession {
     /// Does the session live as long as the processes that have its connection?
     pub(super) fn is_bound(&self) -> bool {
         self.ttl == UNLIMITED && matches!(self.life, Life::Connection { .. })
+    }
+
+    /// Does the session live as long as its processes, as far as the node keeps its own membership?
+    /// Then the node does not end it while we are silent. But we have to hear of the node, because
+    /// its membership may have ended.
+    pub(super) fn lives_with_processes(&self) -> bool {
+        self.asked == UNLIMITED && matches!(self.life, Life::Connection { .. })
+    }
+
+    /// This process was stopped for a while. A session that lives with its processes may still be
+    /// alive, so the node is asked before anything counts as lost.
+    pub(super) fn woke(&mut self, now: Moment) {
+        if self.lives_with_processes() {
+            self.grace = now.after(GRACE);
+        }
     }
 
     pub(super) fn state(&self, now: Moment) -> State {
@@ -63,7 +87,7 @@ impl OpenSession {
     /// When the state becomes [`State::Lost`].
     pub(super) fn lost_at(&self) -> Moment {
         if self.expires() {
-            self.proven.after(self.ttl.saturating_sub(self.ttl / 20))
+            self.proven.after(self.ttl.saturating_sub(self.ttl / 20)).max(self.grace)
         } else {
             Moment::NEVER
         }

@@ -371,7 +371,11 @@ impl SessionMachine {
                 Opening::Resume {
                     session: session.id,
                     secret: session.secret,
-                    ttl_ms: millis(session.ttl),
+                    ttl_ms: millis(if session.lives_with_processes() {
+                        UNLIMITED
+                    } else {
+                        session.ttl
+                    }),
                     life: session.life,
                     held: first.held,
                     waiting: first.waiting,

@@ -278,7 +278,7 @@ impl SessionMachine {
             self.withdraw(number);
         } else if pending.own.is_some() {
             // We may just have claimed this grant in a greeting. If the release were dropped, the
-            // session would hold it for ever.
+            // session would hold it forever.
             self.quiet(number);
         } else {
             self.pending.remove(&number);

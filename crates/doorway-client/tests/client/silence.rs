@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use doorway_client::machine::{Event, SessionMachine, Setup, State};
+use doorway_client::machine::{Event, SessionMachine, Setup, State, UNLIMITED};
 use doorway_client::{Code, Fence, Life, Moment, Name, Refusal, Wait};
-use doorway_protocol::{Opening, Reply, Request};
+use doorway_protocol::{ClockReading, LeaseClock, Opening, Reply, Request};
 
 use super::messages::{
     CONNECTION, ask, at, hello, holding, holding_over, machine, reply, requests, setup, welcome,
@@ -331,4 +331,75 @@ fn a_session_that_nobody_waits_for_any_more_is_ended() {
     let (opening, _, sent) = hello(&mut machine);
     assert!(matches!(opening, Opening::New { .. }));
     assert!(matches!(sent[..], [Request::Bye]), "nothing was asked for yet: {sent:?}");
+}
+
+/// A machine that holds a lock in a session that lives with its processes, at a node whose own
+/// membership can end: the node has to be heard within the TTL.
+fn bound() -> SessionMachine {
+    let setup = Setup { session: Some((UNLIMITED, CONNECTION)), ..setup(CONNECTION, false) };
+    let mut machine = SessionMachine::new(setup, at(0));
+    machine.connected(at(0));
+    let number = machine.acquire(at(0), ask("a", Wait::Forever));
+    assert!(matches!(hello(&mut machine).0, Opening::New { ttl_ms: u32::MAX, .. }));
+    welcome(&mut machine, at(1));
+    reply(&mut machine, at(2), &Reply::Granted(number, Fence::new(1, 5)));
+    assert!(matches!(machine.event(), Some(Event::Granted { .. })));
+    machine
+}
+
+#[test]
+fn a_client_that_was_stopped_asks_before_it_gives_its_lock_up() {
+    let mut machine = bound();
+    requests(&mut machine);
+    // It is stopped, and wakes long after its TTL.
+    machine.tick(at(60_000));
+    assert_eq!(machine.event(), None, "the node may still hold the lock for it");
+    let [Request::Alive(sign)] = requests(&mut machine)[..] else { panic!("no heartbeat") };
+    reply(&mut machine, at(60_100), &Reply::Alive(sign));
+    machine.tick(at(62_000));
+    assert_eq!(machine.event(), None, "the node has answered");
+
+    let mut machine = bound();
+    machine.tick(at(60_000));
+    machine.tick(at(60_999));
+    assert_eq!(machine.event(), None);
+    machine.tick(at(61_000));
+    assert!(matches!(machine.event(), Some(Event::Lost { .. })), "a second without an answer");
+}
+
+#[test]
+fn a_client_that_was_not_stopped_gives_its_lock_up_in_time() {
+    let mut machine = bound();
+    while machine.event().is_none() {
+        let due = machine.next_due();
+        assert!(due < at(10_000), "before the TTL is over");
+        machine.tick(due);
+    }
+}
+
+#[test]
+fn a_session_that_lives_with_its_processes_is_resumed_as_one() {
+    let mut machine = bound();
+    machine.disconnected(at(100));
+    machine.connected(at(200));
+    assert!(matches!(hello(&mut machine).0, Opening::Resume { ttl_ms: u32::MAX, .. }));
+}
+
+/// A time service may slew a clock by 8.3 %, and that which is not slewed may be 0.1 % wrong.
+#[test]
+fn a_client_with_a_slewed_clock_knows_of_its_loss_before_any_node_ends_its_session() {
+    for slew in [917, 1000, 1083] {
+        let (machine, fence) = holding(CONNECTION);
+        let lock = Name::new("a").unwrap();
+        let mut clock = LeaseClock::faster();
+        let start = clock.read(ClockReading::default());
+        let lost = |ms: &u64| {
+            let now = clock.read(ClockReading { boot: ms * 1000 * slew, raw: ms * 999_000 });
+            let now = at(0).after(now.since(start));
+            machine.grant_state(&lock, fence, now) == State::Lost
+        };
+        let lost = (0..20_000).find(lost).expect("nobody answers");
+        // A node whose clock is 0.1 % too fast ends the session after 10 s of its own.
+        assert!((8_000..9_990).contains(&lost), "{slew}: lost after {lost} ms");
+    }
 }

@@ -85,7 +85,7 @@ pub(crate) fn serve(address: &str, data: &str, threads: &str) {
         idle_stop: Some(IDLE),
     };
     let settings = Settings::local(&overrides).unwrap();
-    let doors = Doors::of(&settings).unwrap();
+    let doors = Doors::from_settings(&settings).unwrap();
     let mut runtime = match threads.parse().unwrap() {
         0 => tokio::runtime::Builder::new_current_thread(),
         threads => {

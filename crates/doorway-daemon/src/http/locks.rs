@@ -66,7 +66,7 @@ pub(crate) async fn acquire(
         biased;
         answer = calling.answer() => answer,
         () = sleep(time) => {
-            calling.tired();
+            calling.timed_out();
             calling.answer().await
         }
     };

@@ -50,9 +50,9 @@ impl Requests {
                 self.outbox.tell(&Reply::Locks(number, locks));
             }
             Request::Evidence(number) => {
-                let seen = self.service.look_for_holder(connected);
-                let refused = |refusal| Reply::Refused(number, refusal);
-                self.outbox.tell(&seen.map_or_else(refused, |()| Reply::Done(number)));
+                if let Err(refusal) = self.service.look_for_holder(connected, number) {
+                    self.refuse(number, refusal);
+                }
             }
             Request::Withdraw(number) if self.withdraw(number) => {}
             Request::Inspect(..)

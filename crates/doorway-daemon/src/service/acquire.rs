@@ -160,9 +160,9 @@ impl Inner {
             .collect();
         let lock = visible_name(handle.name());
         let text = format!(
-            "the group cannot decide whether `{lock}` is free: {}; {}",
-            away.join(", "),
-            not_free.text
+            "the group cannot decide whether `{lock}` is free: {}; start or reconnect the missing \
+             nodes, or ask again later",
+            away.join(", ")
         );
         refusal(Code::Unavailable, text)
     }

@@ -38,8 +38,8 @@ impl Calling {
     }
 
     /// The client does not want to wait any longer: the answer comes now.
-    pub(crate) fn tired(&self) {
-        self.service.0.input(Input::Tired(self.connection));
+    pub(crate) fn timed_out(&self) {
+        self.service.0.input(Input::CallTimedOut(self.connection));
     }
 }
 

@@ -80,7 +80,35 @@ mod tests {
     use std::os::linux::net::SocketAddrExt as _;
     use std::os::unix::net::{SocketAddr, UnixListener};
 
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
+
+    /// Nobody should write to these connections, but a process can.
+    #[tokio::test]
+    async fn a_socket_that_is_readable_without_an_end_is_looked_at_twice_a_second() {
+        let mut secret = Secret(std::process::id().to_be_bytes().repeat(4).try_into().unwrap());
+        secret.0[0] ^= 1;
+        let name = SocketAddr::from_abstract_name(secret.holder()).unwrap();
+        let listener = UnixListener::bind_addr(&name).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let listener = tokio::net::UnixListener::from_std(listener).unwrap();
+        let mut seen = Vec::new();
+        let accepting = async {
+            while let Ok((mut connection, _)) = listener.accept().await {
+                // A connection that was only a look is gone already.
+                let _ = connection.write_all(b"!").await;
+                seen.push(connection);
+            }
+        };
+        let time = tokio::time::timeout(LOOK * 5 / 2, accepting);
+        tokio::select! {
+            _ = time => {}
+            () = ended(&secret, None) => panic!("the socket is still held"),
+        }
+        // Each look needs one connection, and another one after the first was readable.
+        assert!((2..=6).contains(&seen.len()), "{} connections", seen.len());
+    }
 
     #[tokio::test]
     async fn a_socket_is_held_until_its_last_descriptor_is_closed() {

@@ -65,10 +65,13 @@ impl Service {
             self.0.leaving.notify_one();
             return Ok(());
         }
+        let held = match self.held() {
+            1 => "1 lock is still held".to_owned(),
+            held => format!("{held} locks are still held"),
+        };
         let text = format!(
-            "{} locks are still held; the node grants nothing any more, and ends when you drain it \
-             again and nothing is held",
-            self.held()
+            "{held}; the node grants nothing any more, and ends when you drain it again and nothing \
+             is held"
         );
         Err(refusal(Code::NotFree, text))
     }

@@ -19,6 +19,7 @@ mod process;
 mod report;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -77,6 +78,8 @@ pub(crate) struct Inner {
     serving: watch::Sender<bool>,
     /// How many connections that are turned away may be told so at a time.
     turned: Arc<Semaphore>,
+    /// How long a lease of the node lasts, in a group that agrees on its members.
+    lease_ms: AtomicU32,
     /// Notified when a session or a connection was opened or has ended.
     changed: Notify,
     /// Notified when nothing is held any more after [`Input::Drain`].
@@ -154,8 +157,9 @@ impl Service {
             clients: settings.clients.clone(),
             alone,
             ledger: ledger.is_some(),
+            agreed: node.membership().is_some(),
         };
-        let now = Moment::now();
+        let now = Moment::now_at_node();
         let service = Self(Arc::new(Inner {
             node,
             members,
@@ -171,6 +175,7 @@ impl Service {
             ledger_trouble: Mutex::new(None),
             serving: watch::Sender::new(!reclaims),
             turned: Arc::new(Semaphore::new(TURNED)),
+            lease_ms: AtomicU32::new(0),
             changed: Notify::new(),
             drained: Notify::new(),
             leaving: Notify::new(),
@@ -182,6 +187,9 @@ impl Service {
         }
         tokio::spawn(losing(Arc::downgrade(&service.0), losses));
         tokio::spawn(ticking(Arc::downgrade(&service.0)));
+        if let Some(changes) = service.0.node.lease_changes() {
+            tokio::spawn(leasing(Arc::downgrade(&service.0), changes));
+        }
         Ok(service)
     }
 
@@ -236,9 +244,16 @@ impl Service {
         self.0.node.ended().await
     }
 
-    /// Apply the limits and clients of settings that were reloaded.
-    pub(crate) fn configure(&self, limits: Limits, clients: Vec<ClientSettings>) {
-        self.0.input(Input::Configure(Box::new(limits), clients));
+    /// Apply the limits and clients of settings that were reloaded. Returns the limits that count
+    /// from now on: a longer time to live that the ledger cannot take is not allowed.
+    pub(crate) fn configure(&self, mut limits: Limits, clients: Vec<ClientSettings>) -> Limits {
+        let allowed = self.0.ledger.as_ref().map_or(Ok(()), |it| it.allow_ttl(limits.ttl));
+        if let Err(error) = allowed {
+            limits.ttl = self.0.core.lock().sessions.longest_ttl();
+            tracing::error!("`limits.ttl` stays as it was: {error}");
+        }
+        self.0.input(Input::Configure(Box::new(limits.clone()), clients));
+        limits
     }
 
     /// Why the ledger cannot be written, if the last attempt failed. No lock is granted then.
@@ -283,8 +298,13 @@ impl Service {
         self.0.input(Input::Request(connected.number, request));
     }
 
-    /// Look for the socket that the processes of a session hold, and note that it was seen.
-    pub(crate) fn look_for_holder(&self, connected: &Connected) -> Result<(), Refusal> {
+    /// Look for the socket that the processes of a session hold, and note that it was seen. The
+    /// sessions then answer the request with this number.
+    pub(crate) fn look_for_holder(
+        &self,
+        connected: &Connected,
+        request: u64,
+    ) -> Result<(), Refusal> {
         let session = self.0.core.lock().sessions.secret_of(connected.number);
         let seen = session.is_some_and(|(secret, uid)| holder::is_held(&secret, uid));
         if !seen {
@@ -292,7 +312,7 @@ impl Service {
                         another network namespace?";
             return Err(refusal(Code::Gone, text));
         }
-        self.0.input(Input::HolderSeen(connected.number));
+        self.0.input(Input::HolderSeen(connected.number, request));
         Ok(())
     }
 
@@ -333,8 +353,12 @@ impl Inner {
         let core = self.core.lock();
         let held = core.sessions.held();
         if let Some(until) = core.sessions.reclaiming() {
-            let at_most_ms = ms(until.since(Moment::now()));
-            tracing::info!(held, at_most_ms, "waiting for holders of before the crash");
+            let at_most_ms = ms(until.since(Moment::now_at_node()));
+            tracing::info!(
+                held,
+                at_most_ms,
+                "waiting for the clients that held locks before the restart"
+            );
         } else if records > 0 {
             tracing::info!(held, "sessions of the former process go on with their locks");
         }
@@ -379,13 +403,28 @@ async fn losing(inner: Weak<Inner>, mut losses: UnboundedReceiver<(u64, Name, Fe
     }
 }
 
+/// Let the sessions know of the lease of the node, as long as the service lives.
+async fn leasing(service: Weak<Inner>, mut changes: watch::Receiver<u64>) {
+    loop {
+        let Some(service) = service.upgrade() else { return };
+        let record = service.node.membership().and_then(|membership| membership.record);
+        let length = record.map_or(0, |record| record.lease_ms);
+        service.lease_ms.store(length, Ordering::Relaxed);
+        service.run(&mut service.core.lock());
+        drop(service);
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Tell the sessions that time has passed, whenever that is due.
 async fn ticking(inner: Weak<Inner>) {
     loop {
         let Some(due) = inner.upgrade().map(|inner| inner.core.lock().sessions.due()) else {
             return;
         };
-        sleep(due.since(Moment::now())).await;
+        sleep(due.since(Moment::now_at_node())).await;
         let Some(inner) = inner.upgrade() else { return };
         inner.input(Input::Tick);
     }

@@ -30,7 +30,7 @@ struct Pending {
     /// No more is taken; when the bytes are written, the connection ends.
     closing: bool,
     /// The client reads too slowly: there is nothing to write any more.
-    overflown: bool,
+    backlog_full: bool,
 }
 
 /// What a connection finds in its outbox.
@@ -41,7 +41,7 @@ pub enum Found {
     /// These bytes are the last.
     Closing,
     /// The client has not read what it was told.
-    Overflown,
+    BacklogFull,
 }
 
 impl Outbox {
@@ -99,7 +99,7 @@ impl Outbox {
     pub fn watch(&self, waker: &Waker, busy: bool) -> Option<Found> {
         let mut pending = self.0.lock();
         let bytes = !busy && !pending.bytes.is_empty();
-        if bytes || pending.closing || pending.overflown {
+        if bytes || pending.closing || pending.backlog_full {
             return Some(pending.found());
         }
         match &mut pending.waker {
@@ -136,9 +136,9 @@ impl Pending {
     /// Drop everything if more bytes wait than may wait.
     fn written(&mut self) {
         if self.bytes.len() - self.losses > BACKLOG {
-            self.overflown = true;
+            self.backlog_full = true;
         }
-        if self.overflown {
+        if self.backlog_full {
             (self.bytes, self.losses) = (Vec::new(), 0);
         }
     }
@@ -151,8 +151,8 @@ impl Pending {
     }
 
     fn found(&self) -> Found {
-        match (self.overflown, self.closing) {
-            (true, _) => Found::Overflown,
+        match (self.backlog_full, self.closing) {
+            (true, _) => Found::BacklogFull,
             (false, true) => Found::Closing,
             (false, false) => Found::Open,
         }
@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(frames.take().unwrap(), Some(lost(number)));
         }
         (0..200_000).for_each(|number| outbox.tell(&Reply::Alive(number)));
-        assert_eq!(outbox.take(&mut Vec::new()), Found::Overflown);
+        assert_eq!(outbox.take(&mut Vec::new()), Found::BacklogFull);
     }
 
     #[test]

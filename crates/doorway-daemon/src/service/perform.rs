@@ -1,7 +1,8 @@
 //! Doing what the sessions say.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
 
 use doorway_protocol::{Code, Fence, Mode, Name, SessionId};
 
@@ -11,7 +12,7 @@ use crate::clock::Moment;
 use crate::ledger::Record;
 use crate::log_limit::LogLimit;
 use crate::sessions::refusals::refusal;
-use crate::sessions::{AskId, Connection, EventKind, Evidence, Input, News, Output};
+use crate::sessions::{AskId, Connection, EventKind, Evidence, Input, News, NodeLease, Output};
 
 /// Limits the lines about grants that could not be held again.
 static UNCLAIMED: LogLimit = LogLimit::new();
@@ -19,7 +20,14 @@ static UNCLAIMED: LogLimit = LogLimit::new();
 impl Inner {
     /// Pass on all that happened, and do what the sessions say.
     pub(super) fn run(self: &Arc<Self>, core: &mut Core) {
-        let now = Moment::now();
+        let now = Moment::now_at_node();
+        // The lease of the node runs by another clock than the sessions, so it is looked at anew
+        // before anything is promised.
+        if let Some(left) = self.node.lease_left() {
+            let length = Duration::from_millis(self.lease_ms.load(Ordering::Relaxed).into());
+            let lease = NodeLease { until: now.after(left), length };
+            core.inputs.push_front(Input::Lease(lease));
+        }
         while let Some(input) = core.inputs.pop_front() {
             let mut outputs = std::mem::take(&mut core.outputs);
             core.sessions.step(now, input, &mut outputs);
@@ -44,7 +52,9 @@ impl Inner {
             Output::Erase(place) => {
                 self.ledger.as_ref().inspect(|ledger| ledger.erase(place));
             }
-            Output::Rewrite(place, record) => self.rewrite(place, &record),
+            Output::Rewrite(session, place, record) => {
+                self.rewrite(core, session, place, &record);
+            }
             Output::Greet(connection, greeting, then) => {
                 core.with_outbox(connection, |outbox| outbox.greet(&greeting, &then));
             }
@@ -100,11 +110,11 @@ impl Inner {
         core.inputs.push_back(Input::Written(ask, written));
     }
 
-    fn rewrite(&self, place: u32, record: &Record) {
-        let written = self.ledger.as_ref().map(|ledger| ledger.write(place, record));
-        if let Some(Err(error)) = written {
-            self.note_ledger(&Err(error.to_string()));
-        }
+    fn rewrite(&self, core: &mut Core, session: u64, place: u32, record: &Record) {
+        let written = self.ledger.as_ref().map_or(Ok(()), |ledger| ledger.write(place, record));
+        let written = written.map_err(|error| error.to_string());
+        self.note_ledger(&written);
+        core.inputs.push_back(Input::Rewritten(session, written));
     }
 
     /// Hold a lock again that was held before the node was started.

@@ -62,7 +62,7 @@ impl Service {
     /// Report about the node, as it is now.
     pub fn status(&self) -> NodeStatus {
         let inner = &*self.0;
-        let now = Moment::now();
+        let now = Moment::now_at_node();
         let core = inner.core.lock();
         let (sessions, counters) = (core.sessions.len() as u64, core.sessions.counters().clone());
         let reclaiming = core.sessions.reclaiming();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 
 use super::event::{Answer, AskId, EventKind, LeaseAnswer, News, Output};
-use super::refusals::{gone, limit, refusal, stopping};
+use super::refusals::{gone, limit, refusal, stopping, unwritten};
 use super::session::Grant;
 use super::{Sessions, Stage, allowed};
 use crate::ledger::{GrantRecord, Record};
@@ -170,8 +170,10 @@ impl Sessions {
 
     /// The node has granted a request.
     pub(super) fn granted(&mut self, now: Moment, ask: AskId, fence: Fence, out: &mut Vec<Output>) {
-        let Some(asking) = self.asks.get(&ask) else {
-            // The request was withdrawn in the meantime.
+        let open = |asking: &&Asking| self.open.contains_key(&asking.session);
+        let Some(asking) = self.asks.get(&ask).filter(open) else {
+            // The request was withdrawn in the meantime, or its session has ended.
+            self.forget_ask(ask);
             return out.push(Output::Release(ask));
         };
         let (tell, written) = match asking.state {
@@ -235,9 +237,8 @@ impl Sessions {
             }
             Err(error) => {
                 session.into_iter().chain([grant]).for_each(|place| self.erase(place, out));
-                let text = format!("the ledger of sessions cannot be written: {error}");
                 out.push(Output::Release(ask));
-                self.settle(ask, Err(refusal(Code::Unavailable, text)), out);
+                self.settle(ask, Err(unwritten(&error)), out);
             }
         }
     }

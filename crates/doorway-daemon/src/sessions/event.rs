@@ -7,6 +7,7 @@ use doorway_protocol::{
     Ask, Claims, Fence, Greeting, Hello, Mode, Name, Refusal, Reply, Request, Secret, Wait,
 };
 
+use super::promise::NodeLease;
 use crate::ledger::{LedgerContents, Record};
 use crate::principal::Principal;
 use crate::settings::{ClientSettings, Limits};
@@ -47,7 +48,7 @@ pub enum Input {
     /// A client without a session asks for something, over HTTP. Answered by [`Output::Answer`].
     Call(Connection, Arc<Principal>, Call),
     /// The client of a [`Call::Acquire`] does not want to wait any longer.
-    Tired(Connection),
+    CallTimedOut(Connection),
     /// A connection has ended.
     HangUp {
         /// The connection.
@@ -64,6 +65,9 @@ pub enum Input {
     Queued(AskId),
     /// The records of [`Output::Write`] were written, or could not be, for this reason.
     Written(AskId, Result<(), String>),
+    /// The record of this session of [`Output::Rewrite`] was written, or could not be, for this
+    /// reason.
+    Rewritten(u64, Result<(), String>),
     /// The node has lost a grant.
     Lost {
         /// The number of the session that held it.
@@ -73,8 +77,9 @@ pub enum Input {
         /// The fence.
         fence: Fence,
     },
-    /// The node has seen the socket that the processes of this connection's session hold.
-    HolderSeen(Connection),
+    /// The node has seen the socket that the processes of this connection's session hold. The
+    /// request with this number asked for that, and is answered.
+    HolderSeen(Connection, u64),
     /// The processes of a session, for which [`Output::Watch`] asked, have ended.
     ProcessEnded(u64),
     /// Take a grant away from its holder. Answered by [`Output::Broken`].
@@ -88,6 +93,8 @@ pub enum Input {
     },
     /// The settings were reloaded: these are the limits and the clients from now on.
     Configure(Box<Limits>, Vec<ClientSettings>),
+    /// The lease of the node was renewed or has ended, in a group that agrees on its members.
+    Lease(NodeLease),
     /// Time has passed.
     Tick,
     /// The ledger that the former process left. This comes first, if there is a ledger.
@@ -246,8 +253,9 @@ pub enum Output {
     Release(AskId),
     /// Write these records into the ledger. The answer is [`Input::Written`].
     Write(AskId, Vec<(u32, Record)>),
-    /// Overwrite a record of the ledger.
-    Rewrite(u32, Record),
+    /// Overwrite the record of this session at this place of the ledger. The answer is
+    /// [`Input::Rewritten`], before anything else happens.
+    Rewrite(u64, u32, Record),
     /// Erase a record of the ledger.
     Erase(u32),
     /// Mark the ledger as complete: it has every session that holds something.

@@ -47,7 +47,7 @@ impl Sessions {
                     version,
                     node: self.setup.node.clone(),
                     scope: self.setup.scope,
-                    ttl_ms: session.map_or(0, |session| ttl_ms(session.ttl)),
+                    ttl_ms: session.map_or(0, |session| self.told_ttl(session)),
                     session: session.map(|session| (SessionId(session.number), session.secret)),
                     lost,
                 };
@@ -83,6 +83,7 @@ impl Sessions {
         let number = match hello.opening {
             doorway_protocol::Opening::Visit => return Ok((version, None)),
             doorway_protocol::Opening::New { ttl_ms, life } => {
+                self.check_member(now)?;
                 self.check_lease(ttl_ms, life)?;
                 let (number, ttl) = (self.next_session(), self.ttl(ttl_ms, life, remote, process));
                 let begin = Begin { number, secret, principal, client, ttl, life, remote, process };
@@ -220,15 +221,38 @@ impl Sessions {
         if asked == UNLIMITED && seen && matches!(life, Life::Connection { .. }) {
             return UNLIMITED;
         }
-        asked.clamp(SHORTEST, self.setup.limits.ttl.max(SHORTEST))
+        asked.clamp(SHORTEST, self.ttl_limit())
+    }
+
+    /// The longest time to live that a session may get.
+    pub(super) fn ttl_limit(&self) -> Duration {
+        let most = self.setup.limits.ttl.max(SHORTEST);
+        self.most_ttl().map_or(most, |lease| lease.min(most))
+    }
+
+    /// The time to live that the client of a session is told. A session that lives as long as its
+    /// processes has none, but where the membership of the node can end, the client has to know
+    /// when: it must hear of the node in that time.
+    fn told_ttl(&self, session: &Session) -> u32 {
+        let most = self.most_ttl().unwrap_or(session.ttl);
+        ttl_ms(session.ttl.min(most))
     }
 
     /// Refuse a lease that is longer than the node allows. Every other session may get less time
     /// than its client asked for, because the client sends heartbeats.
     fn check_lease(&self, ttl_ms: u32, life: Life) -> Result<(), Refusal> {
-        let (asked, most) = (Duration::from_millis(ttl_ms.into()), self.setup.limits.ttl);
-        if life != Life::Lease || asked <= most.max(SHORTEST) {
+        let (asked, most) = (Duration::from_millis(ttl_ms.into()), self.ttl_limit());
+        if life != Life::Lease || asked <= most {
             return Ok(());
+        }
+        if self.most_ttl() == Some(most) {
+            let text = format!(
+                "a lease lasts at most {} s in this group, seven tenths of the lease of its \
+                 members: ask for less and renew it in time, or let an operator raise it with \
+                 `doorway members lease`",
+                most.as_secs_f64()
+            );
+            return Err(refusal(Code::Invalid, text));
         }
         let text = format!(
             "this node keeps a lease for at most {} s (`limits.ttl`): ask for less and renew it in \

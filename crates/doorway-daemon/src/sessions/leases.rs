@@ -15,6 +15,7 @@ use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, Output};
 use super::hello::{SHORTEST, describe};
 use super::open::Begin;
 use super::refusals::{gone, refusal, stopping};
+use super::rewrite::Rewriting;
 use super::session::Session;
 use super::{Sessions, Stage, allowed, same_client};
 use crate::principal::{Principal, Right};
@@ -70,8 +71,9 @@ impl Sessions {
                 Err(answer) => answer,
             },
             Call::Renew(lock, fence, ttl) => {
-                match self.renew_lease(now, principal, &lock, fence, ttl, out) {
-                    Ok(lease) => Answer::Leased(lease),
+                match self.renew_lease(now, connection, principal, &lock, fence, ttl, out) {
+                    Ok(Some(lease)) => Answer::Leased(lease),
+                    Ok(None) => return,
                     Err(refusal) => Answer::Refused(refusal),
                 }
             }
@@ -85,19 +87,32 @@ impl Sessions {
         out.push(Output::Answer(connection, answer));
     }
 
+    /// Renew a lease, with another time to live if one is given. None if the ledger must know that
+    /// first: after a crash the next process waits for as long as the ledger says.
+    #[expect(clippy::too_many_arguments, reason = "a call and what it asks for")]
     fn renew_lease(
         &mut self,
         now: Moment,
+        connection: Connection,
         principal: &Principal,
         lock: &Name,
         fence: Fence,
         ttl: Option<Duration>,
         out: &mut Vec<Output>,
-    ) -> Result<LeaseAnswer, Refusal> {
+    ) -> Result<Option<LeaseAnswer>, Refusal> {
         allowed(principal, Right::Acquire, lock)?;
-        let session = self.renew(now, principal, lock, fence, ttl, out)?;
-        let ttl = self.open.get(&session).map(|session| session.ttl).unwrap_or_default();
-        Ok(LeaseAnswer { fence, session, ttl })
+        let number = self.renew(now, principal, lock, fence)?;
+        let longest = self.setup.limits.ttl.max(SHORTEST);
+        let Some(session) = self.open.get_mut(&number) else { return Err(gone()) };
+        if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
+            let before = std::mem::replace(&mut session.ttl, ttl.clamp(SHORTEST, longest));
+            let change = Rewriting::Ttl { call: connection, fence, before };
+            if self.rewrite(number, change, out) {
+                return Ok(None);
+            }
+        }
+        let ttl = self.open.get(&number).map(|session| session.ttl).unwrap_or_default();
+        Ok(Some(LeaseAnswer { fence, session: number, ttl }))
     }
 
     /// Ask for a lock with a lease, or join the request that this one repeats.
@@ -126,7 +141,7 @@ impl Sessions {
         let waits = open.waiting.contains_key(&request);
         let patient = lease.ask.wait != doorway_protocol::Wait::No;
         if waits && !patient {
-            self.tired(now, connection, out);
+            self.call_timed_out(now, connection, out);
         } else {
             self.acquire(session, request, lease.ask, out);
         }
@@ -207,7 +222,7 @@ impl Sessions {
             return Err(stopping());
         }
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
-        let longest = self.setup.limits.ttl.max(SHORTEST);
+        let longest = self.ttl_limit();
         let number = self.next_session();
         let begin = Begin {
             number,
@@ -236,7 +251,12 @@ impl Sessions {
 
     /// A client that calls does not want to wait any longer. Its request keeps its place if it can
     /// be repeated.
-    pub(super) fn tired(&mut self, now: Moment, connection: Connection, out: &mut Vec<Output>) {
+    pub(super) fn call_timed_out(
+        &mut self,
+        now: Moment,
+        connection: Connection,
+        out: &mut Vec<Output>,
+    ) {
         let Some((number, request)) = self.leases.calls.remove(&connection) else { return };
         let Some(session) = self.open.get_mut(&number) else { return };
         session.callers.remove(&connection);

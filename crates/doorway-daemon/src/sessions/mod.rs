@@ -3,8 +3,8 @@
 //! [`Sessions`] is a state machine with one entry point, [`Sessions::step`]. The caller says what
 //! happened and what time it is, and gets a list of what is to be done. `Sessions` reads no clock,
 //! opens no file and starts no task. The shell, in `service`, does what the list says, and answers
-//! [`Output::Acquire`], [`Output::Reclaim`] and [`Output::Write`] before it passes on anything else
-//! that happened. So a simulation can take the place of the shell, and every order of events can be
+//! [`Output::Acquire`], [`Output::Reclaim`], [`Output::Write`] and [`Output::Rewrite`] before it
+//! passes on anything else that happened. So a simulation can take the place of the shell, and every order of events can be
 //! tried.
 //!
 //! - `connections`: connections, and the sessions that they belong to.
@@ -15,7 +15,9 @@
 //! - `release`: how grants and requests end.
 //! - `leases`: clients over HTTP, which have no connection that lasts.
 //! - `restore`: what the former process left.
+//! - `rewrite`: changes of sessions that the ledger must know.
 //! - `time`: what happens as time passes, and when the service drains or stops.
+//! - `promise`: what may be promised if the membership of the node can end.
 //! - `limits`: how much of everything one client may have.
 //! - `names`: which names are in use, and with how many permits.
 
@@ -29,10 +31,12 @@ mod limits;
 pub(crate) mod names;
 mod open;
 mod processes;
+mod promise;
 mod questions;
 pub(crate) mod refusals;
 mod release;
 mod restore;
+mod rewrite;
 mod session;
 mod tally;
 mod time;
@@ -50,9 +54,12 @@ use connections::{Attached, ConnectionState};
 use leases::Leases;
 use limits::Shares;
 use names::Names;
+use promise::Promise;
 use refusals::refusal;
 use restore::Former;
 use session::Session;
+
+pub use promise::NodeLease;
 
 pub(crate) use counters::{Counters, WAITS};
 pub use event::{
@@ -79,6 +86,8 @@ pub struct Setup {
     pub alone: bool,
     /// Whether there is a ledger.
     pub ledger: bool,
+    /// Whether the group agrees on its members, so that the membership of the node can end.
+    pub agreed: bool,
 }
 
 /// All sessions of a service.
@@ -98,6 +107,8 @@ pub struct Sessions {
     leases: Leases,
     former: Former,
     places: Places,
+    /// Present if the membership of the node can end.
+    promise: Option<Promise>,
     /// The numbers of the last session and of the last request.
     last_session: u64,
     last_ask: u64,
@@ -153,6 +164,7 @@ impl Hash for Sessions {
             leases,
             former,
             places,
+            promise,
             last_session,
             last_ask,
             due,
@@ -160,7 +172,7 @@ impl Hash for Sessions {
         } = self;
         (stage, open, connections, asks, detached).hash(state);
         (names, shares, leases, former, places).hash(state);
-        (last_session, last_ask, due).hash(state);
+        (last_session, last_ask, due, promise.as_ref().map(Promise::key)).hash(state);
     }
 }
 
@@ -169,6 +181,7 @@ impl Sessions {
     /// [`Input::Restored`] comes next.
     pub fn new(setup: Setup, now: Moment) -> Self {
         Self {
+            promise: setup.agreed.then(Promise::new),
             setup: Arc::new(setup),
             stage: Stage::Serving,
             open: BTreeMap::new(),
@@ -190,12 +203,19 @@ impl Sessions {
     /// Process what happened, and add to `out` what is to be done, in the order in which it must be
     /// done.
     pub fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
+        let first = out.len();
+        self.process(now, input, out);
+        self.withhold(now, first, out);
+    }
+
+    fn process(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
         match input {
             Input::Request(connection, request) => self.request(now, connection, request, out),
             Input::Granted(ask, fence) => self.granted(now, ask, fence, out),
             Input::Refused(ask, refusal) => self.refused(ask, refusal, out),
             Input::Queued(ask) => self.queued(now, ask, out),
             Input::Written(ask, written) => self.written(ask, written, out),
+            Input::Rewritten(session, written) => self.rewritten(session, written, out),
             Input::Heard(connection) => self.heard(now, connection),
             Input::Connect { connection, remote } => self.connect(connection, remote, out),
             Input::Identify { connection, principal } => {
@@ -207,15 +227,18 @@ impl Sessions {
             Input::Call(connection, principal, call) => {
                 self.call(now, connection, &principal, call, out);
             }
-            Input::Tired(connection) => self.tired(now, connection, out),
+            Input::CallTimedOut(connection) => self.call_timed_out(now, connection, out),
             Input::HangUp { connection, closed } => self.hang_up(now, connection, closed, out),
             Input::Lost { session, name, fence } => self.lose(session, &name, fence, out),
-            Input::HolderSeen(connection) => self.holder_seen(connection, out),
+            Input::HolderSeen(connection, request) => {
+                self.holder_seen(connection, request, out);
+            }
             Input::ProcessEnded(session) => self.process_ended(now, session, out),
             Input::Break { principal, lock, fence } => {
                 self.break_lock(&principal, &lock, fence, out);
             }
             Input::Configure(limits, clients) => self.configure(*limits, clients),
+            Input::Lease(lease) => self.set_lease(now, lease),
             Input::Tick => self.tick(now, out),
             Input::Restored(contents) => self.restore(now, *contents, out),
             Input::Drain(time) => self.drain(time, out),
@@ -258,7 +281,7 @@ impl Sessions {
                 Reply::Released(number, self.release(&principal, session, &lock, fence, out))
             }
             Request::Renew(number, lock, fence) => {
-                match self.renew(now, &principal, &lock, fence, None, out) {
+                match self.renew(now, &principal, &lock, fence) {
                     Ok(_) => Reply::Done(number),
                     Err(refusal) => Reply::Refused(number, refusal),
                 }

@@ -136,6 +136,7 @@ impl Session {
             // A lease has no connection, so its requests may be repeated at any time.
             answered: (life == Life::Lease).then(BTreeMap::new),
             place: None,
+            rewriting: None,
             key: None,
             callers: BTreeSet::new(),
         }

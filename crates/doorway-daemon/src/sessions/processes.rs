@@ -1,10 +1,11 @@
 //! The processes of a session, which may outlive its connection and the node.
 
-use doorway_protocol::{Life, Moment, Secret};
+use doorway_protocol::{Life, Moment, Reply, Secret};
 
 use super::connections::Attached;
 use super::event::{Connection, Evidence, Output};
 use super::open::End;
+use super::rewrite::Rewriting;
 use super::session::Session;
 use super::{Sessions, Stage};
 
@@ -36,18 +37,24 @@ impl Sessions {
 
     /// The node has seen the socket that the processes of a session hold. From now on that socket
     /// decides whether the session goes on after a restart of the node.
-    pub(super) fn holder_seen(&mut self, connection: Connection, out: &mut Vec<Output>) {
+    pub(super) fn holder_seen(
+        &mut self,
+        connection: Connection,
+        request: u64,
+        out: &mut Vec<Output>,
+    ) {
         let Some(Attached::Open(number)) = self.connections.get(&connection).map(|it| it.session)
         else {
             return;
         };
-        let Some(session) = self.open.get_mut(&number).filter(|session| session.is_bound()) else {
-            return;
-        };
-        session.holder = true;
-        if let Some(place) = session.place {
-            out.push(Output::Rewrite(place, session.record()));
+        let unseen = |session: &&mut Session| session.is_bound() && !session.holder;
+        if let Some(session) = self.open.get_mut(&number).filter(unseen) {
+            session.holder = true;
+            if self.rewrite(number, Rewriting::Holder { request }, out) {
+                return;
+            }
         }
+        out.push(Output::Tell(connection, Reply::Done(request)));
     }
 
     /// The secret of the session of a connection, and the user of its client.

@@ -1,6 +1,7 @@
 //! Questions about the sessions, for reports, tests and simulations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorway_protocol::{Fence, Moment, Name};
 
@@ -32,10 +33,15 @@ impl Sessions {
 
     /// How many claims and waiting requests a client may send as it resumes its session: as many as
     /// the limits allow, or as the node has in all, if the limits were lowered since.
-    pub(crate) fn claims_limit(&self) -> usize {
+    pub fn claims_limit(&self) -> usize {
         let limits = &self.setup.limits;
         let here = self.counters.held as usize + self.asks.len();
         limits.grants.saturating_add(limits.waiting).max(here)
+    }
+
+    /// The longest time to live of a session.
+    pub(crate) fn longest_ttl(&self) -> Duration {
+        self.setup.limits.ttl
     }
 
     /// The client of a connection, with the rights that it has now.

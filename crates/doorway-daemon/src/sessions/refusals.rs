@@ -20,6 +20,11 @@ pub(crate) fn withdrawn() -> Refusal {
     refusal(Code::Gone, "the request was withdrawn")
 }
 
+/// The reason why something that the ledger must know was refused.
+pub(super) fn unwritten(error: &str) -> Refusal {
+    refusal(Code::Unavailable, format!("the ledger of sessions cannot be written: {error}"))
+}
+
 /// The reason why a grant cannot be renewed.
 pub(super) fn not_held(lock: &Name, fence: Fence) -> Refusal {
     refusal(Code::Gone, format!("`{lock}` is not held any more with fence {fence}"))

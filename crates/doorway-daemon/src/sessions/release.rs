@@ -1,13 +1,11 @@
 //! How grants and requests end: released, withdrawn, broken, lost.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use doorway_protocol::{Fence, Life, Moment, Name, Refusal, Reply};
+use doorway_protocol::{Fence, Moment, Name, Refusal, Reply};
 
 use super::acquire::Progress;
 use super::event::{AskId, EventKind, Output};
-use super::hello::SHORTEST;
 use super::names::visible_name;
 use super::refusals::{check_name, not_held, stopping, withdrawn};
 use super::{Sessions, Stage, same_client};
@@ -65,16 +63,14 @@ impl Sessions {
         numbers.iter().find(own).copied()
     }
 
-    /// Extend the life of the session that holds this grant and can live without a connection. A
-    /// lease may get another time to live. Returns the number of the session.
+    /// Extend the life of the session that holds this grant and can live without a connection.
+    /// Returns the number of the session.
     pub(super) fn renew(
         &mut self,
         now: Moment,
         principal: &Principal,
         lock: &Name,
         fence: Fence,
-        ttl: Option<Duration>,
-        out: &mut Vec<Output>,
     ) -> Result<u64, Refusal> {
         check_name(lock)?;
         let holder = self.detached_holder(principal, lock, fence);
@@ -83,16 +79,8 @@ impl Sessions {
             let left = matches!(self.stage, Stage::Stopped | Stage::Draining);
             return Err(if left { stopping() } else { not_held(lock, fence) });
         };
-        let longest = self.setup.limits.ttl.max(SHORTEST);
         let Some(session) = self.open.get_mut(&number) else { return Err(not_held(lock, fence)) };
         session.heard = now;
-        if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
-            session.ttl = ttl.clamp(SHORTEST, longest);
-            // After a crash the next process waits for as long as the ledger says.
-            if let Some(place) = session.place {
-                out.push(Output::Rewrite(place, session.record()));
-            }
-        }
         Ok(number)
     }
 

@@ -179,6 +179,8 @@ impl Sessions {
             let Some(session) = self.open.get(&number) else { break };
             let may = session.grants.len() + session.waiting.len() < self.setup.limits.grants
                 && allowed(&session.principal, Right::Acquire, &claim.lock).is_ok()
+                // Another request has this number, and waits.
+                && !session.waiting.contains_key(&claim.request)
                 && session.find(&claim.lock, claim.fence).is_none();
             if may {
                 reclaimed.extend(self.hold_again(number, claim, None, out));

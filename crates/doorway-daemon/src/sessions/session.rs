@@ -8,6 +8,7 @@ use doorway_protocol::{Claim, Fence, Life, Mode, Moment, Name, Secret};
 
 use super::event::{AskId, Connection, ProcessId};
 use super::leases::Key;
+use super::rewrite::Rewriting;
 use crate::ledger::{GrantRecord, Record, SessionRecord};
 use crate::principal::Principal;
 
@@ -53,6 +54,8 @@ pub(super) struct Session {
     pub(super) answered: Option<BTreeMap<u64, (Name, Fence)>>,
     /// The place of the session in the ledger.
     pub(super) place: Option<u32>,
+    /// A change that is being written into the ledger.
+    pub(super) rewriting: Option<Rewriting>,
     /// The request over HTTP to which the session belongs.
     pub(super) key: Option<Key>,
     /// The calls over HTTP that wait for the answer.

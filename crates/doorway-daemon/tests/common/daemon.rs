@@ -36,7 +36,7 @@ fn a_daemon() {
         doorway_daemon::log::Format::Text,
         tracing::Level::INFO,
     );
-    let doors = Doors::of(&settings).unwrap();
+    let doors = Doors::from_settings(&settings).unwrap();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
     let told = async {

@@ -7,7 +7,7 @@ use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::frame::{Ask, Frames, Head, Hello, IN_FLIGHT, Question, Reply, Tell, encode, pump};
-use crate::core::Core;
+use crate::core::{Core, Engine};
 use crate::encoding::Place;
 use crate::types::{Entry, LogId, Snapshot, Vote};
 
@@ -66,14 +66,15 @@ impl Core {
             return Tell::Refused(why);
         }
         if let Ask::Put(command) = ask {
-            return self.put_here(command).await;
+            return self.engine().put(command).await;
         }
         // If this many questions are in the core, it waits for its disk.
-        let Ok(_permit) = self.in_core.try_acquire() else {
+        let Ok(_permit) = self.permits.try_acquire() else {
             return Tell::Refused("the disk is too slow".to_owned());
         };
+        let engine = self.engine();
         match ask {
-            Ask::Vote { vote, last } => self.vote(vote.into(), last).await,
+            Ask::Vote { vote, last } => engine.vote(vote.into(), last).await,
             Ask::Append { vote, previous, lines, committed } => {
                 let request = AppendEntriesRequest {
                     vote: vote.into(),
@@ -81,7 +82,7 @@ impl Core {
                     entries: lines.into_iter().map(Entry::from).collect(),
                     leader_commit: committed.map(LogId::from),
                 };
-                match self.raft.append_entries(request).await {
+                match engine.raft.append_entries(request).await {
                     Ok(AppendEntriesResponse::Success) => Tell::Appended,
                     Ok(AppendEntriesResponse::PartialSuccess(last)) => {
                         Tell::Partly(last.map(Place::from))
@@ -93,24 +94,12 @@ impl Core {
             }
             Ask::Snapshot { vote, picture } => {
                 let snapshot = Snapshot::from(*picture);
-                match self.raft.install_full_snapshot(vote.into(), snapshot).await {
+                match engine.raft.install_full_snapshot(vote.into(), snapshot).await {
                     Ok(response) => Tell::HigherVote(response.vote.into()),
                     Err(error) => Tell::Refused(error.to_string()),
                 }
             }
             Ask::Hello(_) | Ask::Ping | Ask::Put(_) => Tell::Here,
-        }
-    }
-
-    async fn vote(&self, vote: Vote, last: Option<Place>) -> Tell {
-        let request = VoteRequest::new(vote, last.map(LogId::from));
-        match self.raft.vote(request).await {
-            Ok(response) => Tell::Vote {
-                vote: response.vote.into(),
-                granted: response.vote_granted,
-                last: response.last_log_id.map(Place::from),
-            },
-            Err(error) => Tell::Refused(error.to_string()),
         }
     }
 
@@ -169,9 +158,27 @@ impl Core {
         if let Some(known) = seats.into_iter().find(|known| known.id.0 == seat) {
             return Some(known.name.clone());
         }
-        let metrics = self.raft.metrics();
+        let metrics = self.engine().raft.metrics();
         let metrics = metrics.borrow();
         let peer = metrics.membership_config.membership().get_node(&seat)?;
         Some(peer.name.clone())
+    }
+}
+
+impl Engine {
+    async fn vote(&self, vote: Vote, last: Option<Place>) -> Tell {
+        let known = self.raft.metrics().borrow().vote;
+        if !self.guards.may_vote(known, vote) {
+            return Tell::Vote { vote: known.into(), granted: false, last: None };
+        }
+        let request = VoteRequest::new(vote, last.map(LogId::from));
+        match self.raft.vote(request).await {
+            Ok(response) => Tell::Vote {
+                vote: response.vote.into(),
+                granted: response.vote_granted,
+                last: response.last_log_id.map(Place::from),
+            },
+            Err(error) => Tell::Refused(error.to_string()),
+        }
     }
 }

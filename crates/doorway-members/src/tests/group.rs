@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use doorway_node::members::{Answer, Command, MemberId};
+use doorway_node::members::{
+    Answer, Command, MemberId, Record, RecordError, Seat, SeatId, ViewStore as _,
+};
 use tokio::time::sleep;
 
 use super::world::{CLUSTER, LEASE, LEASE_MS, RULES, World, join};
-use crate::FoundError;
+use crate::{AskError, FoundError};
 
 #[tokio::test(start_paused = true)]
 async fn three_nodes_found_a_group_and_each_can_change_the_record() {
@@ -20,4 +22,315 @@ async fn three_nodes_found_a_group_and_each_can_change_the_record() {
     let record = world.record("b").unwrap();
     assert_eq!((record.cluster, record.members.len(), record.revision), (CLUSTER, 3, 3));
     assert_eq!(world.store("c").cluster(), Some(CLUSTER));
+    let leads: Vec<bool> = ["a", "b", "c"].map(|name| world.store(name).leads()).to_vec();
+    assert_eq!(leads.iter().filter(|leads| **leads).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_node_is_a_group() {
+    let mut world = World::founded(&["a"]).await;
+    let answer = world.put("a", join(world.seat("a", true).id, 1)).await.unwrap();
+    assert_eq!(answer, Answer::Joined(MemberId(1)));
+    let before = world.record("a");
+    world.kill("a").await;
+    world.start("a").await;
+    world.settle(LEASE, |world| world.store("a").leads()).await;
+    assert_eq!(world.record("a"), before);
+    assert_eq!(world.store("a").health().reachable.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_dies_is_followed_by_another_and_comes_back_with_its_disk() {
+    let mut world = World::founded(&["a", "b", "c"]).await;
+    let seat = world.seat("a", true).id;
+    let leader = world.wait_for_leader().await;
+    let others = world.others(&[&leader]);
+    assert_eq!(world.insist(&others[0], join(seat, 1)).await, Answer::Joined(MemberId(1)));
+    world.kill(&leader).await;
+    let begin = tokio::time::Instant::now();
+    assert_eq!(world.insist(&others[1], join(seat, 2)).await, Answer::Joined(MemberId(2)));
+    assert!(begin.elapsed() < LEASE * 6 / 10, "{:?}", begin.elapsed());
+    world.start(&leader).await;
+    world.agree().await;
+    assert_eq!(world.record(&leader).unwrap().members.len(), 2);
+    assert_eq!(world.put(&leader, join(seat, 3)).await, Ok(Answer::Joined(MemberId(3))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_nodes_lose_power_at_once() {
+    let mut world = World::founded(&["a", "b", "c"]).await;
+    let seat = world.seat("a", true).id;
+    for nonce in 1..=3 {
+        world.insist("b", join(seat, nonce)).await;
+    }
+    for name in ["a", "b", "c"] {
+        world.kill(name).await;
+    }
+    for name in ["a", "b", "c"] {
+        world.start(name).await;
+    }
+    assert_eq!(world.insist("c", join(seat, 1)).await, Answer::Joined(MemberId(1)));
+    world.agree().await;
+    assert_eq!(world.record("a").unwrap().members.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_minority_agrees_on_nothing_and_catches_up_when_the_network_heals() {
+    let world = World::founded(&["a", "b", "c"]).await;
+    let leader = world.wait_for_leader().await;
+    let others = world.others(&[&leader]);
+    let seat = world.seat("a", true).id;
+    world.isolate(&leader);
+    assert!(world.put(&leader, join(seat, 1)).await.is_err());
+    world.insist(&others[0], join(seat, 2)).await;
+    sleep(LEASE).await;
+    assert!(world.put(&leader, join(seat, 3)).await.is_err());
+    assert!(!world.store(&leader).leads());
+    let health = world.store(&leader).health();
+    assert_eq!((health.voters, health.reachable.len()), (3, 1));
+    assert!(health.without_quorum.unwrap() > LEASE / 2, "{health:?}");
+    assert_eq!(world.record(&leader).unwrap().members.len(), 0);
+    world.heal();
+    world.agree().await;
+    assert_eq!(world.put(&leader, join(seat, 2)).await, Ok(Answer::Joined(MemberId(1))));
+    sleep(LEASE).await;
+    let health = world.store(&leader).health();
+    assert_eq!((health.reachable.len(), health.without_quorum), (3, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_member_gets_a_snapshot() {
+    let mut world = World::founded(&["a", "b", "c"]).await;
+    let leader = world.wait_for_leader().await;
+    let late = world.others(&[&leader])[0].clone();
+    world.kill(&late).await;
+    let seat = world.seat(&leader, true).id;
+    world.insist(&leader, join(seat, 1)).await;
+    let renew = Command::Renew { id: MemberId(1), cut: Vec::new() };
+    for _ in 0..2_300 {
+        world.insist(&leader, renew.clone()).await;
+    }
+    let purged = world.store(&leader).core().engine().raft.metrics().borrow().purged;
+    assert!(purged.is_some_and(|purged| purged.index > 1_000), "{purged:?}");
+    world.start(&late).await;
+    world.agree().await;
+    assert!(world.store(&late).core().engine().raft.metrics().borrow().snapshot.is_some());
+    // The snapshot is on the disk, too.
+    world.kill(&late).await;
+    world.start(&late).await;
+    assert!(world.record(&late).unwrap().revision > 1_000);
+    world.agree().await;
+}
+
+/// The voters of Raft, by name.
+fn voters(world: &World, at: &str) -> Vec<String> {
+    let metrics = world.store(at).core().engine().raft.metrics();
+    let metrics = metrics.borrow();
+    let membership = metrics.membership_config.membership();
+    assert!(membership.get_joint_config().len() == 1 || membership.nodes().count() > 1);
+    let name = |id: u64| membership.get_node(&id).map(|peer| peer.name.clone());
+    let mut names: Vec<String> = membership.voter_ids().filter_map(name).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(start_paused = true)]
+async fn seats_are_added_and_dropped() {
+    let mut world = World::founded(&["a", "b", "c"]).await;
+    world.start("d").await;
+    let new = world.seat("d", false);
+    assert_eq!(world.insist("b", Command::AddSeat(new.clone())).await, Answer::Done(0));
+    world.agree().await;
+    assert_eq!(world.store("d").cluster(), Some(CLUSTER));
+    assert_eq!(voters(&world, "a"), ["a", "b", "c"]);
+
+    // The new seat votes in place of the leader.
+    let leader = world.wait_for_leader().await;
+    let stay: Vec<String> = world.others(&[&leader]);
+    let ids: Vec<SeatId> = stay.iter().map(|name| world.seat(name, true).id).collect();
+    world.insist("d", Command::Voters(ids)).await;
+    world.settle(LEASE * 3, |world| voters(world, "d") == stay).await;
+    let gone = world.seat(&leader, true);
+    world.insist("d", Command::DropSeat(gone.id)).await;
+    world
+        .settle(LEASE * 3, |world| {
+            let metrics = world.store("d").core().engine().raft.metrics();
+            let metrics = metrics.borrow();
+            metrics.membership_config.membership().get_node(&gone.id.0).is_none()
+        })
+        .await;
+    let answer = world.insist(&stay[0], join(gone.id, 1)).await;
+    assert_eq!(answer, Answer::Refused(RecordError::UnknownSeat));
+    // The group goes on without the one that was dropped.
+    world.kill(&leader).await;
+    world.insist("d", join(new.id, 1)).await;
+    world.agree().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_voters_survives_the_death_of_the_leader() {
+    for pause in [1, 3, 5, 8, 13, 250, 255, 260] {
+        let mut world = World::founded(&["a", "b", "c"]).await;
+        let leader = world.wait_for_leader().await;
+        world.start("d").await;
+        let new = world.seat("d", true);
+        world.insist(&leader, Command::AddSeat(new)).await;
+        sleep(Duration::from_millis(pause)).await;
+        world.kill(&leader).await;
+        let all = ["a", "b", "c", "d"];
+        let other = world.others(&[&leader, "d"])[0].clone();
+        world.settle(LEASE * 6, |world| voters(world, &other) == all).await;
+        world
+            .settle(LEASE, |world| {
+                let metrics = world.store(&other).core().engine().raft.metrics();
+                let joint =
+                    metrics.borrow().membership_config.membership().get_joint_config().len();
+                joint == 1
+            })
+            .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wiped_disk_is_a_new_seat() {
+    let mut world = World::founded(&["a", "b", "c"]).await;
+    let leader = world.wait_for_leader().await;
+    let wiped = world.others(&[&leader])[0].clone();
+    let old = world.seat(&wiped, true);
+    world.kill(&wiped).await;
+    world.disks.remove(&wiped);
+    world.start(&wiped).await;
+    let new = world.seat(&wiped, true);
+    assert_ne!(old.id, new.id);
+    sleep(LEASE).await;
+    // The leader goes on asking for the old seat, and is refused.
+    assert_eq!(world.store(&wiped).cluster(), None);
+    assert_eq!(world.record(&wiped), None);
+    assert!(world.put(&wiped, join(new.id, 1)).await.is_err());
+    // The operator replaces the old one.
+    world.insist(&leader, Command::DropSeat(old.id)).await;
+    world.insist(&leader, Command::AddSeat(new.clone())).await;
+    world.settle(LEASE * 3, |world| voters(world, &leader) == ["a", "b", "c"]).await;
+    assert_eq!(world.insist(&wiped, join(new.id, 1)).await, Answer::Joined(MemberId(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_is_founded_only_once() {
+    let world = World::founded(&["a", "b"]).await;
+    let seats = vec![world.seat("a", true), world.seat("b", true)];
+    for name in ["a", "b"] {
+        let again = world.store(name).found(seats.clone(), LEASE_MS, RULES, 2).await;
+        assert_eq!(again, Err(FoundError::Founded { cluster: CLUSTER }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_begins_with_the_right_machines_only() {
+    let mut world = World::founded(&["x", "y"]).await;
+    world.start("a").await;
+    let (a, x) = (world.seat("a", true), world.seat("x", true));
+    let found = async |seats: Vec<Seat>, lease_ms| {
+        world.store("a").found(seats, lease_ms, RULES, 2).await.unwrap_err().to_string()
+    };
+    let why = found(vec![a.clone(), x.clone()], LEASE_MS).await;
+    assert!(
+        why.contains("x at at-x: it belongs to group 000000000000000000000000000000c1"),
+        "{why}"
+    );
+    let why = found(vec![x.clone()], LEASE_MS).await;
+    assert!(why.contains("does not name this one, `a`"), "{why}");
+    let why = found(vec![a.clone(), Seat { id: SeatId(9), ..x.clone() }], LEASE_MS).await;
+    assert!(why.contains("not seat 9"), "{why}");
+    let nobody = Seat { id: SeatId(9), name: "z".into(), address: "at-z".into(), voter: true };
+    let why = found(vec![a.clone(), nobody], LEASE_MS).await;
+    assert!(why.starts_with("z at at-z: "), "{why}");
+    let why = found(vec![a.clone(), Seat { name: "b".into(), ..a.clone() }], LEASE_MS).await;
+    assert!(why.contains("another one"), "{why}");
+    let why = found(vec![a.clone()], 5).await;
+    assert!(why.contains("not 5 ms"), "{why}");
+    // After all these mistakes, the node can still found a group.
+    world.store("a").found(vec![a], LEASE_MS, RULES, 2).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_group_is_refused() {
+    let mut world = World::founded(&["a", "b", "c"]).await;
+    world.start("x").await;
+    let x = world.seat("x", true);
+    world.store("x").found(vec![x.clone()], LEASE_MS, RULES, 2).await.unwrap();
+    // An operator adds the machine of the other group by mistake.
+    world.insist("a", Command::AddSeat(Seat { voter: false, ..x.clone() })).await;
+    sleep(LEASE).await;
+    assert_eq!(world.record("x").unwrap().cluster, 2);
+    let record = world.record("a").unwrap();
+    assert_eq!(record.seats.len(), 4);
+    let leader = world.store("a").core().clone();
+    let ask = crate::rpc::frame::Ask::Ping;
+    let peer = crate::types::Peer::of(&x);
+    let told = leader.peers.ask(x.id.0, &peer, ask.clone(), LEASE).await;
+    let Err(AskError::Refused(why)) = told else { panic!("{told:?}") };
+    assert!(why.contains("`x` belongs to group 00000000000000000000000000000002"), "{why}");
+    let told = leader.peers.ask(99, &peer, ask, LEASE).await;
+    let Err(AskError::Refused(why)) = told else { panic!("{told:?}") };
+    assert!(why.contains("the question is for seat 63, but `x` has seat"), "{why}");
+    let hello = world.store("a").ask("at-x").await.unwrap();
+    assert_eq!((hello.name.as_str(), hello.cluster), ("x", Some(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_cannot_speak_for_the_seat_of_another() {
+    use crate::rpc::frame::{Ask, Frames, Head, Question, Reply, Tell, encode};
+    use tokio::io::AsyncWriteExt as _;
+    let world = World::founded(&["a", "b"]).await;
+    let (ours, theirs) = tokio::io::duplex(1 << 12);
+    let caller = doorway_node::members::Caller { name: "b".to_owned() };
+    tokio::spawn(world.store("a").serve(Box::new(theirs), caller));
+    let (read, mut write) = tokio::io::split(ours);
+    let mut frames = Frames::new(read);
+    let (a, b) = (world.seat("a", true).id.0, world.seat("b", true).id.0);
+    let mut ask = async |from, number| {
+        let head = Head { cluster: Some(CLUSTER), from, to: Some(a) };
+        write
+            .write_all(&encode(&Question { number, head, body: Ask::Ping }).unwrap())
+            .await
+            .unwrap();
+        let reply: Reply = frames.next().await.unwrap().unwrap();
+        assert_eq!(reply.number, number);
+        reply.body
+    };
+    assert_eq!(ask(b, 1).await, Tell::Here);
+    let Tell::Refused(why) = ask(a, 2).await else { panic!() };
+    assert!(why.contains("belongs to `a`, not to `b`"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_can_begin_above_the_view_of_a_former_one() {
+    let mut world = World::new(1);
+    world.start("a").await;
+    let mut record = Record::new(5, LEASE_MS, RULES, vec![world.seat("a", true)]);
+    record.number = 4_096;
+    world.store("a").found_with(record).await.unwrap();
+    assert_eq!(world.record("a").unwrap().number, 4_096);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_times_of_raft_follow_the_lease_of_the_group() {
+    let mut world = World::new(1);
+    for name in ["a", "b", "c"] {
+        world.start(name).await;
+    }
+    let seats = ["a", "b", "c"].map(|name| world.seat(name, true)).to_vec();
+    world.store("a").found(seats, 2_000, RULES, CLUSTER).await.unwrap();
+    let heartbeats = |world: &World, millis: u64| {
+        let engines = ["a", "b", "c"].map(|name| world.store(name).core().engine());
+        engines.iter().all(|engine| engine.raft.config().heartbeat_interval == millis)
+    };
+    world.settle(LEASE, |world| heartbeats(world, 50)).await;
+    let leader = world.wait_for_leader().await;
+    let seat = world.seat("a", true).id;
+    assert_eq!(world.insist("a", join(seat, 1)).await, Answer::Joined(MemberId(1)));
+    world.insist(&leader, Command::Lease(20_000)).await;
+    world.settle(LEASE, |world| heartbeats(world, 500)).await;
+    assert_eq!(world.insist("b", join(seat, 2)).await, Answer::Joined(MemberId(2)));
+    world.agree().await;
 }

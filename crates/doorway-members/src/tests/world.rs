@@ -186,7 +186,7 @@ impl World {
             match self.put(name, command.clone()).await {
                 Ok(answer) => return answer,
                 Err(why) => {
-                    assert!(begin.elapsed() < Duration::from_secs(60), "{name}: {why}");
+                    assert!(begin.elapsed() < Duration::from_mins(1), "{name}: {why}");
                     sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -204,7 +204,7 @@ impl World {
     }
 
     pub(crate) async fn wait_for_leader(&self) -> String {
-        self.settle(Duration::from_secs(60), |world| world.leader().is_some()).await;
+        self.settle(Duration::from_mins(1), |world| world.leader().is_some()).await;
         self.leader().unwrap()
     }
 
@@ -238,14 +238,19 @@ impl World {
     pub(crate) async fn settle(&self, limit: Duration, holds: impl Fn(&Self) -> bool) {
         let begin = Instant::now();
         while !holds(self) {
-            assert!(begin.elapsed() < limit, "does not hold within {limit:?}");
+            if begin.elapsed() > limit {
+                for (name, store) in &*self.net.stores.lock() {
+                    println!("{name}: {}", store.core().engine().raft.metrics().borrow().clone());
+                }
+                panic!("does not hold within {limit:?}");
+            }
             sleep(Duration::from_millis(20)).await;
         }
     }
 
     /// Wait until all running nodes have the same record.
     pub(crate) async fn agree(&self) {
-        self.settle(Duration::from_secs(60), |world| {
+        self.settle(Duration::from_mins(1), |world| {
             let records: BTreeSet<_> = world
                 .running()
                 .iter()

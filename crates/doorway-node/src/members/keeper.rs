@@ -35,7 +35,8 @@ const ABSENT: u32 = 3;
 /// After this many intervals without a link to a member, the node complains about that member.
 const SILENCE: u32 = 3;
 
-/// For how many leases a waiting member tries to enter before it gives up.
+/// For how many leases a waiting member tries to enter before it gives up, and for how many it then
+/// stays away.
 const WAITING: u32 = 2;
 
 /// How much longer than the lease a removal waits, besides a part of the lease.
@@ -104,7 +105,8 @@ pub enum Output {
     /// The process cannot become a member, for this reason. It goes on trying.
     Blocked(RecordError),
     /// The process has waited for too long, and gives up: it has no connection with these members.
-    /// Clients lose what they have reclaimed.
+    /// Clients lose what they have reclaimed. The process stays away for a while, so that the group
+    /// can remove its predecessor, and then joins again.
     GiveUp(Vec<MemberId>),
 }
 
@@ -193,6 +195,8 @@ pub struct Keeper {
     /// When the last command of each kind was sent, if that was less than an interval ago.
     sent: BTreeMap<Kind, Duration>,
     deadline: Option<Duration>,
+    /// The process does not join before this time.
+    away_until: Duration,
 }
 
 impl Keeper {
@@ -217,6 +221,7 @@ impl Keeper {
             last_put: 0,
             sent: BTreeMap::new(),
             deadline: None,
+            away_until: Duration::ZERO,
         }
     }
 
@@ -353,10 +358,12 @@ impl Keeper {
     /// This process is no member any more.
     fn lose_membership(&mut self, now: Now, id: MemberId, why: Loss, out: &mut Vec<Output>) {
         let evicted = matches!(why, Loss::Refused(RecordError::Evicted(_)));
-        // An evicted member is still in the view. Clients that cannot be told that it is over count
-        // on it until its lease ends, so it leaves only then.
         let at = self.deadline.take().unwrap_or(now.boot);
-        self.stage = if evicted { Stage::Leaving { id, at, ends: false } } else { Stage::Joining };
+        // Clients that cannot be told that the membership is over count on it until its lease
+        // ends. If that is still to come, the member leaves only then: because it was evicted, or
+        // because a shard had not heard of a renewal in time.
+        let wait = evicted || at > now.boot;
+        self.stage = if wait { Stage::Leaving { id, at, ends: false } } else { Stage::Joining };
         self.generation += 1;
         out.push(Output::Discard(why));
     }
@@ -384,6 +391,7 @@ impl Keeper {
     /// Do what is due.
     fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
         match self.stage {
+            Stage::Joining if now.boot < self.away_until => {}
             Stage::Joining => {
                 let (seat, nonce, rules) = (self.seat, self.nonce(), self.rules);
                 self.put(now, Kind::Join, Command::Join { seat, nonce, rules }, out);
@@ -466,7 +474,9 @@ impl Keeper {
         } else if now.boot.saturating_sub(since) > self.lease() * WAITING {
             out.push(Output::GiveUp(unlinked));
             let at = self.deadline.take().unwrap_or(now.boot);
-            self.stage = Stage::Leaving { id, at, ends: true };
+            self.stage = Stage::Leaving { id, at, ends: false };
+            self.generation += 1;
+            self.away_until = now.boot + self.lease() * WAITING;
         }
     }
 

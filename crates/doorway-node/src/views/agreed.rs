@@ -138,7 +138,7 @@ pub struct AgreedViews {
     stopping: bool,
     /// Does the node wait for former holders?
     reclaiming: bool,
-    /// The views whose fences can be reclaimed, once that is known.
+    /// The views whose fences can be reclaimed, once that is known. Until then all claims count.
     claimable: Option<Range<u64>>,
     /// The seats for which the next view waits, as they were last logged.
     awaited: Vec<SeatId>,
@@ -159,7 +159,7 @@ impl AgreedViews {
             target: 0,
             stopping: false,
             reclaiming,
-            claimable: None,
+            claimable: (!reclaiming).then_some(0..0),
             awaited: Vec::new(),
             ended: false,
         }
@@ -214,6 +214,12 @@ impl AgreedViews {
             Some(views) if fence.view() >= views.end => Err(ClaimError::Future { next: views.end }),
             _ => Ok(()),
         }
+    }
+
+    /// Is it known which claims are good? Before that, a client that has reclaimed a lock must not be
+    /// told that it holds it.
+    pub fn knows_claims(&self) -> bool {
+        self.claimable.is_some()
     }
 
     /// Does the node wait for former holders?
@@ -273,7 +279,8 @@ impl AgreedViews {
     fn look(&mut self, out: &mut VecDeque<AgreedOutput>) {
         let (Some(me), Some(record)) = (self.me, self.record.clone()) else { return };
         let Ok(member) = record.member(me) else { return };
-        if self.reclaiming && self.claimable.is_none() {
+        // Also if the node serves already: claims may have been accepted before it was a member.
+        if self.claimable.is_none() {
             let predecessor = record.members_of(self.seat).find(|other| other.since.is_some());
             let views = predecessor.map_or(0..0, |it| it.unbroken..record.number + 1);
             if views.is_empty() {

@@ -125,10 +125,6 @@ pub enum EndReason {
     /// this process have lost their locks.
     #[error("another process runs under the name of this node, with epoch {0}")]
     Superseded(u64),
-    /// The node could not take its seat, because it could not reach members that the others can
-    /// reach.
-    #[error("this node cannot reach all members of the view, so it cannot take its seat")]
-    CutOff,
     /// The store by which the members agree has ended.
     #[error("the store of the group's members has ended")]
     StoreEnded,

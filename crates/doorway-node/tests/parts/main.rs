@@ -10,6 +10,7 @@ mod locks_check;
 mod locks_random;
 mod locks_shard;
 mod members;
+mod members_check;
 mod nodes;
 mod payloads;
 mod views_check;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use doorway_daemon::sessions::{Answer, Call, LeaseAsk};
-use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Secret, Wait};
+use doorway_protocol::{Ask, Code, Mode, Moment, Secret, Wait};
 
 use super::program::{Wish, wish};
 use super::{Client, ClientEvent, Held, Plan, Process, Report, Way};
@@ -45,6 +45,9 @@ pub(super) enum Job {
     Withdraw(Request),
 }
 
+/// The longest time that a call waits for its lock, in nanoseconds.
+const LONGEST: u64 = 30_000 * MS;
+
 /// A request for a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
@@ -78,8 +81,8 @@ impl Lease {
 }
 
 impl Http {
-    pub(super) fn believes(&self, fence: Fence, now: Moment) -> bool {
-        let lease = self.lease.as_ref().filter(|lease| lease.held.fence == fence);
+    pub(super) fn believes(&self, held: Held, now: Moment) -> bool {
+        let lease = self.lease.as_ref().filter(|lease| lease.held == held);
         lease.is_some_and(|lease| lease.entered && now < lease.lost_at())
     }
 
@@ -187,12 +190,12 @@ impl Client {
         let (call, wait) = match &http.job {
             Job::Nothing => return context.close(wire, 0),
             Job::Acquire(request) => {
-                let label = request.key.clone().unwrap_or_default();
+                let label = request.key.as_ref().map(|key| format!("http {key}"));
                 let lease = LeaseAsk {
                     ask: request.ask.clone(),
                     key: request.key.clone(),
                     ttl_ms: request.ttl.as_millis() as u32,
-                    label: format!("http {label}"),
+                    label: label.unwrap_or_else(|| format!("c{id}")),
                     remote,
                     secret: Secret([0; 16]),
                 };
@@ -333,8 +336,11 @@ impl Client {
                     && !gone
                     && (request.wait > 0 || code != Code::NotFree) =>
             {
-                // The next call waits longer, and comes before the place is given up.
-                request.wait *= 2;
+                // The next call waits longer, and comes before the place is given up. A call whose
+                // node is gone may get no answer at all, so no call waits for very long.
+                if code == Code::NotFree {
+                    request.wait = (request.wait * 2).min(LONGEST);
+                }
                 if let Some(http) = self.http() {
                     http.job = Job::Acquire(request);
                 }

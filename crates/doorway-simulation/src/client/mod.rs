@@ -39,7 +39,7 @@ pub(crate) struct Client {
     pub(crate) setting: ClientSetting,
     /// The number of its machine.
     pub(crate) machine: usize,
-    /// The clock of its own machine; a local client uses that of its node.
+    /// The clock of its machine.
     pub(crate) clock: Clock,
     pub(crate) process: Option<Process>,
     pub(crate) starts: u64,
@@ -104,17 +104,8 @@ pub(crate) enum Plan {
 }
 
 impl Client {
-    pub(crate) fn new(id: usize, setting: ClientSetting, machine: usize, drift: i64) -> Self {
-        Self {
-            id,
-            setting,
-            machine,
-            clock: Clock::new(drift),
-            process: None,
-            starts: 0,
-            paused: 0,
-            entered: false,
-        }
+    pub(crate) fn new(id: usize, setting: ClientSetting, machine: usize, clock: Clock) -> Self {
+        Self { id, setting, machine, clock, process: None, starts: 0, paused: 0, entered: false }
     }
 
     pub(crate) fn end(&self) -> End {
@@ -164,12 +155,18 @@ impl Client {
     }
 
     /// Whether the program has reason to believe that it holds a lock.
-    pub(crate) fn believes(&self, now: u64, lock: &Name, fence: Fence) -> bool {
+    pub(crate) fn believes(&self, now: u64, lock: &Name, held: Held) -> bool {
         let now = self.clock.read(now);
         self.process.as_ref().is_some_and(|process| match &process.way {
-            Way::Session(session) => session.believes(lock, fence, now),
-            Way::Http(http) => http.believes(fence, now),
+            Way::Session(session) => session.believes(lock, held.fence, now),
+            Way::Http(http) => http.believes(held, now),
         })
+    }
+
+    /// Whether the program has a session over a connection, as far as it knows.
+    pub(crate) fn is_connected(&self) -> bool {
+        let way = self.process.as_ref().map(|process| &process.way);
+        matches!(way, Some(Way::Session(session)) if session.wire.is_some())
     }
 
     /// Whether the program holds nothing, and has an answer to every request.
@@ -306,7 +303,7 @@ impl Client {
     /// lock is lost, but none does after it has released the lock.
     fn write(&mut self, context: &mut Context, held: Held, reports: &mut Vec<Report>) {
         let name = &context.settings.locks[held.lock].name;
-        let believes = self.believes(context.now, name, held.fence);
+        let believes = self.believes(context.now, name, held);
         let Some(process) = &mut self.process else { return };
         if process.held.contains(&held) || process.lost.contains(&held) {
             reports.push(Report::Wrote { held, believes });

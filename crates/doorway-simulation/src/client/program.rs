@@ -193,7 +193,7 @@ impl Client {
         if held.iter().any(|held| held.lock == lock) {
             return self.work_after(context, holds); // A program never waits for itself.
         }
-        // A program that holds something does not wait for ever: two such could wait for each
+        // A program that holds something does not wait forever: two such could wait for each
         // other.
         let wait = match context.random.below(10) {
             0 if plan == Plan::Compete => Wait::No,

@@ -62,15 +62,15 @@ impl Node {
         let principal = principal(client, !remote);
         self.input(context, Input::Call(Connection(wire), principal, call));
         if let Some(limit) = limit {
-            self.later(context, limit, NodeEvent::Tired(wire));
+            self.later(context, limit, NodeEvent::CallTimedOut(wire));
         }
         self.settle(context);
     }
 
     /// A call has waited for as long as its client wanted.
-    pub(super) fn tired(&mut self, context: &mut Context, wire: Wire) {
+    pub(super) fn call_timed_out(&mut self, context: &mut Context, wire: Wire) {
         if self.process.as_ref().is_some_and(|process| process.calls.contains_key(&wire)) {
-            self.input(context, Input::Tired(Connection(wire)));
+            self.input(context, Input::CallTimedOut(Connection(wire)));
         }
     }
 

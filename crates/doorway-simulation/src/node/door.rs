@@ -163,11 +163,9 @@ impl Node {
                 let Some(door) = self.door(connection) else { return };
                 let name = door.holder.as_ref();
                 if name.is_some_and(|name| context.holders.contains_key(name)) {
-                    self.input(context, Input::HolderSeen(connection));
-                    Reply::Done(number)
-                } else {
-                    Reply::Refused(number, refusal(Code::Gone, "no process holds the socket"))
+                    return self.input(context, Input::HolderSeen(connection, number));
                 }
+                Reply::Refused(number, refusal(Code::Gone, "no process holds the socket"))
             }
             Request::Break(number, lock, fence) => {
                 let Some(door) = self.door(connection) else { return };

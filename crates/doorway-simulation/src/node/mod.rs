@@ -67,7 +67,7 @@ pub(crate) enum NodeEvent {
     /// The time that clients had to leave is over: the process stops.
     Stop,
     /// A call over HTTP has waited for as long as its client wanted.
-    Tired(Wire),
+    CallTimedOut(Wire),
     /// Look whether the processes of a session exist.
     Look(u64),
 }
@@ -120,10 +120,10 @@ pub(crate) struct Process {
 }
 
 impl Node {
-    pub(crate) fn new(id: usize, drift: i64) -> Self {
+    pub(crate) fn new(id: usize, clock: Clock) -> Self {
         Self {
             id,
-            clock: Clock::new(drift),
+            clock,
             disk: Rc::default(),
             process: None,
             starts: 0,
@@ -229,7 +229,7 @@ impl Node {
                 self.input(context, Input::Lost { session, name, fence });
             }
             NodeEvent::ProcessEnded(session) => self.input(context, Input::ProcessEnded(session)),
-            NodeEvent::Tired(wire) => self.tired(context, wire),
+            NodeEvent::CallTimedOut(wire) => self.call_timed_out(context, wire),
             // The world knows whether a peer can be reached and which processes exist, and handles
             // that.
             NodeEvent::Flush | NodeEvent::Dialled(_) | NodeEvent::Look(_) => {}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doorway_daemon::principal::{Principal, Rights};
-use doorway_daemon::sessions::{EventKind, Input, Output};
+use doorway_daemon::sessions::{EventKind, Input, News, Output};
 use doorway_node::views::Event as ViewEvent;
 use doorway_protocol::{Fence, Name};
 
@@ -71,8 +71,10 @@ impl Node {
                 log!(context, "n{id} writes {:?}: {written:?}", ask);
                 process.inputs.push_back(Input::Written(ask, written));
             }
-            Output::Rewrite(place, record) => {
-                let _ = process.ledger.write(place, &record);
+            Output::Rewrite(session, place, record) => {
+                let written = process.ledger.write(place, &record);
+                let written = written.map_err(|error| error.to_string());
+                process.inputs.push_back(Input::Rewritten(session, written));
             }
             Output::Erase(place) => process.ledger.erase(place),
             Output::Settled => process.ledger.settled(),
@@ -90,6 +92,10 @@ impl Node {
             }
             Output::Announce(news) => {
                 self.watch_leases(context, &news);
+                if news.why.as_ref().is_some_and(|why| why.starts_with("broken by ")) {
+                    let client = client_of(&news);
+                    context.broken.push((news.lock.clone(), news.fence, client));
+                }
                 if let Some(story) = &mut context.story {
                     let state = State::Holds(news.lock.clone(), news.fence);
                     match news.kind {
@@ -130,7 +136,6 @@ impl Node {
         let broken = self.process.as_ref().is_some_and(|process| process.broken > 0);
         if broken {
             context.counts.broken += 1;
-            context.broken.push((lock.clone(), fence));
         }
         broken
     }
@@ -142,4 +147,12 @@ impl Node {
         self.break_lock(context, &Arc::new(operator), lock, fence);
         self.settle(context);
     }
+}
+
+/// The number of the client of a grant, which begins the description of the client.
+fn client_of(news: &News) -> usize {
+    let text = news.client.strip_prefix("http ").unwrap_or(&news.client);
+    let text = text.strip_prefix('c').unwrap_or(text);
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().expect("the description of every client begins with its number")
 }

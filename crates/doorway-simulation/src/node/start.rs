@@ -100,5 +100,6 @@ fn setup(node: usize, settings: &Settings) -> Setup {
         clients: (0..settings.clients.len()).map(client).collect(),
         alone: settings.nodes == 1,
         ledger: true,
+        agreed: false,
     }
 }

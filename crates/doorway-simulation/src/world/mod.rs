@@ -62,11 +62,11 @@ impl World {
             violation: None,
         };
         log!(context, "seed {seed}: {settings:?}");
-        let node = |id| Node::new(id, settings.drifts[id]);
+        let node = |id| Node::new(id, settings.drifts[id].node());
         let client = |(id, setting): (usize, &crate::settings::ClientSetting)| {
             let own = settings.nodes + id;
             let machine = if setting.local { setting.nodes[0] } else { own };
-            Client::new(id, setting.clone(), machine, settings.drifts[machine])
+            Client::new(id, setting.clone(), machine, settings.drifts[machine].client())
         };
         let mut world = Self {
             nodes: (0..settings.nodes).map(node).collect(),
@@ -236,7 +236,7 @@ impl World {
         }
         self.context.counts.fenced += 1;
         log!(self.context, "the store refuses a write of c{client} with {:?}", held.fence);
-        if believes && book.broken(held.fence).is_none() {
+        if believes && book.broken(client, held.fence).is_none() {
             let name = self.context.settings.locks[held.lock].name.clone();
             let what = format!("c{client} holds {name} {:?}, and its write is refused", held.fence);
             self.context.violate_lock(&name, what);
@@ -247,7 +247,8 @@ impl World {
     fn check_told(&mut self, client: usize, connected: u64) {
         let held = self.clients[client].process.iter().flat_map(|process| &process.held);
         let broken = |held: &&Held| {
-            self.books[held.lock].broken(held.fence).is_some_and(|broken| broken < connected)
+            let book = &self.books[held.lock];
+            book.broken(client, held.fence).is_some_and(|broken| broken < connected)
         };
         if let Some(held) = held.clone().find(broken) {
             let name = self.context.settings.locks[held.lock].name.clone();

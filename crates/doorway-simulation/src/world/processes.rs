@@ -27,11 +27,11 @@ impl World {
     /// Something has happened at a node: note broken locks, and plan a new start if it has ended.
     pub(super) fn after_node(&mut self, node: usize) {
         let now = self.context.now;
-        for (lock, fence) in std::mem::take(&mut self.context.broken) {
-            log!(self.context, "n{node} breaks {lock} {fence:?}");
+        for (lock, fence, client) in std::mem::take(&mut self.context.broken) {
+            log!(self.context, "n{node} breaks {lock} {fence:?} of c{client}");
             let at = self.context.settings.locks.iter().position(|known| known.name == lock);
             if let Some(at) = at {
-                self.books[at].break_grant(now, fence);
+                self.books[at].break_grant(now, client, fence);
             }
         }
         if self.nodes[node].has_ended() {
@@ -86,7 +86,8 @@ impl World {
     }
 
     fn clock(&self, machine: usize, client: usize) -> Clock {
-        self.nodes.get(machine).map_or(self.clients[client].clock, |node| node.clock)
+        let clock = self.clients[client].clock;
+        self.nodes.get(machine).map_or(clock, |node| clock.started_with(node.clock))
     }
 
     /// The process of a client is killed. Its children may go on.
@@ -107,7 +108,10 @@ impl World {
         }
         let bound = it.setting.ttl.as_secs() > 100_000;
         let settings = std::rc::Rc::clone(&self.context.settings);
-        let believed = |held: &Held| it.believes(now, &settings.locks[held.lock].name, held.fence);
+        // With a time to live, children keep the session only by the connection that they inherit.
+        let keeps = bound || it.is_connected();
+        let believed =
+            |held: &Held| keeps && it.believes(now, &settings.locks[held.lock].name, *held);
         let held = it.process.iter().flat_map(|process| &process.held);
         let (held, over): (Vec<Held>, Vec<Held>) = held.partition(|held| believed(held));
         log!(self.context, "c{client} leaves children, which hold {held:?}");

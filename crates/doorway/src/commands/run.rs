@@ -36,8 +36,9 @@ use crate::service::terminal::Terminal;
 ///
 /// Exit codes: that of the command, or 128 + N if signal N ended it; 126 or 127 if the command
 /// cannot be run; 1 (or that of -E) if the lock was not free in time; 64 if the command line is
-/// wrong; 69 if no node can be reached; 77 if the node refuses this client; 123 if the lock was
-/// lost while the command ran.
+/// wrong; 69 if no node can be reached, or if the group cannot decide whether the lock is free
+/// because nodes are missing; 77 if the node refuses this client; 123 if the lock was lost while
+/// the command ran.
 ///
 /// Signals are forwarded to the command's process group. While still waiting for the lock, a signal
 /// ends the wait. Not forwarded: SIGKILL, SIGSTOP, SIGPIPE, SIGXFSZ, fault signals such as SIGSEGV,

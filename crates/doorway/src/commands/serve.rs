@@ -133,7 +133,7 @@ async fn serve(settings: Settings) -> Result<(), ServeError> {
     // A node without certificates has nothing to read on SIGHUP, but must not end because of it.
     let _hangup = signal(SignalKind::hangup());
     let ends = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
-    let doors = Doors::of(&settings)?;
+    let doors = Doors::from_settings(&settings)?;
     serve::run(settings, doors, told_to_stop(ends)).await
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(value_parser = options::name)]
     name: Name,
 
-    /// Wait at most this long, in seconds or as 500ms or 10m; 0 only looks [default: for ever]
+    /// Wait at most this long, in seconds or as 500ms or 10m; 0 only looks [default: forever]
     #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
     wait: Option<Duration>,
 

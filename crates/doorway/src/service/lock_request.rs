@@ -15,7 +15,7 @@ pub(crate) struct AcquireArgs {
     nonblock: bool,
 
     /// Wait for the lock, and for a node, at most this long, in seconds or as 500ms or 10m; 0 is
-    /// the same as -n [default: wait for ever, and 10 seconds for a node]
+    /// the same as -n [default: wait forever, and 10 seconds for a node]
     #[arg(short, long, value_name = "SECS", visible_alias = "timeout", value_parser = seconds)]
     wait: Option<Duration>,
 
@@ -67,7 +67,7 @@ pub(crate) struct LockRequest<'a> {
     pub(crate) mode: Mode,
     /// How many holders there may be at once, if the lock is a semaphore.
     pub(crate) permits: Option<u32>,
-    /// How long to wait; none to wait for ever.
+    /// How long to wait; none to wait forever.
     pub(crate) within: Option<Duration>,
     /// The exit code if the locks are not free in time.
     pub(crate) conflict: u8,

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use doorway_client::blocking::Client;
 use doorway_client::{Code, Endpoints, Error};
+use doorway_daemon::ledger::LedgerContents;
 use rustix::process::Signal;
 
 use crate::common::daemon::{Daemon, tcp};
 use crate::common::group::remote;
-use crate::common::{PATIENCE, until};
+use crate::common::{PATIENCE, code, until};
 
 #[test]
 fn a_node_that_is_drained_ends_when_nothing_is_held() {
@@ -19,7 +20,7 @@ fn a_node_that_is_drained_ends_when_nothing_is_held() {
     let grant = client.acquire("a").enter().unwrap();
     let visitor = daemon.client();
     let refused = visitor.drain(Some(Duration::from_millis(200))).unwrap_err();
-    assert!(refused.to_string().contains("1 locks are still held"), "{refused}");
+    assert!(refused.to_string().contains("1 lock is still held; the node"), "{refused}");
     let refused = visitor.acquire("b").enter().map(drop).unwrap_err();
     let Error::Refused(refused) = refused else { panic!("{refused}") };
     assert_eq!(refused.code, Code::Unavailable);
@@ -49,6 +50,44 @@ fn clients_of_the_file_change_with_a_signal() {
     daemon.signal(Signal::HUP);
     until("it is reported", || daemon.log().contains("the settings are not reloaded"));
     drop(client.acquire("b").within(PATIENCE).enter().unwrap());
+}
+
+#[test]
+fn rights_that_the_file_takes_away_are_gone_on_an_open_connection() {
+    let daemon = remote("");
+    let (sessions, _) = daemon.tcp.clone().unwrap();
+    let client = Client::connect(tcp(&sessions), &daemon.over_tcp()).unwrap();
+    let held = client.acquire("a").enter().unwrap();
+    client.inspect("a").unwrap();
+    let text = fs::read_to_string(&daemon.file).unwrap();
+    let all = "\"acquire\", \"inspect\", \"break\"";
+    assert!(text.contains(all));
+    fs::write(&daemon.file, text.replace(all, "\"inspect\"")).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the settings are reloaded", || daemon.log().contains("changed: [[client]]"));
+    let refused = client.acquire("b").within(Duration::ZERO).enter().map(drop).unwrap_err();
+    assert_eq!(code(&refused), Code::Forbidden);
+    client.inspect("a").unwrap();
+    assert!(!held.is_lost(), "what is held stays");
+    held.release().unwrap();
+    fs::write(&daemon.file, text.replace(all, "\"acquire\"")).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the client may acquire again", || client.acquire("b").enter().is_ok());
+    assert_eq!(code(&client.inspect("a").map(drop).unwrap_err()), Code::Forbidden);
+}
+
+/// After a crash of the machine, the next process waits for sessions as long as the marker says.
+#[test]
+fn a_longer_ttl_of_the_file_is_in_the_ledger_before_a_session_gets_it() {
+    let daemon = Daemon::alone("[limits]\nttl = \"2s\"\n");
+    let ledger = daemon.place.file("data").join("sessions");
+    let longest = || LedgerContents::read(&fs::read(&ledger).unwrap(), "", 0).ttl;
+    assert_eq!(longest(), Duration::from_secs(2));
+    let text = fs::read_to_string(&daemon.file).unwrap();
+    fs::write(&daemon.file, text.replace("2s", "60s")).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the settings are reloaded", || daemon.log().contains("changed: [limits]"));
+    assert_eq!(longest(), Duration::from_mins(1));
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn a_request_waits_for_a_held_lock_until_its_timeout() {
         assert_eq!((&waiter["node"], &waiter["place"]), (&json!("node"), &json!(0)));
         assert!(server.release("a", &fence));
         let next: u64 = next.join().unwrap().parse().unwrap();
-        assert!(next > fence.parse().unwrap());
+        assert!(next > fence.parse::<u64>().unwrap());
     });
 }
 

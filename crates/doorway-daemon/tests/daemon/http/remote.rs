@@ -73,7 +73,7 @@ impl Remote {
         let runtime = runtime();
         let (service, address) = runtime.block_on(async {
             let service = Service::start(&settings, None).await.expect("a service");
-            let doors = Doors::of(&settings).expect("certificates");
+            let doors = Doors::from_settings(&settings).expect("certificates");
             let doors = with_http(&service, &settings, doors);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = listener.local_addr().expect("an address");

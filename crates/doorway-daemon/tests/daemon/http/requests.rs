@@ -71,7 +71,7 @@ fn a_client_that_disconnects_while_waiting_keeps_its_place() {
         let first = again.join().unwrap();
         assert!(server.release("a", &first));
         let later = later.join().unwrap();
-        assert!(later.parse::<u64>().unwrap() > first.parse().unwrap());
+        assert!(later.parse::<u64>().unwrap() > first.parse::<u64>().unwrap());
     });
 }
 
@@ -150,7 +150,7 @@ fn leases_and_requests_outlive_a_crash_of_the_node() {
     other.problem(409, "not-free", "`a`");
     assert!(server.release("a", &fence));
     let next: u64 = server.acquire("a", &json!({ "request_id": "s" })).parse().unwrap();
-    assert!(next > fence.parse().unwrap());
+    assert!(next > fence.parse::<u64>().unwrap());
 }
 
 /// A copy of a request that does not wait arrives just when the first one is granted.

@@ -11,7 +11,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use doorway_client::blocking::{Client, Grant};
-use doorway_client::{Endpoint, Error, FileGate, GateError, Moment, Options, Passage};
+use doorway_client::{Endpoint, Error, FileGate, GateError, Options, Passage};
+use doorway_protocol::ClockReading;
 
 use super::TTL;
 use crate::common::daemon::{Daemon, again, over_tcp, tcp};
@@ -116,7 +117,7 @@ impl Worker {
 
     fn turn(&mut self, client: &Client) -> Result<(), Error> {
         let grant = client.acquire(LOCK).enter()?;
-        self.note(&format!("e {} {}", grant.fence(), Moment::now().0));
+        self.note(&format!("e {} {}", grant.fence(), ClockReading::now().boot));
         self.inside.write_all_at(self.number.as_bytes(), 0).unwrap();
         let value = self.increase(&grant);
         if let Some(value) = value {
@@ -150,7 +151,7 @@ impl Worker {
 
     /// Whether the client still holds the lock. If so, it held it at the moment before.
     fn is_ours(&mut self, grant: &Grant) -> bool {
-        let before = Moment::now().0;
+        let before = ClockReading::now().boot;
         if grant.is_lost() {
             self.note(&format!("l {} {before}", grant.fence()));
             return false;

@@ -304,7 +304,10 @@ impl Shell {
                 }
                 inputs.push_back(Input::Written(ask, Ok(())));
             }
-            Output::Rewrite(place, record) => drop(self.ledger.insert(place, record)),
+            Output::Rewrite(session, place, record) => {
+                self.ledger.insert(place, record);
+                inputs.push_back(Input::Rewritten(session, Ok(())));
+            }
             Output::Erase(_) if mistake == Some(Mistake::ErasesNothing) => {}
             Output::Erase(place) => {
                 self.unwritten.retain(|(at, _)| *at != place);
@@ -397,6 +400,7 @@ pub(crate) fn setup(ttl: Duration) -> Setup {
         clients: ["ci", "1", "2", "3"].map(client).to_vec(),
         alone: true,
         ledger: true,
+        agreed: false,
     }
 }
 

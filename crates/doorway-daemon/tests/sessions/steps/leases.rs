@@ -63,7 +63,7 @@ fn a_lease_whose_client_waits_does_not_expire() {
     node.step(0, Input::Queued(ask));
     node.pass(60_000);
     assert_eq!(node.sessions.len(), 1);
-    let out = node.step(60_000, Input::Tired(caller));
+    let out = node.step(60_000, Input::CallTimedOut(caller));
     assert!(matches!(&answers(&out)[..], [(_, Answer::Refused(it))] if it.code == Code::NotFree));
     node.pass(60_999);
     assert_eq!(node.sessions.len(), 1, "the request keeps its place for a TTL");
@@ -91,7 +91,7 @@ fn the_lease_of_a_call_that_waited_begins_with_its_grant() {
 #[test]
 fn a_request_without_a_key_ends_with_its_call() {
     let mut node = TestNode::new();
-    for end in [Input::Tired as fn(Connection) -> Input, |connection| Input::HangUp {
+    for end in [Input::CallTimedOut as fn(Connection) -> Input, |connection| Input::HangUp {
         connection,
         closed: true,
     }] {

@@ -1,6 +1,8 @@
 //! Limits of clients, and permits.
 
-use doorway_protocol::{Code, Request};
+use doorway_daemon::principal::{Allowed, Right};
+use doorway_daemon::settings::{ClientSettings, Limits};
+use doorway_protocol::{Code, NamePattern, Request};
 
 use super::*;
 
@@ -133,7 +135,7 @@ fn all_clients_that_use_a_name_agree_on_its_permits() {
 #[test]
 fn a_configured_number_of_permits_cannot_be_changed() {
     let mut setup = setup();
-    setup.rules = vec![(doorway_protocol::NamePattern::new("pool/*"), 5)];
+    setup.rules = vec![(NamePattern::new("pool/*"), 5)];
     let mut node = TestNode::with(setup);
     let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
     let permits = |number| Ask { permits: Some(number), ..ask("pool/a") };
@@ -142,4 +144,49 @@ fn a_configured_number_of_permits_cannot_be_changed() {
     let out = node.request(0, connection, Request::Acquire(2, permits(5)));
     let Some(Output::Acquire { name: at_node, .. }) = out.first() else { panic!("{out:?}") };
     assert_eq!(at_node.as_str(), "pool/a");
+}
+
+#[test]
+fn rights_that_a_reload_takes_away_end_at_once_and_what_is_held_stays() {
+    let mut node = TestNode::new();
+    let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    node.hold(0, connection, "a", 1);
+    let reload = |node: &mut TestNode, may: &[Right]| {
+        let pattern = NamePattern::new("*");
+        let rights = Rights(vec![Allowed { pattern, may: may.to_vec() }]);
+        let client = ClientSettings { name: "1".to_owned(), token: None, rights };
+        node.step(1, Input::Configure(Box::new(setup().limits), vec![client]));
+    };
+    reload(&mut node, &[Right::Inspect]);
+    let out = node.request(2, connection, Request::Acquire(2, ask("b")));
+    assert_refused!(told(&out), Code::Forbidden);
+    reload(&mut node, &[Right::Acquire]);
+    node.hold(3, connection, "b", 3);
+    reload(&mut node, &[]);
+    for (number, lock, fence) in [(4, "a", 1), (5, "b", 3)] {
+        let release = Request::Release(number, name(lock), Fence::new(1, fence));
+        let out = node.request(4, connection, release);
+        assert_eq!(told(&out), [(connection, Reply::Released(number, true))]);
+    }
+    let (other, _) = node.open(5, From::Here, TTL, CONNECTION);
+    node.hold(5, other, "a", 6);
+}
+
+#[test]
+fn as_many_claims_are_allowed_as_the_reloaded_limits_allow_or_as_there_are() {
+    let mut setup = setup();
+    (setup.limits.grants, setup.limits.waiting) = (8, 2);
+    let mut node = TestNode::with(setup.clone());
+    assert_eq!(node.sessions.claims_limit(), 10);
+    let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    for number in 1..=8 {
+        node.hold(0, connection, &format!("lock/{number}"), number);
+    }
+    let mut reload = |grants, waiting| {
+        let limits = Limits { grants, waiting, ..setup.limits.clone() };
+        node.step(1, Input::Configure(Box::new(limits), Vec::new()));
+        node.sessions.claims_limit()
+    };
+    assert_eq!(reload(1, 1), 8, "what is held may be claimed");
+    assert_eq!(reload(20, 4), 24);
 }

@@ -2,6 +2,7 @@
 
 mod leases;
 mod limits;
+mod promise;
 mod random;
 mod restarts;
 mod time;
@@ -44,6 +45,14 @@ enum From {
     Network(u8),
     /// On this machine, in a process that the node sees.
     Here,
+    /// On this machine, in a process that the node does not see.
+    Hidden,
+}
+
+impl From {
+    fn is_remote(self) -> bool {
+        matches!(self, Self::Network(_))
+    }
 }
 
 impl TestNode {
@@ -77,7 +86,9 @@ impl TestNode {
         for output in &out {
             match output {
                 Output::Write(_, records) => self.ledger.extend(records.clone()),
-                Output::Rewrite(place, record) => drop(self.ledger.insert(*place, record.clone())),
+                Output::Rewrite(_, place, record) => {
+                    drop(self.ledger.insert(*place, record.clone()));
+                }
                 Output::Erase(place) => drop(self.ledger.remove(place)),
                 _ => {}
             }
@@ -98,7 +109,7 @@ impl TestNode {
     fn connect(&mut self, ms: u64, from: From) -> Connection {
         self.connections += 1;
         let connection = Connection(self.connections);
-        let remote = from != From::Here;
+        let remote = from.is_remote();
         let out = self.step(ms, Input::Connect { connection, remote });
         assert!(out.is_empty(), "{out:?}");
         connection
@@ -116,7 +127,7 @@ impl TestNode {
             Input::Hello(Box::new(Opening {
                 connection,
                 principal: principal(from),
-                remote: from != From::Here,
+                remote: from.is_remote(),
                 process: (from == From::Here).then_some(PROCESS),
                 hello: Hello {
                     versions: VERSIONS,
@@ -251,7 +262,9 @@ fn principal(from: From) -> Arc<Principal> {
     let rights = Rights::all();
     Arc::new(match from {
         From::Network(number) => Principal { name: format!("client {number}"), uid: None, rights },
-        From::Here => Principal { name: "uid 1000".to_owned(), uid: Some(1000), rights },
+        From::Here | From::Hidden => {
+            Principal { name: "uid 1000".to_owned(), uid: Some(1000), rights }
+        }
     })
 }
 

@@ -91,7 +91,7 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
             };
             Input::Call(Connection(*connections), principal(From::Network(1)), call)
         }
-        15 => Input::Tired(any),
+        15 => Input::CallTimedOut(any),
         16 => Input::Lost { session, name: held, fence },
         17 => Input::Break { principal: principal(From::Here), lock: held, fence },
         18 => return shell.process_ended(u32::from(choice) % PIDS),

@@ -198,3 +198,45 @@ fn a_broken_lock_is_lost_and_released() {
     assert!(matches!(out.last(), Some(Output::Broken(1))));
     assert!(matches!(node.step(2, input())[..], [Output::Broken(0)]));
 }
+
+#[test]
+fn a_client_without_a_connection_learns_of_a_broken_lock_when_it_resumes() {
+    let mut node = TestNode::new();
+    let (connection, session) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let held = node.hold(0, connection, "a", 1);
+    node.hold(0, connection, "b", 2);
+    let (other, _) = node.open(0, From::Network(2), TTL, CONNECTION);
+    node.step(1, Input::HangUp { connection, closed: false });
+    let fence = Fence::new(1, 1);
+    let input = Input::Break { principal: principal(From::Here), lock: name("a"), fence };
+    let out = node.step(2, input);
+    assert_eq!((told(&out), released(&out)), (Vec::new(), vec![held]));
+    // Another client may have the lock already when the first one is back.
+    node.hold(3, other, "a", 3);
+    let out = node.resume(4, From::Network(1), session, vec![claim("a", 1), claim("b", 2)]);
+    assert_eq!(welcome(&out).lost, [claim("a", 1)]);
+    assert_eq!(node.sessions.held(), 2);
+}
+
+#[test]
+fn a_claim_with_the_number_of_a_waiting_request_does_not_displace_that_request() {
+    let node = TestNode::new();
+    let (mut node, _) = node.restart(0, |former| former.lacking = true);
+    let connection = node.connect(0, From::Network(1));
+    node.resume_over(0, connection, From::Network(1), 5, Vec::new(), Vec::new());
+    let waits = node.acquire(1, connection, 7, "a");
+    node.step(1, Input::Queued(waits));
+    node.step(2, Input::HangUp { connection, closed: false });
+    let connection = node.connect(3, From::Network(1));
+    let claims = vec![Claim { request: 7, ..claim("b", 1) }, claim("c", 2)];
+    let out = node.resume_over(3, connection, From::Network(1), 5, claims.clone(), vec![7]);
+    assert_eq!(welcome(&out).lost, claims[..1], "the number belongs to another request");
+    let reclaimed = asked(&out).expect("the other claim is good");
+    node.grant(3, reclaimed, 2);
+    let out = node.grant(4, waits, 3);
+    assert_eq!(told(&out), [(connection, Reply::Granted(7, Fence::new(1, 3)))]);
+    let out = node.request(5, connection, Request::Bye);
+    assert_eq!(released(&out).len(), 2, "{out:?}");
+    node.hang_up(5, connection);
+    assert!(node.sessions.is_clean() && node.ledger.is_empty());
+}

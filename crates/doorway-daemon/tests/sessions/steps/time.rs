@@ -1,6 +1,6 @@
 //! When sessions end.
 
-use doorway_protocol::{Code, Fence, Reply, Request};
+use doorway_protocol::{ClockReading, Code, Fence, LeaseClock, Reply, Request};
 
 use super::*;
 
@@ -31,11 +31,11 @@ fn a_lease_is_renewed_until_it_has_ended() {
     assert!(matches!(answers(&out)[..], [(_, Answer::Leased(_))]), "{out:?}");
     let renew = |ttl| Call::Renew(name("a"), Fence::new(1, 1), ttl);
     node.pass(999);
-    let (_, out) = node.call(999, renew(Some(Duration::from_millis(1500))));
-    assert!(
-        matches!(&answers(&out)[..], [(_, Answer::Leased(lease))] if lease.ttl.as_millis() == 1500)
-    );
-    assert!(out.iter().any(|it| matches!(it, Output::Rewrite(..))), "the ledger knows the TTL");
+    let (call, out) = node.call(999, renew(Some(Duration::from_millis(1500))));
+    let [Output::Rewrite(session, ..)] = out[..] else { panic!("first the ledger: {out:?}") };
+    let out = node.step(999, Input::Rewritten(session, Ok(())));
+    assert!(matches!(&answers(&out)[..], [(of, Answer::Leased(lease))]
+            if *of == call && lease.ttl.as_millis() == 1500));
     node.pass(2498);
     assert_eq!(node.sessions.len(), 1);
     node.pass(2499);
@@ -80,6 +80,16 @@ fn only_a_process_that_the_node_sees_has_a_session_without_a_ttl() {
     node.open(0, From::Network(1), u32::MAX, CONNECTION);
     node.pass(u64::from(TTL));
     assert!(node.sessions.is_empty(), "a client of another machine has the longest TTL");
+    for inherited in [false, true] {
+        let mut node = TestNode::new();
+        let life = Life::Connection { inherited };
+        let (connection, session) = node.open(0, From::Hidden, u32::MAX, life);
+        let held = node.hold(0, connection, "a", 1);
+        node.step(1500, Input::Heard(connection));
+        assert!(node.pass(1500 + u64::from(TTL) - 1).is_empty(), "session {session}");
+        let out = node.pass(1500 + u64::from(TTL));
+        assert_eq!(released(&out), [held], "nobody can tell whether its process lives");
+    }
 }
 
 #[test]
@@ -158,4 +168,25 @@ fn a_lease_is_renewed_over_other_connections_of_its_client() {
     }
     assert!(released(&node.pass(5 * 1900 + 1999)).is_empty());
     assert_eq!(released(&node.pass(5 * 1900 + 2000)), [held]);
+}
+
+/// A time service may slew a clock by 8.3 %, and that which is not slewed may be 0.1 % wrong.
+#[test]
+fn a_node_with_a_slewed_clock_does_not_end_a_session_too_early() {
+    for slew in [917, 1000, 1083] {
+        let mut node = TestNode::new();
+        let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+        node.hold(0, connection, "a", 1);
+        let mut clock = LeaseClock::slower();
+        clock.read(ClockReading::default());
+        let ended = |ms: &u64| {
+            let now = clock.read(ClockReading { boot: ms * 1000 * slew, raw: ms * 1_001_000 });
+            node.sessions.step(now, Input::Tick, &mut Vec::new());
+            node.sessions.is_empty()
+        };
+        let ended = (0..10_000).find(ended).expect("its client is silent");
+        // A client whose clock is 0.1 % too slow counts a twentieth less than the TTL.
+        let least = u64::from(TTL) * 999 / 1001;
+        assert!((least..2 * least).contains(&ended), "{slew}: ended after {ended} ms");
+    }
 }

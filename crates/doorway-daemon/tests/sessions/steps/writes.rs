@@ -128,3 +128,37 @@ fn a_drain_of_a_node_where_nothing_is_held_is_over_at_once() {
     let out = node.step(0, Input::Drain(Duration::from_mins(1)));
     assert!(matches!(out[..], [Output::Drained]), "{out:?}");
 }
+
+#[test]
+fn a_ttl_that_cannot_be_written_is_refused_and_not_taken_over() {
+    let mut node = TestNode::new();
+    let (_, out) = node.call(0, lease("a", None, 1000));
+    let ask = asked(&out).unwrap();
+    node.grant(0, ask, 1);
+    let longer = Some(Duration::from_millis(1500));
+    let (call, out) = node.call(500, Call::Renew(name("a"), Fence::new(1, 1), longer));
+    let [Output::Rewrite(session, ..)] = out[..] else { panic!("first the ledger: {out:?}") };
+    let out = node.step(500, Input::Rewritten(session, Err("the disk is full".to_owned())));
+    let [(of, Answer::Refused(refusal))] = &answers(&out)[..] else { panic!("{out:?}") };
+    assert_eq!((*of, refusal.code), (call, Code::Unavailable), "{refusal}");
+    node.pass(1499);
+    assert_eq!(node.sessions.held(), 1);
+    let out = node.pass(1500);
+    assert_eq!(released(&out), [ask], "the TTL is that of the ledger");
+}
+
+#[test]
+fn evidence_that_cannot_be_written_is_refused() {
+    let mut node = TestNode::new();
+    let (connection, session) = node.open(0, From::Here, u32::MAX, CONNECTION);
+    node.hold(0, connection, "a", 1);
+    let out = node.step(1, Input::HolderSeen(connection, 8));
+    assert!(matches!(out[..], [Output::Rewrite(of, ..)] if of == session), "{out:?}");
+    let out = node.step(1, Input::Rewritten(session, Err("the disk is full".to_owned())));
+    assert_refused!(told(&out), Code::Unavailable);
+    node.step(2, Input::HolderSeen(connection, 9));
+    let out = node.step(2, Input::Rewritten(session, Ok(())));
+    assert_eq!(told(&out), [(connection, Reply::Done(9))]);
+    let out = node.step(3, Input::HolderSeen(connection, 10));
+    assert_eq!(told(&out), [(connection, Reply::Done(10))], "the ledger knows it already");
+}

@@ -229,3 +229,29 @@ async fn a_peer_that_does_not_read_delays_no_other_peer() {
     drop(stream);
     stop(nodes).await;
 }
+
+/// Callers that connect and say nothing, more of them than may be in their handshake at a time, do
+/// not keep a member away.
+#[tokio::test]
+async fn silent_callers_do_not_keep_a_member_away() {
+    let (authority, mut nodes, addresses) = two_of_three().await;
+    let address = addresses[1].clone();
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(TcpStream::connect(&address).await.expect("a connection"));
+    }
+    // More callers come than can be told that their handshake took too long.
+    let silent = tokio::spawn(async move {
+        loop {
+            silent.push(TcpStream::connect(&address).await.expect("a connection"));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    let listener = TcpListener::bind(&addresses[0]).await.expect("the address of the first node");
+    let handler = Recorder::new("n1", 100);
+    let node = Node::start(0, authority.identity("n1"), handler, listener, &addresses);
+    until("the member has met the others", || node.handler.ups() == 2).await;
+    silent.abort();
+    nodes.push(node);
+    stop(nodes).await;
+}

@@ -2,11 +2,14 @@
 //! started again, answers are late or lost, clocks are wrong, and several nodes believe that they
 //! lead.
 //!
-//! No member may be removed while it may still grant locks. When the faults end, every process gets
-//! its seat, and nothing is left of dead ones.
+//! No member may be removed while it may still grant locks, and none may grant locks again after its
+//! lease has ended or the keeper has given it up. When the faults end, every process gets its seat,
+//! and nothing is left of dead ones.
+//!
+//! The same groups with a planted [`Mistake`] show that these tests notice one.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +29,23 @@ const TICK: Duration = Duration::from_millis(100);
 /// For how long faults happen, and how long the group has to recover from them.
 const FAULTS: Duration = Duration::from_mins(5);
 const RECOVERY: Duration = Duration::from_secs(90);
+
+/// A rule that is broken around the keepers, which themselves are never changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mistake {
+    /// A node counts its full lease: it is told a lease so long that 0.9 of it are the full lease.
+    FullLease,
+    /// A node counts its lease from when the answer arrives: it is told a lease that is longer by
+    /// the time since it sent the renewal.
+    FromArrival,
+    /// Members are removed without waiting.
+    NoWait,
+    /// The clocks of some nodes run a fifth too fast.
+    FastClocks,
+    /// A node believes an answer that arrives after the end of its lease: it read its clock too
+    /// early.
+    LateAnswer,
+}
 
 /// Something that is to happen.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +68,8 @@ struct Process {
     alive: bool,
     /// Nothing happens in the process before this time.
     suspended: Duration,
+    /// No command of the process reaches the store before this time, and answers may come late.
+    cut: Duration,
     /// How fast its clocks run, in thousandths.
     boot: u64,
     raw: u64,
@@ -57,6 +79,11 @@ struct Process {
     slept: Duration,
     /// The members that the process was, each with the time until which it may grant locks.
     leases: BTreeMap<MemberId, Duration>,
+    /// The members that the process was and may never be again: their lease has ended, or the
+    /// keeper has given them up.
+    over: BTreeSet<MemberId>,
+    /// When commands were sent that have no answer yet.
+    sent: BTreeMap<PutId, Duration>,
 }
 
 impl Process {
@@ -79,13 +106,16 @@ struct Group {
     answers: Vec<Answer>,
     processes: Vec<Process>,
     faults: bool,
+    mistake: Option<Mistake>,
+    /// What went wrong first.
+    wrong: Option<String>,
     removals: u32,
     successions: u32,
     lapses: u32,
 }
 
 impl Group {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, mistake: Option<Mistake>) -> Self {
         let mut group = Self {
             random: ChaCha8Rng::seed_from_u64(seed),
             time: Duration::from_secs(1000),
@@ -96,6 +126,8 @@ impl Group {
             answers: Vec::new(),
             processes: Vec::new(),
             faults: true,
+            mistake,
+            wrong: None,
             removals: 0,
             successions: 0,
             lapses: 0,
@@ -123,7 +155,10 @@ impl Group {
     /// Start a process at a seat. Its clocks may be slewed and may drift.
     fn start(&mut self, seat: usize) {
         let nonce = u128::from(self.random.next_u64());
-        let (boot, raw) = (915 + self.below(171), 999 + self.below(3));
+        let (mut boot, mut raw) = (915 + self.below(171), 999 + self.below(3));
+        if self.mistake == Some(Mistake::FastClocks) && self.below(2) == 0 {
+            (boot, raw) = (1200, 1200);
+        }
         let record = Arc::clone(self.records.last().expect("the first one"));
         let keeper = Keeper::new(SeatId(seat as u64), RULES, nonce, record);
         self.processes.push(Process {
@@ -131,11 +166,14 @@ impl Group {
             seat,
             alive: true,
             suspended: Duration::ZERO,
+            cut: Duration::ZERO,
             boot,
             raw,
             zero: self.time.saturating_sub(Duration::from_secs(100)),
             slept: Duration::ZERO,
             leases: BTreeMap::new(),
+            over: BTreeSet::new(),
+            sent: BTreeMap::new(),
         });
         let process = self.processes.len() - 1;
         self.later(Duration::ZERO, Due::Tick(process));
@@ -154,17 +192,39 @@ impl Group {
     /// Tell a keeper something, and do what it says.
     fn tell(&mut self, process: usize, event: Event) {
         let mut out = Vec::new();
-        let now = self.processes[process].now(self.time);
-        self.processes[process].keeper.step(now, event, &mut out);
+        let mut now = self.processes[process].now(self.time);
+        let Process { keeper, leases, over, .. } = &mut self.processes[process];
+        over.extend(leases.iter().filter(|(_, until)| now.boot >= **until).map(|(id, _)| *id));
+        if self.mistake == Some(Mistake::LateAnswer)
+            && let (Event::Answer(..), Some(deadline)) = (&event, keeper.deadline())
+        {
+            now.boot = now.boot.min(deadline.saturating_sub(Duration::from_millis(1)));
+        }
+        let (before, lapsed) = (keeper.id(), event == Event::Lapsed);
+        keeper.step(now, event, &mut out);
+        if out.iter().any(|output| matches!(output, Output::Discard(_))) {
+            over.extend(before);
+        }
+        if lapsed && keeper.deadline().is_some() {
+            self.blame(format!("{before:?} keeps its lease although a shard has found its end"));
+        }
         for output in out {
             self.perform(process, output);
         }
+    }
+
+    fn blame(&mut self, wrong: String) {
+        self.wrong.get_or_insert(wrong);
     }
 
     fn perform(&mut self, process: usize, output: Output) {
         match output {
             Output::Put(put, command) => {
                 self.commands.push(command);
+                self.processes[process].sent.insert(put, self.time);
+                if self.processes[process].cut > self.time {
+                    return;
+                }
                 let slow = self.faults && self.below(10) == 0;
                 let after = if slow { self.millis(10, 15_000) } else { self.millis(1, 50) };
                 self.later(after, Due::Put(process, put, self.commands.len() - 1));
@@ -182,17 +242,18 @@ impl Group {
                 let id = self.processes[process].keeper.id().expect("only members have leases");
                 let record = self.records.last().expect("the first one");
                 let now = self.processes[process].now(self.time).boot;
-                assert!(
-                    record.member(id).is_ok() || until <= now,
-                    "{id:?} was removed, and believes that it may grant locks for {:?}",
-                    until.saturating_sub(now)
-                );
+                let gone = record.member(id).is_err() && until > now;
+                if gone || self.processes[process].over.contains(&id) {
+                    let rest = until.saturating_sub(now);
+                    let why = if gone { "was removed" } else { "was over" };
+                    self.blame(format!("{id:?} {why}, and may grant locks for {rest:?}"));
+                }
                 self.processes[process].leases.insert(id, until);
             }
             // Clients that could not be told count on the lease until it ends.
             Output::Discard(_) => self.lapses += 1,
             Output::Left | Output::Blocked(_) => {}
-            Output::GiveUp(_) => self.processes[process].alive = false,
+            Output::GiveUp(_) => self.lapses += 1,
         }
     }
 
@@ -218,8 +279,16 @@ impl Group {
                 self.later(TICK, Due::Tick(process));
                 self.tell(process, Event::Tick);
             }
+            Due::Answer(process, ..)
+                if self.processes[process].cut > self.time && self.below(4) > 0 =>
+            {
+                let rest = self.processes[process].cut.saturating_sub(self.time);
+                let after = self.millis(0, rest.as_millis() as u64 + 1);
+                self.later(after, due);
+            }
             Due::Answer(process, put, answer) => {
                 let answer = answer.map(|at| self.answers[at].clone());
+                let answer = answer.map(|answer| self.falsify(process, put, answer));
                 self.tell(process, Event::Answer(put, answer));
             }
             Due::Record(process, at) => {
@@ -228,6 +297,20 @@ impl Group {
             }
             Due::Up(process, seat) => self.tell(process, Event::Up(seat)),
         }
+    }
+
+    /// The answer to a renewal as a process with a mistake takes it.
+    fn falsify(&mut self, process: usize, put: PutId, answer: Answer) -> Answer {
+        let sent = self.processes[process].sent.remove(&put).unwrap_or(self.time);
+        let Answer::Renewed { since, number, lease_ms } = answer else { return answer };
+        let counted = |lease: Duration| (lease.as_millis() as u32).div_ceil(9) * 10;
+        let lease = Duration::from_millis(lease_ms.into());
+        let lease_ms = match self.mistake {
+            Some(Mistake::FullLease) => counted(lease),
+            Some(Mistake::FromArrival) => counted(lease * 9 / 10 + self.time.saturating_sub(sent)),
+            _ => lease_ms,
+        };
+        Answer::Renewed { since, number, lease_ms }
     }
 
     /// The store agrees on a command.
@@ -253,28 +336,30 @@ impl Group {
         self.later(after, Due::Answer(process, put, answer));
     }
 
-    /// No member goes while it may still grant locks, except in favour of its heir.
+    /// No member goes while clients may count on it, except in favour of its heir, at which they
+    /// reclaim. A member that its own process has given up has no heir.
     fn judge(&mut self, before: &Record, after: &Record, command: &Command) {
+        let is_entry = matches!(command, Command::Enter { .. });
         self.successions +=
             u32::from(matches!(command, Command::Enter { replaces, .. } if !replaces.is_empty()));
-        if !matches!(
+        self.removals += u32::from(matches!(
             command,
             Command::Remove { .. } | Command::Forget { .. } | Command::Leave { .. }
-        ) {
-            return;
-        }
-        self.removals += 1;
+        ));
+        let mut wrong = Vec::new();
         for gone in before.members.iter().filter(|it| after.member(it.id).is_err()) {
             for process in &self.processes {
                 let Some(until) = process.leases.get(&gone.id) else { continue };
                 let now = process.now(self.time).boot;
-                assert!(
-                    now >= *until,
-                    "{:?} was removed although it may grant locks for {:?}",
-                    gone.id,
-                    until.saturating_sub(now)
-                );
+                let given_up = process.alive && process.over.contains(&gone.id);
+                if now < *until && (!is_entry || given_up) {
+                    let rest = until.saturating_sub(now);
+                    wrong.push(format!("{:?} went while it may grant locks for {rest:?}", gone.id));
+                }
             }
+        }
+        if let Some(wrong) = wrong.into_iter().next() {
+            self.blame(wrong);
         }
     }
 
@@ -285,7 +370,7 @@ impl Group {
         let alive: Vec<usize> =
             (0..self.processes.len()).filter(|it| self.processes[*it].alive).collect();
         let process = alive[self.below(alive.len() as u64) as usize];
-        match self.below(5) {
+        match self.below(7) {
             // The process is killed and comes back, soon or late.
             0 | 1 if alive.len() == 3 => {
                 self.processes[process].alive = false;
@@ -301,6 +386,11 @@ impl Group {
                     self.processes[process].slept += time; // With its whole machine.
                 }
             }
+            5 => self.processes[process].cut = self.time + self.millis(1000, 15_000),
+            // A shard finds that the lease has ended, possibly before it has heard of a renewal.
+            4 if self.processes[process].suspended <= self.time => {
+                self.tell(process, Event::Lapsed);
+            }
             3 => {
                 let leads = self.below(2) == 0;
                 self.tell(process, Event::Leads(leads));
@@ -313,6 +403,12 @@ impl Group {
                     self.start(seat);
                 }
             }
+        }
+        if self.mistake == Some(Mistake::NoWait) {
+            let record = Arc::clone(self.records.last().expect("the first one"));
+            let (number, seat) = (record.number, SeatId(1 + self.below(3)));
+            self.commands.push(Command::Remove { number, seat, all: record.seen(seat, None) });
+            self.put(process, PutId(u64::MAX), self.commands.len() - 1);
         }
         let after = self.millis(500, 20_000);
         self.later(after, Due::Fault);
@@ -340,6 +436,7 @@ impl Group {
         for process in 0..self.processes.len() {
             if self.processes[process].alive {
                 self.processes[process].suspended = Duration::ZERO;
+                self.processes[process].cut = Duration::ZERO;
                 self.tell(process, Event::Leads(true));
             }
         }
@@ -350,10 +447,11 @@ impl Group {
 fn no_member_is_removed_while_it_may_grant_locks_and_everybody_gets_a_seat_at_the_end() {
     let (mut removals, mut successions, mut lapses) = (0, 0, 0);
     for seed in 0..200 {
-        let mut group = Group::new(seed);
+        let mut group = Group::new(seed, None);
         group.run_until(group.time + FAULTS);
         group.heal();
         group.run_until(group.time + RECOVERY);
+        assert_eq!(group.wrong, None, "seed {seed}");
         let record = group.records.last().expect("the first one");
         let alive: Vec<_> = group.processes.iter().filter(|it| it.alive).collect();
         assert_eq!(alive.len(), 3, "seed {seed}");
@@ -374,4 +472,24 @@ fn no_member_is_removed_while_it_may_grant_locks_and_everybody_gets_a_seat_at_th
         removals > 200 && successions > 200 && lapses > 60,
         "{removals} {successions} {lapses}"
     );
+}
+
+#[test]
+fn planted_mistakes_are_noticed() {
+    let mistakes = [
+        Mistake::FullLease,
+        Mistake::FromArrival,
+        Mistake::NoWait,
+        Mistake::FastClocks,
+        Mistake::LateAnswer,
+    ];
+    for mistake in mistakes {
+        let noticed = (0..200).find_map(|seed| {
+            let mut group = Group::new(seed, Some(mistake));
+            group.run_until(group.time + FAULTS);
+            group.wrong.map(|wrong| (seed, wrong))
+        });
+        let (seed, wrong) = noticed.unwrap_or_else(|| panic!("{mistake:?} is not noticed"));
+        println!("{mistake:?}: seed {seed}: {wrong}");
+    }
 }

@@ -3,7 +3,7 @@
 //! most liberal algorithm possible and for three of the core's.
 
 mod act;
-mod algorithms;
+pub(crate) mod algorithms;
 mod mistake;
 mod world;
 

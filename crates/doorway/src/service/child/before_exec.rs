@@ -83,7 +83,7 @@ fn hand_on(before: InheritedSignals) -> nix::Result<()> {
 /// Send SIGTSTP back to the parent if it comes before exec.
 ///
 /// The user may press Ctrl-Z before the child has become the command. If the child were stopped
-/// here, the parent would wait for its exec for ever, and nobody would continue it. The parent
+/// here, the parent would wait for its exec forever, and nobody would continue it. The parent
 /// forwards the signal to the command once it runs. Exec removes this handler.
 fn hand_back_stops() -> nix::Result<()> {
     extern "C" fn hand_back(signal: libc::c_int) {

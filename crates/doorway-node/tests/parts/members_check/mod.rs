@@ -1,0 +1,310 @@
+//! Searches how up to three seats go from view to view in a group that agrees on its members, with
+//! processes that are killed, restarted, lapse, leave and are evicted at any time. Processes consist
+//! of the shipped state machine of the views and of shipped shards, around the shipped record. In
+//! every state at most one client is inside, fences grow, all processes that start a view start it
+//! with the same members and holders, and a quiet group in its newest view can still be reached.
+//!
+//! # What is abstract
+//!
+//! - The store is a register: it applies one command after the other. A process learns the newest
+//!   record at any later time, or from a peer. A command of a process that has died in the meantime
+//!   may be applied later or never.
+//! - There is no time. The lease of a member is valid or has ended, and nobody renews it. Keepers
+//!   need time, so their rules are repeated here as conditions: a process takes its seat when former
+//!   holders have reclaimed and when it is linked with all seated members that are alive; members
+//!   are removed when the leases of all members of their seat have ended; a waiting member is
+//!   forgotten when its lease has ended; an evicted member leaves when its lease has ended. That
+//!   keepers keep these rules with real clocks is tested elsewhere, in virtual time.
+//! - A client of a process that is killed lives on until the lease of its member ends. It may reclaim
+//!   at the next process, and may try to do so even later. A claim that no record has confirmed is
+//!   covered by the lease of the earlier member only.
+
+mod act;
+mod mistake;
+mod world;
+
+use doorway_node::locks::Rule;
+use doorway_search::{Outcome, Report, System as _, explore};
+
+use crate::views_check::algorithms::{liberal, served};
+use mistake::Mistake;
+use world::{Action, Seats, Setting, Violation};
+
+/// The most states of one search. The largest ones are not exhausted within it.
+const LIMIT: u64 = 6_000_000;
+
+/// This many seats. The clients of the first two make one request each, and nothing else happens.
+fn setting(size: usize) -> Setting {
+    Setting {
+        rule: liberal,
+        size,
+        asks: [1, 1, 0],
+        kills: 0,
+        lapses: 0,
+        ids: 0,
+        bumps: 0,
+        evictions: 0,
+        quits: 0,
+        cuts: 0,
+        severed: false,
+        overtaking: false,
+        mistake: None,
+    }
+}
+
+/// A group that runs its first view with all seats, with nothing else under way.
+fn running(setting: Setting) -> Seats {
+    let mut seats = Seats::new(setting);
+    let mut world = seats.first();
+    while !seats.is_goal(&world) || world.record.seated().count() < seats.setting.size {
+        // All processes join and are connected before any of them enters, so that even a mistaken
+        // group gets here.
+        let order = |action: &Action| match action {
+            Action::Connect(..) => 0,
+            Action::Join(_) | Action::Learn(_) => 1,
+            Action::TakeSeat(_) => 2,
+            Action::Deliver(..) => 3,
+            Action::Remove(_) | Action::Forget(_) | Action::LeaseEnds(_) | Action::Late(_) => 9,
+            _ => 4,
+        };
+        let action = seats.actions(&world).into_iter().min_by_key(order).expect("not stuck");
+        seats.apply(&mut world, action).expect("nothing goes wrong yet");
+    }
+    let Setting { asks, kills, lapses, ids, bumps, evictions, quits, cuts, .. } = seats.setting;
+    (world.asks, world.kills, world.lapses, world.ids) = (asks, kills, lapses, ids);
+    (world.bumps, world.evictions, world.quits, world.cuts) = (bumps, evictions, quits, cuts);
+    seats.first = world;
+    seats
+}
+
+fn check(what: &str, setting: Setting) -> Report<Action, Violation> {
+    let begin = std::time::Instant::now();
+    let report = explore(&running(setting), LIMIT);
+    println!("{what}: {report} in {:.1?}", begin.elapsed());
+    report
+}
+
+/// Check that nothing goes wrong, and count the states.
+fn holds(setting: Setting) -> u64 {
+    check((setting.rule)(2).info.name, setting).expect_holds()
+}
+
+/// A group with seats, kills, lapses and new members.
+fn budget(size: usize, kills: u8, lapses: u8, ids: u8) -> Setting {
+    Setting { kills, lapses, ids, ..setting(size) }
+}
+
+/// The rule of the default algorithm.
+fn carvalho(size: usize) -> Rule {
+    served("carvalho-roucairol", size)
+}
+
+/// The rule of an algorithm with a token.
+fn suzuki(size: usize) -> Rule {
+    served("suzuki-kasami", size)
+}
+
+/// A process is killed at any time. Its client lives on, and reclaims its lock at the next process.
+#[test]
+fn a_process_is_killed() {
+    assert_eq!(holds(budget(2, 1, 0, 1)), 11_704);
+    holds(Setting { rule: carvalho, ..budget(2, 1, 0, 1) });
+    holds(Setting { rule: suzuki, ..budget(2, 1, 0, 1) });
+}
+
+/// The lease of a running process ends at any time, and the process joins again.
+#[test]
+fn a_lease_ends() {
+    assert_eq!(holds(budget(2, 0, 1, 1)), 3330);
+    holds(Setting { rule: carvalho, ..budget(2, 0, 1, 1) });
+    holds(Setting { rule: suzuki, ..budget(2, 0, 1, 1) });
+}
+
+#[test]
+fn a_member_is_evicted() {
+    assert_eq!(holds(Setting { evictions: 1, ..budget(2, 0, 0, 1) }), 2952);
+}
+
+/// Two members lose the connection with each other for good, and one of them is evicted.
+#[test]
+fn a_connection_is_severed() {
+    let severed = Setting { cuts: 1, severed: true, bumps: 1, ..budget(2, 0, 0, 1) };
+    let severed = Setting { asks: [1, 0, 0], ..severed };
+    holds(Setting { evictions: 1, ..severed });
+    all_found([(Mistake::NoEviction, severed, STUCK)]);
+}
+
+#[test]
+fn a_process_leaves() {
+    holds(Setting { quits: 1, ..budget(2, 0, 0, 1) });
+}
+
+/// Views are asked for at any time, and a connection breaks for a while.
+#[test]
+fn a_view_is_asked_for() {
+    holds(Setting { bumps: 2, ..setting(2) });
+    holds(Setting { bumps: 1, cuts: 1, ..setting(2) });
+}
+
+/// The larger searches, which take minutes or hours each. The counts are in the documents.
+mod large {
+    use super::*;
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn kill_and_cut() {
+        holds(Setting { cuts: 1, ..budget(2, 1, 0, 1) });
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn kill_and_bump() {
+        holds(Setting { bumps: 1, ..budget(2, 1, 0, 1) });
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn cut_and_evict() {
+        let severed = Setting { cuts: 1, severed: true, bumps: 1, ..budget(2, 0, 0, 1) };
+        holds(Setting { evictions: 1, ..severed });
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn kill_and_evict() {
+        holds(Setting { evictions: 1, ..budget(2, 1, 0, 1) });
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn kill_and_quit() {
+        holds(Setting { quits: 1, ..budget(2, 1, 0, 1) });
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn kill_and_lapse() {
+        holds(budget(2, 1, 1, 1));
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn two_kills() {
+        holds(budget(2, 2, 0, 2));
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn two_kills_of_the_default_algorithm() {
+        holds(Setting { rule: carvalho, ..budget(2, 2, 0, 2) });
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn two_kills_and_two_requests() {
+        holds(Setting { asks: [2, 2, 0], ..budget(2, 2, 0, 2) });
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn two_kills_and_a_lapse() {
+        holds(budget(2, 2, 1, 2));
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn three_seats_and_a_kill() {
+        holds(budget(3, 1, 0, 1));
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn three_seats_and_a_kill_and_a_lapse() {
+        holds(budget(3, 1, 1, 1));
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn three_seats_and_two_kills() {
+        holds(budget(3, 2, 0, 2));
+    }
+}
+
+/// What goes wrong because of a mistake; nothing if the group only gets stuck.
+fn find(mistake: Mistake, setting: Setting) -> Option<Violation> {
+    let setting = Setting { mistake: Some(mistake), ..setting };
+    match check(&format!("{mistake:?}"), setting).outcome {
+        Outcome::Violated(violation, _) => Some(violation),
+        Outcome::Stuck(_) => None,
+        Outcome::Holds | Outcome::NotExhausted => Some(Violation::NotFound),
+    }
+}
+
+const TWO_INSIDE: Option<Violation> = Some(Violation::TwoInside);
+const STARTS: Option<Violation> = Some(Violation::Starts);
+const FENCE: Option<Violation> = Some(Violation::Fence);
+const STUCK: Option<Violation> = None;
+
+fn all_found(cases: impl IntoIterator<Item = (Mistake, Setting, Option<Violation>)>) {
+    let mut wrong = Vec::new();
+    for (mistake, setting, expected) in cases {
+        let found = find(mistake, setting);
+        if found != expected {
+            wrong.push((mistake, found));
+        }
+    }
+    assert!(wrong.is_empty(), "not as expected: {wrong:?}");
+}
+
+#[test]
+fn mistakes_with_members() {
+    let kill = || budget(2, 1, 0, 1);
+    all_found([
+        (Mistake::EntrantNotAwaited, kill(), TWO_INSIDE),
+        (Mistake::HeirEarly, kill(), TWO_INSIDE),
+        (Mistake::RemovedAlone, kill(), TWO_INSIDE),
+        (Mistake::RemovedEarly, setting(2), TWO_INSIDE),
+        (Mistake::ForgottenEarly, budget(2, 1, 0, 1), TWO_INSIDE),
+        (Mistake::LeftInside, Setting { quits: 1, ..setting(2) }, TWO_INSIDE),
+        (Mistake::EvictedLeavesEarly, Setting { evictions: 1, ..setting(2) }, TWO_INSIDE),
+        (Mistake::StateKept, budget(2, 0, 1, 1), TWO_INSIDE),
+        (Mistake::ShardsKept, budget(2, 0, 1, 1), TWO_INSIDE),
+        (Mistake::SameIdentity, Setting { bumps: 1, ..kill() }, TWO_INSIDE),
+        (Mistake::AnyClaim, kill(), TWO_INSIDE),
+        (Mistake::ClaimsCovered, kill(), TWO_INSIDE),
+    ]);
+}
+
+#[test]
+fn mistakes_with_views() {
+    let bump = |size| Setting { bumps: 1, ..setting(size) };
+    let bumps = || Setting { bumps: 2, ..setting(2) };
+    all_found([
+        (Mistake::Majority, bump(3), TWO_INSIDE),
+        (Mistake::Alone, bump(2), STARTS),
+        (Mistake::OlderFlush, bumps(), TWO_INSIDE),
+        (Mistake::LateStart, bumps(), TWO_INSIDE),
+        (Mistake::NoHolders, bump(2), TWO_INSIDE),
+        (Mistake::SnapshotFirst, bump(2), TWO_INSIDE),
+        (Mistake::Reread, bump(3), STARTS),
+        (Mistake::RereadOwn, bump(2), STARTS),
+        (Mistake::ReleaseForgotten, bump(2), STUCK),
+        (Mistake::NotAskedAgain, bump(2), STUCK),
+    ]);
+}
+
+#[test]
+fn mistakes_with_locks() {
+    let bump = |rule| Setting { rule, bumps: 1, ..setting(2) };
+    // Links that keep the order deliver all old messages before the flush.
+    let overtaking = Setting { overtaking: true, ..bump(suzuki) };
+    let carvalho = Setting { asks: [2, 1, 0], ..bump(carvalho) };
+    // Of two nodes, the second one starts a view only when the first one can.
+    let ricart = Setting { size: 3, ..bump(|size| served("ricart-agrawala", size)) };
+    all_found([
+        (Mistake::OldSteps, overtaking, FENCE),
+        (Mistake::BareFence, bump(suzuki), FENCE),
+        (Mistake::EarlyDropped, ricart, STUCK),
+        (Mistake::FlushFirst, carvalho, TWO_INSIDE),
+    ]);
+}

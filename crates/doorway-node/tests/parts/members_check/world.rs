@@ -1,0 +1,632 @@
+//! A group of up to three seats as one value: the shipped record, shipped state machines and
+//! shards, and the store, network, leases and clients around them.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use doorway_core::{Mode, NodeId};
+use doorway_node::locks::{ClientId, LockRequest, Rule, Seating, Shard, ShardEffects, Slot};
+use doorway_node::members::{Answer, Command, MemberId, Record, Seat, SeatId};
+use doorway_node::messages::{Flush, HeldLock, Message};
+use doorway_node::views::{AgreedEvent, AgreedNotice, AgreedOutput, AgreedView, AgreedViews};
+use doorway_node::{Fence, Name};
+
+use super::mistake::Mistake;
+
+/// What is the same in all states of a search.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting {
+    /// The rule of the lock in a view of this many members.
+    pub(crate) rule: fn(usize) -> Rule,
+    pub(crate) size: usize,
+    /// How often the client of each seat requests the lock.
+    pub(crate) asks: [u8; 3],
+    /// How many processes are killed.
+    pub(crate) kills: u8,
+    /// How often the lease of a running process ends.
+    pub(crate) lapses: u8,
+    /// How many members join besides the first ones.
+    pub(crate) ids: u8,
+    /// How often a shard asks for a new view.
+    pub(crate) bumps: u8,
+    /// How many members are evicted.
+    pub(crate) evictions: u8,
+    /// How many processes end in good order.
+    pub(crate) quits: u8,
+    /// How often a connection between two running processes breaks.
+    pub(crate) cuts: u8,
+    /// A connection that has broken stays broken as long as both members live.
+    pub(crate) severed: bool,
+    /// Can messages be reordered? A real link never does that.
+    pub(crate) overtaking: bool,
+    pub(crate) mistake: Option<Mistake>,
+}
+
+/// What must not happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Violation {
+    /// Two clients are inside the lock.
+    TwoInside,
+    /// A fence is not higher than the last one of the lock.
+    Fence,
+    /// Two nodes start one view with different members or holders, or a lock cannot start so.
+    Starts,
+    /// A node refuses what a correct peer or client does.
+    Refused(String),
+    /// The search has found nothing, although it should.
+    NotFound,
+}
+
+/// Anything that can happen. The numbers are seats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The client requests the lock.
+    Ask(usize),
+    /// The client releases the lock, or notices that it has lost it.
+    Leave(usize),
+    /// The liberal algorithm lets the node enter.
+    Enter(usize),
+    /// A message arrives: sender, receiver, and its position among the messages under way.
+    Deliver(usize, usize, usize),
+    /// The connection between two processes is made.
+    Connect(usize, usize),
+    /// The connection between two processes breaks.
+    Cut(usize, usize),
+    /// The first process notices that the process of the second seat is gone.
+    Notice(usize, usize),
+    /// The store shows the process the newest record.
+    Learn(usize),
+    /// The process stops its shards.
+    Perform(usize),
+    /// A shard asks for a new view.
+    Bump(usize),
+    Kill(usize),
+    /// The process ends in good order.
+    Quit(usize),
+    Restart(usize),
+    /// The process becomes a member, and gets its first lease.
+    Join(usize),
+    /// The waiting member takes its seat.
+    TakeSeat(usize),
+    /// The lease of a running process ends. Nothing has noticed it yet.
+    Lapse(usize),
+    /// The keeper notices that the membership of its process is over.
+    Discard(usize),
+    /// The lease of a member ends that no process keeps alive.
+    LeaseEnds(MemberId),
+    /// All members of the seat are removed.
+    Remove(usize),
+    /// A waiting member is removed.
+    Forget(MemberId),
+    Evict(MemberId),
+    /// An evicted member gives up its membership.
+    GiveUpSeat(usize),
+    /// The store applies a command of a process that is gone: its position in the list.
+    Late(usize),
+    /// A client of a process that is gone takes back its lock.
+    Reclaim(usize),
+    /// A client of a process that is gone leaves unnoticed.
+    Depart(usize),
+    /// A process that waits for former holders begins to serve.
+    Serve(usize),
+    /// The late part of an output that is performed wrongly.
+    Delayed(usize),
+}
+
+/// The client of a running process.
+#[derive(Clone, Hash)]
+pub(crate) struct Client {
+    /// `None` if the shard has forgotten the client by mistake.
+    pub(crate) id: Option<ClientId>,
+    /// The fence of a client that is inside.
+    pub(crate) fence: Option<Fence>,
+    /// The member whose lease covers the client, as long as no record has confirmed its claim.
+    /// Otherwise the lease of its own process covers it.
+    pub(crate) by: Option<MemberId>,
+}
+
+/// A client that is inside by a process that is gone, or that could not be told that it has lost
+/// its lock. It is inside until the lease of this member ends. Later it may still try to reclaim.
+#[derive(Clone, Hash)]
+pub(crate) struct Orphan {
+    pub(crate) fence: Fence,
+    pub(crate) by: MemberId,
+}
+
+/// A process of a seat.
+#[derive(Clone)]
+pub(crate) struct Process {
+    pub(crate) incarnation: u64,
+    pub(crate) views: AgreedViews,
+    pub(crate) member: Option<MemberId>,
+    /// The number under which the process was evicted, until it has left.
+    pub(crate) evicted: Option<MemberId>,
+    /// How many memberships of this process are over.
+    pub(crate) generation: u64,
+    /// The members of the view for which the shard has stopped.
+    pub(crate) view: Option<AgreedView>,
+    pub(crate) shard: Shard,
+    pub(crate) slot: Slot,
+    pub(crate) client: Option<Client>,
+    /// The outputs that have not been performed yet.
+    pub(crate) todo: VecDeque<AgreedOutput>,
+    /// The time of the process. It moves only when a lease ends.
+    pub(crate) now: Duration,
+    /// When its lease ends.
+    pub(crate) lease: Duration,
+    /// The snapshot, if it was taken too early.
+    pub(crate) held: Option<Vec<HeldLock>>,
+    /// A snapshot that is sent too late.
+    pub(crate) unsent: Option<(SeatId, Flush)>,
+    /// The hash of all this, once it is known: most steps change one process only.
+    pub(crate) print: OnceCell<u64>,
+}
+
+impl Process {
+    /// Has the lease of the process ended, and has nothing noticed it yet?
+    pub(crate) fn is_over(&self) -> bool {
+        self.member.is_some() && self.now >= self.lease
+    }
+
+    /// Is the process seated in the newest view that it knows?
+    pub(crate) fn is_seated(&self) -> bool {
+        self.known().is_some_and(|member| member.since.is_some())
+    }
+
+    /// What the process knows about its own membership.
+    pub(crate) fn known(&self) -> Option<&doorway_node::members::Member> {
+        self.views.record()?.member(self.member?).ok()
+    }
+}
+
+impl Hash for Process {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let print = self.print.get_or_init(|| {
+            let mut hasher = DefaultHasher::new();
+            (self.incarnation, &self.views, self.member, self.evicted).hash(&mut hasher);
+            (self.generation, &self.view, &self.shard, self.slot).hash(&mut hasher);
+            (&self.client, &self.todo, self.now, self.lease).hash(&mut hasher);
+            (&self.held, &self.unsent).hash(&mut hasher);
+            hasher.finish()
+        });
+        print.hash(state);
+    }
+}
+
+/// What one process knows of its connection to another seat.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Link {
+    pub(crate) up: bool,
+    /// The process of the other seat for which messages are kept.
+    pub(crate) met: Option<u64>,
+    /// The connection broke between these two processes, and cannot be made again.
+    pub(crate) severed: bool,
+}
+
+/// The seats inside by the liberal algorithm in one view, and the clock of the last entry.
+type Instance = (BTreeSet<usize>, u64);
+
+/// The state of the group.
+#[derive(Clone, Hash)]
+pub(crate) struct World {
+    /// What the store has agreed on.
+    pub(crate) record: Arc<Record>,
+    /// The members whose lease has ended, among those that still matter.
+    pub(crate) ended: BTreeSet<MemberId>,
+    pub(crate) processes: [Option<Rc<Process>>; 3],
+    /// How often a process of each seat was started.
+    pub(crate) starts: [u64; 3],
+    /// The messages under way, by sender and receiver.
+    pub(crate) mail: [[VecDeque<Rc<Message>>; 3]; 3],
+    pub(crate) links: [[Link; 3]; 3],
+    /// Commands of processes that are gone, which the store may still apply.
+    pub(crate) late: Vec<Command>,
+    pub(crate) orphans: [Option<Orphan>; 3],
+    pub(crate) asks: [u8; 3],
+    pub(crate) kills: u8,
+    pub(crate) lapses: u8,
+    pub(crate) ids: u8,
+    pub(crate) bumps: u8,
+    pub(crate) evictions: u8,
+    pub(crate) quits: u8,
+    pub(crate) cuts: u8,
+    /// The last fence of the lock.
+    pub(crate) last: u64,
+    /// By view.
+    pub(crate) instances: BTreeMap<u64, Instance>,
+    /// The members and holders with which views have started that some nodes may yet start.
+    pub(crate) started: BTreeMap<u64, (Vec<SeatId>, Vec<Vec<HeldLock>>)>,
+}
+
+/// The fingerprint of the rules of these groups.
+pub(crate) const RULES: u64 = 7;
+
+/// The only lock.
+pub(crate) fn name() -> Name {
+    Name::new("a").expect("a letter is a name")
+}
+
+pub(crate) fn seat(at: usize) -> SeatId {
+    SeatId(at as u64)
+}
+
+pub(crate) fn at(seat: SeatId) -> usize {
+    seat.0 as usize
+}
+
+/// A group: what is the same in all its states, and its first state.
+pub(crate) struct Seats {
+    pub(crate) setting: Setting,
+    /// By the number of members.
+    rules: Vec<Rule>,
+    pub(crate) first: World,
+}
+
+impl Seats {
+    /// A group in which nobody has joined yet.
+    pub(crate) fn new(setting: Setting) -> Self {
+        let seats = (0..setting.size).map(|at| Seat {
+            id: seat(at),
+            name: format!("n{at}"),
+            address: format!("n{at}:1"),
+            voter: true,
+        });
+        let first = World {
+            record: Arc::new(Record::new(1, 10_000, RULES, seats.collect())),
+            ended: BTreeSet::new(),
+            processes: [const { None }; 3],
+            starts: [0; 3],
+            mail: Default::default(),
+            links: Default::default(),
+            late: Vec::new(),
+            orphans: Default::default(),
+            asks: [0; 3],
+            kills: 0,
+            lapses: 0,
+            ids: setting.size as u8,
+            bumps: 0,
+            evictions: 0,
+            quits: 0,
+            cuts: 0,
+            last: 0,
+            instances: BTreeMap::new(),
+            started: BTreeMap::new(),
+        };
+        let rules = (1..=setting.size).map(setting.rule).collect();
+        let mut seats = Self { setting, rules, first };
+        let mut first = seats.first.clone();
+        (0..seats.setting.size).for_each(|at| seats.restart(&mut first, at, false));
+        seats.first = first;
+        seats
+    }
+
+    pub(crate) fn has(&self, mistake: Mistake) -> bool {
+        self.setting.mistake == Some(mistake)
+    }
+
+    pub(crate) fn is_liberal(&self) -> bool {
+        self.rules[0].info.name == "liberal"
+    }
+
+    pub(crate) fn others(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
+        (0..self.setting.size).filter(move |other| *other != at)
+    }
+
+    fn seating(&self, members: Vec<String>, me: NodeId) -> Arc<Seating> {
+        let rules = vec![self.rules[members.len() - 1].clone()];
+        Arc::new(Seating { members, me, rules })
+    }
+
+    /// Start a process of a seat.
+    pub(crate) fn restart(&self, world: &mut World, at: usize, reclaiming: bool) {
+        world.starts[at] += 1;
+        let members = (0..self.setting.size).map(|at| format!("n{at}")).collect();
+        let mut shard = Shard::new(self.seating(members, NodeId::at(at)), 8);
+        let slot = shard.open(&name(), 0);
+        world.processes[at] = Some(Rc::new(Process {
+            incarnation: world.starts[at],
+            views: AgreedViews::new(seat(at), reclaiming),
+            member: None,
+            evicted: None,
+            generation: 0,
+            view: None,
+            shard,
+            slot,
+            client: None,
+            todo: VecDeque::new(),
+            now: Duration::ZERO,
+            lease: Duration::MAX,
+            held: None,
+            unsent: None,
+            print: OnceCell::new(),
+        }));
+    }
+
+    /// Something happens that may matter for the views of a process.
+    pub(crate) fn event(
+        &self,
+        world: &mut World,
+        node: usize,
+        event: AgreedEvent,
+    ) -> Result<(), Violation> {
+        let process = world.process(node);
+        process.views.step(event, &mut process.todo);
+        self.perform(world, node)
+    }
+
+    /// Perform the outputs of a process up to the next one that takes time.
+    pub(crate) fn perform(&self, world: &mut World, node: usize) -> Result<(), Violation> {
+        loop {
+            let todo = &mut world.process(node).todo;
+            let Some(output) = todo.pop_front() else { break };
+            match output {
+                stop @ AgreedOutput::StopShards(_) => {
+                    todo.push_front(stop);
+                    break;
+                }
+                start @ AgreedOutput::StartShards(..) if self.has(Mistake::LateStart) => {
+                    todo.push_front(start);
+                    break;
+                }
+                AgreedOutput::StartShards(number, held) => self.start(world, node, number, held)?,
+                AgreedOutput::Tell(to, message) => self.tell(world, node, to, message),
+                AgreedOutput::TellAll(message) => {
+                    for other in self.others(node) {
+                        world.send(node, other, message.clone());
+                    }
+                }
+                AgreedOutput::Disown(views) => {
+                    if !self.has(Mistake::AnyClaim) {
+                        self.touch(world, node, |shard, _, _, out| shard.disown(&views, out))?;
+                    }
+                }
+                AgreedOutput::Lapse => {
+                    world.leave_untold(node);
+                    if !self.has(Mistake::ShardsKept) {
+                        self.touch(world, node, |shard, _, _, out| shard.lapse(out))?;
+                    }
+                }
+                AgreedOutput::Bump(number) => {
+                    world.put(&Command::Bump { number });
+                }
+                AgreedOutput::End(_) => {
+                    return Err(Violation::Refused("a node has ended".to_owned()));
+                }
+                AgreedOutput::Log(AgreedNotice::Refused(by, error)) => {
+                    if self.setting.mistake.is_none() {
+                        return Err(Violation::Refused(format!("{by:?}: {error:?}")));
+                    }
+                }
+                AgreedOutput::Log(AgreedNotice::Waits(..) | AgreedNotice::Broken) => {}
+            }
+        }
+        // The lease of the process covers a claim from here on.
+        let covered = self.has(Mistake::ClaimsCovered);
+        let process = world.process(node);
+        let confirmed = process.known().is_some() || (covered && process.member.is_some());
+        if let (true, Some(client)) = (confirmed, &mut process.client) {
+            client.by = None;
+        }
+        Ok(())
+    }
+
+    fn tell(&self, world: &mut World, node: usize, to: SeatId, message: Message) {
+        let last = self.others(node).last();
+        match message {
+            Message::Flush(flush) if self.has(Mistake::Reread) && last == Some(at(to)) => {
+                world.process(node).unsent = Some((to, flush));
+            }
+            message => world.send(node, at(to), message),
+        }
+    }
+
+    /// Start a view in the shard of a process.
+    pub(crate) fn start(
+        &self,
+        world: &mut World,
+        node: usize,
+        number: u64,
+        mut held: Vec<Vec<HeldLock>>,
+    ) -> Result<(), Violation> {
+        let read = self.read(world, node);
+        let process = world.process(node);
+        let Some(view) = process.view.clone() else { return Ok(()) };
+        if self.has(Mistake::RereadOwn) {
+            held[view.me.index()] = read;
+        }
+        let seats = view.members.iter().map(|(seat, _)| *seat).collect();
+        let known = (seats, held.clone());
+        if *world.started.entry(number).or_insert_with(|| known.clone()) != known {
+            return Err(Violation::Starts);
+        }
+        let inside = (0..).map(NodeId::at).zip(&held);
+        let holders: Vec<(NodeId, HeldLock)> = inside
+            .flat_map(|(node, held)| held.iter().map(move |held| (node, held.clone())))
+            .collect();
+        if self.is_liberal() {
+            let seats = holders.iter().map(|(node, _)| at(view.members[node.index()].0)).collect();
+            world.instances.entry(number).or_insert((seats, 0));
+        }
+        let members = view.members.iter().map(|(_, name)| name.clone()).collect();
+        let seating = self.seating(members, view.me);
+        let mut broken = false;
+        self.touch(world, node, |shard, _, now, out| {
+            let mut view = number;
+            match self.setting.mistake {
+                Some(Mistake::FlushFirst) if shard.target() < number => {
+                    shard.stop(number);
+                }
+                Some(Mistake::LateStart) => view = shard.target(),
+                _ => {}
+            }
+            shard.start(view, &seating, holders, now, out);
+            broken = !out.refused.is_empty();
+        })?;
+        if broken { Err(Violation::Starts) } else { Ok(()) }
+    }
+
+    /// What the client of a process holds now.
+    pub(crate) fn read(&self, world: &World, node: usize) -> Vec<HeldLock> {
+        let process = world.processes[node].as_ref().expect("a process that runs");
+        let held = process.shard.lock(process.slot).holding(&self.rules[0]);
+        held.map(|(mode, permits)| HeldLock { lock: name(), mode, permits }).into_iter().collect()
+    }
+
+    /// Call the shard of a process, and carry out what follows.
+    pub(crate) fn touch(
+        &self,
+        world: &mut World,
+        node: usize,
+        act: impl FnOnce(&mut Shard, Slot, Duration, &mut ShardEffects),
+    ) -> Result<(), Violation> {
+        let mut out = ShardEffects::default();
+        let process = world.process(node);
+        let (slot, now) = (process.slot, process.now);
+        act(&mut process.shard, slot, now, &mut out);
+        if let (Some((_, _, fault)), None) = (out.refused.first(), self.setting.mistake) {
+            return Err(Violation::Refused(fault.to_string()));
+        }
+        let shard = &process.shard;
+        let (view, held) = (shard.running(), shard.lock(slot).machine().map(|m| m.held() > 0));
+        let seats: Vec<usize> =
+            process.view.iter().flat_map(|view| &view.members).map(|it| at(it.0)).collect();
+        if let (Some(view), Some(held), true) = (view, held, self.is_liberal()) {
+            let (inside, _) = world.instances.entry(view).or_default();
+            inside.remove(&node);
+            inside.extend(held.then_some(node));
+        }
+        for (to, message) in out.messages {
+            world.send(node, seats[to.index()], Message::Algorithm(message));
+        }
+        self.look(world, node)?;
+        // The shard tells its node that the lease has ended, and the node tells its keeper.
+        if out.lapsed && world.process(node).member.is_some() {
+            return self.discard(world, node);
+        }
+        Ok(())
+    }
+
+    /// Find out whether the client of a process is inside now.
+    fn look(&self, world: &mut World, node: usize) -> Result<(), Violation> {
+        let process = world.process(node);
+        let Some(Client { id: Some(id), fence, .. }) = &mut process.client else { return Ok(()) };
+        let id = *id;
+        if fence.is_some() {
+            if process.shard.is_lost(id) {
+                process.client = None;
+                return self.touch(world, node, |shard, _, now, out| shard.leave(id, now, out));
+            }
+            return Ok(());
+        }
+        let entered = match process.shard.poll(id, Waker::noop(), &mut ShardEffects::default()) {
+            Poll::Pending => return Ok(()),
+            Poll::Ready(Ok(entered)) => entered,
+            Poll::Ready(Err(_)) => {
+                process.client = None;
+                return Ok(());
+            }
+        };
+        *fence = Some(entered);
+        if self.is_liberal() {
+            world.instances.entry(entered.view()).or_default().1 = entered.clock();
+        }
+        let bare = self.has(Mistake::BareFence);
+        let number = if bare { entered.clock() } else { entered.get() };
+        if number <= std::mem::replace(&mut world.last, number) {
+            return Err(Violation::Fence);
+        }
+        Ok(())
+    }
+
+    /// A client requests the lock.
+    pub(crate) fn ask(&self, world: &mut World, node: usize) -> Result<(), Violation> {
+        world.asks[node] -= 1;
+        let mut id = None;
+        self.touch(world, node, |shard, slot, now, out| {
+            let request = LockRequest { mode: Mode::Exclusive, session: 0, now };
+            id = Some(shard.acquire(slot, request, out).0);
+        })?;
+        world.process(node).client = Some(Client { id, fence: None, by: None });
+        self.look(world, node)
+    }
+
+    /// The membership of a process is over.
+    pub(crate) fn discard(&self, world: &mut World, node: usize) -> Result<(), Violation> {
+        let record = Arc::clone(&world.record);
+        let process = world.process(node);
+        let Some(id) = process.member.take() else { return Ok(()) };
+        process.generation += 1;
+        if record.member(id).is_ok_and(|member| member.evicted) {
+            process.evicted = Some(id);
+        }
+        if self.has(Mistake::StateKept) {
+            return Ok(());
+        }
+        self.event(world, node, AgreedEvent::Discarded)
+    }
+}
+
+impl World {
+    /// A process that runs.
+    pub(crate) fn process(&mut self, node: usize) -> &mut Process {
+        let process = Rc::make_mut(self.processes[node].as_mut().expect("a process that runs"));
+        process.print = OnceCell::new();
+        process
+    }
+
+    /// The store applies a command. Returns its answer.
+    pub(crate) fn put(&mut self, command: &Command) -> Answer {
+        Arc::make_mut(&mut self.record).apply(command)
+    }
+
+    /// Put a message on its way. It is dropped if this process of the receiver was never connected.
+    pub(crate) fn send(&mut self, from: usize, to: usize, message: Message) {
+        let process = self.processes[to].as_ref().map(|process| process.incarnation);
+        if process.is_some() && self.links[from][to].met == process {
+            self.mail[from][to].push_back(Rc::new(message));
+        }
+    }
+
+    /// Has the lease of the member ended?
+    pub(crate) fn has_ended(&self, id: MemberId) -> bool {
+        self.ended.contains(&id)
+    }
+
+    /// An evicted member takes the lock from its client before the lease has ended. A client that
+    /// cannot be told counts on the lease until it ends.
+    fn leave_untold(&mut self, node: usize) {
+        let process = self.process(node);
+        if let Some(Client { fence: Some(fence), by, .. }) = process.client
+            && let Some(by) = by.or(process.evicted)
+            && process.now < process.lease
+        {
+            self.orphans[node] = Some(Orphan { fence, by });
+        }
+    }
+
+    /// Is the client of a seat inside, as far as it and everyone else can know?
+    pub(crate) fn is_inside(&self, node: usize) -> bool {
+        let orphan = self.orphans[node].as_ref().is_some_and(|orphan| !self.has_ended(orphan.by));
+        let client = self.processes[node].as_ref().is_some_and(|process| {
+            let Some(Client { id: Some(id), fence: Some(_), by }) = &process.client else {
+                return false;
+            };
+            let covered = by.is_none_or(|by| !self.has_ended(by));
+            covered && !process.shard.is_lost(*id) && !process.shard.is_over(process.now)
+        });
+        orphan || client
+    }
+
+    /// The seat whose running process is this member.
+    pub(crate) fn process_of(&self, id: MemberId) -> Option<usize> {
+        let is = |process: &Option<Rc<Process>>| {
+            process.as_ref().is_some_and(|process| process.member == Some(id))
+        };
+        self.processes.iter().position(is)
+    }
+}
