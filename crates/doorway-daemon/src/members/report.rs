@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_node::members::{Record, Seat, SeatId, ViewStore as _};
+use doorway_node::members::{Record, RecordError, Seat, SeatId, ViewStore as _};
 use doorway_node::{MembershipReport, Node};
 use doorway_protocol::{MembersReport, SeatReport, SeatRole, SeatState};
 
@@ -92,6 +92,19 @@ fn seat_report(
 
 /// Why this node cannot grant locks as a member, and what to do.
 fn trouble(report: &MembersReport, membership: Option<&MembershipReport>) -> Option<String> {
+    if let Some(why) = membership.and_then(|it| it.blocked.as_deref()) {
+        let node = &report.node;
+        let remedy = if why == RecordError::UnknownSeat.to_string() {
+            format!(
+                "to let it in, start it with an empty data directory and run `doorway members add \
+                 {node} ADDRESS` at a member, or `doorway members replace {node}` if the group has \
+                 a `{node}`"
+            )
+        } else {
+            "it tries again".to_owned()
+        };
+        return Some(format!("this node is not a member: {why}; {remedy}"));
+    }
     if let Some(without) = report.no_quorum_ms {
         let is_missing = |seat: &&SeatReport| {
             seat.role != SeatRole::Learner
@@ -111,15 +124,6 @@ fn trouble(report: &MembersReport, membership: Option<&MembershipReport>) -> Opt
             report.reachable,
             report.voters
         ));
-    }
-    if let Some(why) = membership.and_then(|it| it.blocked.as_deref()) {
-        let node = &report.node;
-        let remedy = if report.seats.iter().any(|seat| seat.name == *node) {
-            format!("if `{node}` has a new disk, run `doorway members replace {node}` at a member")
-        } else {
-            format!("run `doorway members add {node} ADDRESS` at a member to let it in")
-        };
-        return Some(format!("this node is not a member: {why}; {remedy}"));
     }
     if membership.is_none_or(|it| it.member.is_none()) {
         return Some("this node has not joined the group yet; it tries again".to_owned());

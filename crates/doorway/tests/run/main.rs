@@ -7,6 +7,7 @@ mod environment;
 mod exits;
 mod inherit;
 mod lost;
+mod members;
 mod network;
 mod place;
 mod pty;

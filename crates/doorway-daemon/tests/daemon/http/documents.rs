@@ -39,6 +39,7 @@ fn the_document_describes_every_route() {
             "get /v1/events",
             "get /v1/locks",
             "get /v1/locks/{name}",
+            "get /v1/members",
             "get /v1/status",
             "post /v1/locks/{name}/acquire",
             "post /v1/locks/{name}/break",

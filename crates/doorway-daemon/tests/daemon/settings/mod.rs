@@ -51,7 +51,8 @@ fn the_commented_configuration_is_made_from_the_table() {
     assert_eq!(settings.node.data.as_deref(), Some(Path::new("/var/lib/doorway")));
 }
 
-/// Only the files that it names are missing, and a client has two tokens.
+/// Only the files that it names are missing, a client has two tokens, and there are two kinds of
+/// groups.
 #[test]
 fn every_key_of_the_commented_configuration_can_be_set() {
     let file = example();
@@ -64,10 +65,14 @@ fn every_key_of_the_commented_configuration_can_be_set() {
         .collect();
     let said = parse(&uncommented.join("\n")).unwrap_err();
     for line in said.lines().skip(1) {
-        let expected = ["cannot read /nowhere/", "a client has one token"];
+        let expected = [
+            "cannot read /nowhere/",
+            "a client has one token",
+            "[members] or [[member]], not both",
+        ];
         assert!(expected.iter().any(|part| line.contains(part)), "{line}");
     }
-    assert_eq!(said.lines().count(), 1 + 5, "{said}");
+    assert_eq!(said.lines().count(), 1 + 6, "{said}");
 }
 
 #[test]
@@ -207,6 +212,25 @@ fn a_group_needs_certificates_and_a_directory() {
 }
 
 #[test]
+fn a_group_that_agrees_on_its_members_needs_a_name_certificates_and_a_directory() {
+    let said = parse("[members]\njoin = ['b:1', 'b']\nagree = 'etcd'\nlease = '1s'\n").unwrap_err();
+    for part in [
+        ":1: [members] has no `address`; add `address`",
+        ":1: a node of a group that agrees on its members needs a name; add `node",
+        ":1: a node with peers needs certificates; add [tls]",
+        ":1: a node with peers needs a directory",
+        ":2: `join` has \"b\": it has no port; write host:port",
+        ":3: agreement by etcd is not offered yet; write agree = \"raft\"",
+        ":4: `lease` is \"1s\"; it has to be a time from 2s to 300s",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let both = "node = 'a'\ndata = 'd'\n[members]\naddress = 'a:1'\n[[member]]\nname = 'a'\n";
+    let said = parse(both).unwrap_err();
+    assert!(said.contains(":3: a file has [members] or [[member]], not both; remove"), "{said}");
+}
+
+#[test]
 fn a_token_is_known_by_its_hash() {
     // As `printf %s 0123456789abcdef0123 | sha256sum` prints it.
     let hash = "7a32d19ad8c8c1b7f4f2d1f6c25bd7ff7a0a1d7e5d7b5e4a5bd8f2c2e9d7c1aa";
@@ -253,6 +277,8 @@ fn line() -> impl Strategy<Value = String> {
         "socket_mode",
         "drain",
         "member",
+        "members.join",
+        "members.lease",
         "lock.names",
         "tls.ca",
         "client.rights",
@@ -282,8 +308,14 @@ fn line() -> impl Strategy<Value = String> {
         "true",
         "\"a:1\"",
     ]);
-    let heading =
-        prop::sample::select(vec!["[[member]]", "[[lock]]", "[tls]", "[[client]]", "[limits"]);
+    let heading = prop::sample::select(vec![
+        "[[member]]",
+        "[members]",
+        "[[lock]]",
+        "[tls]",
+        "[[client]]",
+        "[limits",
+    ]);
     prop_oneof![
         (key, value).prop_map(|(key, value)| format!("{key} = {value}")),
         heading.prop_map(str::to_owned),

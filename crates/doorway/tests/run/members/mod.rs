@@ -1,0 +1,179 @@
+//! Groups that agree on their members, with real nodes: machines die, come back, join and leave.
+
+mod group;
+
+use std::time::{Duration, Instant};
+
+use crate::place::{line_of, until};
+use group::{Group, LEASE};
+
+/// How much longer than the lease it may take until another client enters.
+const MORE: Duration = Duration::from_secs(2);
+
+#[test]
+fn a_group_is_founded_once() {
+    let mut group = Group::new();
+    (0..2).for_each(|node| group.start(node));
+    let advice = "the group is not founded yet: run `doorway members init` at one node";
+    assert!(group.answer(0, "members").contains(advice));
+    assert!(group.answer(0, "status").contains(advice));
+    assert!(group.get(0, "/health").contains(advice));
+    assert!(group.mistake(0, "members add d x:1", 69).contains(advice));
+    let said = group.mistake(0, "members init", 69);
+    assert!(said.contains(group.address(2)) && said.contains("nothing was changed"), "{said}");
+    assert!(group.mistake(0, "members init --lease 1s", 64).contains("2 seconds to 5 minutes"));
+
+    group.start(2);
+    let said = group.answer(0, "members init");
+    assert!(said.starts_with("founded the group shop:\n"), "{said}");
+    for part in ["a ", "b ", "c ", group.address(2), "votes"] {
+        assert!(said.contains(part), "{said}");
+    }
+    (0..3).for_each(|node| group.complete(node));
+    for node in 0..3 {
+        group.lock(node, "x");
+        assert!(group.mistake(node, "members init", 64).contains("founded already"));
+    }
+    let said = group.answer(1, "members");
+    assert_eq!(said.matches("in view").count(), 3, "{said}");
+    assert_eq!(said.matches("leader").count(), 1, "{said}");
+    assert!(said.ends_with("3 of 3 votes; one more loss stops nothing\n"), "{said}");
+    assert!(group.answer(1, "status").contains("votes     3 of 3 votes"));
+
+    let metrics = group.get(2, "/metrics");
+    for (name, value) in [("seated", "3"), ("votes_reachable", "3"), ("seats", "3")] {
+        assert!(metrics.contains(&format!("\ndoorway_members_{name} {value}\n")), "{metrics}");
+    }
+    assert!(metrics.contains("doorway_members_lease_left_seconds 1."), "{metrics}");
+    assert!(group.get(2, "/v1/members").contains("\"cluster\":\""));
+    let doctor = group.answer(0, "doctor --config a.toml");
+    assert!(doctor.contains("3 of 3 voters can be reached"), "{doctor}");
+}
+
+#[test]
+fn machines_come_and_go_while_the_others_work() {
+    let mut group = Group::founded();
+    let (third, fourth) = (group.address(2).to_owned(), group.address(3).to_owned());
+    let add = format!("members add d {fourth}");
+    let said = group.mistake(0, &add, 69);
+    assert!(said.contains(&format!("no node of the group shop answers at {fourth}")), "{said}");
+    group.start(3);
+    until("it has found the group", || {
+        group.answer(3, "status").contains(&format!("`doorway members add d {fourth}`"))
+    });
+    for (words, code, part) in [
+        (format!("members add e {fourth}"), 64, "is `d`, not `e`"),
+        (format!("members add d {third}"), 64, "is that of `c` already"),
+        (format!("members add c {fourth}"), 64, "`c` belongs to the group already"),
+        ("members add d nowhere".to_owned(), 64, "give HOST:PORT"),
+        ("members remove z".to_owned(), 64, "it has a, b, c"),
+        ("members replace z".to_owned(), 64, "it has a, b, c"),
+        ("members replace b".to_owned(), 64, "still has its old data directory"),
+        ("members lease 10m".to_owned(), 64, "2 seconds to 5 minutes"),
+    ] {
+        let said = group.mistake(0, &words, code);
+        assert!(said.contains(part), "{words}: {said}");
+    }
+    let before = group.members(0);
+    assert_eq!(before["seats"].as_array().map(Vec::len), Some(3), "nothing was changed");
+
+    let said = group.answer(1, &add);
+    assert_eq!(said, "added d to the group shop: 3 of 3 votes; one more loss stops nothing\n");
+    (0..4).for_each(|node| group.complete(node));
+    assert_eq!(group.members(3)["seats"][3]["role"], "learner");
+    (0..4).for_each(|node| drop(group.lock(node, "x")));
+
+    // A new disk makes a new seat, which has to be let in.
+    group.kill(2);
+    group.wipe(2);
+    group.start(2);
+    until("it knows that it has to be replaced", || {
+        group.answer(2, "members").contains("`doorway members replace c`")
+    });
+    group.answer(0, "members replace c");
+    (0..4).for_each(|node| group.complete(node));
+    drop(group.lock(2, "x"));
+
+    assert!(group.answer(0, "members remove d").starts_with("removed d from the group shop: "));
+    (0..3).for_each(|node| group.complete(node));
+    until("it knows that it was removed", || {
+        group.answer(3, "status").contains("this node is not a member")
+    });
+    let said = group.mistake(0, &add, 64);
+    assert!(said.contains("start it with an empty data directory"), "{said}");
+
+    assert_eq!(group.answer(1, "members lease 3s"), "the lease is 3.0 s now\n");
+    let backup: serde_json::Value =
+        serde_json::from_str(&group.answer(2, "members backup")).unwrap();
+    assert_eq!((&backup["lease_ms"], &backup["group"]), (&3000.into(), &"shop".into()));
+    assert_eq!(backup["seats"].as_array().map(Vec::len), Some(3));
+    assert_eq!(backup["cluster"], before["cluster"]);
+
+    // A stop gives up the seat, so nobody has to wait for a lease.
+    let begin = Instant::now();
+    group.stop(2);
+    group.seated(0, 2);
+    assert!(begin.elapsed() < LEASE, "{:?}", begin.elapsed());
+    drop(group.lock(0, "x"));
+}
+
+#[test]
+fn a_dead_machine_stops_nobody_for_long_and_a_restart_loses_nothing() {
+    let mut group = Group::founded();
+    // A node is killed and started again: the job keeps its lock.
+    let line = "echo $DOORWAY_FENCE > fence; until [ -e go ]; do sleep 0.02; done; exit 3";
+    let job = group.run(1, "x", line);
+    let fence = line_of(&group.place.file("fence"));
+    group.kill(1);
+    group.start(1);
+    group.complete(0);
+    group.complete(1);
+    let who = group.answer(0, "who x --json");
+    assert!(who.contains(&format!("\"fence\":\"{fence}\"")), "the same grant: {who}");
+    assert_eq!(group.output(0, "run -n x -- true").status.code(), Some(1), "it is held");
+    std::fs::write(group.place.file("go"), "").unwrap();
+    assert_eq!(job.end().code(), Some(3));
+
+    // The holder's machine dies: another client enters after the lease.
+    let job = group.run(2, "x", "echo > held; exec sleep 1000");
+    until("the lock is held", || group.place.file("held").exists());
+    let begin = Instant::now();
+    group.kill(2);
+    let waited = group.lock(0, "x");
+    assert!(waited < LEASE + MORE, "another client enters after {waited:?}");
+    assert!(begin.elapsed() > LEASE / 2, "and not before the lease is over");
+    assert_eq!(job.end().code(), Some(123), "the lock is lost, so the command is ended");
+    group.lock(1, "fresh");
+    let said = group.answer(0, "members");
+    assert!(said.contains("away ") && said.contains("2 of 3 votes; one more loss stops all locks"));
+    let said = group.output(0, "members --wait 0.3");
+    assert_eq!(said.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("not in the view in time: c"));
+    let said = group.mistake(0, "members remove b", 69);
+    assert!(said.contains("because c cannot be reached"), "{said}");
+    assert!(said.contains("--force"), "{said}");
+    group.start(2);
+    (0..3).for_each(|node| group.complete(node));
+}
+
+#[test]
+fn without_a_quorum_nothing_is_granted() {
+    let mut group = Group::founded();
+    let job = group.run(0, "x", "echo > held; exec sleep 1000");
+    until("the lock is held", || group.place.file("held").exists());
+    group.kill(1);
+    group.kill(2);
+    assert_eq!(job.end().code(), Some(123), "the holder is told in time");
+    until("the node knows", || group.answer(0, "status").contains("no quorum for"));
+    let said = group.answer(0, "members");
+    assert!(said.ends_with("1 of 3 votes: no locks are granted; start b or c\n"), "{said}");
+    assert!(group.answer(0, "status").contains("start b or c"));
+    assert!(group.get(0, "/health").contains("503"));
+    assert_ne!(group.output(0, "run -w 0.5 x -- true").status.code(), Some(0));
+    let said = group.mistake(0, "members lease 4s", 69);
+    assert!(said.contains("look with `doorway members`"), "{said}");
+    group.start(1);
+    group.seated(0, 2);
+    group.lock(0, "x");
+    group.lock(1, "x");
+}
