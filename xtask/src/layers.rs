@@ -9,7 +9,7 @@ use crate::files::File;
 const LAYERS: [(&str, &[&str]); 10] = [
     ("doorway-client", &["doorway-protocol"]),
     ("doorway-core", &[]),
-    ("doorway-daemon", &["doorway-node", "doorway-protocol"]),
+    ("doorway-daemon", &["doorway-members", "doorway-node", "doorway-protocol"]),
     ("doorway-lab", &["doorway-core", "doorway-protocol", "doorway-search"]),
     ("doorway-members", &["doorway-node"]),
     ("doorway-node", &["doorway-core", "doorway-protocol"]),

@@ -19,8 +19,8 @@ use crate::rpc::frame::{Ask, Tell};
 use crate::timings::Timings;
 use crate::types::{Peer, Raft};
 
-/// How many questions of others may be in the core of openraft at a time. While its disk stalls, the
-/// core answers nobody, and the others ask again and again.
+/// How many questions of others may be in the core of openraft at a time. While its disk stalls,
+/// the core answers nobody, and the others ask again and again.
 pub(crate) const IN_CORE: usize = 64;
 
 /// What the tasks of a store share.

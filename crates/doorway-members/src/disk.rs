@@ -332,7 +332,8 @@ fn open_error(path: &Path, error: redb::Error) -> OpenError {
 
 /// A value with its checksum.
 fn seal(value: &impl Serialize) -> Vec<u8> {
-    // These types have no map with an unknown length and no custom code: they can always be written.
+    // These types have no map with an unknown length and no custom code: they can always be
+    // written.
     let bytes = postcard::to_stdvec(value).unwrap_or_default();
     let mut sealed = crc32fast::hash(&bytes).to_le_bytes().to_vec();
     sealed.extend(bytes);

@@ -56,9 +56,10 @@ pub(crate) async fn run(core: Arc<Core>, parts: Parts) {
         let lease_ms = engine.timings.lease_ms();
         let changed = records
             .wait_for(|record| record.as_ref().is_some_and(|record| record.lease_ms != lease_ms));
+        let guards = Arc::clone(&engine.guards);
         let lease_ms = tokio::select! {
             why = watch_core(engine.raft.metrics()) => return core.ending.end(&why),
-            () = Arc::clone(&engine.guards).run(engine.raft.clone(), engine.timings, parts.seed) => return,
+            () = guards.run(engine.raft.clone(), engine.timings, parts.seed) => return,
             () = reconcile::run(Arc::clone(&core), Arc::clone(&engine)) => return,
             record = changed => match record.as_deref() {
                 Ok(Some(record)) => record.lease_ms,

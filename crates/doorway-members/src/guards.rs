@@ -13,13 +13,14 @@
 //!    refuse to vote for others. Guard: if no quorum has answered for two election timeouts, the
 //!    leader stops its heartbeats and refuses commands. Commands alone would keep its followers
 //!    loyal, too.
-//! 3. *Members whose fixed timeouts fit badly chase each other.* Guard: a voter that knows no leader
-//!    for a time that is drawn anew each time stands for election.
-//! 4. *The core of openraft does nothing while the disk writes.* Guard: a command goes to the leader
-//!    by a message, and never through the core of a member that does not lead. So a member with a
-//!    slow disk can renew its lease.
+//! 3. *Members whose fixed timeouts fit badly chase each other.* Guard: a voter that knows no
+//!    leader for a time that is drawn anew each time stands for election.
+//! 4. *The core of openraft does nothing while the disk writes.* Guard: a command goes to the
+//!    leader by a message, and never through the core of a member that does not lead. So a member
+//!    with a slow disk can renew its lease.
 //! 5. *A call may never be answered*, for example after its entry was purged. Guard: every call has
-//!    a time limit, after which its result is unknown. If the core itself has ended, the store ends.
+//!    a time limit, after which its result is unknown. If the core itself has ended, the store
+//!    ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

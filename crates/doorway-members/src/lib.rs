@@ -1,14 +1,14 @@
 //! Members by agreement: the record of a group, replicated among its nodes by Raft.
 //!
-//! The nodes of a group agree on one small [`Record`]: which machines belong to the group, and which
-//! processes are in its newest view. They do not agree on locks, so neither consensus nor a disk is
-//! on the path of a lock. [`RaftStore`] is the [`ViewStore`] that needs nothing besides the nodes
-//! themselves. A majority of its voters has to be alive and connected.
+//! The nodes of a group agree on one small [`Record`]: which machines belong to the group, and
+//! which processes are in its newest view. They do not agree on locks, so neither consensus nor a
+//! disk is on the path of a lock. [`RaftStore`] is the [`ViewStore`] that needs nothing besides the
+//! nodes themselves. A majority of its voters has to be alive and connected.
 //!
 //! This is the only crate that knows openraft. Files and messages have types of their own.
 //!
-//! - `store.rs`: the store and its threads; `core.rs`: what its tasks share; `engine.rs`: how Raft is
-//!   started; `found.rs`: how a group begins; `bond.rs`: to which group this node belongs.
+//! - `store.rs`: the store and its threads; `core.rs`: what its tasks share; `engine.rs`: how Raft
+//!   is started; `found.rs`: how a group begins; `bond.rs`: to which group this node belongs.
 //! - `log.rs`, `machine.rs`, `network.rs`: what openraft needs; `types.rs`: its type parameters.
 //! - `guards.rs`: guards against the gaps of openraft; `reconcile.rs`: voters follow the record.
 //! - `disk.rs`: the file; `writer.rs`: the queue in front of it; `memory.rs`: a disk for

@@ -1,7 +1,7 @@
 //! The queue of changes to the file, and the thread that writes them.
 //!
 //! The writer takes all changes that wait, writes them in one transaction, and then tells their
-//! senders, in the order of the queue. So many senders share the cost of one sync.
+//! senders, in the order of the queue. In this way several senders share the cost of one sync.
 //!
 //! A full disk is a slow disk: the writer keeps the changes and tries again, and meanwhile this
 //! member neither votes nor accepts entries. Any other error ends the store. After it nobody knows

@@ -1,9 +1,9 @@
 //! How a node of a group that agrees on its members performs what its state machines decide.
 //!
 //! Two machines work together. [`AgreedViews`] leads the node from view to view; links and shards
-//! drive it from many threads, so it is behind a mutex. The [`Keeper`] renews the membership of this
-//! process and removes dead members; it runs in a task of its own, and everything that it has to
-//! know is sent to it.
+//! drive it from many threads, so it is behind a mutex. The [`Keeper`] renews the membership of
+//! this process and removes dead members; it runs in a task of its own, and everything that it has
+//! to know is sent to it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -244,8 +244,8 @@ impl NodeShell {
             }
             AgreedNotice::Broken => {
                 tracing::warn!(
-                    "the group has removed the process before this one: its clients have lost their \
-                     locks"
+                    "the group has removed the process before this one: its clients have lost \
+                     their locks"
                 );
             }
         }

@@ -172,8 +172,8 @@ impl Node {
         self.0.shell.lease_left()
     }
 
-    /// Learn of changes of [`Node::lease_left`]: the number grows whenever the membership was renewed
-    /// or has ended. `None` in a fixed group.
+    /// Learn of changes of [`Node::lease_left`]: the number grows whenever the membership was
+    /// renewed or has ended. `None` in a fixed group.
     pub fn lease_changes(&self) -> Option<watch::Receiver<u64>> {
         match &self.0.shell.membership {
             Membership::Fixed(_) => None,

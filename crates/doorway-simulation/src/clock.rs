@@ -6,8 +6,8 @@ use doorway_protocol::Moment;
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1000 * MS;
 
-/// How much too fast the two clocks of a machine are, in parts of a million. A time service may slew
-/// one of them: see [`doorway_protocol::LeaseClock`].
+/// How much too fast the two clocks of a machine are, in parts of a million. A time service may
+/// slew one of them: see [`doorway_protocol::LeaseClock`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drift {
     pub(crate) raw: i64,

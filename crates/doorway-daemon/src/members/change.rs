@@ -294,8 +294,8 @@ impl Members {
             sleep(PAUSE).await;
         }
         let text = format!(
-            "{why}; it is unknown whether the change was made: look with `doorway members`, and try \
-             again"
+            "{why}; it is unknown whether the change was made: look with `doorway members`, and \
+             try again"
         );
         Err(refusal(Code::Unavailable, text))
     }

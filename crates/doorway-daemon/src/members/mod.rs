@@ -119,9 +119,8 @@ impl Members {
                 tracing::info!("{}", outside.text(&self.name, &self.settings.address));
                 logged = Some(outside);
             }
-            match timeout(LOOK, records.changed()).await {
-                Ok(Err(_)) => return, // The store has ended.
-                Ok(Ok(())) | Err(_) => {}
+            if let Ok(Err(_)) = timeout(LOOK, records.changed()).await {
+                return; // The store has ended.
             }
         }
     }

@@ -11,7 +11,7 @@ const MOST: usize = 5;
 /// How many of this number of machines vote: the largest odd number up to [`MOST`].
 pub(super) fn number(seats: usize) -> usize {
     let most = seats.clamp(1, MOST);
-    if most % 2 == 0 { most - 1 } else { most }
+    if most.is_multiple_of(2) { most - 1 } else { most }
 }
 
 /// Choose the machines that vote. A machine that votes goes on voting, also if it is away: only an

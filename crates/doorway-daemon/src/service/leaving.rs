@@ -70,8 +70,8 @@ impl Service {
             held => format!("{held} locks are still held"),
         };
         let text = format!(
-            "{held}; the node grants nothing any more, and ends when you drain it again and nothing \
-             is held"
+            "{held}; the node grants nothing any more, and ends when you drain it again and \
+             nothing is held"
         );
         Err(refusal(Code::NotFree, text))
     }

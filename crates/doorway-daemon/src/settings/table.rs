@@ -213,8 +213,8 @@ pub(super) static MEMBERS: Table = Table {
             Texts("a list of addresses of members"),
             Example("[\"a.example:7001\", \"b.example:7001\", \"c.example:7001\"]"),
             "The addresses of members. `doorway members init` founds the group with this node and \
-             these members. It may contain the address of this node, so that all files can have the \
-             same list.",
+             these members. It may contain the address of this node, so that all files can have \
+             the same list.",
         ),
         key(
             "lease",

@@ -26,8 +26,8 @@ async fn time_to_put(world: &World, names: &[String], limit: Duration) -> Option
     None
 }
 
-/// The leader is gone, and both others stand for election at the same moments because their timeouts
-/// are equal. Returns how long they need to elect a leader.
+/// The leader is gone, and both others stand for election at the same moments because their
+/// timeouts are equal. Returns how long they need to elect a leader.
 async fn collision(order: bool, election: bool) -> Option<Duration> {
     let mut world = World::new(1);
     world.switches = Switches { order, election, dice: false, ..Switches::default() };
@@ -70,8 +70,9 @@ async fn a_dead_leader_is_always_followed_by_another() {
     }
 }
 
-/// A leader that reaches one follower only, which is connected to two more. The fifth is alone. With
-/// writes, commands go on coming to the old leader. Returns how long the connected majority needs.
+/// A leader that reaches one follower only, which is connected to two more. The fifth is alone.
+/// With writes, commands go on coming to the old leader. Returns how long the connected majority
+/// needs.
 async fn bridge(seed: u64, switches: Switches, writes: bool) -> Option<Duration> {
     let mut world = World::new(seed * 100);
     world.switches = switches;

@@ -13,9 +13,9 @@ use super::handshake::{Accepted, Failure, accepted};
 use super::notices::About;
 use super::{LinkHandler, Mesh, Network};
 
-/// How many callers may be in their handshake at a time. A further one takes the place of the oldest:
-/// a member needs a moment for its handshake, and must not have to wait for callers that say
-/// nothing.
+/// How many callers may be in their handshake at a time. A further one takes the place of the
+/// oldest: a member needs a moment for its handshake, and must not have to wait for callers that
+/// say nothing.
 const UNPROVED: usize = 64;
 
 /// The callers that are in their handshake, the oldest first.

@@ -106,8 +106,8 @@ pub struct LinkReport {
     pub traffic: Traffic,
 }
 
-/// How many peers of a node have more messages waiting than they should. All peers share it, so that
-/// a request for a lock needs to look at one number only.
+/// How many peers of a node have more messages waiting than they should. All peers share it, so
+/// that a request for a lock needs to look at one number only.
 #[derive(Clone, Debug)]
 pub struct Backlog {
     limit: usize,

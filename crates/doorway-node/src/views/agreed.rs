@@ -216,8 +216,8 @@ impl AgreedViews {
         }
     }
 
-    /// Is it known which claims are good? Before that, a client that has reclaimed a lock must not be
-    /// told that it holds it.
+    /// Is it known which claims are good? Before that, a client that has reclaimed a lock must not
+    /// be told that it holds it.
     pub fn knows_claims(&self) -> bool {
         self.claimable.is_some()
     }

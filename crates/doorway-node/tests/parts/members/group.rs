@@ -2,9 +2,9 @@
 //! started again, answers are late or lost, clocks are wrong, and several nodes believe that they
 //! lead.
 //!
-//! No member may be removed while it may still grant locks, and none may grant locks again after its
-//! lease has ended or the keeper has given it up. When the faults end, every process gets its seat,
-//! and nothing is left of dead ones.
+//! No member may be removed while it may still grant locks, and none may grant locks again after
+//! its lease has ended or the keeper has given it up. When the faults end, every process gets its
+//! seat, and nothing is left of dead ones.
 //!
 //! The same groups with a planted [`Mistake`] show that these tests notice one.
 

@@ -1,8 +1,9 @@
 //! Mistakes that a search must find.
 //!
-//! The shipped machine, the shipped shards and the shipped record are never changed. Each mistake is
-//! made by what is around them: the host performs an output wrongly or too early, a keeper proposes
-//! a command against its rules, or the store applies a command that the record would refuse.
+//! The shipped machine, the shipped shards and the shipped record are never changed. Each mistake
+//! is made by what is around them: the host performs an output wrongly or too early, a keeper
+//! proposes a command against its rules, or the store applies a command that the record would
+//! refuse.
 
 /// A rule that is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Searches how up to three seats go from view to view in a group that agrees on its members, with
-//! processes that are killed, restarted, lapse, leave and are evicted at any time. Processes consist
-//! of the shipped state machine of the views and of shipped shards, around the shipped record. In
-//! every state at most one client is inside, fences grow, all processes that start a view start it
-//! with the same members and holders, and a quiet group in its newest view can still be reached.
+//! processes that are killed, restarted, lapse, leave and are evicted at any time. Processes
+//! consist of the shipped state machine of the views and of shipped shards, around the shipped
+//! record. In every state at most one client is inside, fences grow, all processes that start a
+//! view start it with the same members and holders, and a quiet group in its newest view can still
+//! be reached.
 //!
 //! # What is abstract
 //!
@@ -10,14 +11,14 @@
 //!   record at any later time, or from a peer. A command of a process that has died in the meantime
 //!   may be applied later or never.
 //! - There is no time. The lease of a member is valid or has ended, and nobody renews it. Keepers
-//!   need time, so their rules are repeated here as conditions: a process takes its seat when former
-//!   holders have reclaimed and when it is linked with all seated members that are alive; members
-//!   are removed when the leases of all members of their seat have ended; a waiting member is
-//!   forgotten when its lease has ended; an evicted member leaves when its lease has ended. That
+//!   need time, so their rules are repeated here as conditions: a process takes its seat when
+//!   former holders have reclaimed and when it is linked with all seated members that are alive;
+//!   members are removed when the leases of all members of their seat have ended; a waiting member
+//!   is forgotten when its lease has ended; an evicted member leaves when its lease has ended. That
 //!   keepers keep these rules with real clocks is tested elsewhere, in virtual time.
-//! - A client of a process that is killed lives on until the lease of its member ends. It may reclaim
-//!   at the next process, and may try to do so even later. A claim that no record has confirmed is
-//!   covered by the lease of the earlier member only.
+//! - A client of a process that is killed lives on until the lease of its member ends. It may
+//!   reclaim at the next process, and may try to do so even later. A claim that no record has
+//!   confirmed is covered by the lease of the earlier member only.
 
 mod act;
 mod mistake;
