@@ -105,7 +105,7 @@ impl Plan {
 /// Up to eight faults. Faults of one kind do not undo each other.
 fn faults(dice: &mut Dice, size: usize) -> Vec<Fault> {
     let mut faults: Vec<Fault> = Vec::new();
-    for _ in 0..1 + dice.below(8) {
+    for _ in 0..=dice.below(8) {
         let from = dice.millis(2000, 16_000);
         // Shorter and longer than a lease.
         let to = from + dice.millis(50, 6000);

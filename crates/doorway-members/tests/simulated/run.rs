@@ -53,7 +53,7 @@ fn simulate(stage: &Arc<Stage>) -> Result<(), String> {
         sim.client("operator", async move {
             tokio::time::sleep(comes).await;
             guest(Arc::clone(&shared), true).await;
-            tokio::time::sleep(goes - comes).await;
+            tokio::time::sleep(goes.saturating_sub(comes)).await;
             guest(shared, false).await;
             Ok(())
         });
