@@ -80,8 +80,8 @@ impl Group {
     /// Start a machine, and wait until its node answers.
     pub(crate) fn start(&mut self, node: usize) {
         let name = NAMES[node];
-        let log = fs::File::options().create(true).append(true);
-        let log = log.clone().open(self.place.file(&format!("{name}.log"))).expect("a log");
+        let log = self.place.file(&format!("{name}.log"));
+        let log = fs::File::options().create(true).append(true).open(log).expect("a log");
         let mut serve = Command::new(DOORWAY);
         serve.args(["serve", "--config"]).arg(self.place.file(&format!("{name}.toml")));
         self.nodes[node] = Some(Process::spawn(serve.stdin(Stdio::null()).stderr(log)));
