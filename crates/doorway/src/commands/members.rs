@@ -18,6 +18,9 @@ use crate::table::Table;
 /// How often to look while waiting.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// How long `--wait` without a time waits, in seconds: ten years, which is for ever.
+const LONGEST_WAIT: &str = "315360000";
+
 /// Show or change the members of a group that agrees on them
 ///
 /// Such a group has [members] in the settings of its nodes. Machines are added, removed and
@@ -47,7 +50,8 @@ struct Show {
     /// Wait until all machines are in the view that runs at this node, at most this long, in
     /// seconds or as 500ms or 10m [without a time: for ever]
     #[arg(short, long, value_name = "SECS", num_args = 0..=1, value_parser = seconds)]
-    wait: Option<Option<Duration>>,
+    #[arg(default_missing_value = LONGEST_WAIT)]
+    wait: Option<Duration>,
 
     /// Print JSON
     #[arg(long)]
@@ -219,7 +223,7 @@ fn ask(query: &mut Query, request: MembersRequest) -> Result<Box<MembersReport>,
 fn show(args: &Show, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut query = Query::look(&args.node.address)?;
     let mut report = ask(&mut query, MembersRequest::Show)?;
-    let until = args.wait.map(|wait| wait.map_or(Moment::NEVER, |wait| Moment::now().after(wait)));
+    let until = args.wait.map(|wait| Moment::now().after(wait));
     while let Some(until) = until
         && !is_complete(&report)
         && Moment::now() < until

@@ -252,9 +252,8 @@ impl Group {
                 self.processes[process].leases.insert(id, until);
             }
             // Clients that could not be told count on the lease until it ends.
-            Output::Discard(_) => self.lapses += 1,
+            Output::Discard(_) | Output::GiveUp(_) => self.lapses += 1,
             Output::Left | Output::Blocked(_) => {}
-            Output::GiveUp(_) => self.lapses += 1,
         }
     }
 
