@@ -42,10 +42,14 @@ impl RaftStore {
         if !record.seats.iter().filter(is_me).any(|seat| seat.voter) {
             return Err(FoundError::NotAVoter(core.name.clone()));
         }
-        for seat in record.seats.iter().filter(|seat| seat.id.0 != core.seat) {
-            self.check_machine(seat).await?;
-        }
+        // If two machines found a group at the same time, at least one of them sees the other.
         core.bond.join(record.cluster).map_err(|cluster| FoundError::Founded { cluster })?;
+        for seat in record.seats.iter().filter(|seat| seat.id.0 != core.seat) {
+            if let Err(error) = self.check_machine(seat).await {
+                core.bond.dissolve();
+                return Err(error);
+            }
+        }
         let voters = record.seats.iter().filter(|seat| seat.voter);
         let mut voters: BTreeMap<u64, Peer> =
             voters.map(|seat| (seat.id.0, Peer::of(seat))).collect();

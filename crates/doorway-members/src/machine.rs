@@ -159,8 +159,12 @@ impl RaftStateMachine<TypeConfig> for Machine {
     ) -> Result<(), StorageError> {
         let snapshot = Snapshot { meta: meta.clone(), snapshot: image };
         self.keep(&snapshot).await?;
-        self.state.lock().replace(&snapshot.meta, &snapshot.snapshot);
-        self.records.send_replace(*snapshot.snapshot);
+        let mut state = self.state.lock();
+        // When Raft is started again, a snapshot that the former one received may come late.
+        if state.last < snapshot.meta.last_log_id {
+            state.replace(&snapshot.meta, &snapshot.snapshot);
+            self.records.send_replace(*snapshot.snapshot);
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use doorway_core::NodeId;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -257,9 +257,10 @@ impl NodeShell {
         mut events: mpsc::UnboundedReceiver<members::Event>,
         nonce: u128,
     ) {
+        let Membership::Agreed(group) = &self.membership else { return };
+        let _ending = EndOnDrop(&self);
         let ended = self.ended();
         tokio::pin!(ended);
-        let Membership::Agreed(group) = &self.membership else { return };
         let mut records = group.store.watch();
         let first = tokio::select! {
             _ = &mut ended => return,
@@ -275,10 +276,14 @@ impl NodeShell {
         if !self.is_reclaiming() {
             self.tell(&mut keeper, group, members::Event::Reclaimed, &mut puts);
         }
-        let mut ticks = interval(Duration::from_millis(first.lease_ms.into()) / TICKS);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut lease_ms = first.lease_ms;
+        let mut ticks = ticks(lease_ms);
         let mut leads = false;
         loop {
+            if keeper.record().lease_ms != lease_ms {
+                lease_ms = keeper.record().lease_ms;
+                ticks = self::ticks(lease_ms);
+            }
             let event = tokio::select! {
                 _ = &mut ended => return,
                 Some(event) = events.recv() => event,
@@ -288,7 +293,6 @@ impl NodeShell {
                 },
                 changed = records.changed() => {
                     if changed.is_err() {
-                        self.end(EndReason::StoreEnded);
                         return;
                     }
                     let Some(record) = records.borrow_and_update().clone() else { continue };
@@ -444,4 +448,21 @@ fn view_seating(group: &AgreedGroup, view: AgreedView) -> ViewSeating {
     let members: Vec<String> = members.into_iter().map(|(_, name)| name).collect();
     let rules = (group.rules)(members.len());
     ViewSeating { view: number, seating: Arc::new(Seating { members, me, rules }), peers }
+}
+
+/// How often the keeper is told that time has passed.
+fn ticks(lease_ms: u32) -> Interval {
+    let mut ticks = interval(Duration::from_millis(lease_ms.into()) / TICKS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// Ends the node when nothing keeps its membership any more: because the store has ended, or by a
+/// panic.
+struct EndOnDrop<'a>(&'a NodeShell);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end(EndReason::StoreEnded);
+    }
 }

@@ -68,6 +68,11 @@ impl LinkHandler for NodeShell {
                 if group.knows(&record) {
                     return;
                 }
+                if let Err(error) = record.check() {
+                    let peer = self.peer_name(from);
+                    tracing::error!(peer, %error, "a peer sent a record that cannot be");
+                    return;
+                }
                 // The views must know it before the next message of this peer, which may be about
                 // the new view.
                 self.step_agreed(group, AgreedEvent::Record(Arc::clone(&record)));

@@ -278,8 +278,10 @@ impl NodeShell {
         out: &mut ShardEffects,
         act: impl FnOnce(&mut Shard, Duration, &mut ShardEffects) -> R,
     ) -> R {
-        let now = self.now();
         let mut shard = self.shard(index);
+        // Read behind the lock: this thread may have waited for it, and the lease of the node may
+        // have ended meanwhile.
+        let now = self.now();
         let result = act(&mut shard, now, out);
         let mut written: SmallVec<[PeerId; 4]> = SmallVec::new();
         for (to, message) in out.messages.drain(..) {

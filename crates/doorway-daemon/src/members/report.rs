@@ -169,7 +169,12 @@ mod tests {
             let Answer::Joined(id) = record.apply(&join) else { panic!("it may join") };
             if seat < 3 {
                 let number = record.number;
-                let entered = record.apply(&Command::Enter { id, number, replaces: Vec::new() });
+                let entered = record.apply(&Command::Enter {
+                    id,
+                    number,
+                    replaces: Vec::new(),
+                    inherits: true,
+                });
                 assert!(matches!(entered, Answer::Done(_)));
             }
         }

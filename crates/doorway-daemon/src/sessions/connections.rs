@@ -106,6 +106,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         self.caller_left(now, connection, out);
+        self.forget_withheld(now, connection, out);
         let Some(conn) = self.connections.remove(&connection) else { return };
         if conn.remote {
             self.forget_connection(conn.principal.as_deref());

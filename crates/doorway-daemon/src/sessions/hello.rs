@@ -104,6 +104,7 @@ impl Sessions {
                     held.extend(more.held);
                     waiting.extend(more.waiting);
                 }
+                self.check_lease_known()?;
                 let known = self.open.get(&id.0);
                 let proven = |session: &Session| {
                     same_client(&session.principal, &principal)
@@ -221,13 +222,18 @@ impl Sessions {
         if asked == UNLIMITED && seen && matches!(life, Life::Connection { .. }) {
             return UNLIMITED;
         }
+        self.limited(asked)
+    }
+
+    /// The time to live that a session gets if its client asks for this one.
+    pub(super) fn limited(&self, asked: Duration) -> Duration {
         asked.clamp(SHORTEST, self.ttl_limit())
     }
 
     /// The longest time to live that a session may get.
-    pub(super) fn ttl_limit(&self) -> Duration {
-        let most = self.setup.limits.ttl.max(SHORTEST);
-        self.most_ttl().map_or(most, |lease| lease.min(most))
+    fn ttl_limit(&self) -> Duration {
+        let most = self.setup.limits.ttl;
+        self.most_ttl().map_or(most, |lease| lease.min(most)).max(SHORTEST)
     }
 
     /// The time to live that the client of a session is told. A session that lives as long as its

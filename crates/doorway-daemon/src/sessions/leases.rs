@@ -12,8 +12,9 @@ use std::time::Duration;
 use doorway_protocol::{Ask, ClientInfo, Code, Fence, Life, Moment, Name, Refusal};
 
 use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, Output};
-use super::hello::{SHORTEST, describe};
+use super::hello::describe;
 use super::open::Begin;
+use super::promise::not_covered;
 use super::refusals::{gone, refusal, stopping};
 use super::rewrite::Rewriting;
 use super::session::Session;
@@ -102,10 +103,12 @@ impl Sessions {
     ) -> Result<Option<LeaseAnswer>, Refusal> {
         allowed(principal, Right::Acquire, lock)?;
         let number = self.renew(now, principal, lock, fence)?;
-        let longest = self.setup.limits.ttl.max(SHORTEST);
+        let Some(session) = self.open.get(&number) else { return Err(gone()) };
+        // The limit may have fallen since the lease was granted.
+        let limited = self.limited(ttl.unwrap_or(session.ttl));
         let Some(session) = self.open.get_mut(&number) else { return Err(gone()) };
-        if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
-            let before = std::mem::replace(&mut session.ttl, ttl.clamp(SHORTEST, longest));
+        if session.life == Life::Lease && session.ttl != limited {
+            let before = std::mem::replace(&mut session.ttl, limited);
             let change = Rewriting::Ttl { call: connection, fence, before };
             if self.rewrite(number, change, out) {
                 return Ok(None);
@@ -222,14 +225,14 @@ impl Sessions {
             return Err(stopping());
         }
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
-        let longest = self.ttl_limit();
+        self.check_member(now)?;
         let number = self.next_session();
         let begin = Begin {
             number,
             secret: lease.secret,
             principal: Arc::clone(principal),
             client: describe(&who, principal, self.setup.scope).into(),
-            ttl: Duration::from_millis(lease.ttl_ms.into()).clamp(SHORTEST, longest),
+            ttl: self.limited(Duration::from_millis(lease.ttl_ms.into())),
             life: Life::Lease,
             remote: lease.remote,
             process: None,
@@ -257,6 +260,9 @@ impl Sessions {
         connection: Connection,
         out: &mut Vec<Output>,
     ) {
+        if self.forget_withheld(now, connection, out) {
+            return out.push(Output::Answer(connection, Answer::Refused(not_covered())));
+        }
         let Some((number, request)) = self.leases.calls.remove(&connection) else { return };
         let Some(session) = self.open.get_mut(&number) else { return };
         session.callers.remove(&connection);

@@ -238,7 +238,7 @@ impl Sessions {
                 self.break_lock(&principal, &lock, fence, out);
             }
             Input::Configure(limits, clients) => self.configure(*limits, clients),
-            Input::Lease(lease) => self.set_lease(now, lease),
+            Input::Lease(lease) => self.set_lease(now, lease, out),
             Input::Tick => self.tick(now, out),
             Input::Restored(contents) => self.restore(now, *contents, out),
             Input::Drain(time) => self.drain(time, out),
@@ -282,6 +282,9 @@ impl Sessions {
             }
             Request::Renew(number, lock, fence) => {
                 match self.renew(now, &principal, &lock, fence) {
+                    Ok(renewed) if !self.covers(now, renewed) => {
+                        Reply::Refused(number, promise::not_covered())
+                    }
                     Ok(_) => Reply::Done(number),
                     Err(refusal) => Reply::Refused(number, refusal),
                 }

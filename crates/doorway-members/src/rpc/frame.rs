@@ -115,11 +115,11 @@ pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, AskError> {
 /// Write what comes, until the stream ends. Returns why it has ended.
 pub(crate) async fn pump(
     mut stream: impl AsyncWrite + Unpin,
-    mut messages: mpsc::UnboundedReceiver<Vec<u8>>,
+    mut messages: mpsc::UnboundedReceiver<impl AsRef<[u8]>>,
 ) -> String {
     while let Some(message) = messages.recv().await {
         let written = async {
-            stream.write_all(&message).await?;
+            stream.write_all(message.as_ref()).await?;
             stream.flush().await
         };
         if let Err(error) = written.await {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use doorway_node::members::{BoxedStream, Caller};
+use doorway_node::members::{Answer, BoxedStream, Caller, Command, MemberId, RecordError, SeatId};
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::frame::{Ask, Frames, Head, Hello, IN_FLIGHT, Question, Reply, Tell, encode, pump};
 use crate::core::{Core, Engine};
@@ -49,10 +49,22 @@ pub(crate) async fn serve(core: Arc<Core>, stream: BoxedStream, caller: Caller) 
             let Question { number, head, body } = question;
             let body = core.answer(&caller, head, body).await;
             if let Ok(bytes) = encode(&Reply { number, body }) {
-                let _ = out.send(bytes);
+                let _ = out.send(Outgoing { bytes, _permit: permit });
             }
-            drop(permit);
         });
+    }
+}
+
+/// A reply on its way. It counts as a question in flight until it is written, so a peer that does
+/// not read its replies cannot fill the memory.
+struct Outgoing {
+    bytes: Vec<u8>,
+    _permit: Result<OwnedSemaphorePermit, AcquireError>,
+}
+
+impl AsRef<[u8]> for Outgoing {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -66,6 +78,9 @@ impl Core {
             return Tell::Refused(why);
         }
         if let Ask::Put(command) = ask {
+            if !self.may_put(SeatId(head.from), &command) {
+                return Tell::Answer(Answer::Refused(RecordError::UnknownSeat));
+            }
             return self.engine().put(command).await;
         }
         // If this many questions are in the core, it waits for its disk.
@@ -147,6 +162,19 @@ impl Core {
                 self.bond.join(theirs).or_else(refused)
             }
             None => Err(format!("`{name}` belongs to no group yet")),
+        }
+    }
+
+    /// Whether a seat may propose a command. A machine that was removed from the group still has its
+    /// certificate. It may only hear that its own membership is over.
+    fn may_put(&self, from: SeatId, command: &Command) -> bool {
+        let record = self.records.borrow();
+        let Some(record) = &*record else { return false };
+        let is_own = |id: MemberId| record.member(id).is_ok_and(|member| member.seat == from);
+        match command {
+            Command::Join { seat, .. } if *seat == from => true,
+            Command::Renew { id, .. } | Command::Leave { id } if is_own(*id) => true,
+            _ => record.seat(from).is_some(),
         }
     }
 

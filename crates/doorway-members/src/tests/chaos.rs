@@ -112,7 +112,6 @@ async fn run(seed: u64) -> u64 {
     for name in nodes {
         referee.look_at(&world.store(name));
     }
-    assert!(referee.applied.len() > STEPS, "hardly anything was applied");
     let record = world.record("a").unwrap();
     referee.judge(&record);
     for name in nodes {

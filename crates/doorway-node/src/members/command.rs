@@ -29,6 +29,12 @@ pub enum Command {
         id: MemberId,
         /// The members with which it has no connection.
         cut: Vec<MemberId>,
+        /// The lease for which the member counts on this renewal, in milliseconds. A member may
+        /// still count on an earlier renewal for longer, so it names at least what is left of that.
+        lease_ms: u32,
+        /// The number of this renewal among those of the process. A renewal that arrives after a
+        /// later one is refused: it may name a shorter lease.
+        renewal: u64,
     },
     /// A waiting member takes its seat, in place of all other members of that seat.
     Enter {
@@ -38,6 +44,10 @@ pub enum Command {
         number: u64,
         /// All other members of its seat.
         replaces: Vec<Seen>,
+        /// Whether the process has started since its predecessor was seated, so that it may have
+        /// what the predecessor's clients have reclaimed. A process that has lost an earlier
+        /// membership has forgotten everything.
+        inherits: bool,
     },
     /// The members of a seat were silent for longer than their lease: all of them are removed.
     Remove {
@@ -80,8 +90,8 @@ pub enum Command {
     DropSeat(SeatId),
     /// These seats vote, and no others.
     Voters(Vec<SeatId>),
-    /// An operator changes the lease, in milliseconds. Each member goes on with its old lease until
-    /// its next renewal.
+    /// An operator changes the lease, in milliseconds. Each member asks for the new lease as soon
+    /// as it does not count on a longer one any more.
     Lease(u32),
     /// An operator changes the rules. The new ones hold from the next view on.
     Rules {
@@ -103,8 +113,6 @@ pub enum Answer {
         since: Option<u64>,
         /// The number of the newest view.
         number: u64,
-        /// The lease that the renewal gives, in milliseconds.
-        lease_ms: u32,
     },
     /// The record was changed. This is the number of its newest view.
     Done(u64),
@@ -122,8 +130,17 @@ pub enum RecordError {
     #[error("member {} does not exist any more", .0.0)]
     NotAMember(MemberId),
     /// The member was evicted.
-    #[error("member {} was evicted because it could not reach the others", .0.0)]
+    #[error(
+        "member {} was evicted: its machine was removed from the group, it could not reach the \
+         others, or it did not take the place of its predecessor in time", .0.0
+    )]
     Evicted(MemberId),
+    /// An evicted member of the seat is still to be removed.
+    #[error("the group first removes an evicted process of this machine")]
+    EvictedOfSeat,
+    /// A later renewal of the member has arrived before this one.
+    #[error("a later renewal of member {} has arrived already", .0.0)]
+    LateRenewal(MemberId),
     /// The member has a seat already.
     #[error("member {} is in the view already", .0.0)]
     Seated(MemberId),

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::command::{Answer, Command, RecordError};
-use super::record::{Member, MemberId, Record, SeatId};
+use super::record::{LONGEST_LEASE_MS, Member, MemberId, Record, SeatId};
 
 /// How many times a membership is renewed during one lease.
 const BEATS: u32 = 10;
@@ -38,6 +38,9 @@ const SILENCE: u32 = 3;
 /// For how many leases a waiting member tries to enter before it gives up, and for how many it then
 /// stays away.
 const WAITING: u32 = 2;
+
+/// For how many leases a dead member is kept for a successor that does not take its place.
+const SUCCESSION: u32 = 6;
 
 /// How much longer than the lease a removal waits, besides a part of the lease.
 const MARGIN: Duration = Duration::from_millis(250);
@@ -154,7 +157,8 @@ struct Complaint {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pending {
     kind: Kind,
-    sent: Duration,
+    /// If it is a renewal: until when the process may grant locks if the group agrees.
+    until: Duration,
 }
 
 /// What a command is for. Commands of one kind are not sent more often than necessary.
@@ -322,22 +326,20 @@ impl Keeper {
     }
 
     fn answered(&mut self, put: PutId, answer: Option<Answer>, now: Now, out: &mut Vec<Output>) {
-        let Some(Pending { kind, sent }) = self.pending.remove(&put) else { return };
+        let Some(Pending { kind, until, .. }) = self.pending.remove(&put) else { return };
         match (kind, answer) {
             (Kind::Join, Some(Answer::Joined(id))) if self.stage == Stage::Joining => {
                 self.stage = Stage::Member { id, since: now.boot };
                 out.push(Output::Joined(id));
             }
             (Kind::Join, Some(Answer::Refused(why))) => out.push(Output::Blocked(why)),
-            (Kind::Renew(id), Some(Answer::Renewed { lease_ms, .. })) if self.is_member(id) => {
-                // Counted from when it was sent: the answer may have been on its way for long.
-                let lease = Duration::from_millis(lease_ms.into());
-                let deadline = sent + lease * 9 / 10;
-                if self.deadline.is_none_or(|before| deadline > before) {
-                    self.deadline = Some(deadline);
-                    out.push(Output::Lease(deadline));
+            (Kind::Renew(id), Some(Answer::Renewed { .. })) if self.is_member(id) => {
+                if self.deadline.is_none_or(|before| until > before) {
+                    self.deadline = Some(until);
+                    out.push(Output::Lease(until));
                 }
             }
+            (Kind::Renew(_), Some(Answer::Refused(RecordError::LateRenewal(_)))) => {}
             (Kind::Renew(id), Some(Answer::Refused(why))) if self.is_member(id) => {
                 self.lose_membership(now, id, Loss::Refused(why), out);
             }
@@ -402,8 +404,11 @@ impl Keeper {
                 }
             }
             Stage::Member { id, since } => {
-                let cut = self.cut(now);
-                self.put(now, Kind::Renew(id), Command::Renew { id, cut }, out);
+                let (cut, lease_ms) = (self.cut(now), self.asked_lease_ms(now, id));
+                // Numbers of commands grow, also from one renewal to the next.
+                let renewal = self.last_put + 1;
+                let command = Command::Renew { id, cut, lease_ms, renewal };
+                self.put(now, Kind::Renew(id), command, out);
                 self.enter(now, id, since, out);
             }
             Stage::Gone => {}
@@ -424,17 +429,36 @@ impl Keeper {
         }
         self.last_put += 1;
         let put = PutId(self.last_put);
-        let lease = self.lease();
         self.pending.retain(|_, pending| {
             // A renewal counts also if its answer comes late, until the lease would be over anyway.
-            let late = now.boot.saturating_sub(pending.sent) >= lease;
-            pending.kind != kind || matches!(kind, Kind::Renew(_)) && !late
+            pending.kind != kind || pending.until > now.boot
         });
-        self.pending.insert(put, Pending { kind, sent: now.boot });
+        // Counted from when it is sent: the answer may be on its way for long.
+        let until = match &command {
+            Command::Renew { lease_ms, .. } => {
+                now.boot + Duration::from_millis((*lease_ms).into()) * 9 / 10
+            }
+            _ => Duration::ZERO,
+        };
+        self.pending.insert(put, Pending { kind, until });
         let interval = self.interval();
         self.sent.retain(|_, sent| now.boot.saturating_sub(*sent) < interval);
         self.sent.insert(kind, now.boot);
         out.push(Output::Put(put, command));
+    }
+
+    /// The lease to ask for, in milliseconds: that of the record, unless the process still counts
+    /// on a longer one. The others wait for as long as the *last* renewal says before they remove a
+    /// silent member. So a renewal may not name less than what is left of the renewals before it,
+    /// answered or not.
+    fn asked_lease_ms(&self, now: Now, id: MemberId) -> u32 {
+        let renewals = self.pending.values().filter(|pending| pending.kind == Kind::Renew(id));
+        let until = renewals.map(|pending| pending.until).chain(self.deadline).max();
+        let left = until.map_or(Duration::ZERO, |until| until.saturating_sub(now.boot));
+        // The process itself counts nine tenths of a lease.
+        let lease_ms = (left * 10).as_nanos().div_ceil(9 * 1_000_000);
+        let lease_ms = u32::try_from(lease_ms).unwrap_or(u32::MAX);
+        lease_ms.max(self.record.lease_ms).min(LONGEST_LEASE_MS)
     }
 
     /// The seated members with which there was no link for too long.
@@ -470,7 +494,9 @@ impl Keeper {
             .collect();
         if unlinked.is_empty() {
             let (number, replaces) = (self.record.number, self.record.seen(self.seat, Some(id)));
-            self.put(now, Kind::Enter, Command::Enter { id, number, replaces }, out);
+            let inherits = self.generation == 0;
+            let command = Command::Enter { id, number, replaces, inherits };
+            self.put(now, Kind::Enter, command, out);
         } else if now.boot.saturating_sub(since) > self.lease() * WAITING {
             out.push(Output::GiveUp(unlinked));
             let at = self.deadline.take().unwrap_or(now.boot);
@@ -484,21 +510,38 @@ impl Keeper {
     /// seat, or one that waits.
     fn remove(&mut self, now: Now, out: &mut Vec<Output>) {
         let record = Arc::clone(&self.record);
-        let dead = |member: &Member| {
+        let silent_for = |member: &Member, leases: u32| {
             let lease = Duration::from_millis(member.lease_ms.into());
-            let wait = lease + lease / 500 + MARGIN;
+            let wait = lease * leases + lease / 500 + MARGIN;
             let stamp = self.stamps.get(&member.id);
             stamp.is_some_and(|stamp| stamp.beat == member.beat && now.since(stamp.at) >= wait)
         };
+        let dead = |member: &Member| silent_for(member, 1);
+        let long_dead = |member: &Member| silent_for(member, SUCCESSION);
         let mut seats: Vec<SeatId> = record.members.iter().map(|member| member.seat).collect();
         seats.sort_unstable();
         seats.dedup();
         let waits = |member: &&Member| member.since.is_none();
         let silent: Vec<Member> =
             record.members.iter().filter(waits).filter(|it| dead(it)).cloned().collect();
+        // A process that is started again and again never takes the place of its predecessor, and
+        // protects it from being removed. So its successors are evicted after some time.
+        let given_up: Vec<MemberId> = record
+            .members
+            .iter()
+            .filter(|member| waits(member) && !member.evicted)
+            .filter(|member| {
+                record.members_of(member.seat).any(|it| it.since.is_some() && long_dead(it))
+            })
+            .map(|member| member.id)
+            .collect();
         seats.retain(|seat| record.members_of(*seat).all(dead));
         for Member { id, beat, .. } in silent {
             self.put(now, Kind::Forget(id), Command::Forget { id, beat }, out);
+        }
+        for id in given_up {
+            let number = record.number;
+            self.put(now, Kind::Evict, Command::Evict { id, number }, out);
         }
         for seat in seats {
             let (number, all) = (record.number, record.seen(seat, None));

@@ -87,13 +87,15 @@ pub struct Member {
     pub nonce: u128,
     /// The view in which the member was seated; none while it waits.
     pub since: Option<u64>,
-    /// The view in which the line of seated members of this seat began, each of which replaced
-    /// the one before it. What members of the seat granted in earlier views has ended. It is 0
-    /// while the member waits.
+    /// The view in which the line of seated members of this seat began, each of which inherited
+    /// from the one before it. What members of the seat granted in earlier views has ended. It is
+    /// 0 while the member waits.
     pub unbroken: u64,
     /// How many times it has renewed its membership.
     pub beat: u64,
-    /// The lease under which the last renewal was answered, in milliseconds.
+    /// The number that the member gave its last renewal; 0 before the first one.
+    pub renewal: u64,
+    /// The lease for which the member counts on its last renewal, in milliseconds.
     pub lease_ms: u32,
     /// The members with which it has no connection.
     pub cut: Vec<MemberId>,
@@ -147,8 +149,12 @@ impl Record {
             Command::Join { seat, nonce, rules } => {
                 return self.join(*seat, *nonce, *rules).map(Answer::Joined);
             }
-            Command::Renew { id, cut } => return self.renew(*id, cut),
-            Command::Enter { id, number, replaces } => self.enter(*id, *number, replaces)?,
+            Command::Renew { id, cut, lease_ms, renewal } => {
+                return self.renew(*id, cut, *lease_ms, *renewal);
+            }
+            Command::Enter { id, number, replaces, inherits } => {
+                self.enter(*id, *number, replaces, *inherits)?;
+            }
             Command::Remove { number, seat, all } => {
                 self.check_number(*number)?;
                 self.check_all(*seat, None, all)?;
@@ -200,6 +206,9 @@ impl Record {
         if let Some(member) = self.members_of(seat).find(|member| member.nonce == nonce) {
             return Ok(member.id); // The command was sent again.
         }
+        if self.members_of(seat).any(|member| member.evicted) {
+            return Err(RecordError::EvictedOfSeat);
+        }
         if self.members_of(seat).count() >= MEMBERS_OF_SEAT_LIMIT {
             return Err(RecordError::TooManyOfSeat);
         }
@@ -212,6 +221,7 @@ impl Record {
             since: None,
             unbroken: 0,
             beat: 0,
+            renewal: 0,
             lease_ms: self.lease_ms,
             cut: Vec::new(),
             evicted: false,
@@ -219,20 +229,37 @@ impl Record {
         Ok(id)
     }
 
-    fn renew(&mut self, id: MemberId, cut: &[MemberId]) -> Result<Answer, RecordError> {
-        let (lease_ms, number) = (self.lease_ms, self.number);
+    fn renew(
+        &mut self,
+        id: MemberId,
+        cut: &[MemberId],
+        lease_ms: u32,
+        renewal: u64,
+    ) -> Result<Answer, RecordError> {
+        check_lease(lease_ms)?;
+        let number = self.number;
         let member = self.member_mut(id)?;
         if member.evicted {
             return Err(RecordError::Evicted(id));
         }
+        if renewal <= member.renewal {
+            return Err(RecordError::LateRenewal(id));
+        }
+        member.renewal = renewal;
         member.beat += 1;
         member.lease_ms = lease_ms;
         member.cut = cut.to_vec();
         member.cut.truncate(SEATS_LIMIT * MEMBERS_OF_SEAT_LIMIT);
-        Ok(Answer::Renewed { since: member.since, number, lease_ms })
+        Ok(Answer::Renewed { since: member.since, number })
     }
 
-    fn enter(&mut self, id: MemberId, number: u64, replaces: &[Seen]) -> Result<(), RecordError> {
+    fn enter(
+        &mut self,
+        id: MemberId,
+        number: u64,
+        replaces: &[Seen],
+        inherits: bool,
+    ) -> Result<(), RecordError> {
         self.check_number(number)?;
         let member = self.member(id)?;
         if member.evicted {
@@ -244,7 +271,7 @@ impl Record {
         let seat = member.seat;
         self.check_all(seat, Some(id), replaces)?;
         self.next_view()?;
-        let predecessor = self.members_of(seat).find(|member| member.since.is_some());
+        let predecessor = self.members_of(seat).find(|it| inherits && it.since.is_some());
         let unbroken = predecessor.map_or(self.number, |predecessor| predecessor.unbroken);
         self.members.retain(|member| member.seat != seat || member.id == id);
         let number = self.number;
@@ -313,6 +340,35 @@ impl Record {
         }
         self.number += 1;
         Ok(())
+    }
+
+    /// Check a record that came from elsewhere, so that no node computes with impossible values.
+    pub fn check(&self) -> Result<(), RecordError> {
+        check_lease(self.lease_ms)?;
+        if self.number >= Fence::VIEW_LIMIT {
+            return Err(RecordError::NoMoreViews);
+        }
+        if self.seats.len() > SEATS_LIMIT {
+            return Err(RecordError::TooManySeats);
+        }
+        if self.seats.iter().any(|seat| self.members_of(seat.id).count() > MEMBERS_OF_SEAT_LIMIT) {
+            return Err(RecordError::TooManyOfSeat);
+        }
+        self.members.iter().try_for_each(|member| check_lease(member.lease_ms))?;
+        // Removed seats may have members for a while.
+        if self.members.len() > 2 * SEATS_LIMIT * MEMBERS_OF_SEAT_LIMIT {
+            return Err(RecordError::TooManyOfSeat);
+        }
+        // A place in a view is given by the order of the members, and each seat has one place.
+        let ordered = self.members.is_sorted_by(|one, other| one.id < other.id);
+        let mut seats: Vec<SeatId> = self.seated().map(|member| member.seat).collect();
+        seats.sort_unstable();
+        let known = self.members.iter().all(|member| member.id.0 <= self.last);
+        if ordered && known && seats.is_sorted_by(|one, other| one < other) {
+            Ok(())
+        } else {
+            Err(RecordError::Changed)
+        }
     }
 
     fn check_number(&self, number: u64) -> Result<(), RecordError> {

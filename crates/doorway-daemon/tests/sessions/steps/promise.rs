@@ -87,15 +87,97 @@ fn a_lease_over_http_is_refused_if_the_membership_ends_before_it_is_told() {
     let (caller, out) = node.call(1500, lease("orders", None, 500));
     let ask = asked(&out).expect("the node is asked");
     assert_eq!(answers(&node.grant(1500, ask, 1)), []);
-    let out = node.lease(LEASE, 0);
-    assert_eq!(answers(&out), []);
-    let out = node.lease(LEASE + 10, 2 * LEASE + 10);
-    let told = answers(&out);
+    let told = answers(&node.lease(LEASE, 0));
     let [(to, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
     assert_eq!((*to, refusal.code), (caller, Code::Unavailable));
     // In time, it is told.
+    node.lease(LEASE + 10, 2 * LEASE + 10);
     let (caller, out) = node.call(LEASE + 20, lease("others", None, 500));
     let ask = asked(&out).expect("the node is asked");
     let told = answers(&node.grant(LEASE + 20, ask, 2));
     assert!(matches!(&told[..], [(to, Answer::Leased(LeaseAnswer { .. }))] if *to == caller));
+}
+
+#[test]
+fn a_lease_over_http_that_ended_while_its_answer_was_held_back_is_refused() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    node.pass(700);
+    let (caller, out) = node.call(700, lease("orders", None, 500));
+    let ask = asked(&out).expect("the node is asked");
+    assert_eq!(answers(&node.grant(700, ask, 1)), []);
+    node.pass(1_300);
+    assert_eq!(node.sessions.held(), 0, "its time is over");
+    let told = answers(&node.lease(1_400, 1_400 + LEASE));
+    let [(to, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((*to, refusal.code), (caller, Code::Gone));
+}
+
+#[test]
+fn a_client_over_http_need_not_wait_for_the_node() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    node.pass(700);
+    let (caller, out) = node.call(700, lease("orders", None, 500));
+    let ask = asked(&out).expect("the node is asked");
+    node.grant(700, ask, 1);
+    let told = answers(&node.step(800, Input::CallTimedOut(caller)));
+    let [(to, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((*to, refusal.code), (caller, Code::Unavailable));
+    assert_eq!(node.sessions.held(), 0, "nobody could ask for it again");
+}
+
+#[test]
+fn a_renewal_over_http_gets_no_more_than_a_part_of_the_lease() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    let (_, out) = node.call(0, lease("orders", None, 500));
+    let ask = asked(&out).expect("the node is asked");
+    node.grant(0, ask, 1);
+    let renew =
+        Call::Renew(Name::new("orders").unwrap(), Fence::new(1, 1), Some(Duration::from_mins(1)));
+    let (caller, out) = node.call(100, renew);
+    let [Output::Rewrite(session, ..)] = &out[..] else { panic!("{out:?}") };
+    let told = answers(&node.step(100, Input::Rewritten(*session, Ok(()))));
+    let [(to, Answer::Leased(lease))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((*to, lease.ttl), (caller, Duration::from_millis(MOST.into())));
+}
+
+#[test]
+fn nobody_is_promised_more_than_the_lease_of_the_node_lasts_by_a_renewal() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    let (connection, _) = node.open(0, From::Here, 1_000, Life::Lease);
+    node.hold(0, connection, "orders", 1);
+    let visit = node.connect(1, From::Here);
+    node.hello(1, visit, From::Here, Opening::Visit);
+    let renew = |number| Request::Renew(number, Name::new("orders").unwrap(), Fence::new(1, 1));
+    let out = node.request(1_000, visit, renew(1));
+    assert_eq!(told(&out), [(visit, Reply::Done(1))]);
+    let out = node.request(1_001, visit, renew(2));
+    let told = told(&out);
+    let [(_, Reply::Refused(2, refusal))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(refusal.code, Code::Unavailable);
+}
+
+#[test]
+fn clients_that_count_on_a_longer_lease_connect_again_when_it_is_shortened() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    let (long, _) = node.open(0, From::Network(1), MOST, CONNECTION);
+    let (short, _) = node.open(0, From::Network(2), 500, CONNECTION);
+    let shorter = NodeLease { until: at(LEASE), length: Duration::from_millis(LEASE / 2) };
+    let out = node.step(10, Input::Lease(shorter));
+    assert!(matches!(&out[..], [Output::Close(closed)] if *closed == long), "{out:?}");
+    let out = node.request(20, short, Request::Alive(1));
+    assert_eq!(told(&out), [(short, Reply::Alive(1))]);
+}
+
+#[test]
+fn calls_and_clients_that_go_on_are_refused_before_the_first_lease() {
+    let mut node = node();
+    let (caller, out) = node.call(0, lease("orders", None, 500));
+    let told = answers(&out);
+    let [(to, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((*to, refusal.code), (caller, Code::Unavailable));
 }

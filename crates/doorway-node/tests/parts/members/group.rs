@@ -33,11 +33,12 @@ const RECOVERY: Duration = Duration::from_secs(90);
 /// A rule that is broken around the keepers, which themselves are never changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
-    /// A node counts its full lease: it is told a lease so long that 0.9 of it are the full lease.
+    /// A node counts its full lease: the group knows only nine tenths of what the node asked for.
     FullLease,
-    /// A node counts its lease from when the answer arrives: it is told a lease that is longer by
-    /// the time since it sent the renewal.
+    /// A node counts its lease from when the answer arrives.
     FromArrival,
+    /// The group counts a shorter lease at once, although the member still counts on a longer one.
+    ShorterAtOnce,
     /// Members are removed without waiting.
     NoWait,
     /// The clocks of some nodes run a fifth too fast.
@@ -84,6 +85,8 @@ struct Process {
     over: BTreeSet<MemberId>,
     /// When commands were sent that have no answer yet.
     sent: BTreeMap<PutId, Duration>,
+    /// How long the answer that is being processed was on its way.
+    answered_after: Duration,
 }
 
 impl Process {
@@ -174,6 +177,7 @@ impl Group {
             leases: BTreeMap::new(),
             over: BTreeSet::new(),
             sent: BTreeMap::new(),
+            answered_after: Duration::ZERO,
         });
         let process = self.processes.len() - 1;
         self.later(Duration::ZERO, Due::Tick(process));
@@ -239,7 +243,10 @@ impl Group {
                     }
                 }
             }
-            Output::Lease(until) => {
+            Output::Lease(mut until) => {
+                if self.mistake == Some(Mistake::FromArrival) {
+                    until += self.processes[process].answered_after;
+                }
                 let id = self.processes[process].keeper.id().expect("only members have leases");
                 let record = self.records.last().expect("the first one");
                 let now = self.processes[process].now(self.time).boot;
@@ -288,7 +295,9 @@ impl Group {
             }
             Due::Answer(process, put, answer) => {
                 let answer = answer.map(|at| self.answers[at].clone());
-                let answer = answer.map(|answer| self.falsify(process, put, answer));
+                let told = &mut self.processes[process];
+                let sent = told.sent.remove(&put).unwrap_or(self.time);
+                told.answered_after = self.time.saturating_sub(sent);
                 self.tell(process, Event::Answer(put, answer));
             }
             Due::Record(process, at) => {
@@ -299,25 +308,18 @@ impl Group {
         }
     }
 
-    /// The answer to a renewal as a process with a mistake takes it.
-    fn falsify(&mut self, process: usize, put: PutId, answer: Answer) -> Answer {
-        let sent = self.processes[process].sent.remove(&put).unwrap_or(self.time);
-        let Answer::Renewed { since, number, lease_ms } = answer else { return answer };
-        let counted = |lease: Duration| (lease.as_millis() as u32).div_ceil(9) * 10;
-        let lease = Duration::from_millis(lease_ms.into());
-        let lease_ms = match self.mistake {
-            Some(Mistake::FullLease) => counted(lease),
-            Some(Mistake::FromArrival) => counted(lease * 9 / 10 + self.time.saturating_sub(sent)),
-            _ => lease_ms,
-        };
-        Answer::Renewed { since, number, lease_ms }
-    }
-
     /// The store agrees on a command.
     fn put(&mut self, process: usize, put: PutId, command: CommandAt) {
         let before = Arc::clone(self.records.last().expect("the first one"));
         let mut record = Record::clone(&before);
-        let command = self.commands[command].clone();
+        let mut command = self.commands[command].clone();
+        if let Command::Renew { lease_ms, .. } = &mut command {
+            *lease_ms = match self.mistake {
+                Some(Mistake::FullLease) => *lease_ms * 9 / 10,
+                Some(Mistake::ShorterAtOnce) => before.lease_ms,
+                _ => *lease_ms,
+            };
+        }
         let answer = record.apply(&command);
         if record != *before {
             self.judge(&before, &record, &command);
@@ -370,7 +372,11 @@ impl Group {
         let alive: Vec<usize> =
             (0..self.processes.len()).filter(|it| self.processes[*it].alive).collect();
         let process = alive[self.below(alive.len() as u64) as usize];
-        match self.below(7) {
+        match self.below(8) {
+            7 => {
+                let lease_ms = self.millis(4_000, 40_000).as_millis() as u32;
+                self.change_lease(process, lease_ms);
+            }
             // The process is killed and comes back, soon or late.
             0 | 1 if alive.len() == 3 => {
                 self.processes[process].alive = false;
@@ -414,6 +420,11 @@ impl Group {
         self.later(after, Due::Fault);
     }
 
+    fn change_lease(&mut self, process: usize, lease_ms: u32) {
+        self.commands.push(Command::Lease(lease_ms));
+        self.put(process, PutId(u64::MAX), self.commands.len() - 1);
+    }
+
     fn run_until(&mut self, end: Duration) {
         while let Some(Reverse((at, _, _))) = self.queue.peek()
             && *at <= end
@@ -428,6 +439,7 @@ impl Group {
     /// All processes run again, and one of them leads.
     fn heal(&mut self) {
         self.faults = false;
+        self.change_lease(0, LEASE_MS);
         for seat in 1..=3 {
             if !self.processes.iter().any(|it| it.alive && it.seat == seat) {
                 self.start(seat);
@@ -479,6 +491,7 @@ fn planted_mistakes_are_noticed() {
     let mistakes = [
         Mistake::FullLease,
         Mistake::FromArrival,
+        Mistake::ShorterAtOnce,
         Mistake::NoWait,
         Mistake::FastClocks,
         Mistake::LateAnswer,

@@ -18,7 +18,12 @@ fn join(record: &mut Record, seat: u64, nonce: u128) -> MemberId {
 
 fn enter(record: &Record, id: MemberId) -> Command {
     let seat = record.member(id).expect("a member").seat;
-    Command::Enter { id, number: record.number, replaces: record.seen(seat, Some(id)) }
+    let (number, replaces) = (record.number, record.seen(seat, Some(id)));
+    Command::Enter { id, number, replaces, inherits: true }
+}
+
+fn renew(id: MemberId, renewal: u64) -> Command {
+    Command::Renew { id, cut: Vec::new(), lease_ms: 2_000, renewal }
 }
 
 fn refused(answer: Answer) -> RecordError {
@@ -54,7 +59,7 @@ fn a_restarted_process_takes_the_place_of_its_predecessor() {
     let heir = join(&mut record, 1, 2);
     assert_eq!(record.number, 1, "a member that waits changes no view");
     let command = enter(&record, heir);
-    record.apply(&Command::Renew { id: old, cut: Vec::new() });
+    record.apply(&renew(old, 1));
     assert_eq!(
         refused(record.apply(&command)),
         RecordError::Changed,
@@ -63,8 +68,7 @@ fn a_restarted_process_takes_the_place_of_its_predecessor() {
     let command = enter(&record, heir);
     assert_eq!(record.apply(&command), Answer::Done(2));
     assert_eq!(record.members.len(), 1);
-    let renewal = Command::Renew { id: old, cut: Vec::new() };
-    assert_eq!(refused(record.apply(&renewal)), RecordError::NotAMember(old));
+    assert_eq!(refused(record.apply(&renew(old, 2))), RecordError::NotAMember(old));
 }
 
 #[test]
@@ -75,9 +79,13 @@ fn a_renewal_that_comes_first_refuses_the_removal() {
     record.apply(&command);
     let (number, seat) = (record.number, SeatId(1));
     let remove = Command::Remove { number, seat, all: record.seen(seat, None) };
-    let renew = Command::Renew { id: one, cut: Vec::new() };
-    assert!(matches!(record.apply(&renew), Answer::Renewed { since: Some(1), number: 1, .. }));
+    assert!(matches!(
+        record.apply(&renew(one, 2)),
+        Answer::Renewed { since: Some(1), number: 1, .. }
+    ));
     assert_eq!(refused(record.apply(&remove)), RecordError::Changed);
+    // A renewal that was sent earlier may name a shorter lease.
+    assert_eq!(refused(record.apply(&renew(one, 1))), RecordError::LateRenewal(one));
     let remove = Command::Remove { number, seat, all: record.seen(seat, None) };
     assert_eq!(record.apply(&remove), Answer::Done(2));
     assert!(record.members.is_empty());
@@ -102,8 +110,7 @@ fn an_evicted_member_cannot_renew_and_is_in_the_view_until_it_leaves() {
     let command = enter(&record, one);
     record.apply(&command);
     assert_eq!(record.apply(&Command::Evict { id: one, number: 1 }), Answer::Done(1));
-    let renew = Command::Renew { id: one, cut: Vec::new() };
-    assert_eq!(refused(record.apply(&renew)), RecordError::Evicted(one));
+    assert_eq!(refused(record.apply(&renew(one, 1))), RecordError::Evicted(one));
     assert_eq!(record.seated().count(), 1);
     assert_eq!(record.apply(&Command::Leave { id: one }), Answer::Done(2));
     assert_eq!(record.seated().count(), 0);
@@ -147,11 +154,12 @@ fn any_command() -> impl Strategy<Value = Command> {
     let number = || 0..6_u64;
     prop_oneof![
         (seat(), 0..4_u128).prop_map(|(seat, nonce)| Command::Join { seat, nonce, rules: RULES }),
-        id().prop_map(|id| Command::Renew { id, cut: Vec::new() }),
+        (id(), 1..6_u64).prop_map(|(id, number)| renew(id, number)),
         (id(), number(), seen()).prop_map(|(id, number, replaces)| Command::Enter {
             id,
             number,
-            replaces
+            replaces,
+            inherits: true
         }),
         (number(), seat(), seen()).prop_map(|(number, seat, all)| Command::Remove {
             number,
@@ -200,7 +208,7 @@ proptest! {
             }
             for member in &record.members {
                 let beat = beats.entry(member.id).or_insert(0);
-                let own = command == Command::Renew { id: member.id, cut: Vec::new() };
+                let own = matches!(command, Command::Renew { id, .. } if id == member.id);
                 prop_assert_eq!(member.beat, *beat + u64::from(own));
                 *beat = member.beat;
                 let known = before.member(member.id).is_ok();

@@ -691,7 +691,8 @@ fn entry(world: &World, node: usize) -> Option<Command> {
         return None;
     }
     let (number, replaces) = (known.number, known.seen(seat(node), Some(id)));
-    let command = Command::Enter { id, number, replaces };
+    let inherits = process.generation == 0;
+    let command = Command::Enter { id, number, replaces, inherits };
     agrees(&world.record, &command).then_some(command)
 }
 
