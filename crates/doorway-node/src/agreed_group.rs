@@ -166,7 +166,9 @@ impl NodeShell {
                 let dialled = self.name() < seat.name.as_str();
                 let (id, backlog) = (PeerId(seat.id.0), self.backlog.clone());
                 let (name, address) = (seat.name.clone(), seat.address.clone());
-                peers.push(Arc::new(Peer::new(id, name, address, dialled, backlog)));
+                let peer = Peer::new(id, name, address, dialled, backlog);
+                // The seat may have been removed and added again while both processes went on.
+                peers.push(Arc::new(peer.link(record.revision)));
                 news = true;
             }
             news

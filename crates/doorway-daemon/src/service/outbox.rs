@@ -80,12 +80,15 @@ impl Outbox {
         Pending::wake(pending);
     }
 
-    /// Take all bytes, in exchange for a buffer that is empty.
+    /// Take all bytes, in exchange for a buffer that is empty. Before the greeting there are none:
+    /// the node may have to wait with it.
     pub fn take(&self, empty: &mut Vec<u8>) -> Found {
         let mut pending = self.0.lock();
-        debug_assert!(empty.is_empty() && pending.greeted);
-        std::mem::swap(&mut pending.bytes, empty);
-        pending.losses = 0;
+        debug_assert!(empty.is_empty());
+        if pending.greeted {
+            std::mem::swap(&mut pending.bytes, empty);
+            pending.losses = 0;
+        }
         pending.found()
     }
 
@@ -98,7 +101,7 @@ impl Outbox {
     /// is something. A connection that is busy with writing has no use for more bytes.
     pub fn watch(&self, waker: &Waker, busy: bool) -> Option<Found> {
         let mut pending = self.0.lock();
-        let bytes = !busy && !pending.bytes.is_empty();
+        let bytes = !busy && pending.greeted && !pending.bytes.is_empty();
         if bytes || pending.closing || pending.backlog_full {
             return Some(pending.found());
         }

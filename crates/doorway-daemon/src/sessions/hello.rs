@@ -99,6 +99,7 @@ impl Sessions {
                 waiting,
                 ..
             } => {
+                self.check_lease_known()?;
                 let mut waiting: BTreeSet<u64> = waiting.into_iter().collect();
                 for more in claims {
                     held.extend(more.held);
@@ -227,7 +228,7 @@ impl Sessions {
     /// The longest time to live that a session may get.
     pub(super) fn ttl_limit(&self) -> Duration {
         let most = self.setup.limits.ttl.max(SHORTEST);
-        self.most_ttl().map_or(most, |lease| lease.min(most))
+        self.most_ttl().map_or(most, |lease| lease.clamp(SHORTEST, most))
     }
 
     /// The time to live that the client of a session is told. A session that lives as long as its

@@ -102,7 +102,7 @@ impl Sessions {
     ) -> Result<Option<LeaseAnswer>, Refusal> {
         allowed(principal, Right::Acquire, lock)?;
         let number = self.renew(now, principal, lock, fence)?;
-        let longest = self.setup.limits.ttl.max(SHORTEST);
+        let longest = self.ttl_limit();
         let Some(session) = self.open.get_mut(&number) else { return Err(gone()) };
         if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
             let before = std::mem::replace(&mut session.ttl, ttl.clamp(SHORTEST, longest));
@@ -221,6 +221,7 @@ impl Sessions {
         if matches!(self.stage, Stage::Draining | Stage::Stopped) {
             return Err(stopping());
         }
+        self.check_member(now)?;
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
         let longest = self.ttl_limit();
         let number = self.next_session();

@@ -57,7 +57,7 @@ impl Promise {
     }
 
     fn may_answer(&self, now: Moment) -> bool {
-        now.after(self.longest) <= self.lease.until
+        self.lease.until > now && now.after(self.longest) <= self.lease.until
     }
 }
 
@@ -87,6 +87,15 @@ impl Sessions {
     pub(super) fn check_member(&self, now: Moment) -> Result<(), Refusal> {
         match &self.promise {
             Some(promise) if promise.lease.until <= now => Err(no_member()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuse to go on with a session before the node has had a lease: it cannot say yet for how
+    /// long clients may count on their locks.
+    pub(super) fn check_lease_known(&self) -> Result<(), Refusal> {
+        match &self.promise {
+            Some(promise) if promise.lease.length.is_zero() => Err(no_member()),
             _ => Ok(()),
         }
     }
