@@ -112,6 +112,9 @@ pub(crate) struct ClientSetting {
     pub(crate) local: bool,
     pub(crate) life: LifeSetting,
     pub(crate) ttl: Duration,
+    /// The session lives with its processes, and the membership of its node can end. If the client
+    /// was suspended, it asks its node before it counts a lock as lost.
+    pub(crate) asks: bool,
     pub(crate) patience: Duration,
     /// The mean times between two requests, and inside, in nanoseconds.
     pub(crate) thinks: u64,
@@ -221,8 +224,9 @@ impl Settings {
         // No client may count on a lock for longer than on the lease of its node.
         let lease = agreed.as_ref().map(|agreed| Duration::from_millis(agreed.lease_ms.into()));
         let longest = lease.map_or(ttl, |lease| ttl.min(lease * 7 / 10));
-        let clients: Vec<_> =
-            (0..count).map(|at| client(random, at % nodes, nodes, longest)).collect();
+        let clients: Vec<_> = (0..count)
+            .map(|at| client(random, at % nodes, nodes, longest, lease.is_some()))
+            .collect();
         let machines = nodes + clients.len();
         let mut most: u64 = *random.pick(&[0, 100, 20_000]);
         if agreed.is_some() {
@@ -292,10 +296,17 @@ fn agreed(random: &mut Random) -> AgreedSetting {
     }
 }
 
-fn client(random: &mut Random, node: usize, group: usize, ttl: Duration) -> ClientSetting {
+fn client(
+    random: &mut Random,
+    node: usize,
+    group: usize,
+    ttl: Duration,
+    agreed: bool,
+) -> ClientSetting {
     let local = random.percent(50);
     let life = match (local, random.below(10)) {
-        (true, 0..3) => LifeSetting::Process,
+        // Nobody tells a process that holds a lock by its ID that the membership has ended.
+        (true, 0..3) if !agreed => LifeSetting::Process,
         (true, 3..5) => LifeSetting::Inherited,
         (true, 5) | (false, 0..2) => LifeSetting::Http,
         (false, 2..4) => LifeSetting::Lease,
@@ -317,6 +328,7 @@ fn client(random: &mut Random, node: usize, group: usize, ttl: Duration) -> Clie
         local,
         life,
         ttl: if bound { unlimited } else { own },
+        asks: bound && agreed,
         patience: Duration::from_millis(random.magnitude(500, 20_000)),
         thinks: random.magnitude(MS, 200 * MS),
         holds: random.magnitude(MS, 500 * MS),

@@ -9,13 +9,18 @@
 //!
 //! 1. No TTL is longer than seven tenths of a lease. A lease that is renewed all the time has more
 //!    than that left, so clients notice nothing.
-//! 2. The node answers a client with a session only while its lease lasts for the longest TTL from
-//!    now on. Otherwise the answers wait until the lease is renewed. Clients that get no answer
-//!    count their locks as lost before the lease of the node ends.
+//! 2. The node answers a client with a session only while its lease lasts for the TTL of that
+//!    client from now on. Otherwise the answers wait until the lease is renewed. Clients that get
+//!    no answer count their locks as lost before the lease of the node ends. If the lease was made
+//!    shorter, some clients never get another answer: they lose their sessions, and get shorter
+//!    ones.
+//!
+//! That a lock is lost is no answer, and is told at once.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use doorway_protocol::{Code, Moment, Refusal};
+use doorway_protocol::{Code, Fence, Moment, Refusal, Reply};
 
 use super::Sessions;
 use super::connections::Attached;
@@ -35,8 +40,6 @@ pub struct NodeLease {
 #[derive(Clone, Debug)]
 pub(super) struct Promise {
     lease: NodeLease,
-    /// The longest TTL that a session may have got.
-    longest: Duration,
     withheld: Vec<Output>,
 }
 
@@ -44,20 +47,30 @@ impl Promise {
     /// Before the first lease nothing can be promised.
     pub(super) fn new() -> Self {
         let lease = NodeLease { until: Moment(0), length: Duration::ZERO };
-        Self { lease, longest: Duration::ZERO, withheld: Vec::new() }
+        Self { lease, withheld: Vec::new() }
     }
 
     /// The state that decides what happens next, for searches.
-    pub(super) fn key(&self) -> (NodeLease, Duration, usize) {
-        (self.lease, self.longest, self.withheld.len())
+    pub(super) fn key(&self) -> (NodeLease, usize) {
+        (self.lease, self.withheld.len())
     }
 
     fn most(&self) -> Duration {
         self.lease.length * 7 / 10
     }
 
-    fn may_answer(&self, now: Moment) -> bool {
-        self.lease.until > now && now.after(self.longest) <= self.lease.until
+    /// May a client with this TTL get an answer?
+    fn may_answer(&self, now: Moment, ttl: Duration) -> bool {
+        self.lease.until > now && now.after(ttl) <= self.lease.until
+    }
+
+    /// Has a client yet to be told of the grant with this fence?
+    fn withholds(&self, connection: Connection, fence: Fence) -> bool {
+        self.withheld.iter().any(|output| match output {
+            Output::Tell(to, Reply::Granted(_, granted)) => (*to, *granted) == (connection, fence),
+            Output::Greet(to, ..) => *to == connection,
+            _ => false,
+        })
     }
 }
 
@@ -66,7 +79,6 @@ impl Sessions {
     pub(super) fn set_lease(&mut self, now: Moment, lease: NodeLease) {
         let Some(promise) = &mut self.promise else { return };
         promise.lease = lease;
-        promise.longest = promise.longest.max(promise.most());
         if lease.until > now {
             return;
         }
@@ -104,29 +116,44 @@ impl Sessions {
     /// give those that were held back before.
     pub(super) fn withhold(&mut self, now: Moment, first: usize, out: &mut Vec<Output>) {
         let Some(promise) = &mut self.promise else { return };
-        if promise.may_answer(now) {
-            if !promise.withheld.is_empty() {
-                out.splice(first..first, promise.withheld.drain(..));
+        let session = |connection: &Connection| match self.connections.get(connection)?.session {
+            Attached::Open(number) => {
+                Some(self.open.get(&number).map_or(Duration::ZERO, |it| it.told))
             }
-            return;
+            _ => None,
+        };
+        let earlier = std::mem::take(&mut promise.withheld);
+        let (count, most) = (earlier.len(), promise.most());
+        let fresh = out.split_off(first);
+        // The answers to one client stay in their order.
+        let mut waiting = BTreeSet::new();
+        for (at, mut output) in earlier.into_iter().chain(fresh).enumerate() {
+            let answer = match &mut output {
+                Output::Tell(to, _) | Output::Greet(to, ..) => session(to).map(|ttl| (*to, ttl)),
+                Output::Answer(to, Answer::Leased(lease)) => {
+                    lease.ttl = lease.ttl.min(most);
+                    Some((*to, lease.ttl))
+                }
+                _ => None,
+            };
+            let Some((to, ttl)) = answer else {
+                // The earlier answers to a client that is gone are of no use.
+                if at >= count || matches!(output, Output::Answer(..)) {
+                    out.push(output);
+                }
+                continue;
+            };
+            let news = match &output {
+                Output::Tell(_, Reply::Lost(_, fence, _)) => !promise.withholds(to, *fence),
+                _ => false,
+            };
+            if news || promise.may_answer(now, ttl) && !waiting.contains(&to) {
+                out.push(output);
+            } else {
+                waiting.insert(to);
+                promise.withheld.push(output);
+            }
         }
-        let connections = &self.connections;
-        let in_session = |connection: &Connection| {
-            connections
-                .get(connection)
-                .is_some_and(|state| matches!(state.session, Attached::Open(_)))
-        };
-        let answers = |output: &mut Output| match output {
-            Output::Tell(connection, _) | Output::Greet(connection, ..) => in_session(connection),
-            Output::Answer(_, Answer::Leased(_)) => true,
-            _ => false,
-        };
-        promise.withheld.extend(out.extract_if(first.., answers));
-        // The answers to a client that is gone are of no use.
-        promise.withheld.retain(|output| match output {
-            Output::Tell(connection, _) | Output::Greet(connection, ..) => in_session(connection),
-            _ => true,
-        });
     }
 }
 

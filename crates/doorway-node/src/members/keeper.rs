@@ -160,10 +160,11 @@ struct Pending {
 /// What a command is for. Commands of one kind are not sent more often than necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Kind {
-    Join,
+    /// The number says how many memberships of the process were over.
+    Join(u32),
     Renew(MemberId),
     Enter,
-    Leave,
+    Leave(MemberId),
     Remove(SeatId),
     Forget(MemberId),
     Evict,
@@ -324,11 +325,13 @@ impl Keeper {
     fn answered(&mut self, put: PutId, answer: Option<Answer>, now: Now, out: &mut Vec<Output>) {
         let Some(Pending { kind, sent }) = self.pending.remove(&put) else { return };
         match (kind, answer) {
-            (Kind::Join, Some(Answer::Joined(id))) if self.stage == Stage::Joining => {
+            (Kind::Join(generation), Some(Answer::Joined(id)))
+                if self.stage == Stage::Joining && generation == self.generation =>
+            {
                 self.stage = Stage::Member { id, since: now.boot };
                 out.push(Output::Joined(id));
             }
-            (Kind::Join, Some(Answer::Refused(why))) => out.push(Output::Blocked(why)),
+            (Kind::Join(_), Some(Answer::Refused(why))) => out.push(Output::Blocked(why)),
             (Kind::Renew(id), Some(Answer::Renewed { lease_ms, .. })) if self.is_member(id) => {
                 // Counted from when it was sent: the answer may have been on its way for long.
                 let lease = Duration::from_millis(lease_ms.into());
@@ -341,8 +344,10 @@ impl Keeper {
             (Kind::Renew(id), Some(Answer::Refused(why))) if self.is_member(id) => {
                 self.lose_membership(now, id, Loss::Refused(why), out);
             }
-            (Kind::Leave, Some(Answer::Done(_) | Answer::Refused(_))) => {
-                if let Stage::Leaving { ends, .. } = self.stage {
+            (Kind::Leave(left), Some(Answer::Done(_) | Answer::Refused(_))) => {
+                if let Stage::Leaving { id, ends, .. } = self.stage
+                    && id == left
+                {
                     self.stage = if ends { Stage::Gone } else { Stage::Joining };
                     if ends {
                         out.push(Output::Left);
@@ -394,11 +399,12 @@ impl Keeper {
             Stage::Joining if now.boot < self.away_until => {}
             Stage::Joining => {
                 let (seat, nonce, rules) = (self.seat, self.nonce(), self.rules);
-                self.put(now, Kind::Join, Command::Join { seat, nonce, rules }, out);
+                let kind = Kind::Join(self.generation);
+                self.put(now, kind, Command::Join { seat, nonce, rules }, out);
             }
             Stage::Leaving { id, at, .. } => {
                 if now.boot >= at {
-                    self.put(now, Kind::Leave, Command::Leave { id }, out);
+                    self.put(now, Kind::Leave(id), Command::Leave { id }, out);
                 }
             }
             Stage::Member { id, since } => {
@@ -426,9 +432,10 @@ impl Keeper {
         let put = PutId(self.last_put);
         let lease = self.lease();
         self.pending.retain(|_, pending| {
-            // A renewal counts also if its answer comes late, until the lease would be over anyway.
+            // An answer counts also if it comes late: a store that is always slow would otherwise
+            // never let the process join. After a lease, a renewal would be over anyway.
             let late = now.boot.saturating_sub(pending.sent) >= lease;
-            pending.kind != kind || matches!(kind, Kind::Renew(_)) && !late
+            pending.kind != kind || !late
         });
         self.pending.insert(put, Pending { kind, sent: now.boot });
         let interval = self.interval();

@@ -35,7 +35,7 @@ use crate::context::{Context, Event};
 use crate::disk::{Disk, DiskDirectory, DiskFile};
 use crate::network::{End, Wire};
 use crate::story::Lane;
-use calls::LeaseWatch;
+use calls::{LeaseWatch, OpenCall};
 use door::Door;
 use group::Group;
 use locks::{Guard, WaitingTask};
@@ -134,8 +134,8 @@ pub(crate) struct Process {
     /// The node does not serve any more.
     stopping: bool,
     secrets: u64,
-    /// The calls over HTTP that have no answer, with the number of bytes that have come of each.
-    calls: BTreeMap<Wire, usize>,
+    /// The calls over HTTP that have no answer.
+    calls: BTreeMap<Wire, OpenCall>,
     /// The answers that are to be written.
     answers: Vec<(Wire, Answer)>,
     /// The leases of requests that may be repeated, by key.

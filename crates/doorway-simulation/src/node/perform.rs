@@ -125,7 +125,7 @@ impl Node {
             }
             Output::Answer(connection, answer) => {
                 log!(context, "n{id} answers {}: {answer:?}", connection.0);
-                self.answer_call(context, connection, answer);
+                self.answer_call(connection, answer);
             }
             Output::Broken(count) => process.broken = count,
             Output::Opened(..) | Output::Ended(..) | Output::Drained => {}

@@ -67,16 +67,16 @@ fn answers_wait_until_the_lease_lasts_long_enough() {
     node.lease(0, LEASE);
     let (connection, _) = node.open(0, From::Network(1), 500, CONNECTION);
     let (other, _) = node.open(0, From::Network(2), 500, CONNECTION);
-    // 1,400 ms before the end of the lease an answer is still right.
-    let out = node.request(600, connection, Request::Alive(1));
+    // 500 ms before the end of the lease, an answer is still right for a client with that TTL.
+    let out = node.request(1500, connection, Request::Alive(1));
     assert_eq!(told(&out), [(connection, Reply::Alive(1))]);
-    let out = node.request(601, connection, Request::Alive(2));
+    let out = node.request(1501, connection, Request::Alive(2));
     assert_eq!(told(&out), []);
-    let ask = node.acquire(602, other, 1, "orders");
-    assert_eq!(told(&node.grant(603, ask, 1)), []);
+    let ask = node.acquire(1502, other, 1, "orders");
+    assert_eq!(told(&node.grant(1503, ask, 1)), []);
     let waiting = [(connection, Reply::Alive(2)), (other, Reply::Granted(1, Fence::new(1, 1)))];
-    assert_eq!(told(&node.lease(700, 700 + LEASE)), waiting);
-    let out = node.request(701, connection, Request::Alive(3));
+    assert_eq!(told(&node.lease(1600, 1600 + LEASE)), waiting);
+    let out = node.request(1601, connection, Request::Alive(3));
     assert_eq!(told(&out), [(connection, Reply::Alive(3))]);
 }
 
@@ -84,9 +84,9 @@ fn answers_wait_until_the_lease_lasts_long_enough() {
 fn a_lease_over_http_is_refused_if_the_membership_ends_before_it_is_told() {
     let mut node = node();
     node.lease(0, LEASE);
-    let (caller, out) = node.call(1500, lease("orders", None, 500));
+    let (caller, out) = node.call(1501, lease("orders", None, 500));
     let ask = asked(&out).expect("the node is asked");
-    assert_eq!(answers(&node.grant(1500, ask, 1)), []);
+    assert_eq!(answers(&node.grant(1501, ask, 1)), []);
     let out = node.lease(LEASE, 0);
     assert_eq!(answers(&out), []);
     let out = node.lease(LEASE + 10, 2 * LEASE + 10);
