@@ -42,13 +42,13 @@ impl Sessions {
                 let why = "it was not held any more when the session was resumed";
                 let told = |claim: Claim| Reply::Lost(claim.lock, claim.fence, why.into());
                 then.extend(rest.into_iter().map(told));
-                let ttl_ms = session.map_or(0, |number| self.tell_ttl(number));
                 let session = session.and_then(|number| self.open.get(&number));
                 let welcome = Welcome {
                     version,
                     node: self.setup.node.clone(),
                     scope: self.setup.scope,
-                    ttl_ms,
+                    // If the membership of the node can end, its lease decides: see `promise.rs`.
+                    ttl_ms: session.map_or(0, |session| ttl_ms(session.ttl)),
                     session: session.map(|session| (SessionId(session.number), session.secret)),
                     lost,
                 };
@@ -100,7 +100,6 @@ impl Sessions {
                 waiting,
                 ..
             } => {
-                self.check_lease_known()?;
                 let mut waiting: BTreeSet<u64> = waiting.into_iter().collect();
                 for more in claims {
                     held.extend(more.held);
@@ -230,16 +229,6 @@ impl Sessions {
     pub(super) fn ttl_limit(&self) -> Duration {
         let most = self.setup.limits.ttl.max(SHORTEST);
         self.most_ttl().map_or(most, |lease| lease.clamp(SHORTEST, most))
-    }
-
-    /// The time to live that the client of a session is told. A session that lives as long as its
-    /// processes has none, but where the membership of the node can end, the client has to know
-    /// when: it must hear of the node in that time.
-    fn tell_ttl(&mut self, number: u64) -> u32 {
-        let most = self.most_ttl();
-        let Some(session) = self.open.get_mut(&number) else { return 0 };
-        session.told = session.ttl.min(most.unwrap_or(session.ttl));
-        ttl_ms(session.told)
     }
 
     /// Refuse a lease that is longer than the node allows. Every other session may get less time

@@ -17,15 +17,16 @@
 //!
 //! That a lock is lost is no answer, and is told at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorway_protocol::{Code, Fence, Moment, Refusal, Reply};
 
 use super::Sessions;
-use super::connections::Attached;
+use super::connections::{Attached, ConnectionState};
 use super::event::{Answer, Connection, Output};
 use super::refusals::refusal;
+use super::session::{Session, ttl_ms};
 
 /// The lease of a node in a group that agrees on its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,39 +104,17 @@ impl Sessions {
         }
     }
 
-    /// Refuse to go on with a session before the node has had a lease: it cannot say yet for how
-    /// long clients may count on their locks.
-    pub(super) fn check_lease_known(&self) -> Result<(), Refusal> {
-        match &self.promise {
-            Some(promise) if promise.lease.length.is_zero() => Err(no_member()),
-            _ => Ok(()),
-        }
-    }
-
     /// Hold back the answers among the outputs from `first` on while the node may not give them, or
     /// give those that were held back before.
     pub(super) fn withhold(&mut self, now: Moment, first: usize, out: &mut Vec<Output>) {
         let Some(promise) = &mut self.promise else { return };
-        let session = |connection: &Connection| match self.connections.get(connection)?.session {
-            Attached::Open(number) => {
-                Some(self.open.get(&number).map_or(Duration::ZERO, |it| it.told))
-            }
-            _ => None,
-        };
         let earlier = std::mem::take(&mut promise.withheld);
         let (count, most) = (earlier.len(), promise.most());
         let fresh = out.split_off(first);
         // The answers to one client stay in their order.
         let mut waiting = BTreeSet::new();
         for (at, mut output) in earlier.into_iter().chain(fresh).enumerate() {
-            let answer = match &mut output {
-                Output::Tell(to, _) | Output::Greet(to, ..) => session(to).map(|ttl| (*to, ttl)),
-                Output::Answer(to, Answer::Leased(lease)) => {
-                    lease.ttl = lease.ttl.min(most);
-                    Some((*to, lease.ttl))
-                }
-                _ => None,
-            };
+            let answer = answer(&mut output, &self.connections, &mut self.open, most);
             let Some((to, ttl)) = answer else {
                 // The earlier answers to a client that is gone are of no use.
                 if at >= count || matches!(output, Output::Answer(..)) {
@@ -155,6 +134,33 @@ impl Sessions {
             }
         }
     }
+}
+
+/// If this answers a client that counts on its lock from now on: over which connection, and the TTL
+/// of the client. No TTL is longer than `most`, which may have changed since the output was made.
+fn answer(
+    output: &mut Output,
+    connections: &BTreeMap<Connection, ConnectionState>,
+    open: &mut BTreeMap<u64, Session>,
+    most: Duration,
+) -> Option<(Connection, Duration)> {
+    let to = match output {
+        Output::Tell(to, _) | Output::Greet(to, ..) => *to,
+        Output::Answer(to, Answer::Leased(lease)) => {
+            lease.ttl = lease.ttl.min(most);
+            return Some((*to, lease.ttl));
+        }
+        _ => return None,
+    };
+    let Attached::Open(number) = connections.get(&to)?.session else { return None };
+    let Some(session) = open.get_mut(&number) else { return Some((to, Duration::ZERO)) };
+    if let Output::Greet(_, greeting, _) = output
+        && let Ok(welcome) = &mut **greeting
+    {
+        session.told = session.ttl.min(most);
+        welcome.ttl_ms = ttl_ms(session.told);
+    }
+    Some((to, session.told))
 }
 
 fn no_member() -> Refusal {

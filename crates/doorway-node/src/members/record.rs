@@ -93,7 +93,7 @@ pub struct Member {
     pub unbroken: u64,
     /// How many times it has renewed its membership.
     pub beat: u64,
-    /// The lease under which the last renewal was answered, in milliseconds.
+    /// The longest lease that a renewal has given the member, in milliseconds.
     pub lease_ms: u32,
     /// The members with which it has no connection.
     pub cut: Vec<MemberId>,
@@ -226,7 +226,9 @@ impl Record {
             return Err(RecordError::Evicted(id));
         }
         member.beat += 1;
-        member.lease_ms = lease_ms;
+        // The answer to an earlier renewal may still be on its way, and gives a longer lease if the
+        // group had one then. So the others never wait for less than the longest one.
+        member.lease_ms = member.lease_ms.max(lease_ms);
         member.cut = cut.to_vec();
         member.cut.truncate(SEATS_LIMIT * MEMBERS_OF_SEAT_LIMIT);
         Ok(Answer::Renewed { since: member.since, number, lease_ms })
