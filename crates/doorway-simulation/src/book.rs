@@ -113,8 +113,7 @@ impl Book {
         let believes = |(client, held): &&(usize, Held)| {
             let broken = self.broken.contains_key(&(*client, held.fence));
             let client = &clients[*client];
-            let runs = client.paused < context.now && !client.setting.asks;
-            let noticed = runs || client.believes(context.now, &name, *held);
+            let noticed = client.paused < context.now || client.believes(context.now, &name, *held);
             noticed && !broken
         };
         let inside: Vec<_> = self.inside.iter().filter(believes).collect();

@@ -112,9 +112,6 @@ pub(crate) struct ClientSetting {
     pub(crate) local: bool,
     pub(crate) life: LifeSetting,
     pub(crate) ttl: Duration,
-    /// The session lives with its processes, and the membership of its node can end. If the client
-    /// was suspended, it asks its node before it counts a lock as lost.
-    pub(crate) asks: bool,
     pub(crate) patience: Duration,
     /// The mean times between two requests, and inside, in nanoseconds.
     pub(crate) thinks: u64,
@@ -305,7 +302,6 @@ fn client(
 ) -> ClientSetting {
     let local = random.percent(50);
     let life = match (local, random.below(10)) {
-        // Nobody tells a process that holds a lock by its ID that the membership has ended.
         (true, 0..3) if !agreed => LifeSetting::Process,
         (true, 3..5) => LifeSetting::Inherited,
         (true, 5) | (false, 0..2) => LifeSetting::Http,
@@ -316,7 +312,10 @@ fn client(
     let own = Duration::from_millis(random.magnitude(1000, most));
     // The time to live of a process without a limit.
     let unlimited = Duration::from_millis(u32::MAX.into());
+    // A session that lives with its processes outlives the lease of its node, and then only the
+    // fence helps. So such sessions are only in runs with a fixed list of members.
     let bound = match life {
+        _ if agreed => false,
         LifeSetting::Connection => local && random.percent(40),
         LifeSetting::Inherited => random.percent(60),
         _ => false,
@@ -328,7 +327,6 @@ fn client(
         local,
         life,
         ttl: if bound { unlimited } else { own },
-        asks: bound && agreed,
         patience: Duration::from_millis(random.magnitude(500, 20_000)),
         thinks: random.magnitude(MS, 200 * MS),
         holds: random.magnitude(MS, 500 * MS),

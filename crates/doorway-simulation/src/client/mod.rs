@@ -158,7 +158,7 @@ impl Client {
     pub(crate) fn believes(&self, now: u64, lock: &Name, held: Held) -> bool {
         let now = self.clock.read(now);
         self.process.as_ref().is_some_and(|process| match &process.way {
-            Way::Session(session) => session.believes(lock, held.fence, now, self.setting.asks),
+            Way::Session(session) => session.believes(lock, held.fence, now),
             Way::Http(http) => http.believes(held, now),
         })
     }

@@ -73,14 +73,8 @@ impl Session {
         name.parse().unwrap_or(0)
     }
 
-    /// Whether the client may rely on a grant. If it first `asks` its node, it knows that it may not
-    /// rely on the grant until it is answered.
-    pub(super) fn believes(&self, lock: &Name, fence: Fence, now: Moment, asks: bool) -> bool {
-        match self.machine.grant_state(lock, fence, now) {
-            State::Held => true,
-            State::Unsure => !asks,
-            State::Lost => false,
-        }
+    pub(super) fn believes(&self, lock: &Name, fence: Fence, now: Moment) -> bool {
+        self.machine.grant_state(lock, fence, now) != State::Lost
     }
 
     /// The requests that have no answer.
