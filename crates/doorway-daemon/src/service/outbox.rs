@@ -184,6 +184,9 @@ mod tests {
     fn what_happens_before_the_greeting_is_told_after_it() {
         let outbox = Outbox::default();
         outbox.tell(&Reply::Stopping(7));
+        let mut early = Vec::new();
+        assert_eq!((outbox.take(&mut early), early.len()), (Found::Open, 0));
+        assert_eq!(outbox.watch(Waker::noop(), false), None, "nothing can be written yet");
         outbox.greet(&Ok(welcome()), &[Reply::Alive(1)]);
         outbox.tell(&Reply::Alive(2));
         let mut frames = taken(&outbox);

@@ -99,3 +99,42 @@ fn a_lease_over_http_is_refused_if_the_membership_ends_before_it_is_told() {
     let told = answers(&node.grant(LEASE + 20, ask, 2));
     assert!(matches!(&told[..], [(to, Answer::Leased(LeaseAnswer { .. }))] if *to == caller));
 }
+
+#[test]
+fn a_node_that_is_no_member_refuses_leases_over_http() {
+    let mut node = node();
+    let (_, out) = node.call(0, lease("orders", None, 500));
+    let told = answers(&out);
+    let [(_, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(refusal.code, Code::Unavailable);
+}
+
+#[test]
+fn a_shorter_lease_silences_only_the_sessions_that_are_too_long_for_it() {
+    let mut node = node();
+    let long = NodeLease { until: at(20_000), length: Duration::from_secs(20) };
+    node.step(0, Input::Lease(long));
+    let (old, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    // From now on, every renewal gives less than the first client was told.
+    node.lease(10, 10 + u64::from(MOST));
+    let young = node.connect(10, From::Network(2));
+    let opening = Opening::New { ttl_ms: TTL, life: CONNECTION };
+    assert_eq!(welcome(&node.hello(10, young, From::Network(2), opening)).ttl_ms, MOST);
+    assert_eq!(told(&node.request(10, old, Request::Alive(1))), []);
+    let out = node.request(10, young, Request::Alive(1));
+    assert_eq!(told(&out), [(young, Reply::Alive(1))]);
+}
+
+#[test]
+fn that_a_lock_is_lost_is_told_although_the_lease_is_over() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    let (connection, session) = node.open(0, From::Network(1), 500, CONNECTION);
+    node.hold(0, connection, "orders", 1);
+    node.lease(100, 0);
+    assert_eq!(told(&node.request(100, connection, Request::Alive(7))), []);
+    let (name, fence) = (Name::new("orders").expect("a name"), Fence::new(1, 1));
+    let out = node.step(101, Input::Lost { session, name, fence });
+    let told = told(&out);
+    assert!(matches!(&told[..], [(_, Reply::Lost(..))]), "{told:?}");
+}
