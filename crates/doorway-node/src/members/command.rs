@@ -81,7 +81,8 @@ pub enum Command {
     /// These seats vote, and no others.
     Voters(Vec<SeatId>),
     /// An operator changes the lease, in milliseconds. Each member goes on with its old lease until
-    /// its next renewal.
+    /// its next renewal. A shorter lease changes how soon the others remove a member only when its
+    /// process has joined anew: until then they wait for the longest lease that it ever had.
     Lease(u32),
     /// An operator changes the rules. The new ones hold from the next view on.
     Rules {

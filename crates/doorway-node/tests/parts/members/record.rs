@@ -46,6 +46,20 @@ fn a_process_joins_once_and_enters() {
 }
 
 #[test]
+fn a_member_is_awaited_for_the_longest_lease_that_it_was_given() {
+    let mut record = founded(1);
+    let id = join(&mut record, 1, 5);
+    let renew = Command::Renew { id, cut: Vec::new() };
+    for (lease_ms, longest) in [(29_000, 29_000), (11_000, 29_000), (30_000, 30_000)] {
+        record.apply(&Command::Lease(lease_ms));
+        let Answer::Renewed { lease_ms: given, .. } = record.apply(&renew) else { panic!() };
+        assert_eq!(given, lease_ms);
+        // The answer to the renewal before this one may still come, and give the longer lease.
+        assert_eq!(record.member(id).expect("a member").lease_ms, longest);
+    }
+}
+
+#[test]
 fn a_restarted_process_takes_the_place_of_its_predecessor() {
     let mut record = founded(2);
     let old = join(&mut record, 1, 1);
