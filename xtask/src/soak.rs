@@ -272,7 +272,7 @@ mod tests {
             let area = stem(&path).split('-').next().unwrap_or_default().to_owned();
             *areas.entry(area).or_default() += 1;
         }
-        for area in ["client", "ledger", "links", "sessions", "views"] {
+        for area in ["client", "ledger", "links", "members", "sessions", "views"] {
             assert!(areas.get(area).is_some_and(|count| *count >= 5), "{area}: {areas:?}");
         }
         assert!(areas.values().sum::<usize>() >= 30, "{areas:?}");

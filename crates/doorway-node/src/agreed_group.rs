@@ -5,7 +5,7 @@
 //! this process and removes dead members; it runs in a task of its own, and everything that it has
 //! to know is sent to it.
 
-use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,19 +19,17 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::StartError;
 use crate::link::Incarnation;
-use crate::locks::{Rule, ShardEffects};
+use crate::locks::{Rule, Shard, ShardEffects};
 use crate::members::{
-    self, Answer, Keeper, Loss, MemberId, Output, PutId, Record, Seat, SeatId, StoreHealth, Unsure,
-    ViewStore,
+    self, Answer, Command, Keeper, KeeperHost, KeeperNotice, MemberId, OwnMembership, PutId,
+    Record, Seat, SeatId, Standing, StoreHealth, Unsure, ViewStore,
 };
+use crate::messages::{HeldLock, Message};
 use crate::net::{Backlog, Peer, PeerId};
 use crate::seating::Seating;
-use crate::seatings::{Seatings, ViewSeating};
+use crate::seatings::Seatings;
 use crate::shell::{BACKLOG, Membership, NodeShell, ShellParts};
-use crate::views::{AgreedEvent, AgreedNotice, AgreedOutput, AgreedView, AgreedViews, EndReason};
-
-/// How many times in a lease the keeper is told that time has passed.
-const TICKS: u32 = 100;
+use crate::views::{AgreedEvent, AgreedHost, AgreedNotice, AgreedView, AgreedViews, EndReason};
 
 /// What a node of a group with agreed members has besides its shell.
 pub(crate) struct AgreedGroup {
@@ -40,21 +38,9 @@ pub(crate) struct AgreedGroup {
     keeper: mpsc::UnboundedSender<members::Event>,
     /// Makes the rules of a view, given the number of its members.
     rules: Box<dyn Fn(usize) -> Vec<Rule> + Send + Sync>,
-    status: watch::Sender<KeeperStatus>,
+    status: watch::Sender<Standing>,
     /// Counts how many times the end of the lease has changed.
     pub(crate) leases: watch::Sender<u64>,
-}
-
-/// What the keeper has decided last.
-#[derive(Clone, Debug, Default)]
-struct KeeperStatus {
-    member: Option<MemberId>,
-    /// When the lease ends, as the time since the node started.
-    lease: Option<Duration>,
-    /// Why the process cannot become a member, if it cannot.
-    blocked: Option<String>,
-    /// The membership was given up, as the program asked.
-    left: bool,
 }
 
 /// The membership of a node in a group that agrees on its members.
@@ -153,35 +139,8 @@ impl NodeShell {
     /// Take in an event that may matter for the views, and do what follows from it.
     pub(crate) fn step_agreed(&self, group: &AgreedGroup, event: AgreedEvent) {
         let mut effects = ShardEffects::default();
-        let mut bump = None;
-        {
-            let mut views = group.views.lock();
-            let mut out = VecDeque::new();
-            views.step(event, &mut out);
-            while let Some(output) = out.pop_front() {
-                match output {
-                    AgreedOutput::Tell(seat, message) => self.send(PeerId(seat.0), &message),
-                    AgreedOutput::TellAll(message) => self.tell_all(&message),
-                    AgreedOutput::Disown(range) => self.disown(&range, &mut effects),
-                    AgreedOutput::StopShards(view) => {
-                        let number = view.number;
-                        self.seatings.push(view_seating(group, view));
-                        let held = self.stop_shards(number);
-                        views.step(AgreedEvent::ShardsStopped(number, held), &mut out);
-                    }
-                    AgreedOutput::StartShards(view, held) => {
-                        if self.start_shards(view, held, &mut effects) {
-                            views.step(AgreedEvent::Overdue, &mut out);
-                        }
-                        tracing::info!(view, members = ?self.view_members(view), "the view runs");
-                    }
-                    AgreedOutput::Lapse => self.lapse(&mut effects),
-                    AgreedOutput::Bump(number) => bump = Some(number),
-                    AgreedOutput::End(reason) => self.end_shards(reason, &mut effects),
-                    AgreedOutput::Log(notice) => self.log_agreed(notice),
-                }
-            }
-        }
+        let mut host = ViewsHost { shell: self, group, effects: &mut effects };
+        let bump = group.views.lock().drive(event, &mut host);
         self.finish(&mut effects);
         if let Some(number) = bump {
             group.tell_keeper(members::Event::Bump(number));
@@ -207,7 +166,9 @@ impl NodeShell {
                 let dialled = self.name() < seat.name.as_str();
                 let (id, backlog) = (PeerId(seat.id.0), self.backlog.clone());
                 let (name, address) = (seat.name.clone(), seat.address.clone());
-                peers.push(Arc::new(Peer::new(id, name, address, dialled, backlog)));
+                let peer = Peer::new(id, name, address, dialled, backlog);
+                // The seat may have been removed and added again while both processes went on.
+                peers.push(Arc::new(peer.link(record.revision)));
                 news = true;
             }
             news
@@ -217,38 +178,8 @@ impl NodeShell {
         }
     }
 
-    /// Take the locks from all clients: the membership of this process is over.
-    fn lapse(&self, effects: &mut ShardEffects) {
-        for index in 0..self.shards() {
-            self.with_shard_deferred(index, effects, |shard, _, out| {
-                shard.lapse(out);
-                shard.set_lease(Duration::MAX);
-            });
-        }
-    }
-
     fn view_members(&self, view: u64) -> Vec<String> {
         self.seatings.of(view).map_or_else(Vec::new, |seating| seating.members.clone())
-    }
-
-    fn log_agreed(&self, notice: AgreedNotice) {
-        match notice {
-            AgreedNotice::Waits(view, seats) => {
-                let away: Vec<_> =
-                    seats.iter().map(|seat| self.peer_name(PeerId(seat.0))).collect();
-                tracing::info!(view, ?away, "the next view waits for members");
-            }
-            AgreedNotice::Refused(seat, error) => {
-                let peer = self.peer_name(PeerId(seat.0));
-                tracing::error!(peer, %error, "a peer sent what no correct member sends");
-            }
-            AgreedNotice::Broken => {
-                tracing::warn!(
-                    "the group has removed the process before this one: its clients have lost \
-                     their locks"
-                );
-            }
-        }
     }
 
     /// Keep the membership of this process until the node ends.
@@ -270,19 +201,19 @@ impl NodeShell {
             },
         };
         let Some(first) = first else { return };
-        let mut keeper = Keeper::new(group.store.seat(), self.digest, nonce, Arc::clone(&first));
+        let keeper = Keeper::new(group.store.seat(), self.digest, nonce, first);
         let mut puts = JoinSet::new();
-        self.tell(&mut keeper, group, members::Event::Record(Arc::clone(&first)), &mut puts);
-        if !self.is_reclaiming() {
-            self.tell(&mut keeper, group, members::Event::Reclaimed, &mut puts);
-        }
-        let mut lease_ms = first.lease_ms;
-        let mut ticks = ticks(lease_ms);
+        let mut host = MembershipHost { shell: &self, group, puts: &mut puts };
+        let reclaiming = self.is_reclaiming();
+        let mut membership =
+            OwnMembership::begin(keeper, reclaiming, self.both_clocks(), &mut host);
+        let mut tick = membership.tick();
+        let mut ticks = ticks(tick);
         let mut leads = false;
         loop {
-            if keeper.record().lease_ms != lease_ms {
-                lease_ms = keeper.record().lease_ms;
-                ticks = self::ticks(lease_ms);
+            if membership.tick() != tick {
+                tick = membership.tick();
+                ticks = self::ticks(tick);
             }
             let event = tokio::select! {
                 _ = &mut ended => return,
@@ -307,93 +238,9 @@ impl NodeShell {
                     }
                 }
             };
-            self.tell(&mut keeper, group, event, &mut puts);
+            let mut host = MembershipHost { shell: &self, group, puts: &mut puts };
+            membership.drive(self.both_clocks(), event, &mut host);
         }
-    }
-
-    /// Let the keeper take a step, and do what it asks for.
-    fn tell(
-        &self,
-        keeper: &mut Keeper,
-        group: &AgreedGroup,
-        event: members::Event,
-        puts: &mut JoinSet<(PutId, Option<Answer>)>,
-    ) {
-        // The views see a record before the keeper acts on it.
-        if let members::Event::Record(record) = &event {
-            self.meet_seats(record);
-            self.step_agreed(group, AgreedEvent::Record(Arc::clone(record)));
-        }
-        let mut out = Vec::new();
-        keeper.step(self.both_clocks(), event, &mut out);
-        for output in out {
-            match output {
-                Output::Put(put, command) => {
-                    let store = Arc::clone(&group.store);
-                    puts.spawn(async move {
-                        let answer = store.put(command).await;
-                        let log =
-                            |error: &Unsure| tracing::debug!(%error, "no answer of the store");
-                        (put, answer.inspect_err(log).ok())
-                    });
-                }
-                Output::Joined(member) => {
-                    tracing::info!(member = member.0, "joined the group, waiting for a seat");
-                    group.status.send_modify(|status| {
-                        (status.member, status.blocked) = (Some(member), None);
-                    });
-                    self.step_agreed(group, AgreedEvent::Joined(member));
-                }
-                Output::Lease(end) => {
-                    for index in 0..self.shards() {
-                        self.shard(index).set_lease(end);
-                    }
-                    // As long as a claim may turn out wrong, nothing can be promised. The next
-                    // renewal is soon.
-                    if group.views.lock().knows_claims() {
-                        group.status.send_modify(|status| status.lease = Some(end));
-                        group.leases.send_modify(|changes| *changes += 1);
-                    }
-                }
-                Output::Discard(why) => {
-                    log_loss(&why);
-                    group.status.send_modify(|status| {
-                        (status.member, status.lease) = (None, None);
-                    });
-                    self.step_agreed(group, AgreedEvent::Discarded);
-                    group.leases.send_modify(|changes| *changes += 1);
-                }
-                Output::Left => {
-                    group.status.send_modify(|status| (status.left, status.lease) = (true, None));
-                }
-                Output::Blocked(why) => {
-                    let why = why.to_string();
-                    let news = group.status.send_if_modified(|status| {
-                        let news = status.blocked.as_ref() != Some(&why);
-                        status.blocked = Some(why.clone());
-                        news
-                    });
-                    if news {
-                        tracing::warn!(why, "this node cannot become a member; it tries again");
-                    }
-                }
-                Output::GiveUp(members) => self.give_up(keeper.record(), group, &members),
-            }
-        }
-    }
-
-    /// The process could not take its seat, because it has no connection with these members.
-    fn give_up(&self, record: &Record, group: &AgreedGroup, members: &[MemberId]) {
-        let seats = members.iter().filter_map(|id| record.member(*id).ok());
-        let names = seats.filter_map(|member| record.seat(member.seat)).map(|it| it.name.as_str());
-        let away = names.collect::<Vec<_>>().join(", ");
-        tracing::warn!(away, "no connection with members that the group can reach");
-        let why = format!("this node has no connection with {away}");
-        group.status.send_modify(|status| {
-            (status.member, status.lease, status.blocked) = (None, None, Some(why));
-        });
-        self.step_agreed(group, AgreedEvent::Discarded);
-        group.leases.send_modify(|changes| *changes += 1);
     }
 
     /// Give up the membership, because nothing is held here any more and the process ends.
@@ -437,22 +284,136 @@ impl NodeShell {
     }
 }
 
-fn log_loss(why: &Loss) {
-    tracing::warn!(%why, "the membership has ended: clients have lost their locks, joining again");
+/// The shell of a node as the host of its [`AgreedViews`], while those are locked.
+struct ViewsHost<'a> {
+    shell: &'a NodeShell,
+    group: &'a AgreedGroup,
+    /// What is left to do when nothing is locked any more.
+    effects: &'a mut ShardEffects,
 }
 
-/// The members and rules of a view.
-fn view_seating(group: &AgreedGroup, view: AgreedView) -> ViewSeating {
-    let AgreedView { number, members, me } = view;
-    let peers = members.iter().map(|(seat, _)| PeerId(seat.0)).collect();
-    let members: Vec<String> = members.into_iter().map(|(_, name)| name).collect();
-    let rules = (group.rules)(members.len());
-    ViewSeating { view: number, seating: Arc::new(Seating { members, me, rules }), peers }
+impl AgreedHost for ViewsHost<'_> {
+    fn tell(&mut self, to: SeatId, message: &Message) {
+        self.shell.send(PeerId(to.0), message);
+    }
+
+    fn tell_all(&mut self, message: &Message) {
+        self.shell.tell_all(message);
+    }
+
+    fn stop_shards(&mut self, view: AgreedView) -> Vec<HeldLock> {
+        let number = view.number;
+        self.shell.seatings.push(view, &self.group.rules);
+        self.shell.stop_shards(number)
+    }
+
+    fn start_shards(&mut self, view: u64, held: Vec<Vec<HeldLock>>) -> bool {
+        let overdue = self.shell.start_shards(view, held, self.effects);
+        tracing::info!(view, members = ?self.shell.view_members(view), "the view runs");
+        overdue
+    }
+
+    fn disown(&mut self, views: &Range<u64>) {
+        self.shell.disown(views, self.effects);
+    }
+
+    fn discard(&mut self) {
+        for index in 0..self.shell.shards() {
+            let discard = |shard: &mut Shard, _, out: &mut ShardEffects| shard.discard(out);
+            self.shell.with_shard_deferred(index, self.effects, discard);
+        }
+    }
+
+    fn end(&mut self, reason: EndReason) {
+        self.shell.end_shards(reason, self.effects);
+    }
+
+    fn log(&mut self, notice: AgreedNotice) {
+        let name = |seat: SeatId| self.shell.peer_name(PeerId(seat.0));
+        match notice {
+            AgreedNotice::Waits(view, seats) => {
+                let away: Vec<_> = seats.into_iter().map(name).collect();
+                tracing::info!(view, ?away, "the next view waits for members");
+            }
+            AgreedNotice::Refused(seat, error) => {
+                let peer = name(seat);
+                tracing::error!(peer, %error, "a peer sent what no correct member sends");
+            }
+            AgreedNotice::Broken => {
+                tracing::warn!(
+                    "the group has removed the process before this one: its clients have lost \
+                     their locks"
+                );
+            }
+        }
+    }
 }
 
-/// How often the keeper is told that time has passed.
-fn ticks(lease_ms: u32) -> Interval {
-    let mut ticks = interval(Duration::from_millis(lease_ms.into()) / TICKS);
+/// The shell of a node as the host of its membership, in the task that keeps it.
+struct MembershipHost<'a> {
+    shell: &'a NodeShell,
+    group: &'a AgreedGroup,
+    /// The commands that the store has not answered.
+    puts: &'a mut JoinSet<(PutId, Option<Answer>)>,
+}
+
+impl KeeperHost for MembershipHost<'_> {
+    fn put(&mut self, put: PutId, command: Command) {
+        let store = Arc::clone(&self.group.store);
+        self.puts.spawn(async move {
+            let answer = store.put(command).await;
+            let log = |error: &Unsure| tracing::debug!(%error, "no answer of the store");
+            (put, answer.inspect_err(log).ok())
+        });
+    }
+
+    fn meet_seats(&mut self, record: &Record) {
+        self.shell.meet_seats(record);
+    }
+
+    fn views(&mut self, event: AgreedEvent) {
+        self.shell.step_agreed(self.group, event);
+    }
+
+    fn knows_claims(&self) -> bool {
+        self.group.views.lock().knows_claims()
+    }
+
+    fn set_lease(&mut self, end: Duration) {
+        for index in 0..self.shell.shards() {
+            self.shell.shard(index).set_lease(end);
+        }
+    }
+
+    fn note(&mut self, standing: &Standing) {
+        self.group.status.send_replace(standing.clone());
+    }
+
+    fn lease_changed(&mut self) {
+        self.group.leases.send_modify(|changes| *changes += 1);
+    }
+
+    fn log(&mut self, notice: KeeperNotice) {
+        match notice {
+            KeeperNotice::Joined(member) => {
+                tracing::info!(member = member.0, "joined the group, waiting for a seat");
+            }
+            KeeperNotice::Lost(why) => {
+                let text = "the membership has ended: clients have lost their locks, joining again";
+                tracing::warn!(%why, "{text}");
+            }
+            KeeperNotice::Blocked(why) => {
+                tracing::warn!(%why, "this node cannot become a member; it tries again");
+            }
+            KeeperNotice::GaveUp(away) => {
+                tracing::warn!(away, "no connection with members that the group can reach");
+            }
+        }
+    }
+}
+
+fn ticks(tick: Duration) -> Interval {
+    let mut ticks = interval(tick);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }

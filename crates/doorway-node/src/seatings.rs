@@ -5,38 +5,24 @@ use std::sync::Arc;
 use doorway_core::NodeId;
 use parking_lot::RwLock;
 
+use crate::locks::Rule;
 use crate::net::PeerId;
 use crate::seating::Seating;
-
-/// How many views of a group with agreed members are remembered: the one that runs, and the next.
-const REMEMBERED: usize = 2;
+use crate::views::{AgreedView, ViewSeats};
 
 /// Translates between the numbers of members in a view and the numbers of links.
 pub(crate) enum Seatings {
     /// Every view has the same members, and the number of a link is the number of the member.
     Fixed(Arc<Seating>),
     /// The members differ from view to view.
-    Agreed(RwLock<Vec<ViewSeating>>),
-}
-
-/// The members of one view.
-pub(crate) struct ViewSeating {
-    /// The number of the view.
-    pub(crate) view: u64,
-    /// The members and rules of the view.
-    pub(crate) seating: Arc<Seating>,
-    /// The link to each member.
-    pub(crate) peers: Vec<PeerId>,
+    Agreed(RwLock<ViewSeats>),
 }
 
 impl Seatings {
-    /// Remember the members of a newer view.
-    pub(crate) fn push(&self, next: ViewSeating) {
+    /// Remember the members of a newer view of a group with agreed members.
+    pub(crate) fn push(&self, next: AgreedView, rules: impl FnOnce(usize) -> Vec<Rule>) {
         if let Self::Agreed(views) = self {
-            let mut views = views.write();
-            views.push(next);
-            let old = views.len().saturating_sub(REMEMBERED);
-            views.drain(..old);
+            views.write().push(next, rules);
         }
     }
 
@@ -44,11 +30,7 @@ impl Seatings {
     pub(crate) fn peer(&self, view: u64, member: NodeId) -> Option<PeerId> {
         match self {
             Self::Fixed(_) => Some(PeerId(u64::from(member.0))),
-            Self::Agreed(views) => {
-                let views = views.read();
-                let known = views.iter().find(|known| known.view == view)?;
-                known.peers.get(member.index()).copied()
-            }
+            Self::Agreed(views) => views.read().seat(view, member).map(|seat| PeerId(seat.0)),
         }
     }
 
@@ -58,11 +40,7 @@ impl Seatings {
             Self::Fixed(seating) => {
                 (peer.0 < seating.members.len() as u64).then(|| NodeId::at(peer.0 as usize))
             }
-            Self::Agreed(views) => {
-                let views = views.read();
-                let known = views.iter().find(|known| known.view == view)?;
-                known.peers.iter().position(|other| *other == peer).map(NodeId::at)
-            }
+            Self::Agreed(views) => views.read().member(view, peer.seat()),
         }
     }
 
@@ -70,11 +48,7 @@ impl Seatings {
     pub(crate) fn of(&self, view: u64) -> Option<Arc<Seating>> {
         match self {
             Self::Fixed(seating) => Some(Arc::clone(seating)),
-            Self::Agreed(views) => {
-                let views = views.read();
-                let known = views.iter().find(|known| known.view == view)?;
-                Some(Arc::clone(&known.seating))
-            }
+            Self::Agreed(views) => views.read().seating(view),
         }
     }
 }

@@ -20,9 +20,19 @@ impl Drift {
         Clock::new(self.raw.max(self.boot))
     }
 
-    /// The clock of a node: the slower of the two.
+    /// The clock by which a node counts the time of its sessions: the slower of the two.
     pub(crate) fn node(self) -> Clock {
         Clock::new(self.raw.min(self.boot))
+    }
+
+    /// The clock that counts suspended time.
+    pub(crate) fn boot(self) -> Clock {
+        Clock::new(self.boot)
+    }
+
+    /// The clock that nobody adjusts. It is asked only for times at which the machine was awake.
+    pub(crate) fn raw(self) -> Clock {
+        Clock::new(self.raw)
     }
 }
 

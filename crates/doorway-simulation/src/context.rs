@@ -12,6 +12,7 @@ use crate::network::{End, Network, Side, Traffic, Wire};
 use crate::node::NodeEvent;
 use crate::queue::Queue;
 use crate::random::Random;
+use crate::register::{Register, RegisterTraffic};
 use crate::settings::{Fault, Settings};
 use crate::story::{Lane, Story};
 
@@ -19,6 +20,10 @@ use crate::story::{Lane, Story};
 #[derive(Debug)]
 pub(crate) enum Event {
     Traffic(Traffic),
+    /// A message to or from the register of the group.
+    Register(RegisterTraffic),
+    /// The register looks whether it needs another leader.
+    Elect,
     Node {
         node: usize,
         start: u64,
@@ -98,6 +103,10 @@ pub(crate) struct Context {
     pub(crate) random: Random,
     pub(crate) queue: Queue<Event>,
     pub(crate) network: Network,
+    /// What the group agrees on, if it agrees on its members.
+    pub(crate) register: Option<Register>,
+    /// The nodes that have just started a view, each with the number of the view.
+    pub(crate) started: Vec<(usize, u64)>,
     pub(crate) log: Log,
     pub(crate) settings: Rc<Settings>,
     pub(crate) counts: Counts,

@@ -21,6 +21,7 @@ mod network;
 mod node;
 mod queue;
 mod random;
+mod register;
 mod settings;
 mod story;
 mod world;

@@ -45,11 +45,21 @@ pub enum Fault {
     DamageDisk,
     /// An operator or another client takes a lock from its holder.
     BreakLock,
+    /// A node cannot reach the register of its group, or is not reached by it.
+    CutRegister,
+    /// The register agrees on nothing.
+    LoseQuorum,
+    /// Other nodes than before believe that they should propose removals, or none does.
+    MoveLeader,
+    /// An operator adds a machine to the group, or removes one.
+    ChangeSeats,
+    /// An operator changes the lease of the members.
+    ChangeLease,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 22] = [
         Self::KillNode,
         Self::StopNode,
         Self::DrainNode,
@@ -67,7 +77,15 @@ impl Fault {
         Self::StalledDisk,
         Self::DamageDisk,
         Self::BreakLock,
+        Self::CutRegister,
+        Self::LoseQuorum,
+        Self::MoveLeader,
+        Self::ChangeSeats,
+        Self::ChangeLease,
     ];
+
+    /// How many of them can happen to a group with a fixed list of members: the first ones.
+    const FIXED: usize = 17;
 }
 
 /// How a lock can be held.
@@ -122,10 +140,26 @@ impl LifeSetting {
     }
 }
 
+/// A group that agrees on its members.
+#[derive(Clone, Debug)]
+pub(crate) struct AgreedSetting {
+    /// How many nodes have a seat from the beginning.
+    pub(crate) founders: usize,
+    /// The lease of members, in milliseconds.
+    pub(crate) lease_ms: u32,
+    /// How many of a thousand messages to and from the register are lost, and how many take long.
+    pub(crate) lost: u64,
+    pub(crate) slow: u64,
+    /// Whether a machine never comes back.
+    pub(crate) burns: bool,
+}
+
 /// Everything that is drawn before a run begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) nodes: usize,
+    /// None if the list of members is fixed.
+    pub(crate) agreed: Option<AgreedSetting>,
     pub(crate) shards: usize,
     pub(crate) keep_idle: usize,
     /// The rules of the locks, each with the beginning of the names that it is for. The last one is
@@ -150,10 +184,18 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn draw(random: &mut Random) -> Self {
-        let nodes = if random.percent(35) { 1 } else { 3 };
-        let alone = nodes == 1;
+        let agreed = random.percent(33).then(|| agreed(random));
+        let nodes = match &agreed {
+            Some(agreed) => agreed.founders + usize::from(random.percent(40)),
+            None if random.percent(35) => 1,
+            None => 3,
+        };
+        let alone = nodes == 1 && agreed.is_none();
         let mut algorithms = served();
-        algorithms.retain(|name| Rule::new(name, nodes, 1, 1).is_ok());
+        // Agreed members come and go, so the algorithm has to serve groups of every size.
+        let smallest = if agreed.is_some() { 1 } else { nodes };
+        algorithms
+            .retain(|name| (smallest..=nodes).all(|size| Rule::new(name, size, 1, 1).is_ok()));
         let algorithm =
             if random.percent(40) { "carvalho-roucairol" } else { *random.pick(&algorithms) };
         let permits = random.between(2, 3) as u32;
@@ -176,9 +218,17 @@ impl Settings {
         }
         let ttl = Duration::from_millis(*random.pick(&[1000, 2000, 5000, 10_000]));
         let count = random.between(2, 4) as usize * nodes.min(2);
-        let clients: Vec<_> = (0..count).map(|at| client(random, at % nodes, nodes, ttl)).collect();
+        // No client may count on a lock for longer than on the lease of its node.
+        let lease = agreed.as_ref().map(|agreed| Duration::from_millis(agreed.lease_ms.into()));
+        let longest = lease.map_or(ttl, |lease| ttl.min(lease * 7 / 10));
+        let clients: Vec<_> = (0..count)
+            .map(|at| client(random, at % nodes, nodes, longest, lease.is_some()))
+            .collect();
         let machines = nodes + clients.len();
-        let most: u64 = *random.pick(&[0, 100, 20_000]);
+        let mut most: u64 = *random.pick(&[0, 100, 20_000]);
+        if agreed.is_some() {
+            most = most.min(1000); // The keeper of a membership relies on that.
+        }
         let slewed: u64 = *random.pick(&[0, 0, 83_333]);
         let mut around = |most: u64| random.between(0, 2 * most).cast_signed() - most.cast_signed();
         let drifts = (0..machines)
@@ -190,16 +240,20 @@ impl Settings {
         let slow = *random.pick(&[MS / 2, 2 * MS, 20 * MS, 100 * MS]);
         let delay = (slow / random.between(2, 10), slow);
         let length = random.between(20, 90) * SECOND;
-        let many = random.between(0, 5);
+        let (many, kinds) = match agreed {
+            Some(_) => (random.between(0, 8), Fault::ALL.len()),
+            None => (random.between(0, 5), Fault::FIXED),
+        };
         let mut faults: Vec<(Fault, u64)> = Vec::new();
         for _ in 0..many {
-            let fault = *random.pick(&Fault::ALL);
+            let fault = *random.pick(&Fault::ALL[..kinds]);
             if faults.iter().all(|(known, _)| *known != fault) {
                 faults.push((fault, length / random.between(2, 12)));
             }
         }
         Self {
             nodes,
+            agreed,
             shards: random.between(1, 2) as usize,
             keep_idle: random.between(0, 2) as usize,
             rules,
@@ -214,12 +268,41 @@ impl Settings {
             heals: length,
         }
     }
+
+    /// Whether the group has one member, and never another one.
+    pub(crate) fn alone(&self) -> bool {
+        self.nodes == 1 && self.agreed.is_none()
+    }
+
+    /// The rules of a view of this many members.
+    pub(crate) fn rules_for(&self, size: usize) -> Vec<Rule> {
+        let rule = |(_, algorithm, permits): &(String, String, u32)| {
+            Rule::new(algorithm, size, *permits, self.handovers).expect("a served algorithm")
+        };
+        self.rules.iter().map(rule).collect()
+    }
 }
 
-fn client(random: &mut Random, node: usize, group: usize, ttl: Duration) -> ClientSetting {
+fn agreed(random: &mut Random) -> AgreedSetting {
+    AgreedSetting {
+        founders: *random.pick(&[1, 2, 3, 3, 3]),
+        lease_ms: *random.pick(&[2000, 3000, 5000, 10_000]),
+        lost: *random.pick(&[0, 0, 20, 200]),
+        slow: *random.pick(&[0, 10, 100]),
+        burns: random.percent(30),
+    }
+}
+
+fn client(
+    random: &mut Random,
+    node: usize,
+    group: usize,
+    ttl: Duration,
+    agreed: bool,
+) -> ClientSetting {
     let local = random.percent(50);
     let life = match (local, random.below(10)) {
-        (true, 0..3) => LifeSetting::Process,
+        (true, 0..3) if !agreed => LifeSetting::Process,
         (true, 3..5) => LifeSetting::Inherited,
         (true, 5) | (false, 0..2) => LifeSetting::Http,
         (false, 2..4) => LifeSetting::Lease,
@@ -229,7 +312,10 @@ fn client(random: &mut Random, node: usize, group: usize, ttl: Duration) -> Clie
     let own = Duration::from_millis(random.magnitude(1000, most));
     // The time to live of a process without a limit.
     let unlimited = Duration::from_millis(u32::MAX.into());
+    // A session that lives with its processes outlives the lease of its node, and then only the
+    // fence helps. So such sessions are only in runs with a fixed list of members.
     let bound = match life {
+        _ if agreed => false,
         LifeSetting::Connection => local && random.percent(40),
         LifeSetting::Inherited => random.percent(60),
         _ => false,

@@ -80,12 +80,15 @@ impl Outbox {
         Pending::wake(pending);
     }
 
-    /// Take all bytes, in exchange for a buffer that is empty.
+    /// Take all bytes, in exchange for a buffer that is empty. Before the greeting there are none:
+    /// the node may have to wait with it.
     pub fn take(&self, empty: &mut Vec<u8>) -> Found {
         let mut pending = self.0.lock();
-        debug_assert!(empty.is_empty() && pending.greeted);
-        std::mem::swap(&mut pending.bytes, empty);
-        pending.losses = 0;
+        debug_assert!(empty.is_empty());
+        if pending.greeted {
+            std::mem::swap(&mut pending.bytes, empty);
+            pending.losses = 0;
+        }
         pending.found()
     }
 
@@ -98,7 +101,7 @@ impl Outbox {
     /// is something. A connection that is busy with writing has no use for more bytes.
     pub fn watch(&self, waker: &Waker, busy: bool) -> Option<Found> {
         let mut pending = self.0.lock();
-        let bytes = !busy && !pending.bytes.is_empty();
+        let bytes = !busy && pending.greeted && !pending.bytes.is_empty();
         if bytes || pending.closing || pending.backlog_full {
             return Some(pending.found());
         }
@@ -181,6 +184,9 @@ mod tests {
     fn what_happens_before_the_greeting_is_told_after_it() {
         let outbox = Outbox::default();
         outbox.tell(&Reply::Stopping(7));
+        let mut early = Vec::new();
+        assert_eq!((outbox.take(&mut early), early.len()), (Found::Open, 0));
+        assert_eq!(outbox.watch(Waker::noop(), false), None, "nothing can be written yet");
         outbox.greet(&Ok(welcome()), &[Reply::Alive(1)]);
         outbox.tell(&Reply::Alive(2));
         let mut frames = taken(&outbox);

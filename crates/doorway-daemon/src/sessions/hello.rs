@@ -47,7 +47,8 @@ impl Sessions {
                     version,
                     node: self.setup.node.clone(),
                     scope: self.setup.scope,
-                    ttl_ms: session.map_or(0, |session| self.told_ttl(session)),
+                    // If the membership of the node can end, its lease decides: see `promise.rs`.
+                    ttl_ms: session.map_or(0, |session| ttl_ms(session.ttl)),
                     session: session.map(|session| (SessionId(session.number), session.secret)),
                     lost,
                 };
@@ -104,7 +105,6 @@ impl Sessions {
                     held.extend(more.held);
                     waiting.extend(more.waiting);
                 }
-                self.check_lease_known()?;
                 let known = self.open.get(&id.0);
                 let proven = |session: &Session| {
                     same_client(&session.principal, &principal)
@@ -125,6 +125,7 @@ impl Sessions {
                     if id.0 > self.former.last {
                         return Err(gone());
                     }
+                    self.check_lease_known()?;
                     let ttl = self.ttl(ttl_ms, life, remote, process);
                     let (number, principal) = (id.0, Arc::clone(&principal));
                     let begin =
@@ -232,16 +233,8 @@ impl Sessions {
 
     /// The longest time to live that a session may get.
     fn ttl_limit(&self) -> Duration {
-        let most = self.setup.limits.ttl;
-        self.most_ttl().map_or(most, |lease| lease.min(most)).max(SHORTEST)
-    }
-
-    /// The time to live that the client of a session is told. A session that lives as long as its
-    /// processes has none, but where the membership of the node can end, the client has to know
-    /// when: it must hear of the node in that time.
-    fn told_ttl(&self, session: &Session) -> u32 {
-        let most = self.most_ttl().unwrap_or(session.ttl);
-        ttl_ms(session.ttl.min(most))
+        let most = self.setup.limits.ttl.max(SHORTEST);
+        self.most_ttl().map_or(most, |lease| lease.clamp(SHORTEST, most))
     }
 
     /// Refuse a lease that is longer than the node allows. Every other session may get less time

@@ -224,8 +224,8 @@ impl Sessions {
         if matches!(self.stage, Stage::Draining | Stage::Stopped) {
             return Err(stopping());
         }
-        let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
         self.check_member(now)?;
+        let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
         let number = self.next_session();
         let begin = Begin {
             number,

@@ -122,6 +122,7 @@ impl Session {
             principal,
             client,
             ttl,
+            told: Duration::ZERO,
             life,
             remote,
             process: process.filter(|_| life != Life::Lease),

@@ -9,20 +9,24 @@
 //!
 //! 1. No TTL is longer than seven tenths of a lease. A lease that is renewed all the time has more
 //!    than that left, so clients notice nothing.
-//! 2. The node answers a client with a session only while its lease lasts for the longest TTL from
-//!    now on. Otherwise the answers wait until the lease is renewed. Clients that get no answer
-//!    count their locks as lost before the lease of the node ends.
+//! 2. The node answers a client with a session only while its lease lasts for the TTL of that
+//!    client from now on. Otherwise the answers wait until the lease is renewed. Clients that get
+//!    no answer count their locks as lost before the lease of the node ends. If the lease was made
+//!    shorter, clients with a longer TTL have to connect again, and are told a shorter one.
+//!
+//! That a lock is lost is no answer, and is told at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_protocol::{Code, Moment, Refusal};
+use doorway_protocol::{Code, Fence, Moment, Refusal, Reply};
 
 use super::Sessions;
-use super::connections::Attached;
+use super::connections::{Attached, ConnectionState};
 use super::event::{Answer, Connection, Output};
 use super::open::End;
 use super::refusals::{gone, refusal};
+use super::session::{Session, ttl_ms};
 
 /// The lease of a node in a group that agrees on its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,39 +37,44 @@ pub struct NodeLease {
     pub length: Duration,
 }
 
-/// How many answers to one client may wait. A client that asks for more is disconnected.
-const WITHHELD: usize = 10_000;
+/// How many answers may wait. A client that asks for more is disconnected.
+const WITHHELD: usize = 100_000;
 
 /// What may be promised, and the answers that wait.
 #[derive(Clone, Debug)]
 pub(super) struct Promise {
     lease: NodeLease,
-    withheld: BTreeMap<Connection, Vec<Output>>,
+    withheld: Vec<Output>,
 }
 
 impl Promise {
     /// Before the first lease nothing can be promised.
     pub(super) fn new() -> Self {
         let lease = NodeLease { until: Moment(0), length: Duration::ZERO };
-        Self { lease, withheld: BTreeMap::new() }
+        Self { lease, withheld: Vec::new() }
     }
 
     /// The state that decides what happens next, for searches.
     pub(super) fn key(&self) -> (NodeLease, usize) {
-        (self.lease, self.withheld.values().map(Vec::len).sum())
+        (self.lease, self.withheld.len())
     }
 
     fn most(&self) -> Duration {
         self.lease.length * 7 / 10
     }
 
-    fn covers(&self, now: Moment, ttl: Duration) -> bool {
-        now.after(ttl) <= self.lease.until
+    /// May a client with this TTL get an answer?
+    fn may_answer(&self, now: Moment, ttl: Duration) -> bool {
+        self.lease.until > now && now.after(ttl) <= self.lease.until
     }
 
-    /// Whether any client with a connection may be answered.
-    fn may_answer(&self, now: Moment) -> bool {
-        self.covers(now, self.most()) && !self.lease.length.is_zero()
+    /// Has a client yet to be told of the grant with this fence?
+    fn withholds(&self, connection: Connection, fence: Fence) -> bool {
+        self.withheld.iter().any(|output| match output {
+            Output::Tell(to, Reply::Granted(_, granted)) => (*to, *granted) == (connection, fence),
+            Output::Greet(to, ..) => *to == connection,
+            _ => false,
+        })
     }
 }
 
@@ -74,21 +83,22 @@ impl Sessions {
     pub(super) fn set_lease(&mut self, now: Moment, lease: NodeLease, out: &mut Vec<Output>) {
         let Some(promise) = &mut self.promise else { return };
         let before = std::mem::replace(&mut promise.lease, lease);
-        let most = promise.most();
         if lease.length < before.length {
             // Clients that count on more time than a lease has now must be told. They connect again
             // and learn it then. What they were promised before holds until its end.
-            let longer = self.open.values().filter(|session| session.ttl > most);
+            let most = promise.most();
+            let longer = self.open.values().filter(|session| session.told > most);
             let connections = longer.filter_map(|session| session.connection);
             out.extend(connections.map(Output::Close));
         }
-        if lease.until <= now {
-            // The grants have ended with the lease. A client over HTTP gets no other news of that.
-            let calls = promise.withheld.extract_if(.., |_, outputs| {
-                outputs.iter().any(|output| matches!(output, Output::Answer(..)))
-            });
-            let refused = |connection| Output::Answer(connection, Answer::Refused(no_member()));
-            out.extend(calls.map(|(connection, _)| refused(connection)));
+        if lease.until > now {
+            return;
+        }
+        // The grants have ended with the lease. A client over HTTP gets no other news of that.
+        for output in &mut promise.withheld {
+            if let Output::Answer(_, answer @ Answer::Leased(_)) = output {
+                *answer = Answer::Refused(no_member());
+            }
         }
     }
 
@@ -105,7 +115,7 @@ impl Sessions {
         }
     }
 
-    /// Refuse to go on with a session before the node knows how long a lease lasts.
+    /// Refuse to go on with an unknown session before the node knows how long a lease lasts.
     pub(super) fn check_lease_known(&self) -> Result<(), Refusal> {
         match &self.promise {
             Some(promise) if promise.lease.length.is_zero() => Err(no_member()),
@@ -113,68 +123,48 @@ impl Sessions {
         }
     }
 
-    /// Whether the lease of the node lasts for the TTL of a session from now on.
+    /// Whether the lease of the node lasts for the TTL of a session from now on. A session that
+    /// lives with its processes has none.
     pub(super) fn covers(&self, now: Moment, session: u64) -> bool {
         let Some(promise) = &self.promise else { return true };
         let session = self.open.get(&session);
-        session.is_none_or(|session| session.is_bound() || promise.covers(now, session.ttl))
+        session.is_none_or(|session| session.is_bound() || promise.may_answer(now, session.ttl))
     }
 
     /// Hold back the answers among the outputs from `first` on while the node may not give them, or
     /// give those that were held back before.
     pub(super) fn withhold(&mut self, now: Moment, first: usize, out: &mut Vec<Output>) {
         let Some(promise) = &mut self.promise else { return };
-        if promise.may_answer(now) {
-            let withheld = std::mem::take(&mut promise.withheld);
-            let answers: Vec<Output> = withheld.into_values().flatten().collect();
-            let answers = answers.into_iter().map(|output| self.still_true(now, output));
-            out.splice(first..first, answers.collect::<Vec<_>>());
-            return;
-        }
-        let connections = &self.connections;
-        let in_session = |connection: &Connection| {
-            connections
-                .get(connection)
-                .is_some_and(|state| matches!(state.session, Attached::Open(_)))
-        };
-        let answers = |output: &mut Output| match output {
-            Output::Tell(connection, _) | Output::Greet(connection, ..) => in_session(connection),
-            Output::Answer(_, Answer::Leased(_)) => true,
-            _ => false,
-        };
-        let mut full = Vec::new();
-        for output in out.extract_if(first.., answers) {
-            let (Output::Tell(connection, _)
-            | Output::Greet(connection, ..)
-            | Output::Answer(connection, _)) = &output
-            else {
+        let earlier = std::mem::take(&mut promise.withheld);
+        let (count, most) = (earlier.len(), promise.most());
+        let fresh = out.split_off(first);
+        // The answers to one client stay in their order.
+        let mut waiting = BTreeSet::new();
+        for (at, mut output) in earlier.into_iter().chain(fresh).enumerate() {
+            let answer = answer(&mut output, &self.connections, &mut self.open, most);
+            let Some((to, ttl)) = answer else {
+                // The earlier answers to a client that is gone are of no use.
+                if at >= count || matches!(output, Output::Answer(..)) {
+                    out.push(output);
+                }
                 continue;
             };
-            let connection = *connection;
-            let waiting = promise.withheld.entry(connection).or_default();
-            if waiting.len() < WITHHELD {
-                waiting.push(output);
+            let news = match &output {
+                Output::Tell(_, Reply::Lost(_, fence, _)) => !promise.withholds(to, *fence),
+                _ => false,
+            };
+            if news || promise.may_answer(now, ttl) && !waiting.contains(&to) {
+                if at < count {
+                    check_lease(now, &mut output, &mut self.open);
+                }
+                out.push(output);
+            } else if promise.withheld.len() < WITHHELD {
+                waiting.insert(to);
+                promise.withheld.push(output);
             } else {
-                full.push(connection);
+                out.push(Output::Close(to));
             }
         }
-        full.dedup();
-        out.extend(full.into_iter().map(Output::Close));
-    }
-
-    /// An answer that was held back, as it is true now. The session of a lease may have ended
-    /// meanwhile. If it has not, its client counts from now on.
-    fn still_true(&mut self, now: Moment, output: Output) -> Output {
-        let Output::Answer(connection, Answer::Leased(lease)) = output else { return output };
-        let held = self
-            .open
-            .get_mut(&lease.session)
-            .filter(|session| session.grants.keys().any(|(_, fence, _)| *fence == lease.fence));
-        let Some(session) = held else {
-            return Output::Answer(connection, Answer::Refused(gone()));
-        };
-        session.heard = now;
-        Output::Answer(connection, Answer::Leased(lease))
     }
 
     /// A client does not wait for its answers any longer, or is gone. Returns whether some were held
@@ -186,18 +176,63 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) -> bool {
         let Some(promise) = &mut self.promise else { return false };
-        let Some(withheld) = promise.withheld.remove(&connection) else { return false };
-        for output in withheld {
+        let is_to = |output: &mut Output| match output {
+            Output::Tell(to, _) | Output::Greet(to, ..) | Output::Answer(to, _) => {
+                *to == connection
+            }
+            _ => false,
+        };
+        let forgotten: Vec<Output> = promise.withheld.extract_if(.., is_to).collect();
+        for output in &forgotten {
             let Output::Answer(_, Answer::Leased(lease)) = output else { continue };
-            if let Some(session) = self.open.get_mut(&lease.session) {
-                session.heard = now;
-                if session.key.is_none() {
-                    self.end(lease.session, End::Left, out);
-                }
+            let Some(session) = self.open.get_mut(&lease.session) else { continue };
+            session.heard = now;
+            if session.key.is_none() {
+                self.end(lease.session, End::Left, out);
             }
         }
-        true
+        !forgotten.is_empty()
     }
+}
+
+/// The session of a lease may have ended while its answer was held back. If it has not, its client
+/// counts from now on.
+fn check_lease(now: Moment, output: &mut Output, open: &mut BTreeMap<u64, Session>) {
+    let Output::Answer(_, answer) = output else { return };
+    let Answer::Leased(lease) = answer else { return };
+    let fence = lease.fence;
+    let holds = |session: &&mut Session| session.grants.keys().any(|(_, its, _)| *its == fence);
+    match open.get_mut(&lease.session).filter(holds) {
+        Some(session) => session.heard = now,
+        None => *answer = Answer::Refused(gone()),
+    }
+}
+
+/// If this answers a client that counts on its lock from now on: over which connection, and the TTL
+/// of the client. No TTL is longer than `most`, which may have changed since the output was made.
+fn answer(
+    output: &mut Output,
+    connections: &BTreeMap<Connection, ConnectionState>,
+    open: &mut BTreeMap<u64, Session>,
+    most: Duration,
+) -> Option<(Connection, Duration)> {
+    let to = match output {
+        Output::Tell(to, _) | Output::Greet(to, ..) => *to,
+        Output::Answer(to, Answer::Leased(lease)) => {
+            lease.ttl = lease.ttl.min(most);
+            return Some((*to, lease.ttl));
+        }
+        _ => return None,
+    };
+    let Attached::Open(number) = connections.get(&to)?.session else { return None };
+    let Some(session) = open.get_mut(&number) else { return Some((to, Duration::ZERO)) };
+    if let Output::Greet(_, greeting, _) = output
+        && let Ok(welcome) = &mut **greeting
+    {
+        session.told = session.ttl.min(most);
+        welcome.ttl_ms = ttl_ms(session.told);
+    }
+    Some((to, session.told))
 }
 
 fn no_member() -> Refusal {

@@ -30,6 +30,8 @@ pub(super) struct Session {
     pub(super) client: Arc<str>,
     /// How long the session lives without a message from its client.
     pub(super) ttl: Duration,
+    /// The TTL that the client was told last, where the membership of the node can end.
+    pub(super) told: Duration,
     pub(super) life: Life,
     /// Whether the client may be on another machine. Then the end of a connection proves nothing.
     pub(super) remote: bool,

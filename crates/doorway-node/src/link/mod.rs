@@ -20,3 +20,14 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Incarnation(pub u64);
+
+impl Incarnation {
+    /// What a node says in the hellos of one of its links. The first link to a peer has the number
+    /// 0. If a link is made anew while both processes go on, it has another number: the node has
+    /// forgotten what was sent and received over the link before, so the peer must count from the
+    /// beginning too.
+    #[must_use]
+    pub fn of_link(self, number: u64) -> Self {
+        Self(self.0.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+}

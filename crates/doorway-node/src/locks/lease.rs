@@ -33,6 +33,13 @@ impl Shard {
         }
     }
 
+    /// The membership of the node is over, and the node knows it: it gets a new lease before it
+    /// takes part in a view again.
+    pub fn discard(&mut self, out: &mut ShardEffects) {
+        self.lapse(out);
+        self.lease = Duration::MAX;
+    }
+
     /// Take the locks from all clients that are inside, because the membership of the node is over.
     /// Clients that wait stay in their queues. The shard waits for a newer view.
     pub fn lapse(&mut self, out: &mut ShardEffects) {

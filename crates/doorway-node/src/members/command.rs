@@ -29,12 +29,6 @@ pub enum Command {
         id: MemberId,
         /// The members with which it has no connection.
         cut: Vec<MemberId>,
-        /// The lease for which the member counts on this renewal, in milliseconds. A member may
-        /// still count on an earlier renewal for longer, so it names at least what is left of that.
-        lease_ms: u32,
-        /// The number of this renewal among those of the process. A renewal that arrives after a
-        /// later one is refused: it may name a shorter lease.
-        renewal: u64,
     },
     /// A waiting member takes its seat, in place of all other members of that seat.
     Enter {
@@ -90,8 +84,9 @@ pub enum Command {
     DropSeat(SeatId),
     /// These seats vote, and no others.
     Voters(Vec<SeatId>),
-    /// An operator changes the lease, in milliseconds. Each member asks for the new lease as soon
-    /// as it does not count on a longer one any more.
+    /// An operator changes the lease, in milliseconds. Each member goes on with its old lease until
+    /// its next renewal. A shorter lease changes how soon the others remove a member only when its
+    /// process has joined anew: until then they wait for the longest lease that it ever had.
     Lease(u32),
     /// An operator changes the rules. The new ones hold from the next view on.
     Rules {
@@ -113,6 +108,8 @@ pub enum Answer {
         since: Option<u64>,
         /// The number of the newest view.
         number: u64,
+        /// The lease that the renewal gives, in milliseconds.
+        lease_ms: u32,
     },
     /// The record was changed. This is the number of its newest view.
     Done(u64),
@@ -138,9 +135,6 @@ pub enum RecordError {
     /// An evicted member of the seat is still to be removed.
     #[error("the group first removes an evicted process of this machine")]
     EvictedOfSeat,
-    /// A later renewal of the member has arrived before this one.
-    #[error("a later renewal of member {} has arrived already", .0.0)]
-    LateRenewal(MemberId),
     /// The member has a seat already.
     #[error("member {} is in the view already", .0.0)]
     Seated(MemberId),

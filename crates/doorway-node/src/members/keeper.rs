@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::command::{Answer, Command, RecordError};
-use super::record::{LONGEST_LEASE_MS, Member, MemberId, Record, SeatId};
+use super::record::{Member, MemberId, Record, SeatId};
 
 /// How many times a membership is renewed during one lease.
 const BEATS: u32 = 10;
@@ -157,17 +157,17 @@ struct Complaint {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pending {
     kind: Kind,
-    /// If it is a renewal: until when the process may grant locks if the group agrees.
-    until: Duration,
+    sent: Duration,
 }
 
 /// What a command is for. Commands of one kind are not sent more often than necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Kind {
-    Join,
+    /// The number says how many memberships of the process were over.
+    Join(u32),
     Renew(MemberId),
     Enter,
-    Leave,
+    Leave(MemberId),
     Remove(SeatId),
     Forget(MemberId),
     Evict,
@@ -326,25 +326,31 @@ impl Keeper {
     }
 
     fn answered(&mut self, put: PutId, answer: Option<Answer>, now: Now, out: &mut Vec<Output>) {
-        let Some(Pending { kind, until, .. }) = self.pending.remove(&put) else { return };
+        let Some(Pending { kind, sent }) = self.pending.remove(&put) else { return };
         match (kind, answer) {
-            (Kind::Join, Some(Answer::Joined(id))) if self.stage == Stage::Joining => {
+            (Kind::Join(generation), Some(Answer::Joined(id)))
+                if self.stage == Stage::Joining && generation == self.generation =>
+            {
                 self.stage = Stage::Member { id, since: now.boot };
                 out.push(Output::Joined(id));
             }
-            (Kind::Join, Some(Answer::Refused(why))) => out.push(Output::Blocked(why)),
-            (Kind::Renew(id), Some(Answer::Renewed { .. })) if self.is_member(id) => {
-                if self.deadline.is_none_or(|before| until > before) {
-                    self.deadline = Some(until);
-                    out.push(Output::Lease(until));
+            (Kind::Join(_), Some(Answer::Refused(why))) => out.push(Output::Blocked(why)),
+            (Kind::Renew(id), Some(Answer::Renewed { lease_ms, .. })) if self.is_member(id) => {
+                // Counted from when it was sent: the answer may have been on its way for long.
+                let lease = Duration::from_millis(lease_ms.into());
+                let deadline = sent + lease * 9 / 10;
+                if self.deadline.is_none_or(|before| deadline > before) {
+                    self.deadline = Some(deadline);
+                    out.push(Output::Lease(deadline));
                 }
             }
-            (Kind::Renew(_), Some(Answer::Refused(RecordError::LateRenewal(_)))) => {}
             (Kind::Renew(id), Some(Answer::Refused(why))) if self.is_member(id) => {
                 self.lose_membership(now, id, Loss::Refused(why), out);
             }
-            (Kind::Leave, Some(Answer::Done(_) | Answer::Refused(_))) => {
-                if let Stage::Leaving { ends, .. } = self.stage {
+            (Kind::Leave(left), Some(Answer::Done(_) | Answer::Refused(_))) => {
+                if let Stage::Leaving { id, ends, .. } = self.stage
+                    && id == left
+                {
                     self.stage = if ends { Stage::Gone } else { Stage::Joining };
                     if ends {
                         out.push(Output::Left);
@@ -396,19 +402,17 @@ impl Keeper {
             Stage::Joining if now.boot < self.away_until => {}
             Stage::Joining => {
                 let (seat, nonce, rules) = (self.seat, self.nonce(), self.rules);
-                self.put(now, Kind::Join, Command::Join { seat, nonce, rules }, out);
+                let kind = Kind::Join(self.generation);
+                self.put(now, kind, Command::Join { seat, nonce, rules }, out);
             }
             Stage::Leaving { id, at, .. } => {
                 if now.boot >= at {
-                    self.put(now, Kind::Leave, Command::Leave { id }, out);
+                    self.put(now, Kind::Leave(id), Command::Leave { id }, out);
                 }
             }
             Stage::Member { id, since } => {
-                let (cut, lease_ms) = (self.cut(now), self.asked_lease_ms(now, id));
-                // Numbers of commands grow, also from one renewal to the next.
-                let renewal = self.last_put + 1;
-                let command = Command::Renew { id, cut, lease_ms, renewal };
-                self.put(now, Kind::Renew(id), command, out);
+                let cut = self.cut(now);
+                self.put(now, Kind::Renew(id), Command::Renew { id, cut }, out);
                 self.enter(now, id, since, out);
             }
             Stage::Gone => {}
@@ -429,36 +433,18 @@ impl Keeper {
         }
         self.last_put += 1;
         let put = PutId(self.last_put);
+        let lease = self.lease();
         self.pending.retain(|_, pending| {
-            // A renewal counts also if its answer comes late, until the lease would be over anyway.
-            pending.kind != kind || pending.until > now.boot
+            // An answer counts also if it comes late: a store that is always slow would otherwise
+            // never let the process join. After a lease, a renewal would be over anyway.
+            let late = now.boot.saturating_sub(pending.sent) >= lease;
+            pending.kind != kind || !late
         });
-        // Counted from when it is sent: the answer may be on its way for long.
-        let until = match &command {
-            Command::Renew { lease_ms, .. } => {
-                now.boot + Duration::from_millis((*lease_ms).into()) * 9 / 10
-            }
-            _ => Duration::ZERO,
-        };
-        self.pending.insert(put, Pending { kind, until });
+        self.pending.insert(put, Pending { kind, sent: now.boot });
         let interval = self.interval();
         self.sent.retain(|_, sent| now.boot.saturating_sub(*sent) < interval);
         self.sent.insert(kind, now.boot);
         out.push(Output::Put(put, command));
-    }
-
-    /// The lease to ask for, in milliseconds: that of the record, unless the process still counts
-    /// on a longer one. The others wait for as long as the *last* renewal says before they remove a
-    /// silent member. So a renewal may not name less than what is left of the renewals before it,
-    /// answered or not.
-    fn asked_lease_ms(&self, now: Now, id: MemberId) -> u32 {
-        let renewals = self.pending.values().filter(|pending| pending.kind == Kind::Renew(id));
-        let until = renewals.map(|pending| pending.until).chain(self.deadline).max();
-        let left = until.map_or(Duration::ZERO, |until| until.saturating_sub(now.boot));
-        // The process itself counts nine tenths of a lease.
-        let lease_ms = (left * 10).as_nanos().div_ceil(9 * 1_000_000);
-        let lease_ms = u32::try_from(lease_ms).unwrap_or(u32::MAX);
-        lease_ms.max(self.record.lease_ms).min(LONGEST_LEASE_MS)
     }
 
     /// The seated members with which there was no link for too long.
@@ -526,20 +512,17 @@ impl Keeper {
             record.members.iter().filter(waits).filter(|it| dead(it)).cloned().collect();
         // A process that is started again and again never takes the place of its predecessor, and
         // protects it from being removed. So its successors are evicted after some time.
-        let given_up: Vec<MemberId> = record
-            .members
-            .iter()
-            .filter(|member| waits(member) && !member.evicted)
-            .filter(|member| {
-                record.members_of(member.seat).any(|it| it.since.is_some() && long_dead(it))
-            })
-            .map(|member| member.id)
-            .collect();
+        let is_late = |member: &&Member| {
+            let mut seated = record.members_of(member.seat).filter(|it| it.since.is_some());
+            waits(member) && !member.evicted && seated.any(long_dead)
+        };
+        let late: Vec<MemberId> =
+            record.members.iter().filter(is_late).map(|member| member.id).collect();
         seats.retain(|seat| record.members_of(*seat).all(dead));
         for Member { id, beat, .. } in silent {
             self.put(now, Kind::Forget(id), Command::Forget { id, beat }, out);
         }
-        for id in given_up {
+        for id in late {
             let number = record.number;
             self.put(now, Kind::Evict, Command::Evict { id, number }, out);
         }

@@ -3,17 +3,20 @@
 //! - `record.rs`: what the members agree on.
 //! - `command.rs`: the commands that change the record.
 //! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members.
+//! - `drive.rs`: the loop that performs what a keeper decides, for a real node or a simulated one.
 //! - `store.rs`: the store that agrees on the record, as a node sees it.
 //!
 //! All of it is plain values without clock, network and disk. The node feeds them: see
 //! `agreed_group.rs`.
 
 mod command;
+mod drive;
 mod keeper;
 mod record;
 mod store;
 
 pub use command::{Answer, Command, RecordError, Seen};
+pub use drive::{KeeperHost, KeeperNotice, OwnMembership, Standing};
 pub use keeper::{Event, Keeper, Loss, Now, Output, PutId};
 pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,

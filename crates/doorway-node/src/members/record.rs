@@ -93,9 +93,7 @@ pub struct Member {
     pub unbroken: u64,
     /// How many times it has renewed its membership.
     pub beat: u64,
-    /// The number that the member gave its last renewal; 0 before the first one.
-    pub renewal: u64,
-    /// The lease for which the member counts on its last renewal, in milliseconds.
+    /// The longest lease that a renewal has given the member, in milliseconds.
     pub lease_ms: u32,
     /// The members with which it has no connection.
     pub cut: Vec<MemberId>,
@@ -149,9 +147,7 @@ impl Record {
             Command::Join { seat, nonce, rules } => {
                 return self.join(*seat, *nonce, *rules).map(Answer::Joined);
             }
-            Command::Renew { id, cut, lease_ms, renewal } => {
-                return self.renew(*id, cut, *lease_ms, *renewal);
-            }
+            Command::Renew { id, cut } => return self.renew(*id, cut),
             Command::Enter { id, number, replaces, inherits } => {
                 self.enter(*id, *number, replaces, *inherits)?;
             }
@@ -221,7 +217,6 @@ impl Record {
             since: None,
             unbroken: 0,
             beat: 0,
-            renewal: 0,
             lease_ms: self.lease_ms,
             cut: Vec::new(),
             evicted: false,
@@ -229,28 +224,19 @@ impl Record {
         Ok(id)
     }
 
-    fn renew(
-        &mut self,
-        id: MemberId,
-        cut: &[MemberId],
-        lease_ms: u32,
-        renewal: u64,
-    ) -> Result<Answer, RecordError> {
-        check_lease(lease_ms)?;
-        let number = self.number;
+    fn renew(&mut self, id: MemberId, cut: &[MemberId]) -> Result<Answer, RecordError> {
+        let (lease_ms, number) = (self.lease_ms, self.number);
         let member = self.member_mut(id)?;
         if member.evicted {
             return Err(RecordError::Evicted(id));
         }
-        if renewal <= member.renewal {
-            return Err(RecordError::LateRenewal(id));
-        }
-        member.renewal = renewal;
         member.beat += 1;
-        member.lease_ms = lease_ms;
+        // The answer to an earlier renewal may still be on its way, and gives a longer lease if the
+        // group had one then. So the others never wait for less than the longest one.
+        member.lease_ms = member.lease_ms.max(lease_ms);
         member.cut = cut.to_vec();
         member.cut.truncate(SEATS_LIMIT * MEMBERS_OF_SEAT_LIMIT);
-        Ok(Answer::Renewed { since: member.since, number })
+        Ok(Answer::Renewed { since: member.since, number, lease_ms })
     }
 
     fn enter(

@@ -78,7 +78,7 @@ pub(super) async fn dialled<N: Network, U: LinkHandler>(
     stream: N::Stream,
 ) -> Result<NewConnection<ClientStream<N>>, Failure> {
     let handler = &*mesh.handler;
-    let mut ours = handler.hello();
+    let mut ours = peer.hello(handler.hello());
     let name = tls::name_of(peer.name(), &ours.group);
     let name =
         name.ok_or(Failure::Unexpected("the name of the peer cannot be part of a certificate"))?;
@@ -163,7 +163,7 @@ fn recognise<N: Network, U: LinkHandler>(
         return Err(Refusal::Stranger(theirs.node.clone()));
     };
     meet(&*mesh.handler, peer, &ours, theirs)?;
-    Ok((Arc::clone(peer), ours))
+    Ok((Arc::clone(peer), peer.hello(ours)))
 }
 
 fn meet(

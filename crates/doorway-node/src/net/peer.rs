@@ -47,6 +47,8 @@ pub struct Peer {
     /// Is a connection up? This is not part of the inbox, so that it can be read while a message is
     /// delivered.
     up: AtomicBool,
+    /// The number of this link among those to the peer.
+    link: u64,
     /// How many messages wait in the outbox.
     unacknowledged: AtomicUsize,
     backlog: Backlog,
@@ -190,7 +192,7 @@ impl Peer {
     /// Make a peer that was never connected. This node dials the peer, or is `dialled` by it: the
     /// two sides must agree on that.
     pub fn new(id: PeerId, name: String, address: String, dialled: bool, backlog: Backlog) -> Self {
-        let (inbox, outbox, up, unacknowledged, since) = Default::default();
+        let (inbox, outbox, up, link, unacknowledged, since) = Default::default();
         let traffic = TrafficCounters::default();
         Self {
             id,
@@ -200,11 +202,24 @@ impl Peer {
             inbox,
             outbox,
             up,
+            link,
             unacknowledged,
             backlog,
             since,
             traffic,
         }
+    }
+
+    /// Number the link, because there was one to this peer before: see [`Incarnation::of_link`].
+    #[must_use]
+    pub fn link(mut self, link: u64) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// What the hellos of this link say.
+    pub(super) fn hello(&self, hello: Hello) -> Hello {
+        Hello { incarnation: hello.incarnation.of_link(self.link), ..hello }
     }
 
     /// The number of the peer.

@@ -203,7 +203,9 @@ impl Client {
             }
             Job::Renew => {
                 let Some(lease) = &http.lease else { return context.close(wire, 0) };
-                (Call::Renew(name(lease.held), lease.held.fence, None), 0)
+                let other = Duration::from_millis(context.random.magnitude(1000, 20_000));
+                let other = context.random.percent(10).then_some(other);
+                (Call::Renew(name(lease.held), lease.held.fence, other), 0)
             }
             Job::Release(held) => (Call::Release(name(*held), held.fence), 0),
             Job::Withdraw(request) => {

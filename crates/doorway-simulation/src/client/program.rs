@@ -57,7 +57,7 @@ pub(super) fn wish(context: &mut Context, settings: &Settings) -> Wish {
         _ => Mode::Exclusive,
     };
     let permits = match kind {
-        Kind::Permits(permits) if settings.nodes == 1 => Some(permits),
+        Kind::Permits(permits) if settings.alone() => Some(permits),
         _ => None,
     };
     Wish { lock, name: settings.locks[lock].name.clone(), mode, permits }

@@ -18,8 +18,16 @@ const ASKING: u64 = 5000 * MS;
 pub(crate) struct LeaseWatch {
     session: u64,
     fence: Fence,
+    granted: Moment,
     /// The node has promised to keep it until then.
     until: Moment,
+}
+
+/// A call over HTTP that has no answer: how many bytes of it have come, and when the last one did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OpenCall {
+    bytes: usize,
+    came: Moment,
 }
 
 impl Node {
@@ -32,10 +40,12 @@ impl Node {
         remote: bool,
         bytes: &[u8],
     ) {
+        let now = self.clock.read(context.now);
         let Some(process) = &mut self.process else { return };
-        let heard = process.calls.entry(wire).or_default();
-        *heard += bytes.len();
-        if *heard < LENGTH {
+        let call = process.calls.entry(wire).or_default();
+        call.bytes += bytes.len();
+        call.came = now;
+        if call.bytes < LENGTH {
             return;
         }
         let Some(Post { mut call, wait }) = context.posts.remove(&wire) else { return };
@@ -84,17 +94,13 @@ impl Node {
     }
 
     /// The sessions answer a call.
-    pub(super) fn answer_call(
-        &mut self,
-        context: &Context,
-        connection: Connection,
-        answer: Answer,
-    ) {
-        let now = self.clock.read(context.now);
+    pub(super) fn answer_call(&mut self, connection: Connection, answer: Answer) {
         let Some(process) = &mut self.process else { return };
-        if let Answer::Leased(lease) = &answer {
+        let call = process.calls.get(&connection.0);
+        if let (Answer::Leased(lease), Some(call)) = (&answer, call) {
             for watch in process.leases.values_mut().filter(|it| it.session == lease.session) {
-                watch.until = watch.until.max(now.after(lease.ttl));
+                // The answer may have had to wait, but the lease has not.
+                watch.until = watch.granted.max(call.came).after(lease.ttl);
             }
         }
         // A client that has gone away may ask again.
@@ -123,7 +129,7 @@ impl Node {
         match news.kind {
             EventKind::Granted => {
                 let (session, fence) = (news.session, news.fence);
-                let watch = LeaseWatch { session, fence, until: Moment(0) };
+                let watch = LeaseWatch { session, fence, granted: now, until: Moment(0) };
                 if let Some(other) = process.leases.insert(key.to_owned(), watch) {
                     let fences = (other.fence, fence);
                     context.violate(format!("n{}: two leases for c{key}: {fences:?}", self.id));

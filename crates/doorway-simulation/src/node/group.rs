@@ -5,21 +5,27 @@ use std::time::Duration;
 
 use doorway_core::NodeId;
 use doorway_node::link::Incarnation;
-use doorway_node::locks::{Rule, Seating, Shard, ShardEffects};
-use doorway_node::messages::{HeldLock, Message};
-use doorway_node::views::{EndReason, Event as ViewEvent, Host, Notice, StartedView, ViewChange};
+use doorway_node::locks::{Seating, Shard, ShardEffects};
+use doorway_node::members::Event;
+use doorway_node::messages::{AlgorithmMessage, HeldLock, Message};
+use doorway_node::views::{
+    AgreedEvent, ClaimError, EndReason, Event as ViewEvent, Host, Notice, StartedView, ViewChange,
+};
+use doorway_protocol::Fence;
 
 use super::links::Link;
 use super::locks::Woken;
+use super::members::Agreed;
 use super::{Node, NodeEvent, place};
 use crate::clock::MS;
 use crate::context::{Context, log};
+use crate::register::{node_of, seat};
 use crate::settings::Settings;
 
 /// The node as a member of its group.
 #[derive(Debug)]
 pub(crate) struct Group {
-    pub(super) change: ViewChange,
+    pub(super) views: Views,
     pub(super) shards: Vec<Shard>,
     pub(super) seating: Arc<Seating>,
     /// By number; `None` for this node.
@@ -31,30 +37,45 @@ pub(crate) struct Group {
         std::collections::BTreeMap<crate::network::Wire, doorway_node::link::Decoder>,
     /// The epoch is being written.
     pub(crate) raising: bool,
-    ended: bool,
+    pub(super) ended: bool,
+}
+
+/// What leads the node from view to view.
+#[derive(Debug)]
+pub(super) enum Views {
+    Fixed(ViewChange),
+    Agreed(Box<Agreed>),
 }
 
 impl Group {
     pub(super) fn new(
         settings: &Settings,
-        me: NodeId,
-        epoch: u64,
+        me: usize,
+        epoch: Option<u64>,
         reclaiming: bool,
         context: &mut Context,
     ) -> Self {
-        let size = settings.nodes;
-        let rule = |(_, algorithm, permits): &(String, String, u32)| {
-            Rule::new(algorithm, size, *permits, settings.handovers).expect("a served algorithm")
+        let name = |node| format!("n{node}");
+        // The members of an agreed group are not known yet: there is this node, and no link.
+        let (members, place, views) = match epoch {
+            Some(epoch) => {
+                let (size, me) = (settings.nodes, NodeId::at(me));
+                let change = ViewChange::new(me, size, epoch, reclaiming);
+                ((0..size).map(name).collect(), me, Views::Fixed(change))
+            }
+            None => {
+                let agreed = Agreed::new(me, reclaiming, context.random.next());
+                (vec![name(me)], NodeId(0), Views::Agreed(Box::new(agreed)))
+            }
         };
-        let rules = settings.rules.iter().map(rule).collect();
-        let members = (0..size).map(|node| format!("n{node}")).collect();
-        let seating = Arc::new(Seating { members, me, rules });
+        let rules = settings.rules_for(members.len());
+        let seating = Arc::new(Seating { members, me: place, rules });
         let shard = |_| Shard::new(Arc::clone(&seating), settings.keep_idle);
-        let link = |node| (node != me.index()).then(Link::default);
+        let link = |node| (node != me && epoch.is_some()).then(Link::default);
         Self {
-            change: ViewChange::new(me, size, epoch, reclaiming),
+            views,
             shards: (0..settings.shards).map(shard).collect(),
-            links: (0..size).map(link).collect(),
+            links: (0..settings.nodes).map(link).collect(),
             incarnation: Incarnation(context.random.next()),
             woken: Woken::default(),
             callers: std::collections::BTreeMap::new(),
@@ -64,10 +85,30 @@ impl Group {
         }
     }
 
-    /// Queue a message for a peer.
-    pub(super) fn send(&mut self, to: NodeId, message: &Message) {
-        if let Some(link) = &mut self.links[to.index()] {
-            link.push(message);
+    /// Queue a message of a lock for a member of its view.
+    pub(super) fn send(&mut self, to: NodeId, message: AlgorithmMessage) {
+        let to = match &self.views {
+            Views::Fixed(_) => Some(to.index()),
+            Views::Agreed(agreed) => agreed.seats.seat(message.view, to).map(node_of),
+        };
+        if let Some(link) = to.and_then(|to| self.links[to].as_mut()) {
+            link.push(&Message::Algorithm(message));
+        }
+    }
+
+    /// The number of a peer in a view, if it is a member.
+    pub(super) fn member(&self, view: u64, peer: usize) -> Option<NodeId> {
+        match &self.views {
+            Views::Fixed(_) => Some(NodeId::at(peer)),
+            Views::Agreed(agreed) => agreed.seats.member(view, seat(peer)),
+        }
+    }
+
+    /// May a client take back a lock that it held under this fence?
+    pub(super) fn claim(&mut self, fence: Fence) -> Result<(), ClaimError> {
+        match &mut self.views {
+            Views::Fixed(change) => change.claim(fence),
+            Views::Agreed(agreed) => agreed.views.claim(fence),
         }
     }
 
@@ -159,9 +200,39 @@ impl Node {
     /// Take the first steps towards a view.
     pub(super) fn begin(&mut self, context: &mut Context) {
         self.drive(context, |change, now, stage| change.drive_begin(now, stage));
+        if let Some(record) = self.seen.clone() {
+            self.shown(context, record);
+        }
+        context.show_record(self.id);
     }
 
-    /// Something has happened that may matter for the views.
+    /// A shard cannot go on in its view, or not for long.
+    pub(super) fn overdue(&mut self, context: &mut Context) {
+        self.views(context, ViewEvent::Overdue);
+        self.agreed_views(context, AgreedEvent::Overdue);
+    }
+
+    /// Former holders have reclaimed their locks, or have had the time to do so.
+    pub(super) fn serve(&mut self, context: &mut Context) {
+        self.views(context, ViewEvent::Serve);
+        self.agreed_views(context, AgreedEvent::Serve);
+        self.tell_keeper(context, Event::Reclaimed);
+    }
+
+    /// The node is to end.
+    pub(super) fn end_views(&mut self, context: &mut Context) {
+        self.views(context, ViewEvent::End(EndReason::Stopped));
+        self.agreed_views(context, AgreedEvent::End(EndReason::Stopped));
+    }
+
+    /// The link to a peer is down.
+    pub(super) fn unlinked(&mut self, context: &mut Context, peer: usize) {
+        self.views(context, ViewEvent::Down(NodeId::at(peer)));
+        self.agreed_views(context, AgreedEvent::Down(seat(peer)));
+        self.tell_keeper(context, Event::Down(seat(peer)));
+    }
+
+    /// Something has happened that may matter for the views of a fixed group.
     pub(super) fn views(&mut self, context: &mut Context, event: ViewEvent) {
         self.drive(context, |change, now, stage| change.drive(now, event, stage));
     }
@@ -175,6 +246,7 @@ impl Node {
         let settings = std::rc::Rc::clone(&context.settings);
         let Some(process) = &mut self.process else { return };
         let group = &mut process.group;
+        let Views::Fixed(change) = &mut group.views else { return };
         let mut stage = Stage {
             settings: &settings,
             shards: &mut group.shards,
@@ -185,7 +257,7 @@ impl Node {
             notices: Vec::new(),
             ended: false,
         };
-        let raise = act(&mut group.change, now, &mut stage);
+        let raise = act(change, now, &mut stage);
         let Stage { mut effects, notices, ended, .. } = stage;
         group.ended |= ended;
         for notice in notices {

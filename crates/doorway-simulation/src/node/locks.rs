@@ -9,7 +9,7 @@ use doorway_daemon::sessions::{AskId, Input};
 use doorway_node::locks::{
     ClientEnd, ClientId, LockRequest, ReclaimRefusal, Shard, ShardEffects, Slot,
 };
-use doorway_node::views::{ClaimError, Event as ViewEvent};
+use doorway_node::views::ClaimError;
 use doorway_protocol::{Code, Fence, Name, Wait};
 
 use super::{Node, NodeEvent, place, refusal};
@@ -63,7 +63,7 @@ impl Node {
         let mut effects = ShardEffects::default();
         let result = act(&mut process.group.shards[shard], now, &mut effects);
         if self.effects(context, &mut effects) {
-            self.views(context, ViewEvent::Overdue);
+            self.overdue(context);
         }
         Some(result)
     }
@@ -73,8 +73,7 @@ impl Node {
         let (id, start) = (self.id, self.starts);
         let Some(process) = &mut self.process else { return false };
         for (to, message) in effects.messages.drain(..) {
-            let message = doorway_node::messages::Message::Algorithm(message);
-            process.group.send(to, &message);
+            process.group.send(to, message);
         }
         effects.wakers.drain(..).for_each(Waker::wake);
         if let Ok(mut woken) = process.group.woken.lock() {
@@ -90,6 +89,9 @@ impl Node {
         }
         for (from, lock, fault) in effects.refused.drain(..) {
             context.violate(format!("n{id} refuses what n{} sent about {lock}: {fault}", from.0));
+        }
+        if std::mem::take(&mut effects.lapsed) {
+            self.tell_keeper(context, doorway_node::members::Event::Lapsed);
         }
         effects.overdue
     }
@@ -113,7 +115,7 @@ impl Node {
             return process.inputs.push_back(Input::Refused(ask, refused));
         }
         let (serving, woken) = (process.serving, Arc::clone(&process.group.woken));
-        let alone = settings.nodes == 1;
+        let alone = settings.alone();
         let slot = process.group.shards[shard].open(name, rule);
         let asked = self.with_shard(context, shard, |shard, now, out| {
             let request = LockRequest { mode, session, now };
@@ -169,6 +171,7 @@ impl Node {
         let Some(task) = process.tasks.get(&ask).copied() else { return };
         let woken = Arc::clone(&process.group.woken);
         let Guard { shard, slot, client } = task.guard;
+        let now = self.uptime(context);
         let waker = Waker::from(Arc::new(Alarm { ask, woken }));
         let polled =
             self.with_shard(context, shard, |shard, _, out| shard.poll(client, &waker, out));
@@ -176,8 +179,10 @@ impl Node {
         match polled {
             Some(Poll::Ready(result)) => {
                 process.tasks.remove(&ask);
+                let held = &process.group.shards[shard];
+                let lost = held.is_lost(client) || held.is_over(now);
                 let input = match result {
-                    Ok(fence) if !process.group.shards[shard].is_lost(client) => {
+                    Ok(fence) if !lost => {
                         process.guards.insert(ask, task.guard);
                         Input::Granted(ask, fence)
                     }
@@ -244,7 +249,7 @@ impl Node {
         let Some(process) = &mut self.process else { return };
         let group = &mut process.group;
         let serves_shared = group.seating.rules[rule].info.shared;
-        let claimed = match group.change.claim(fence) {
+        let claimed = match group.claim(fence) {
             _ if mode == Mode::Shared && !serves_shared => Err("it cannot have been shared"),
             Err(ClaimError::TooLate) => Err("the node serves already"),
             Err(ClaimError::Future { .. }) => Err("the fence was never granted"),

@@ -2,7 +2,9 @@
 //!
 //! This takes the place of `doorway-daemon/src/service`, of `native.rs`, and of the shell of
 //! `doorway-node`. Everything that is decided is decided by the shipped [`Sessions`],
-//! [`ViewChange`](doorway_node::views::ViewChange), [`Shard`](doorway_node::locks::Shard), `Inbox`,
+//! [`ViewChange`](doorway_node::views::ViewChange) or
+//! [`AgreedViews`](doorway_node::views::AgreedViews) with a
+//! [`Keeper`](doorway_node::members::Keeper), [`Shard`](doorway_node::locks::Shard), `Inbox`,
 //! `Outbox` and [`Ledger`].
 
 mod calls;
@@ -10,6 +12,7 @@ mod door;
 mod group;
 mod links;
 mod locks;
+mod members;
 mod perform;
 mod start;
 
@@ -23,15 +26,16 @@ use std::time::Duration;
 use doorway_daemon::ledger::{Ledger, LedgerContents};
 use doorway_daemon::principal::Rights;
 use doorway_daemon::sessions::{Answer, AskId, Connection, Evidence, Input, Sessions};
-use doorway_node::views::{EndReason, EpochFile, Event as ViewEvent, StoreError};
-use doorway_protocol::{Code, Fence, Moment, Name, Refusal};
+use doorway_node::members::{PutId, Record};
+use doorway_node::views::{EpochFile, StoreError};
+use doorway_protocol::{Code, Fence, Name, Refusal};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Drift};
 use crate::context::{Context, Event};
 use crate::disk::{Disk, DiskDirectory, DiskFile};
 use crate::network::{End, Wire};
 use crate::story::Lane;
-use calls::LeaseWatch;
+use calls::{LeaseWatch, OpenCall};
 use door::Door;
 use group::Group;
 use locks::{Guard, WaitingTask};
@@ -70,13 +74,31 @@ pub(crate) enum NodeEvent {
     CallTimedOut(Wire),
     /// Look whether the processes of a session exist.
     Look(u64),
+    /// The task of the keeper looks what it was told.
+    Keeper,
+    /// Time has passed for the keeper.
+    KeeperTick,
+    /// The store does not know what became of a command.
+    PutTimedOut(PutId),
+    /// The lease of the node was renewed, or has ended.
+    LeaseChanged,
+    /// The group has let the process go, or the process has waited long enough for that.
+    Left,
 }
 
 /// A machine with a node.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) id: usize,
+    /// The clock of the sessions, and the two clocks of the machine of which it is made.
     pub(crate) clock: Clock,
+    boot: Clock,
+    raw: Clock,
+    /// For how long the machine has slept in all, and its last sleep: from when, until when.
+    slept: u64,
+    sleep: (u64, u64),
+    /// The newest record that the store of the node has.
+    seen: Option<Arc<Record>>,
     pub(crate) disk: Rc<RefCell<Disk>>,
     pub(crate) process: Option<Process>,
     /// How many processes the node has had.
@@ -93,7 +115,10 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) start: u64,
-    began: Moment,
+    /// When the process began.
+    began: u64,
+    /// For how long the machine had slept by then.
+    slept: u64,
     group: Group,
     pub(crate) sessions: Sessions,
     inputs: VecDeque<Input>,
@@ -109,8 +134,8 @@ pub(crate) struct Process {
     /// The node does not serve any more.
     stopping: bool,
     secrets: u64,
-    /// The calls over HTTP that have no answer, with the number of bytes that have come of each.
-    calls: BTreeMap<Wire, usize>,
+    /// The calls over HTTP that have no answer.
+    calls: BTreeMap<Wire, OpenCall>,
     /// The answers that are to be written.
     answers: Vec<(Wire, Answer)>,
     /// The leases of requests that may be repeated, by key.
@@ -120,10 +145,15 @@ pub(crate) struct Process {
 }
 
 impl Node {
-    pub(crate) fn new(id: usize, clock: Clock) -> Self {
+    pub(crate) fn new(id: usize, drift: Drift) -> Self {
         Self {
             id,
-            clock,
+            clock: drift.node(),
+            boot: drift.boot(),
+            raw: drift.raw(),
+            slept: 0,
+            sleep: (0, 0),
+            seen: None,
             disk: Rc::default(),
             process: None,
             starts: 0,
@@ -131,6 +161,17 @@ impl Node {
             paused: 0,
             off: 0,
         }
+    }
+
+    /// The machine sleeps until this time.
+    pub(crate) fn fall_asleep(&mut self, now: u64, until: u64) {
+        self.slept = self.slept_until(now);
+        self.sleep = (now, until.max(now));
+    }
+
+    /// For how long the machine has slept until this time.
+    fn slept_until(&self, now: u64) -> u64 {
+        self.slept + self.sleep.1.min(now).saturating_sub(self.sleep.0)
     }
 
     fn boot(&self) -> String {
@@ -166,6 +207,7 @@ impl Node {
     /// The process is killed.
     pub(crate) fn kill(&mut self, context: &mut Context) {
         let Some(process) = self.process.take() else { return };
+        self.fall_asleep(context.now, 0);
         self.interrupt_raise(&process, context);
         context.close_all(self.end());
         self.paused = 0;
@@ -189,7 +231,10 @@ impl Node {
         }
         self.disk.borrow_mut().crash(&mut context.random);
         self.boots += 1;
-        self.clock.restart(context.now);
+        for clock in [&mut self.clock, &mut self.boot, &mut self.raw] {
+            clock.restart(context.now);
+        }
+        (self.slept, self.sleep) = (0, (0, 0));
         (self.paused, self.off) = (0, off);
         self.stopped(context);
     }
@@ -197,10 +242,21 @@ impl Node {
     /// The process is told to end.
     pub(crate) fn stop(&mut self, context: &mut Context) {
         let Some(process) = &mut self.process else { return };
-        process.stopping = true;
+        if std::mem::replace(&mut process.stopping, true) {
+            return;
+        }
         self.input(context, Input::Stop);
         self.flush(context);
-        self.views(context, ViewEvent::End(EndReason::Stopped));
+        let Some(process) = &self.process else { return };
+        let empty = process.sessions.len() == 0 && process.sessions.held() == 0;
+        if !(empty && self.leave_group(context)) {
+            self.halt(context);
+        }
+    }
+
+    /// The process ends, and leaves everything to the next one.
+    fn halt(&mut self, context: &mut Context) {
+        self.end_views(context);
         let Some(process) = &mut self.process else { return };
         process.ledger.close(process.serving);
         self.settle(context);
@@ -238,6 +294,11 @@ impl Node {
             NodeEvent::Beat(peer, number) => self.beat(context, peer, number),
             NodeEvent::Raised(above) => self.raised(context, above),
             NodeEvent::Stop => return self.stop(context),
+            NodeEvent::Left => return self.halt(context),
+            NodeEvent::Keeper => self.keeper_told(context),
+            NodeEvent::KeeperTick => self.keeper_ticks(context),
+            NodeEvent::PutTimedOut(put) => self.answered(context, put, None),
+            NodeEvent::LeaseChanged => self.lease_changed(context),
         }
         self.settle(context);
     }
@@ -263,8 +324,19 @@ impl Node {
 
     /// The time since the process began, as the node counts it.
     fn uptime(&self, context: &Context) -> Duration {
-        let began = self.process.as_ref().map_or(Moment(0), |process| process.began);
-        self.clock.read(context.now).since(began)
+        self.uptime_at(context.now)
+    }
+
+    fn uptime_at(&self, now: u64) -> Duration {
+        let began = self.process.as_ref().map_or(now, |process| process.began);
+        self.boot.read(now).since(self.boot.read(began))
+    }
+
+    /// The time since the process began in which the machine did not sleep.
+    fn awake_at(&self, now: u64) -> Duration {
+        let began = self.process.as_ref().map_or(now, |process| process.began);
+        let began = began - self.process.as_ref().map_or(0, |process| process.slept);
+        self.raw.read(now - self.slept_until(now)).since(self.raw.read(began))
     }
 
     /// What is left of clients at this node, in words; none if nothing is left.

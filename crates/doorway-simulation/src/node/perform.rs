@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use doorway_daemon::principal::{Principal, Rights};
 use doorway_daemon::sessions::{EventKind, Input, News, Output};
-use doorway_node::views::Event as ViewEvent;
 use doorway_protocol::{Fence, Name};
 
 use super::{Node, NodeEvent, core_mode};
@@ -14,9 +13,21 @@ use crate::story::{Lane, State};
 impl Node {
     /// Pass on to the sessions what happened, and do what they say.
     pub(super) fn input(&mut self, context: &mut Context, input: Input) {
+        if let Some(process) = &mut self.process {
+            process.inputs.push_back(input);
+            self.inputs(context);
+        }
+    }
+
+    /// Pass on everything that happened. The lease of the node runs by another clock than the
+    /// sessions, so it is looked at anew before.
+    pub(super) fn inputs(&mut self, context: &mut Context) {
         let now = self.clock.read(context.now);
+        let lease = self.lease_input(context);
         let Some(process) = &mut self.process else { return };
-        process.inputs.push_back(input);
+        if let Some(lease) = lease {
+            process.inputs.push_front(lease);
+        }
         let mut outputs = Vec::new();
         while let Some(process) = &mut self.process
             && let Some(input) = process.inputs.pop_front()
@@ -87,7 +98,7 @@ impl Node {
             Output::Serve => {
                 if !std::mem::replace(&mut process.serving, true) {
                     log!(context, "n{id} serves");
-                    self.views(context, ViewEvent::Serve);
+                    self.serve(context);
                 }
             }
             Output::Announce(news) => {
@@ -114,7 +125,7 @@ impl Node {
             }
             Output::Answer(connection, answer) => {
                 log!(context, "n{id} answers {}: {answer:?}", connection.0);
-                self.answer_call(context, connection, answer);
+                self.answer_call(connection, answer);
             }
             Output::Broken(count) => process.broken = count,
             Output::Opened(..) | Output::Ended(..) | Output::Drained => {}

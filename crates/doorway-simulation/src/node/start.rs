@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use doorway_core::NodeId;
 use doorway_daemon::ledger::{Ledger, LedgerStart};
 use doorway_daemon::principal::Rights;
 use doorway_daemon::sessions::{Input, Sessions, Setup};
@@ -23,7 +22,12 @@ impl Node {
     pub(crate) fn start(&mut self, context: &mut Context) -> bool {
         let settings = Rc::clone(&context.settings);
         let now = self.clock.read(context.now);
-        let Ok(epoch) = self.raise_epoch(0) else { return false };
+        let epoch = if settings.agreed.is_some() {
+            None
+        } else {
+            let Ok(epoch) = self.raise_epoch(0) else { return false };
+            Some(epoch)
+        };
         let contents = self.disk.borrow().seen.clone();
         let seconds = SECONDS + context.now / SECOND;
         let start = LedgerStart { boot: self.boot(), tcp: true, ttl: settings.ttl, seconds };
@@ -36,16 +40,17 @@ impl Node {
         let reclaims = former.lacking || !former.records.is_empty();
         log!(
             context,
-            "n{} starts: epoch {epoch}, {} records, lacking {}, damaged {}",
+            "n{} starts: epoch {epoch:?}, {} records, lacking {}, damaged {}",
             self.id,
             former.records.len(),
             former.lacking,
             former.damaged
         );
-        let group = Group::new(&settings, NodeId::at(self.id), epoch, reclaims, context);
+        let group = Group::new(&settings, self.id, epoch, reclaims, context);
         self.process = Some(Process {
             start: self.starts,
-            began: now,
+            began: context.now,
+            slept: self.slept_until(context.now),
             group,
             sessions: Sessions::new(setup(self.id, &settings), now),
             inputs: VecDeque::new(),
@@ -66,7 +71,8 @@ impl Node {
         self.begin(context);
         self.input(context, Input::Restored(Box::new(former)));
         self.settle(context);
-        for peer in self.id + 1..settings.nodes {
+        let dialled = if epoch.is_some() { self.id + 1..settings.nodes } else { 0..0 };
+        for peer in dialled {
             let wait = context.random.between(0, 1_000_000);
             self.later(context, wait, NodeEvent::Dial(peer));
         }
@@ -98,8 +104,8 @@ fn setup(node: usize, settings: &Settings) -> Setup {
             .map(|(begin, _, permits)| (NamePattern::new(&format!("{begin}*")), *permits))
             .collect(),
         clients: (0..settings.clients.len()).map(client).collect(),
-        alone: settings.nodes == 1,
+        alone: settings.alone(),
         ledger: true,
-        agreed: false,
+        agreed: settings.agreed.is_some(),
     }
 }

@@ -69,6 +69,8 @@ impl World {
             Fault::Sleep => {
                 let machine = self.context.random.below(machines) as usize;
                 if machine < self.nodes.len() {
+                    let until = (now + time).max(self.nodes[machine].paused);
+                    self.nodes[machine].fall_asleep(now, until);
                     self.pause(Lane::Node(machine), now + time);
                 }
                 for client in 0..self.clients.len() {
@@ -89,7 +91,9 @@ impl World {
                 }
             }
             Fault::Isolate => {
-                for machine in (0..machines as usize).filter(|machine| *machine != node) {
+                let register = u64::from(self.context.register.is_some());
+                let all = (machines + register) as usize;
+                for machine in (0..all).filter(|machine| *machine != node) {
                     self.context.network.block(node, machine, now + time);
                     self.context.network.block(machine, node, now + time);
                 }
@@ -112,6 +116,29 @@ impl World {
                     }
                 }
             }
+            Fault::CutRegister => {
+                let Some(register) = &self.context.register else { return };
+                let (machine, both) = (register.machine, self.context.random.percent(60));
+                let there = both || self.context.random.percent(50);
+                if there {
+                    self.context.network.block(node, machine, now + time);
+                }
+                if both || !there {
+                    self.context.network.block(machine, node, now + time);
+                }
+            }
+            Fault::LoseQuorum => {
+                if let Some(register) = &mut self.context.register {
+                    register.stuck = register.stuck.max(now + time);
+                }
+            }
+            Fault::MoveLeader => match self.context.random.below(10) {
+                0..2 => self.lead(&[]),
+                2..4 => self.lead(&[node, (node + 1) % nodes as usize]),
+                _ => self.lead(&[node]),
+            },
+            Fault::ChangeSeats => self.change_seats(node),
+            Fault::ChangeLease => self.change_lease(),
             Fault::FullDisk => {
                 self.nodes[node].disk.borrow_mut().full = true;
                 self.context.queue.push(now + time, Event::MendDisk(node));

@@ -1,6 +1,7 @@
 //! The world of a run: machines, nodes, clients and the network, and what happens to them.
 
 mod faults;
+mod members;
 mod phases;
 mod processes;
 mod traffic;
@@ -19,6 +20,7 @@ use crate::network::{End, Network, Traffic};
 use crate::node::{Node, NodeEvent};
 use crate::queue::Queue;
 use crate::random::Random;
+use crate::register::{Register, RegisterTraffic};
 use crate::settings::Settings;
 use crate::story::{Lane, State};
 use processes::Children;
@@ -37,6 +39,8 @@ pub(crate) struct World {
     children: Vec<Children>,
     books: Vec<Book>,
     plan: Plan,
+    /// The node whose machine never comes back, from the end of the faults on.
+    burnt: Option<usize>,
     over: bool,
     /// How many events have happened at the same time.
     at_once: u64,
@@ -51,6 +55,8 @@ impl World {
             random,
             queue: Queue::new(),
             network: Network::new(settings.delay, settings.lossy),
+            register: settings.agreed.as_ref().map(|agreed| Register::new(&settings, agreed)),
+            started: Vec::new(),
             log: Log { text: logs.then(String::new) },
             settings: Rc::clone(&settings),
             counts: Counts::default(),
@@ -62,7 +68,7 @@ impl World {
             violation: None,
         };
         log!(context, "seed {seed}: {settings:?}");
-        let node = |id| Node::new(id, settings.drifts[id].node());
+        let node = |id| Node::new(id, settings.drifts[id]);
         let client = |(id, setting): (usize, &crate::settings::ClientSetting)| {
             let own = settings.nodes + id;
             let machine = if setting.local { setting.nodes[0] } else { own };
@@ -74,6 +80,7 @@ impl World {
             children: Vec::new(),
             books: settings.locks.iter().map(|lock| Book::new(lock.kind)).collect(),
             plan: Plan::Compete,
+            burnt: None,
             over: false,
             at_once: 0,
             context,
@@ -84,6 +91,9 @@ impl World {
         for (fault, mean) in &settings.faults {
             let at = SECOND + context.random.exponential(*mean);
             context.queue.push(at, Event::Fault(*fault));
+        }
+        if settings.agreed.is_some() {
+            context.queue.push(SECOND, Event::Elect);
         }
         context.queue.push(settings.heals, Event::Heal);
         world
@@ -142,6 +152,15 @@ impl World {
                 };
                 blocked.max(paused)
             }
+            Event::Register(traffic) => {
+                let node = traffic.node();
+                let machine = self.context.register.as_ref().map_or(0, |it| it.machine);
+                let (from, to, paused) = match traffic {
+                    RegisterTraffic::Ask { .. } => (node, machine, 0),
+                    _ => (machine, node, self.nodes[node].paused),
+                };
+                self.context.network.blocked(now, from, to).unwrap_or(0).max(paused)
+            }
             _ => 0,
         };
         (until > now).then_some(until)
@@ -151,6 +170,8 @@ impl World {
         match event {
             Event::Traffic(Traffic::Arrive(wire, side)) => self.arrive(wire, side),
             Event::Traffic(Traffic::Ended(wire, side)) => self.ended(wire, side),
+            Event::Register(traffic) => self.register(traffic),
+            Event::Elect => self.elect(),
             Event::Node { node, start, what } => {
                 if self.nodes[node].starts != start || self.nodes[node].process.is_none() {
                     return;

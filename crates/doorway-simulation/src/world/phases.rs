@@ -37,6 +37,8 @@ impl World {
         self.plan = Plan::Healed;
         self.context.network.heal();
         let now = self.context.now;
+        self.burn();
+        self.heal_register();
         for node in 0..self.nodes.len() {
             self.check_ledger(node);
             let mut disk = self.nodes[node].disk.borrow_mut();
@@ -60,6 +62,29 @@ impl World {
         self.context.queue.push(now + 10 * SECOND, Event::Deadline(now + LIVENESS));
     }
 
+    /// One machine of several may never come back. Clients that know no other node are gone too.
+    fn burn(&mut self) {
+        let burns = self.context.settings.agreed.as_ref().is_some_and(|agreed| agreed.burns);
+        if !burns || self.nodes.len() < 2 {
+            return;
+        }
+        let node = self.context.random.below(self.nodes.len() as u64) as usize;
+        log!(self.context, "the machine of n{node} never comes back");
+        self.crash(node);
+        self.burnt = Some(node);
+        for client in 0..self.clients.len() {
+            if self.is_cut_off(client) {
+                self.kill_client(client);
+            }
+        }
+    }
+
+    /// Whether a client knows only a node that never comes back.
+    pub(super) fn is_cut_off(&self, client: usize) -> bool {
+        let setting = &self.clients[client].setting;
+        self.burnt.is_some_and(|burnt| setting.nodes.iter().all(|node| *node == burnt))
+    }
+
     /// Check whether the phase has reached its goal. It must have reached it at this time.
     pub(super) fn deadline(&mut self, until: u64) {
         let done = match self.plan {
@@ -68,7 +93,8 @@ impl World {
             Plan::Compete | Plan::Leave => return,
         };
         let now = self.context.now;
-        let late: Vec<_> = self.clients.iter().filter(|client| !done(client)).collect();
+        let served = self.clients.iter().filter(|client| !self.is_cut_off(client.id));
+        let late: Vec<_> = served.filter(|client| !done(client)).collect();
         if late.is_empty() {
             return self.next_phase();
         }

@@ -27,6 +27,7 @@ impl World {
     /// Something has happened at a node: note broken locks, and plan a new start if it has ended.
     pub(super) fn after_node(&mut self, node: usize) {
         let now = self.context.now;
+        self.check_started();
         for (lock, fence, client) in std::mem::take(&mut self.context.broken) {
             log!(self.context, "n{node} breaks {lock} {fence:?} of c{client}");
             let at = self.context.settings.locks.iter().position(|known| known.name == lock);
@@ -47,7 +48,7 @@ impl World {
     pub(super) fn start_node(&mut self, node: usize) {
         let now = self.context.now;
         let off = self.nodes[node].off;
-        if self.nodes[node].process.is_some() {
+        if self.nodes[node].process.is_some() || self.burnt == Some(node) {
             return;
         }
         if off > now {
@@ -66,7 +67,8 @@ impl World {
 
     pub(super) fn start_client(&mut self, client: usize) {
         let machine = self.clients[client].machine;
-        if self.clients[client].process.is_some() || self.plan == Plan::Leave {
+        let running = self.clients[client].process.is_some();
+        if running || self.plan == Plan::Leave || self.is_cut_off(client) {
             return;
         }
         let off = self.nodes.get(machine).map_or(0, |node| node.off);
@@ -101,6 +103,8 @@ impl World {
         let (start, machine) = (it.starts, it.machine);
         let inherits = it.setting.life == LifeSetting::Inherited
             && self.plan == Plan::Compete
+            // Children that nobody tells that the membership of their node is over do not know it.
+            && self.context.register.is_none()
             && self.context.random.percent(60);
         if !inherits {
             self.end_client(client);

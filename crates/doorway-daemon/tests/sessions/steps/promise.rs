@@ -67,16 +67,16 @@ fn answers_wait_until_the_lease_lasts_long_enough() {
     node.lease(0, LEASE);
     let (connection, _) = node.open(0, From::Network(1), 500, CONNECTION);
     let (other, _) = node.open(0, From::Network(2), 500, CONNECTION);
-    // 1,400 ms before the end of the lease an answer is still right.
-    let out = node.request(600, connection, Request::Alive(1));
+    // 500 ms before the end of the lease, an answer is still right for a client with that TTL.
+    let out = node.request(1500, connection, Request::Alive(1));
     assert_eq!(told(&out), [(connection, Reply::Alive(1))]);
-    let out = node.request(601, connection, Request::Alive(2));
+    let out = node.request(1501, connection, Request::Alive(2));
     assert_eq!(told(&out), []);
-    let ask = node.acquire(602, other, 1, "orders");
-    assert_eq!(told(&node.grant(603, ask, 1)), []);
+    let ask = node.acquire(1502, other, 1, "orders");
+    assert_eq!(told(&node.grant(1503, ask, 1)), []);
     let waiting = [(connection, Reply::Alive(2)), (other, Reply::Granted(1, Fence::new(1, 1)))];
-    assert_eq!(told(&node.lease(700, 700 + LEASE)), waiting);
-    let out = node.request(701, connection, Request::Alive(3));
+    assert_eq!(told(&node.lease(1600, 1600 + LEASE)), waiting);
+    let out = node.request(1601, connection, Request::Alive(3));
     assert_eq!(told(&out), [(connection, Reply::Alive(3))]);
 }
 
@@ -84,9 +84,9 @@ fn answers_wait_until_the_lease_lasts_long_enough() {
 fn a_lease_over_http_is_refused_if_the_membership_ends_before_it_is_told() {
     let mut node = node();
     node.lease(0, LEASE);
-    let (caller, out) = node.call(1500, lease("orders", None, 500));
+    let (caller, out) = node.call(1501, lease("orders", None, 500));
     let ask = asked(&out).expect("the node is asked");
-    assert_eq!(answers(&node.grant(1500, ask, 1)), []);
+    assert_eq!(answers(&node.grant(1501, ask, 1)), []);
     let told = answers(&node.lease(LEASE, 0));
     let [(to, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
     assert_eq!((*to, refusal.code), (caller, Code::Unavailable));
@@ -102,13 +102,13 @@ fn a_lease_over_http_is_refused_if_the_membership_ends_before_it_is_told() {
 fn a_lease_over_http_that_ended_while_its_answer_was_held_back_is_refused() {
     let mut node = node();
     node.lease(0, LEASE);
-    node.pass(700);
-    let (caller, out) = node.call(700, lease("orders", None, 500));
+    node.pass(1_501);
+    let (caller, out) = node.call(1_501, lease("orders", None, 500));
     let ask = asked(&out).expect("the node is asked");
-    assert_eq!(answers(&node.grant(700, ask, 1)), []);
-    node.pass(1_300);
+    assert_eq!(answers(&node.grant(1_501, ask, 1)), []);
+    node.pass(2_100);
     assert_eq!(node.sessions.held(), 0, "its time is over");
-    let told = answers(&node.lease(1_400, 1_400 + LEASE));
+    let told = answers(&node.lease(2_100, 2_100 + LEASE));
     let [(to, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
     assert_eq!((*to, refusal.code), (caller, Code::Gone));
 }
@@ -117,11 +117,11 @@ fn a_lease_over_http_that_ended_while_its_answer_was_held_back_is_refused() {
 fn a_client_over_http_need_not_wait_for_the_node() {
     let mut node = node();
     node.lease(0, LEASE);
-    node.pass(700);
-    let (caller, out) = node.call(700, lease("orders", None, 500));
+    node.pass(1_501);
+    let (caller, out) = node.call(1_501, lease("orders", None, 500));
     let ask = asked(&out).expect("the node is asked");
-    node.grant(700, ask, 1);
-    let told = answers(&node.step(800, Input::CallTimedOut(caller)));
+    node.grant(1_501, ask, 1);
+    let told = answers(&node.step(1_600, Input::CallTimedOut(caller)));
     let [(to, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
     assert_eq!((*to, refusal.code), (caller, Code::Unavailable));
     assert_eq!(node.sessions.held(), 0, "nobody could ask for it again");
@@ -161,6 +161,15 @@ fn nobody_is_promised_more_than_the_lease_of_the_node_lasts_by_a_renewal() {
 }
 
 #[test]
+fn a_node_that_is_no_member_refuses_leases_over_http() {
+    let mut node = node();
+    let (_, out) = node.call(0, lease("orders", None, 500));
+    let told = answers(&out);
+    let [(_, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(refusal.code, Code::Unavailable);
+}
+
+#[test]
 fn clients_that_count_on_a_longer_lease_connect_again_when_it_is_shortened() {
     let mut node = node();
     node.lease(0, LEASE);
@@ -174,10 +183,31 @@ fn clients_that_count_on_a_longer_lease_connect_again_when_it_is_shortened() {
 }
 
 #[test]
-fn calls_and_clients_that_go_on_are_refused_before_the_first_lease() {
+fn a_shorter_lease_silences_only_the_sessions_that_are_too_long_for_it() {
     let mut node = node();
-    let (caller, out) = node.call(0, lease("orders", None, 500));
-    let told = answers(&out);
-    let [(to, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
-    assert_eq!((*to, refusal.code), (caller, Code::Unavailable));
+    let long = NodeLease { until: at(20_000), length: Duration::from_secs(20) };
+    node.step(0, Input::Lease(long));
+    let (old, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    // From now on, every renewal gives less than the first client was told.
+    node.lease(10, 10 + u64::from(MOST));
+    let young = node.connect(10, From::Network(2));
+    let opening = Opening::New { ttl_ms: TTL, life: CONNECTION };
+    assert_eq!(welcome(&node.hello(10, young, From::Network(2), opening)).ttl_ms, MOST);
+    assert_eq!(told(&node.request(10, old, Request::Alive(1))), []);
+    let out = node.request(10, young, Request::Alive(1));
+    assert_eq!(told(&out), [(young, Reply::Alive(1))]);
+}
+
+#[test]
+fn that_a_lock_is_lost_is_told_although_the_lease_is_over() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    let (connection, session) = node.open(0, From::Network(1), 500, CONNECTION);
+    node.hold(0, connection, "orders", 1);
+    node.lease(100, 0);
+    assert_eq!(told(&node.request(100, connection, Request::Alive(7))), []);
+    let (name, fence) = (Name::new("orders").expect("a name"), Fence::new(1, 1));
+    let out = node.step(101, Input::Lost { session, name, fence });
+    let told = told(&out);
+    assert!(matches!(&told[..], [(_, Reply::Lost(..))]), "{told:?}");
 }

@@ -33,9 +33,10 @@ const RECOVERY: Duration = Duration::from_secs(90);
 /// A rule that is broken around the keepers, which themselves are never changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
-    /// A node counts its full lease: the group knows only nine tenths of what the node asked for.
+    /// A node counts its full lease: it is told a lease so long that 0.9 of it are the full lease.
     FullLease,
-    /// A node counts its lease from when the answer arrives.
+    /// A node counts its lease from when the answer arrives: it is told a lease that is longer by
+    /// the time since it sent the renewal.
     FromArrival,
     /// The group counts a shorter lease at once, although the member still counts on a longer one.
     ShorterAtOnce,
@@ -85,8 +86,6 @@ struct Process {
     over: BTreeSet<MemberId>,
     /// When commands were sent that have no answer yet.
     sent: BTreeMap<PutId, Duration>,
-    /// How long the answer that is being processed was on its way.
-    answered_after: Duration,
 }
 
 impl Process {
@@ -177,7 +176,6 @@ impl Group {
             leases: BTreeMap::new(),
             over: BTreeSet::new(),
             sent: BTreeMap::new(),
-            answered_after: Duration::ZERO,
         });
         let process = self.processes.len() - 1;
         self.later(Duration::ZERO, Due::Tick(process));
@@ -243,10 +241,7 @@ impl Group {
                     }
                 }
             }
-            Output::Lease(mut until) => {
-                if self.mistake == Some(Mistake::FromArrival) {
-                    until += self.processes[process].answered_after;
-                }
+            Output::Lease(until) => {
                 let id = self.processes[process].keeper.id().expect("only members have leases");
                 let record = self.records.last().expect("the first one");
                 let now = self.processes[process].now(self.time).boot;
@@ -259,8 +254,9 @@ impl Group {
                 self.processes[process].leases.insert(id, until);
             }
             // Clients that could not be told count on the lease until it ends.
-            Output::Discard(_) | Output::GiveUp(_) => self.lapses += 1,
+            Output::Discard(_) => self.lapses += 1,
             Output::Left | Output::Blocked(_) => {}
+            Output::GiveUp(_) => self.lapses += 1,
         }
     }
 
@@ -295,9 +291,7 @@ impl Group {
             }
             Due::Answer(process, put, answer) => {
                 let answer = answer.map(|at| self.answers[at].clone());
-                let told = &mut self.processes[process];
-                let sent = told.sent.remove(&put).unwrap_or(self.time);
-                told.answered_after = self.time.saturating_sub(sent);
+                let answer = answer.map(|answer| self.falsify(process, put, answer));
                 self.tell(process, Event::Answer(put, answer));
             }
             Due::Record(process, at) => {
@@ -308,19 +302,32 @@ impl Group {
         }
     }
 
+    /// The answer to a renewal as a process with a mistake takes it.
+    fn falsify(&mut self, process: usize, put: PutId, answer: Answer) -> Answer {
+        let sent = self.processes[process].sent.remove(&put).unwrap_or(self.time);
+        let Answer::Renewed { since, number, lease_ms } = answer else { return answer };
+        let counted = |lease: Duration| (lease.as_millis() as u32).div_ceil(9) * 10;
+        let lease = Duration::from_millis(lease_ms.into());
+        let lease_ms = match self.mistake {
+            Some(Mistake::FullLease) => counted(lease),
+            Some(Mistake::FromArrival) => counted(lease * 9 / 10 + self.time.saturating_sub(sent)),
+            _ => lease_ms,
+        };
+        Answer::Renewed { since, number, lease_ms }
+    }
+
     /// The store agrees on a command.
     fn put(&mut self, process: usize, put: PutId, command: CommandAt) {
         let before = Arc::clone(self.records.last().expect("the first one"));
         let mut record = Record::clone(&before);
-        let mut command = self.commands[command].clone();
-        if let Command::Renew { lease_ms, .. } = &mut command {
-            *lease_ms = match self.mistake {
-                Some(Mistake::FullLease) => *lease_ms * 9 / 10,
-                Some(Mistake::ShorterAtOnce) => before.lease_ms,
-                _ => *lease_ms,
-            };
-        }
+        let command = self.commands[command].clone();
         let answer = record.apply(&command);
+        if let (Some(Mistake::ShorterAtOnce), Command::Renew { id, .. }) = (self.mistake, &command)
+        {
+            let lease_ms = record.lease_ms;
+            let renewed = record.members.iter_mut().filter(|member| member.id == *id);
+            renewed.for_each(|member| member.lease_ms = lease_ms);
+        }
         if record != *before {
             self.judge(&before, &record, &command);
             self.records.push(Arc::new(record));

@@ -22,10 +22,6 @@ fn enter(record: &Record, id: MemberId) -> Command {
     Command::Enter { id, number, replaces, inherits: true }
 }
 
-fn renew(id: MemberId, renewal: u64) -> Command {
-    Command::Renew { id, cut: Vec::new(), lease_ms: 2_000, renewal }
-}
-
 fn refused(answer: Answer) -> RecordError {
     match answer {
         Answer::Refused(why) => why,
@@ -51,6 +47,20 @@ fn a_process_joins_once_and_enters() {
 }
 
 #[test]
+fn a_member_is_awaited_for_the_longest_lease_that_it_was_given() {
+    let mut record = founded(1);
+    let id = join(&mut record, 1, 5);
+    let renew = Command::Renew { id, cut: Vec::new() };
+    for (lease_ms, longest) in [(29_000, 29_000), (11_000, 29_000), (30_000, 30_000)] {
+        record.apply(&Command::Lease(lease_ms));
+        let Answer::Renewed { lease_ms: given, .. } = record.apply(&renew) else { panic!() };
+        assert_eq!(given, lease_ms);
+        // The answer to the renewal before this one may still come, and give the longer lease.
+        assert_eq!(record.member(id).expect("a member").lease_ms, longest);
+    }
+}
+
+#[test]
 fn a_restarted_process_takes_the_place_of_its_predecessor() {
     let mut record = founded(2);
     let old = join(&mut record, 1, 1);
@@ -59,7 +69,7 @@ fn a_restarted_process_takes_the_place_of_its_predecessor() {
     let heir = join(&mut record, 1, 2);
     assert_eq!(record.number, 1, "a member that waits changes no view");
     let command = enter(&record, heir);
-    record.apply(&renew(old, 1));
+    record.apply(&Command::Renew { id: old, cut: Vec::new() });
     assert_eq!(
         refused(record.apply(&command)),
         RecordError::Changed,
@@ -68,7 +78,8 @@ fn a_restarted_process_takes_the_place_of_its_predecessor() {
     let command = enter(&record, heir);
     assert_eq!(record.apply(&command), Answer::Done(2));
     assert_eq!(record.members.len(), 1);
-    assert_eq!(refused(record.apply(&renew(old, 2))), RecordError::NotAMember(old));
+    let renewal = Command::Renew { id: old, cut: Vec::new() };
+    assert_eq!(refused(record.apply(&renewal)), RecordError::NotAMember(old));
 }
 
 #[test]
@@ -79,13 +90,9 @@ fn a_renewal_that_comes_first_refuses_the_removal() {
     record.apply(&command);
     let (number, seat) = (record.number, SeatId(1));
     let remove = Command::Remove { number, seat, all: record.seen(seat, None) };
-    assert!(matches!(
-        record.apply(&renew(one, 2)),
-        Answer::Renewed { since: Some(1), number: 1, .. }
-    ));
+    let renew = Command::Renew { id: one, cut: Vec::new() };
+    assert!(matches!(record.apply(&renew), Answer::Renewed { since: Some(1), number: 1, .. }));
     assert_eq!(refused(record.apply(&remove)), RecordError::Changed);
-    // A renewal that was sent earlier may name a shorter lease.
-    assert_eq!(refused(record.apply(&renew(one, 1))), RecordError::LateRenewal(one));
     let remove = Command::Remove { number, seat, all: record.seen(seat, None) };
     assert_eq!(record.apply(&remove), Answer::Done(2));
     assert!(record.members.is_empty());
@@ -110,7 +117,8 @@ fn an_evicted_member_cannot_renew_and_is_in_the_view_until_it_leaves() {
     let command = enter(&record, one);
     record.apply(&command);
     assert_eq!(record.apply(&Command::Evict { id: one, number: 1 }), Answer::Done(1));
-    assert_eq!(refused(record.apply(&renew(one, 1))), RecordError::Evicted(one));
+    let renew = Command::Renew { id: one, cut: Vec::new() };
+    assert_eq!(refused(record.apply(&renew)), RecordError::Evicted(one));
     assert_eq!(record.seated().count(), 1);
     assert_eq!(record.apply(&Command::Leave { id: one }), Answer::Done(2));
     assert_eq!(record.seated().count(), 0);
@@ -154,7 +162,7 @@ fn any_command() -> impl Strategy<Value = Command> {
     let number = || 0..6_u64;
     prop_oneof![
         (seat(), 0..4_u128).prop_map(|(seat, nonce)| Command::Join { seat, nonce, rules: RULES }),
-        (id(), 1..6_u64).prop_map(|(id, number)| renew(id, number)),
+        id().prop_map(|id| Command::Renew { id, cut: Vec::new() }),
         (id(), number(), seen()).prop_map(|(id, number, replaces)| Command::Enter {
             id,
             number,
@@ -208,7 +216,7 @@ proptest! {
             }
             for member in &record.members {
                 let beat = beats.entry(member.id).or_insert(0);
-                let own = matches!(command, Command::Renew { id, .. } if id == member.id);
+                let own = command == Command::Renew { id: member.id, cut: Vec::new() };
                 prop_assert_eq!(member.beat, *beat + u64::from(own));
                 *beat = member.beat;
                 let known = before.member(member.id).is_ok();

@@ -2,28 +2,67 @@
 
 use doorway_core::NodeId;
 use doorway_node::link::{Decoder, Frame, Hello, ReceivedCount, Versions};
-use doorway_node::views::Event as ViewEvent;
+use doorway_node::members::{Event, Record};
+use doorway_node::views::{AgreedEvent, Event as ViewEvent};
 
-use super::{BEAT, Stage, Talk};
+use super::{BEAT, Link, Stage, Talk};
 use crate::clock::MS;
 use crate::context::{Context, log};
 use crate::network::{End, Side, Wire};
+use crate::node::group::Views;
 use crate::node::{Node, NodeEvent};
+use crate::register::seat;
 
 /// How long a handshake may take.
 const HANDSHAKE: u64 = 5000 * MS;
 
 impl Node {
-    pub(super) fn hello(&self) -> Hello {
+    /// The hello to a peer.
+    pub(super) fn hello(&self, peer: usize) -> Hello {
         let process = self.process.as_ref();
+        let incarnation = process.map_or_else(Default::default, |it| {
+            let link = it.group.links[peer].as_ref().map_or(0, |link| link.number);
+            it.group.incarnation.of_link(link)
+        });
         Hello {
             versions: Versions::SPOKEN,
             group: "simulated".to_owned(),
             node: format!("n{}", self.id),
             config: 1,
-            incarnation: process.map_or_else(Default::default, |it| it.group.incarnation),
-            epochs: process.map_or_else(Vec::new, |it| it.group.change.announced()),
+            incarnation,
+            epochs: match process.map(|process| &process.group.views) {
+                Some(Views::Fixed(change)) => change.announced(),
+                _ => Vec::new(),
+            },
             received: ReceivedCount::default(),
+        }
+    }
+
+    /// Make links to the seats of a record, and close those to all others.
+    pub(in crate::node) fn meet_seats(&mut self, context: &mut Context, record: &Record) {
+        let others = (0..context.settings.nodes).filter(|peer| *peer != self.id);
+        for peer in others.collect::<Vec<_>>() {
+            let Some(process) = &mut self.process else { return };
+            let link = &mut process.group.links[peer];
+            match (record.seat(seat(peer)).is_some(), link.is_some()) {
+                (true, false) => {
+                    *link = Some(Link::new(record.revision));
+                    if self.id < peer {
+                        let after = context.random.between(0, MS);
+                        self.later(context, after, NodeEvent::Dial(peer));
+                    }
+                }
+                (false, true) => {
+                    let open = link.as_ref().is_some_and(|link| link.inbox.is_open());
+                    if let Some(talk) = link.take().and_then(|link| link.current) {
+                        context.close(talk.wire, talk.side);
+                    }
+                    if open {
+                        self.unlinked(context, peer);
+                    }
+                }
+                _ => {}
+            }
         }
     }
 
@@ -65,7 +104,7 @@ impl Node {
         stage: Stage,
     ) {
         let Some((number, received)) = self.greet(context, peer) else { return };
-        let hello = Hello { received, ..self.hello() };
+        let hello = Hello { received, ..self.hello(peer) };
         if let Some(link) = self.link(peer) {
             let (heard, silent) = (false, 0);
             link.current = Some(Talk { wire, side, number, decoder, stage, heard, silent });
@@ -103,14 +142,15 @@ impl Node {
             context.close(old.wire, old.side);
         }
         if open {
-            self.views(context, ViewEvent::Down(NodeId::at(peer)));
+            self.unlinked(context, peer);
         }
         Some(greeting)
     }
 
     /// A caller has sent something before we have answered.
     pub(super) fn called(&mut self, context: &mut Context, wire: Wire, peer: usize) {
-        let ours = self.hello();
+        let ours = self.hello(peer);
+        let stranger = self.link(peer).is_none();
         let Some(process) = &mut self.process else { return };
         let Some(mut decoder) = process.group.callers.remove(&wire) else { return };
         let theirs = match decoder.frame() {
@@ -121,7 +161,7 @@ impl Node {
             }
             _ => return context.close(wire, 1),
         };
-        if !self.admit(context, peer, &ours, &theirs) {
+        if stranger || !self.admit(context, peer, &ours, &theirs) {
             return context.close(wire, 1);
         }
         self.say_hello(context, peer, (wire, 1), decoder, Stage::Answered(theirs));
@@ -136,7 +176,11 @@ impl Node {
         theirs: &Hello,
     ) -> bool {
         let Some(process) = &self.process else { return false };
-        if ours.meet(theirs).is_err() || process.group.change.admits(&theirs.epochs).is_err() {
+        let admits = match &process.group.views {
+            Views::Fixed(change) => change.admits(&theirs.epochs).is_ok(),
+            Views::Agreed(_) => true,
+        };
+        if ours.meet(theirs).is_err() || !admits {
             context.violate(format!("n{} refuses n{peer}", self.id));
             return false;
         }
@@ -151,6 +195,7 @@ impl Node {
         let Some(process) = &mut self.process else { return false };
         let me = process.group.incarnation;
         let Some(link) = process.group.links[peer].as_mut() else { return false };
+        let me = me.of_link(link.number);
         let Some(talk) = &mut link.current else { return false };
         let number = talk.number;
         if !link.inbox.resume(number, theirs.incarnation) {
@@ -171,6 +216,8 @@ impl Node {
         self.later(context, BEAT, NodeEvent::Beat(peer, number));
         let (incarnation, epochs) = (theirs.incarnation, theirs.epochs.clone());
         self.views(context, ViewEvent::Up { peer: NodeId::at(peer), incarnation, epochs });
+        self.agreed_views(context, AgreedEvent::Up(seat(peer)));
+        self.tell_keeper(context, Event::Up(seat(peer)));
         true
     }
 

@@ -5,12 +5,13 @@ mod handshake;
 use doorway_core::NodeId;
 use doorway_node::link::{Decoder, Frame, Hello, Inbox, Outbox, Verdict};
 use doorway_node::messages::Message;
-use doorway_node::views::Event as ViewEvent;
+use doorway_node::views::{AgreedEvent, Event as ViewEvent};
 
 use super::{Node, NodeEvent, place};
 use crate::clock::MS;
 use crate::context::{Context, log};
 use crate::network::{Side, Wire};
+use crate::register::seat;
 use crate::story::Lane;
 
 /// How often an idle link sends a heartbeat, and after how many silent beats it is closed.
@@ -25,6 +26,8 @@ const CHUNK: usize = 32 << 10;
 pub(crate) struct Link {
     inbox: Inbox,
     outbox: Outbox,
+    /// The number of this link among those to the peer.
+    number: u64,
     /// The connection whose handshake began last.
     current: Option<Talk>,
     /// How many attempts to connect have failed in a row.
@@ -55,6 +58,10 @@ enum Stage {
 }
 
 impl Link {
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, ..Self::default() }
+    }
+
     pub(super) fn push(&mut self, message: &Message) {
         let bytes = postcard::to_allocvec(message).expect("memory takes every message");
         self.outbox.push(bytes);
@@ -111,7 +118,7 @@ impl Node {
                     Ok(Some(Frame::Hello(hello))) => hello,
                     _ => return false,
                 };
-                let ours = self.hello();
+                let ours = self.hello(peer);
                 self.admit(context, peer, &ours, &theirs)
                     && self.resume(context, peer, &theirs)
                     && self.frames(context, peer)
@@ -170,6 +177,9 @@ impl Node {
         let from = NodeId::at(peer);
         match message {
             Message::Algorithm(message) => {
+                let group = self.process.as_ref().map(|process| &process.group);
+                let from = group.and_then(|group| group.member(message.view, peer));
+                let Some(from) = from else { return };
                 context.arrow(Lane::Node(self.id), String::new, Some(&message.lock));
                 let (shard, rule) = place(&context.settings, &message.lock);
                 self.with_shard(context, shard, |shard, now, out| {
@@ -178,10 +188,12 @@ impl Node {
             }
             Message::Flush(flush) => {
                 context.arrow(Lane::Node(self.id), || "flush".to_owned(), None);
+                self.agreed_views(context, AgreedEvent::Flush(seat(peer), flush.clone()));
                 self.views(context, ViewEvent::Flush(from, flush));
             }
             Message::Epochs(epochs) => self.views(context, ViewEvent::Epochs(from, epochs)),
-            Message::Ask(..) | Message::Tell(..) | Message::Record(_) => {}
+            Message::Record(record) => self.told_record(context, record),
+            Message::Ask(..) | Message::Tell(..) => {}
         }
     }
 
@@ -198,7 +210,7 @@ impl Node {
         context.close(wire, talk.side);
         if current {
             log!(context, "n{} link to n{peer} down", self.id);
-            self.views(context, ViewEvent::Down(NodeId::at(peer)));
+            self.unlinked(context, peer);
         }
         self.redial(context, peer);
         self.settle(context);

@@ -1,0 +1,174 @@
+//! The loop that performs the outputs of a [`Keeper`], and what they mean for the rest of the node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::command::{Command, RecordError};
+use super::keeper::{Event, Keeper, Loss, Now, Output, PutId};
+use super::record::{MemberId, Record};
+use crate::views::AgreedEvent;
+
+/// How many times in a lease a keeper is told that time has passed.
+const TICKS: u32 = 100;
+
+/// What the keeper has decided last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The number of the process, if it is a member.
+    pub member: Option<MemberId>,
+    /// Until when clients may be promised their locks, as the time since the node started. None
+    /// while nothing can be promised.
+    pub lease: Option<Duration>,
+    /// Why the process cannot become a member, if it cannot.
+    pub blocked: Option<String>,
+    /// The membership was given up, as the program asked.
+    pub left: bool,
+}
+
+/// What the membership of a process acts on: the store, the views and shards of the node, and a
+/// log. The shell of a node implements this, and so can a simulation.
+pub trait KeeperHost {
+    /// Ask the store to agree on a command, and report [`Event::Answer`].
+    fn put(&mut self, put: PutId, command: Command);
+
+    /// Make links to the seats of this record, and close those to all others.
+    fn meet_seats(&mut self, record: &Record);
+
+    /// Let the views of the node know of something.
+    fn views(&mut self, event: AgreedEvent);
+
+    /// Do the views know which claims are good?
+    fn knows_claims(&self) -> bool;
+
+    /// Set the end of the lease in every shard.
+    fn set_lease(&mut self, end: Duration);
+
+    /// Remember what was decided, for all who ask.
+    fn note(&mut self, standing: &Standing);
+
+    /// Tell those who make promises to clients that the lease was renewed or has ended.
+    fn lease_changed(&mut self);
+
+    /// Log something.
+    fn log(&mut self, notice: KeeperNotice);
+}
+
+/// Something to log about a membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeeperNotice {
+    /// The process has joined under this number, and waits for its seat.
+    Joined(MemberId),
+    /// The membership has ended.
+    Lost(Loss),
+    /// The process cannot become a member. It goes on trying.
+    Blocked(RecordError),
+    /// The process has given up waiting, because it has no connection with the nodes of these
+    /// names.
+    GaveUp(String),
+}
+
+/// The membership of one process: its keeper, and what the keeper has decided last.
+#[derive(Clone, Debug)]
+pub struct OwnMembership {
+    keeper: Keeper,
+    standing: Standing,
+}
+
+impl OwnMembership {
+    /// Begin to keep a membership, as soon as a first record is known. If the node is not
+    /// `reclaiming`, it has no former holders to wait for.
+    pub fn begin(keeper: Keeper, reclaiming: bool, now: Now, host: &mut impl KeeperHost) -> Self {
+        let first = Arc::clone(keeper.record());
+        let mut membership = Self { keeper, standing: Standing::default() };
+        membership.drive(now, Event::Record(first), host);
+        if !reclaiming {
+            membership.drive(now, Event::Reclaimed, host);
+        }
+        membership
+    }
+
+    /// How often the keeper wants to be told that time has passed.
+    pub fn tick(&self) -> Duration {
+        Duration::from_millis(self.keeper.record().lease_ms.into()) / TICKS
+    }
+
+    /// The keeper.
+    pub fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    /// Process an event, and perform everything that follows from it.
+    pub fn drive(&mut self, now: Now, event: Event, host: &mut impl KeeperHost) {
+        // The views see a record before the keeper acts on it.
+        if let Event::Record(record) = &event {
+            host.meet_seats(record);
+            host.views(AgreedEvent::Record(Arc::clone(record)));
+        }
+        let mut out = Vec::new();
+        self.keeper.step(now, event, &mut out);
+        for output in out {
+            self.perform(output, host);
+        }
+    }
+
+    fn perform(&mut self, output: Output, host: &mut impl KeeperHost) {
+        let Standing { member, lease, blocked, left } = &mut self.standing;
+        match output {
+            Output::Put(put, command) => host.put(put, command),
+            Output::Joined(id) => {
+                (*member, *blocked) = (Some(id), None);
+                host.log(KeeperNotice::Joined(id));
+                host.note(&self.standing);
+                host.views(AgreedEvent::Joined(id));
+            }
+            Output::Lease(end) => {
+                host.set_lease(end);
+                // As long as a claim may turn out wrong, nothing can be promised. The next renewal
+                // is soon.
+                if host.knows_claims() {
+                    *lease = Some(end);
+                    host.note(&self.standing);
+                    host.lease_changed();
+                }
+            }
+            Output::Discard(why) => {
+                (*member, *lease) = (None, None);
+                host.log(KeeperNotice::Lost(why));
+                self.discard(host);
+            }
+            Output::Left => {
+                (*left, *lease) = (true, None);
+                host.note(&self.standing);
+            }
+            Output::Blocked(why) => {
+                let text = why.to_string();
+                if blocked.as_ref() != Some(&text) {
+                    *blocked = Some(text);
+                    host.log(KeeperNotice::Blocked(why));
+                    host.note(&self.standing);
+                }
+            }
+            Output::GiveUp(members) => {
+                let away = names(self.keeper.record(), &members);
+                (*member, *lease) = (None, None);
+                *blocked = Some(format!("this node has no connection with {away}"));
+                host.log(KeeperNotice::GaveUp(away));
+                self.discard(host);
+            }
+        }
+    }
+
+    /// The process is no member any more: nothing is promised, and its clients lose their locks.
+    fn discard(&self, host: &mut impl KeeperHost) {
+        host.note(&self.standing);
+        host.views(AgreedEvent::Discarded);
+        host.lease_changed();
+    }
+}
+
+/// The names of the nodes of these members.
+fn names(record: &Record, members: &[MemberId]) -> String {
+    let members = members.iter().filter_map(|id| record.member(*id).ok());
+    let seats = members.filter_map(|member| record.seat(member.seat));
+    seats.map(|seat| seat.name.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,396 @@
+//! The node as a member of a group that agrees on its members: the shipped views and the shipped
+//! keeper, with a simulated store, links and shards around them.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_core::NodeId;
+use doorway_daemon::sessions::{Input, NodeLease};
+use doorway_node::locks::{Shard, ShardEffects};
+use doorway_node::members::{
+    Answer, Command, Event, Keeper, KeeperHost, KeeperNotice, MemberId, Now, OwnMembership, PutId,
+    Record, SeatId, Standing,
+};
+use doorway_node::messages::{HeldLock, Message};
+use doorway_node::views::{
+    AgreedEvent, AgreedHost, AgreedNotice, AgreedView, AgreedViews, EndReason, ViewSeats,
+};
+
+use super::group::{Group, Views};
+use super::links::Link;
+use super::{Node, NodeEvent, place};
+use crate::clock::MS;
+use crate::context::{Context, log};
+use crate::register::{RULES, RegisterTraffic, node_of, seat};
+use crate::settings::Settings;
+
+/// How long the group may take to let a process go.
+const LEAVING: u64 = 1000 * MS;
+
+/// What a node of a group with agreed members has.
+#[derive(Debug)]
+pub(crate) struct Agreed {
+    pub(super) views: AgreedViews,
+    pub(super) seats: ViewSeats,
+    /// None until the node has seen a record.
+    membership: Option<OwnMembership>,
+    standing: Standing,
+    /// What the keeper has yet to be told.
+    inbox: VecDeque<Event>,
+    /// The commands that have no answer.
+    puts: BTreeSet<PutId>,
+    leads: bool,
+    nonce: u128,
+    /// The process gives up its membership, and ends then.
+    leaving: bool,
+    /// The lease that the sessions know, in milliseconds.
+    lease_ms: u32,
+}
+
+impl Agreed {
+    pub(super) fn new(node: usize, reclaiming: bool, nonce: u64) -> Self {
+        Self {
+            views: AgreedViews::new(seat(node), reclaiming),
+            seats: ViewSeats::default(),
+            membership: None,
+            standing: Standing::default(),
+            inbox: VecDeque::new(),
+            puts: BTreeSet::new(),
+            leads: false,
+            nonce: nonce.into(),
+            leaving: false,
+            lease_ms: 0,
+        }
+    }
+}
+
+/// The shards and links of a node, as its views act on them.
+struct Stage<'a> {
+    settings: &'a Settings,
+    shards: &'a mut [Shard],
+    links: &'a mut [Option<Link>],
+    seats: &'a mut ViewSeats,
+    now: Duration,
+    effects: ShardEffects,
+    notices: Vec<String>,
+    started: Option<u64>,
+    ended: bool,
+}
+
+impl Stage<'_> {
+    /// Send what shards have to say, in the order in which they say it.
+    fn say(&mut self) {
+        for (to, message) in self.effects.messages.drain(..) {
+            let Some(to) = self.seats.seat(message.view, to) else { continue };
+            if let Some(link) = &mut self.links[node_of(to)] {
+                link.push(&Message::Algorithm(message));
+            }
+        }
+    }
+}
+
+impl AgreedHost for Stage<'_> {
+    fn tell(&mut self, to: SeatId, message: &Message) {
+        if let Some(link) = &mut self.links[node_of(to)] {
+            link.push(message);
+        }
+    }
+
+    fn tell_all(&mut self, message: &Message) {
+        self.links.iter_mut().flatten().for_each(|link| link.push(message));
+    }
+
+    fn stop_shards(&mut self, view: AgreedView) -> Vec<HeldLock> {
+        let number = view.number;
+        self.notices.push(format!("stops for {view:?}"));
+        self.seats.push(view, |size| self.settings.rules_for(size));
+        self.shards.iter_mut().flat_map(|shard| shard.stop(number)).collect()
+    }
+
+    fn start_shards(&mut self, view: u64, held: Vec<Vec<HeldLock>>) -> bool {
+        self.notices.push(format!("starts view {view} with {held:?}"));
+        let Some(seating) = self.seats.seating(view) else { return false };
+        let mut parts: Vec<Vec<(NodeId, HeldLock)>> = vec![Vec::new(); self.shards.len()];
+        for (node, held) in held.into_iter().enumerate() {
+            for held in held {
+                let (shard, _) = place(self.settings, &held.lock);
+                parts[shard].push((NodeId::at(node), held));
+            }
+        }
+        for (index, part) in parts.into_iter().enumerate() {
+            self.shards[index].start(view, &seating, part, self.now, &mut self.effects);
+            self.say();
+        }
+        self.started = Some(view);
+        std::mem::take(&mut self.effects.overdue)
+    }
+
+    fn disown(&mut self, views: &Range<u64>) {
+        self.notices.push(format!("disowns what was claimed of other views than {views:?}"));
+        self.shards.iter_mut().for_each(|shard| shard.disown(views, &mut self.effects));
+        self.say();
+    }
+
+    fn discard(&mut self) {
+        self.shards.iter_mut().for_each(|shard| shard.discard(&mut self.effects));
+        self.say();
+    }
+
+    fn end(&mut self, reason: EndReason) {
+        self.notices.push(format!("ends: {reason}"));
+        self.shards.iter_mut().for_each(|shard| shard.end(&mut self.effects));
+        self.say();
+        self.ended = true;
+    }
+
+    fn log(&mut self, notice: AgreedNotice) {
+        self.notices.push(format!("{notice:?}"));
+    }
+}
+
+/// A node and the rest of the world, as the keeper of its membership acts on them.
+struct Keeping<'a> {
+    node: &'a mut Node,
+    context: &'a mut Context,
+}
+
+impl KeeperHost for Keeping<'_> {
+    fn put(&mut self, put: PutId, command: Command) {
+        let (node, start) = (self.node.id, self.node.starts);
+        let Some(agreed) = self.node.agreed() else { return };
+        agreed.puts.insert(put);
+        let lease = agreed.views.record().map_or(0, |record| u64::from(record.lease_ms)) * MS;
+        self.context.send_register(RegisterTraffic::Ask { node, start, put, command });
+        self.node.later(self.context, lease * 3 / 10, NodeEvent::PutTimedOut(put));
+    }
+
+    fn meet_seats(&mut self, record: &Record) {
+        self.node.meet_seats(self.context, record);
+    }
+
+    fn views(&mut self, event: AgreedEvent) {
+        self.node.agreed_views(self.context, event);
+    }
+
+    fn knows_claims(&self) -> bool {
+        let group = self.node.process.as_ref().map(|process| &process.group);
+        matches!(group, Some(Group { views: Views::Agreed(it), .. }) if it.views.knows_claims())
+    }
+
+    fn set_lease(&mut self, end: Duration) {
+        let Some(process) = &mut self.node.process else { return };
+        process.group.shards.iter_mut().for_each(|shard| shard.set_lease(end));
+    }
+
+    fn note(&mut self, standing: &Standing) {
+        if let Some(agreed) = self.node.agreed() {
+            agreed.standing.clone_from(standing);
+        }
+    }
+
+    fn lease_changed(&mut self) {
+        let after = self.context.random.between(0, 20_000);
+        self.node.later(self.context, after, NodeEvent::LeaseChanged);
+    }
+
+    fn log(&mut self, notice: KeeperNotice) {
+        log!(self.context, "n{} {notice:?}", self.node.id);
+    }
+}
+
+impl Node {
+    fn agreed(&mut self) -> Option<&mut Agreed> {
+        match &mut self.process.as_mut()?.group.views {
+            Views::Agreed(agreed) => Some(agreed),
+            Views::Fixed(_) => None,
+        }
+    }
+
+    /// The time since the process began, by the two clocks that leases need.
+    fn both_clocks(&self, now: u64) -> Now {
+        Now { boot: self.uptime_at(now), raw: self.awake_at(now) }
+    }
+
+    /// Something has happened that may matter for the views.
+    pub(super) fn agreed_views(&mut self, context: &mut Context, event: AgreedEvent) {
+        let now = self.uptime(context);
+        let settings = std::rc::Rc::clone(&context.settings);
+        let Some(process) = &mut self.process else { return };
+        let Group { shards, links, views: Views::Agreed(agreed), .. } = &mut process.group else {
+            return;
+        };
+        let mut stage = Stage {
+            settings: &settings,
+            shards,
+            links,
+            seats: &mut agreed.seats,
+            now,
+            effects: ShardEffects::default(),
+            notices: Vec::new(),
+            started: None,
+            ended: false,
+        };
+        let bump = agreed.views.drive(event, &mut stage);
+        let Stage { mut effects, notices, started, ended, .. } = stage;
+        process.group.ended |= ended;
+        context.started.extend(started.map(|view| (self.id, view)));
+        for notice in notices {
+            if notice.starts_with("Refused") {
+                context.violate(format!("n{}: {notice}", self.id));
+            }
+            log!(context, "n{} {notice}", self.id);
+        }
+        self.effects(context, &mut effects);
+        if let Some(number) = bump {
+            self.tell_keeper(context, Event::Bump(number));
+        }
+    }
+
+    /// Let the keeper know of something. Its task may be busy.
+    pub(super) fn tell_keeper(&mut self, context: &mut Context, event: Event) {
+        let Some(agreed) = self.agreed() else { return };
+        agreed.inbox.push_back(event);
+        let busy = if context.random.percent(2) { 50 * MS } else { 20_000 };
+        let after = context.random.between(0, busy);
+        self.later(context, after, NodeEvent::Keeper);
+    }
+
+    /// The task of the keeper looks what it was told. Before the first record it does not run.
+    pub(super) fn keeper_told(&mut self, context: &mut Context) {
+        let Some(agreed) = self.agreed().filter(|agreed| agreed.membership.is_some()) else {
+            return;
+        };
+        if let Some(event) = agreed.inbox.pop_front() {
+            self.keep(context, event);
+        }
+    }
+
+    /// Time has passed for the keeper.
+    pub(super) fn keeper_ticks(&mut self, context: &mut Context) {
+        let leads = context.register.as_ref().is_some_and(|register| register.leads[self.id]);
+        let Some(agreed) = self.agreed() else { return };
+        let news = std::mem::replace(&mut agreed.leads, leads) != leads;
+        let Some(tick) = agreed.membership.as_ref().map(OwnMembership::tick) else { return };
+        self.keep(context, if news { Event::Leads(leads) } else { Event::Tick });
+        self.later(context, tick.as_nanos() as u64, NodeEvent::KeeperTick);
+    }
+
+    /// The keeper takes a step, and the node does what it says.
+    fn keep(&mut self, context: &mut Context, event: Event) {
+        let now = self.both_clocks(context.now);
+        let Some(agreed) = self.agreed() else { return };
+        let Some(mut membership) = agreed.membership.take() else { return };
+        membership.drive(now, event, &mut Keeping { node: self, context });
+        self.kept(context, membership);
+    }
+
+    /// The keeper has taken a step.
+    fn kept(&mut self, context: &mut Context, membership: OwnMembership) {
+        let Some(agreed) = self.agreed() else { return };
+        agreed.membership = Some(membership);
+        if agreed.leaving && agreed.standing.left {
+            self.later(context, 0, NodeEvent::Left);
+        }
+    }
+
+    /// The store of the node has a record: one that was on its disk, or a newer one.
+    pub(crate) fn shown(&mut self, context: &mut Context, record: Arc<Record>) {
+        if self.process.is_none() {
+            return;
+        }
+        if self.seen.as_ref().is_some_and(|seen| seen.revision > record.revision) {
+            return;
+        }
+        self.seen = Some(Arc::clone(&record));
+        let (now, id, reclaiming) = (self.both_clocks(context.now), self.id, self.is_reclaiming());
+        let Some(agreed) = self.agreed() else { return };
+        if agreed.membership.is_some() {
+            self.keep(context, Event::Record(record));
+        } else {
+            let keeper = Keeper::new(seat(id), RULES, agreed.nonce, record);
+            let mut host = Keeping { node: self, context };
+            let membership = OwnMembership::begin(keeper, reclaiming, now, &mut host);
+            let told = self.agreed().map_or(0, |agreed| agreed.inbox.len());
+            self.kept(context, membership);
+            (0..told).for_each(|_| self.later(context, 0, NodeEvent::Keeper));
+            self.later(context, 0, NodeEvent::KeeperTick);
+        }
+        self.settle(context);
+    }
+
+    fn is_reclaiming(&self) -> bool {
+        match self.process.as_ref().map(|process| &process.group.views) {
+            Some(Views::Agreed(agreed)) => agreed.views.is_reclaiming(),
+            _ => false,
+        }
+    }
+
+    /// The store has answered a command, or does not know what became of it.
+    pub(crate) fn answered(&mut self, context: &mut Context, put: PutId, answer: Option<Answer>) {
+        if self.agreed().is_some_and(|agreed| agreed.puts.remove(&put)) {
+            self.keep(context, Event::Answer(put, answer));
+            self.settle(context);
+        }
+    }
+
+    /// A peer has shown a record.
+    pub(super) fn told_record(&mut self, context: &mut Context, record: Record) {
+        let Some(agreed) = self.agreed() else { return };
+        let known = agreed.views.record().is_none_or(|known| {
+            known.cluster != record.cluster || known.revision >= record.revision
+        });
+        if !known {
+            let record = Arc::new(record);
+            self.agreed_views(context, AgreedEvent::Record(Arc::clone(&record)));
+            self.tell_keeper(context, Event::Record(record));
+        }
+    }
+
+    /// The lease of the node was renewed, or has ended.
+    pub(super) fn lease_changed(&mut self, context: &mut Context) {
+        if let Some(agreed) = self.agreed() {
+            agreed.lease_ms = agreed.views.record().map_or(0, |record| record.lease_ms);
+        }
+        self.inputs(context);
+    }
+
+    /// What the sessions have to know about the lease of the node, in a group with agreed members.
+    pub(super) fn lease_input(&mut self, context: &Context) -> Option<Input> {
+        let (now, uptime) = (self.clock.read(context.now), self.uptime(context));
+        let agreed = self.agreed()?;
+        let left = agreed.standing.lease.unwrap_or_default().saturating_sub(uptime);
+        let length = Duration::from_millis(agreed.lease_ms.into());
+        Some(Input::Lease(NodeLease { until: now.after(left), length }))
+    }
+
+    /// Give up the membership before the process ends, because nothing is held. True if the process
+    /// has to wait for that.
+    pub(super) fn leave_group(&mut self, context: &mut Context) -> bool {
+        let Some(agreed) = self.agreed() else { return false };
+        if agreed.membership.is_none() || std::mem::replace(&mut agreed.leaving, true) {
+            return false;
+        }
+        self.agreed_views(context, AgreedEvent::Discarded);
+        self.tell_keeper(context, Event::Leave);
+        self.later(context, LEAVING, NodeEvent::Left);
+        true
+    }
+
+    /// For how long the process may grant locks as this member; none if it may not.
+    pub(crate) fn lease_of(&self, now: u64, id: MemberId) -> Option<Duration> {
+        let Views::Agreed(agreed) = &self.process.as_ref()?.group.views else { return None };
+        let keeper = agreed.membership.as_ref()?.keeper();
+        let end = keeper.deadline().filter(|_| keeper.id() == Some(id))?;
+        let left = end.saturating_sub(self.uptime_at(now));
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// The view in which the node may grant locks now.
+    pub(crate) fn grants_in(&self, now: u64) -> Option<u64> {
+        let shards = &self.process.as_ref()?.group.shards;
+        let now = self.uptime_at(now);
+        shards.iter().filter(|shard| !shard.is_over(now)).find_map(Shard::running)
+    }
+}
