@@ -32,6 +32,7 @@ pub(crate) trait State: Value {
     fn waiting(&self) -> Option<Mode>;
     fn may_acquire(&self, group: &Group, mode: Mode) -> bool;
     fn may_release(&self) -> bool;
+    fn may_withdraw(&self) -> bool;
     fn wanted(&self) -> bool;
     fn floor(&self) -> Option<u64>;
     fn step(
@@ -127,6 +128,10 @@ impl<A: Algorithm> State for Member<A> {
 
     fn may_release(&self) -> bool {
         self.may_release()
+    }
+
+    fn may_withdraw(&self) -> bool {
+        self.may_withdraw()
     }
 
     fn wanted(&self) -> bool {
@@ -263,6 +268,11 @@ impl AnyMember {
     /// May the client release the lock now?
     pub fn may_release(&self) -> bool {
         self.0.may_release()
+    }
+
+    /// May the waiting client give up, and its request be withdrawn?
+    pub fn may_withdraw(&self) -> bool {
+        self.0.may_withdraw()
     }
 
     /// May some other node be waiting for this one to leave?

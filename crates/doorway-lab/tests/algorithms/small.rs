@@ -12,11 +12,13 @@ use doorway_lab::{AnyAlgorithm, Limits, World};
 struct Exhaust {
     asks: Vec<(u32, Mode)>,
     forgetting: bool,
+    withdrawing: bool,
 }
 
 impl Exhaust {
     fn exclusive(asks: &[u32], forgetting: bool) -> Self {
-        Self { asks: asks.iter().map(|times| (*times, Mode::Exclusive)).collect(), forgetting }
+        let asks = asks.iter().map(|times| (*times, Mode::Exclusive)).collect();
+        Self { asks, forgetting, withdrawing: false }
     }
 }
 
@@ -29,6 +31,7 @@ impl Task for Exhaust {
         let limits = Limits {
             acquires: self.asks,
             forgetting: self.forgetting,
+            withdrawing: self.withdrawing,
             ..Limits::reliable(&group, 0)
         };
         let channel: Channel = A::INFO.channel;
@@ -74,7 +77,29 @@ fn readers_are_let_in_together_and_writers_alone() {
         let (reads, writes) = ((2, Mode::Shared), (2, Mode::Exclusive));
         for asks in [[reads, reads, writes], [reads, writes, writes], [reads, reads, reads]] {
             for forgetting in [false, true] {
-                holds(name, &Exhaust { asks: asks.to_vec(), forgetting });
+                holds(name, &Exhaust { asks: asks.to_vec(), forgetting, withdrawing: false });
+            }
+        }
+    }
+}
+
+/// Clients may give up at any time and ask again. Nobody else starves, and nothing is mistaken for
+/// an answer to the new request.
+#[test]
+fn requests_can_be_withdrawn_where_that_is_declared() {
+    for info in sound().filter(|info| info.withdraws) {
+        let most: &[u32] = if LARGE.contains(&info.name) { &[2, 1, 0] } else { &[2, 2, 1] };
+        for asks in [&[2][..], &[3, 3], &[1, 1, 1], most] {
+            for forgetting in [false, true] {
+                let exclusive = Exhaust::exclusive(asks, forgetting);
+                holds(info.name, &Exhaust { withdrawing: true, ..exclusive });
+            }
+        }
+        if info.shared {
+            let (reads, writes) = (|times| (times, Mode::Shared), (1, Mode::Exclusive));
+            for asks in [[reads(2), reads(1), writes], [reads(2), writes, writes]] {
+                let asks = asks.to_vec();
+                holds(info.name, &Exhaust { asks, forgetting: true, withdrawing: true });
             }
         }
     }
