@@ -198,6 +198,7 @@ impl Algorithm for CarvalhoRoucairol {
     /// highest number. Of three nodes, the last may lag behind without bound, and it does not
     /// matter how far: its requests are one above what it has received, however often it enters.
     /// If two nodes lagged behind together, they would receive each other's numbers and catch up.
+    /// The number of a request that was given up may lag behind too, but nothing counts on from it.
     fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
         let gap = if group.size() <= 3 { 3 } else { u64::MAX };
         let of_node = |node: &mut Self, each: NumberVisitor<'_>| {

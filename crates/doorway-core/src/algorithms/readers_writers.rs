@@ -106,9 +106,10 @@ impl Algorithm for ReadersWriters {
         (*message == Message::Reply).then_some(to)
     }
 
-    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        let gap = ricart_agrawala::gap(group, snapshot.withdrawals);
         let of_node = |node: &mut Self, each: NumberVisitor<'_>| node.agreement.numbers(each);
-        snapshot.rebase(of_node, |mail, each| {
+        snapshot.rebase_with_gap(gap, of_node, |mail, each| {
             if let Message::Request(clock, _) = &mut mail.message {
                 each(clock);
             }

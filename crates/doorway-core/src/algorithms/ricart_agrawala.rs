@@ -165,13 +165,23 @@ impl Algorithm for RicartAgrawala {
         (*message == Message::Reply).then_some(to)
     }
 
-    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
-        snapshot.rebase(Self::numbers, |mail, each| {
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        snapshot.rebase_with_gap(gap(group, snapshot.withdrawals), Self::numbers, |mail, each| {
             if let Message::Request(clock) = &mut mail.message {
                 each(clock);
             }
         });
     }
+}
+
+/// How far the numbers of a group may be apart before it no longer matters how far.
+///
+/// A request that was given up may stay open while others ask again and again, so its number may
+/// fall behind without bound. The highest number that a node has seen does not: of N+1 numbers in a
+/// row, two are by the same node, which took the second one when all nodes had answered the first.
+/// So no node counts on from a number more than N below the highest.
+pub(super) fn gap(group: &Group, withdrawals: bool) -> u64 {
+    if withdrawals { u64::from(group.size()) + 1 } else { u64::MAX }
 }
 
 impl RicartAgrawala {

@@ -20,6 +20,8 @@ pub(crate) struct AnySnapshot {
     pub(crate) mail: Vec<Mail<AnyMessage>>,
     /// How many nodes may still crash.
     pub(crate) crashes: u32,
+    /// Whether waiting clients may give up.
+    pub(crate) withdrawals: bool,
 }
 
 /// What a node of any algorithm can do: the methods of [`Member`].
@@ -176,6 +178,7 @@ impl<A: Algorithm> State for Member<A> {
             nodes: snapshot.nodes.iter().map(typed).collect(),
             mail: mail.map(|mail| mail.map(|body| body.get::<A::Message>().clone())).collect(),
             crashes: snapshot.crashes,
+            withdrawals: snapshot.withdrawals,
         };
         A::settle(group, &mut settled);
         for (node, algorithm) in snapshot.nodes.iter_mut().zip(settled.nodes) {

@@ -154,6 +154,12 @@ fn print_assumptions(out: &mut dyn Write, info: &Info, row: &Row) -> io::Result<
     table.row(["Channels".to_owned(), channels]);
     table.row(["Modes".to_owned(), row.modes().to_owned()]);
     table.row(["Group".to_owned(), group.to_owned()]);
+    let giving_up = if info.withdraws {
+        "a request that waits can be withdrawn, and then keeps no other node waiting"
+    } else {
+        "a request that waits cannot be withdrawn: it is granted, and released at once"
+    };
+    table.row(["Giving up".to_owned(), giving_up.to_owned()]);
     table.print_body(out, 2)?;
     writeln!(out)
 }
