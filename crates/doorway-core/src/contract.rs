@@ -144,11 +144,11 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// The client inside leaves. With permits, the node gives back one of them.
     fn release(&mut self, group: &Group, out: &mut Effects<Self::Message>);
 
-    /// The waiting client has given up. Only an algorithm that declares [`Info::withdraws`] is told.
+    /// The waiting client has given up. Only algorithms that declare [`Info::withdraws`] are told.
     ///
-    /// From now on the request must not keep any other node waiting, except until a message between
-    /// nodes that work has arrived. Answers to the request may still be under way, and the client
-    /// may ask again before they arrive: they must not count for the new request.
+    /// From now on the request must not keep any other node waiting, except until a message
+    /// between nodes that work has arrived. Answers to the request may still be under way, and the
+    /// client may ask again before they arrive: they must not count for the new request.
     fn withdraw(&mut self, _group: &Group, _out: &mut Effects<Self::Message>) {}
 
     /// `node` has crashed for good, and `heir` takes its place. A failure detector that makes no

@@ -25,8 +25,8 @@
 //!
 //! # Withdrawal
 //!
-//! The paper has no way to give a request up. Here a client may, and a node that is alive then waits
-//! for it no longer:
+//! The paper has no way to give a request up. Here a client may, and a node that is alive then
+//! waits for it no longer:
 //!
 //! 7. To give up: keep the permissions that are here, except that the deferred REPLYs go to all
 //!    nodes whose permission is here. Towards a node that has not replied yet, the request stays

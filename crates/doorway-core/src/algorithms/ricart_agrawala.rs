@@ -22,8 +22,8 @@
 //!
 //! # Withdrawal
 //!
-//! The paper has no way to give a request up. Here a client may, and a node that is alive then waits
-//! for it no longer:
+//! The paper has no way to give a request up. Here a client may, and a node that is alive then
+//! waits for it no longer:
 //!
 //! 5. To give up: send the deferred REPLYs to all nodes whose own REPLY has arrived. Towards a node
 //!    that has not replied yet, the request stays open, and rule 2 holds.
@@ -32,8 +32,8 @@
 //!    new number now and ask.
 //!
 //! A REPLY does not say to which request it belongs. It need not: a node has at most one request
-//! under way to each other node, so a REPLY never counts for a later request. And of two nodes, both
-//! still decide by the same two numbers.
+//! under way to each other node, so a REPLY never counts for a later request. And of two nodes,
+//! both still decide by the same two numbers.
 
 use super::prelude::*;
 

@@ -59,8 +59,8 @@ fn sound() -> impl Iterator<Item = &'static Info> {
 /// does not ask.
 const LARGE: [&str; 3] = ["lamport", "majority", "weighted-majority"];
 
-/// Algorithms that have few enough worlds if two nodes of three ask and give up for ever. Only runs without
-/// end show that a node starves because others ask and give up again and again.
+/// Algorithms that have few enough worlds if two nodes of three ask and give up for ever. Only runs
+/// without end show that a node starves because others ask and give up again and again.
 const ENDLESS: [&str; 3] = ["ricart-agrawala", "carvalho-roucairol", "readers-writers"];
 
 #[test]

@@ -132,7 +132,8 @@ fn keeps_nobody_waiting<A: Algorithm>(permissions: fn(&A) -> &CarvalhoRoucairol)
         let idle = world.live_in(Phase::Outside);
         world.live_in(Phase::Waiting).into_iter().filter(|_| quiet).find_map(|waiting| {
             let state = permissions(world.nodes().member(waiting).algorithm());
-            let mut missing = world.group().others(waiting).filter(|node| !state.permitted_by(*node));
+            let mut missing =
+                world.group().others(waiting).filter(|node| !state.permitted_by(*node));
             missing.all(|node| idle.contains(&node)).then(|| {
                 format!("node {waiting} waits, but no node that it waits for wants to enter")
             })
