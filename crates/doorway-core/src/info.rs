@@ -117,6 +117,7 @@ impl Claim {
 
 /// Everything an algorithm declares.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a declaration of its own")]
 pub struct Info {
     /// The name on the command line.
     pub name: &'static str,

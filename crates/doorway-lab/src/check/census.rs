@@ -37,7 +37,7 @@ impl Attempt {
     pub fn case(&self, algorithm: AnyAlgorithm, limit: u64) -> Result<Case, GroupError> {
         let group = self.group(algorithm.info())?;
         let withdrawing = self.withdrawing;
-        let mut case = Case { limit, withdrawing, ..Case::new(algorithm, group, self.times) };
+        let mut case = Case { withdrawing, limit, ..Case::new(algorithm, group, self.times) };
         for (node, asks) in case.acquires.iter_mut().enumerate() {
             if !(self.idle..self.idle + self.askers).contains(&node) {
                 *asks = (0, Mode::Exclusive);
